@@ -1,0 +1,438 @@
+"""A check from its first event to its record: window and terminal read the same object.
+
+It asks for one round after the other (`next_request`), takes the engine's events (`apply`), and
+knows at any time what was found so far. If the engine dies or falls silent, that is a result, too.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from gpu_studio.core.check.check_record import CheckRecord, Interruption
+from gpu_studio.core.check.check_verdict import (
+    next_action,
+    result_sentence,
+    stage_verdict,
+    whole_verdict,
+    worse,
+)
+from gpu_studio.core.check.engine_loss import loss_finding
+from gpu_studio.core.check.stages import in_order, round_count, round_s, stage_budget_s
+from gpu_studio.core.messages.check_messages import (
+    MOST_FINDINGS,
+    STAGE_NAMES,
+    CheckedDevice,
+    CheckFinding,
+    CheckFindingMade,
+    CheckFinished,
+    CheckProgressed,
+    CheckRoundFinished,
+    CheckStageBegan,
+    CheckStageFinished,
+    CheckStarted,
+    CheckVerdict,
+    CheckVitalsRead,
+    MemoryCoverage,
+    PlantKind,
+    RunCheck,
+    StageName,
+    StageOutcome,
+    Vitals,
+)
+from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
+    Amount,
+    Count,
+    PositiveCount,
+    Seconds,
+)
+from gpu_studio.core.protocol import EngineEnded, RequestFailed
+
+if TYPE_CHECKING:
+    from gpu_studio.core.protocol import Event
+
+START_PATIENCE_S = 120.0
+"""PyTorch and CUDA may take this long to start on an old PC."""
+STEP_PATIENCE_S = 60.0
+"""A step of a check takes a second at most; a card that is silent this long hangs."""
+_CLOCKS_SETTLE_S = 3.0
+
+
+class CheckPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The check that was asked for."""
+
+    device: str
+    minutes: PositiveCount
+    stages: tuple[StageName, ...] = STAGE_NAMES
+    plant: PlantKind | None = None
+
+
+class StageTrack(msgspec.Struct, kw_only=True):
+    """A stage on its way, over all rounds so far.
+
+    ``fraction`` is that of the present round. ``errors``, ``seconds`` and ``verdict`` cover the
+    finished rounds, ``round_errors`` the present one.
+    """
+
+    name: StageName
+    budget_s: Seconds
+    state: Literal["waiting", "running", "finished"] = "waiting"
+    verdict: CheckVerdict | None = None
+    tested: str = ""
+    doing: str = ""
+    fraction: float = 0.0
+    errors: int = 0
+    round_errors: int = 0
+    seconds: Seconds = 0.0
+
+    @property
+    def total_errors(self) -> int:
+        """The errors of all rounds, including the present one."""
+        return self.errors + self.round_errors
+
+
+class CheckState(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that an interrupted check needs to continue, and to be told as a result."""
+
+    plan: CheckPlan
+    check_id: str
+    started_at: str
+    round: PositiveCount
+    finished: tuple[StageName, ...]
+    stages: tuple[StageOutcome, ...]
+    findings: tuple[CheckFinding, ...]
+    elapsed_s: Seconds
+    device: CheckedDevice | None = None
+    fingerprint: str = ""
+    highest_temperature_c: Amount | None = None
+    lowest_clock_mhz: Amount | None = None
+    highest_power_w: Amount | None = None
+    coverage: MemoryCoverage | None = None
+    interruptions: tuple[Interruption, ...] = ()
+    rounds_done: Count = 0
+
+
+class CheckRun:
+    """A check that is planned, running or over.
+
+    Args:
+        plan: what was asked for.
+        started_at: the time in ISO 8601.
+        program: the name and version of this program, for the record.
+
+    Attributes:
+        stages: the chosen stages in their order.
+        findings: all findings so far.
+        vitals: the sensors, each with the seconds since the start of the check.
+    """
+
+    def __init__(self, plan: CheckPlan, started_at: str, *, program: str = "") -> None:
+        self.plan = plan
+        self.started_at = started_at
+        self.check_id = secrets.token_hex(4)
+        self.device: CheckedDevice | None = None
+        self.fingerprint = ""
+        budget_s = round_s(plan.minutes)
+        self.stages = tuple(
+            StageTrack(name=name, budget_s=stage_budget_s(name, budget_s))
+            for name in in_order(plan.stages)
+        )
+        self.findings: list[CheckFinding] = []
+        self.vitals: list[tuple[float, Vitals]] = []
+        self.coverage: MemoryCoverage | None = None
+        self.round = 1
+        self.interruptions: tuple[Interruption, ...] = ()
+        self.highest_temperature_c: float | None = None
+        self.lowest_clock_mhz: float | None = None
+        self.highest_power_w: float | None = None
+        self.earlier: CheckRecord | None = None
+        self.is_stopped = False
+        self.is_over = False
+        self._program = program
+        self._rounds_done = 0
+        self._before_s = 0.0  # of the rounds before this one
+        self._round_at_s = 0.0
+        self._is_silent = False
+        self._has_begun = False
+
+    @classmethod
+    def resumed(cls, state: CheckState, interruption: Interruption, program: str = "") -> CheckRun:
+        """Return an interrupted check that continues after its last finished stage."""
+        run = cls._restored(state, interruption, program)
+        for track in run.stages:
+            # The interrupted stage runs again, whole.
+            if track.state != "finished" and track.verdict == "partial":
+                track.verdict = "passed" if state.rounds_done else None
+        return run
+
+    @classmethod
+    def concluded(
+        cls, state: CheckState, interruption: Interruption, program: str = ""
+    ) -> CheckRun:
+        """Return an interrupted check that is over: the interruption is its result."""
+        run = cls._restored(state, interruption, program)
+        run.is_over = True
+        return run
+
+    @classmethod
+    def _restored(cls, state: CheckState, interruption: Interruption, program: str) -> CheckRun:
+        run = cls(state.plan, state.started_at, program=program)
+        run.check_id, run.round = state.check_id, state.round
+        run.device, run.fingerprint = state.device, state.fingerprint
+        run.findings, run.coverage = list(state.findings), state.coverage
+        run.interruptions = (*state.interruptions, interruption)
+        run.highest_temperature_c = state.highest_temperature_c
+        run.lowest_clock_mhz = state.lowest_clock_mhz
+        run.highest_power_w = state.highest_power_w
+        run._before_s, run._rounds_done = state.elapsed_s, state.rounds_done
+        outcomes = {outcome.name: outcome for outcome in state.stages}
+        for track in run.stages:
+            outcome = outcomes.get(track.name)
+            if outcome is not None and outcome.verdict != "skipped":
+                track.verdict, track.tested = outcome.verdict, outcome.tested
+                track.errors, track.seconds = outcome.errors, outcome.seconds
+            if track.name in state.finished:
+                track.state, track.fraction = "finished", 1.0
+        return run
+
+    @property
+    def rounds(self) -> int:
+        """The planned number of rounds."""
+        return round_count(self.plan.minutes)
+
+    @property
+    def elapsed_s(self) -> float:
+        """The time that the check has spent, in seconds, without interruptions."""
+        return self._before_s + self._round_at_s
+
+    @property
+    def remaining_s(self) -> float:
+        """The longest time that the check still needs, in seconds."""
+        one_round_s = sum(track.budget_s for track in self.stages)
+        left_s = sum(
+            track.budget_s * (1 - track.fraction)
+            for track in self.stages
+            if track.state != "finished"
+        )
+        return left_s + one_round_s * (self.rounds - self.round)
+
+    @property
+    def errors(self) -> int:
+        """The errors found so far."""
+        return sum(track.total_errors for track in self.stages)
+
+    @property
+    def present(self) -> StageTrack | None:
+        """The stage that is running; None between stages."""
+        return next((track for track in self.stages if track.state == "running"), None)
+
+    @property
+    def patience_s(self) -> float:
+        """How long to wait for the next event before calling `give_up`, in seconds."""
+        return STEP_PATIENCE_S if self._has_begun else START_PATIENCE_S
+
+    def next_request(self) -> RunCheck | None:
+        """Return the request for the next round; None if the check is over."""
+        if self.is_over or self.is_stopped:
+            self.is_over = True
+            return None
+        waiting = tuple(track.name for track in self.stages if track.state != "finished")
+        if not waiting:
+            if self.round >= self.rounds:
+                self.is_over = True
+                return None
+            self.round += 1
+            for track in self.stages:
+                track.state, track.fraction = "waiting", 0.0
+            waiting = tuple(track.name for track in self.stages)
+        self._has_begun = False
+        return RunCheck(
+            check_id=self.check_id, device=self.plan.device, stages=waiting,
+            budget_s=round_s(self.plan.minutes), round=self.round, plant=self.plan.plant,
+        )  # fmt: skip
+
+    def stop(self) -> None:
+        """Note that the user ends the check; the engine still has to be stopped."""
+        self.is_stopped = True
+
+    def give_up(self) -> None:
+        """Note that the engine was silent for too long; it still has to be abandoned."""
+        self._is_silent = True
+
+    def apply(self, event: Event) -> None:
+        """Take an event of the engine."""
+        match event:
+            case CheckStarted():
+                self.device, self.fingerprint = event.device, event.fingerprint
+            case CheckStageBegan():
+                self._has_begun = True
+                track = self._track(event.stage)
+                track.state, track.fraction, track.round_errors = "running", 0.0, 0
+            case CheckProgressed():
+                self._progress(event)
+            case CheckVitalsRead():
+                self._read(event)
+            case CheckFindingMade():
+                self._find(event.finding)
+            case CheckStageFinished():
+                self._finish_stage(event)
+            case CheckRoundFinished():
+                self._end_round(is_stopped=event.is_stopped)
+            case RequestFailed() | EngineEnded():
+                self._lose(event)
+
+    def finished(self) -> CheckFinished:
+        """Return the end of the check."""
+        record = self.record()
+        return CheckFinished(
+            device=self.plan.device, verdict=record.verdict, stages=record.stages,
+            planted=self.plan.plant, next_action=record.next_action,
+        )  # fmt: skip
+
+    def record(self) -> CheckRecord:
+        """Return the record of the check so far."""
+        stages = self.outcomes()
+        is_complete = self._rounds_done >= self.rounds
+        verdict = whole_verdict(stages, self.interruptions, is_complete=is_complete)
+        return CheckRecord(
+            device=self.device or CheckedDevice(address=self.plan.device, name=self.plan.device),
+            started_at=self.started_at,
+            minutes=self.plan.minutes,
+            seconds=self.elapsed_s,
+            rounds=self._rounds_done,
+            stages=stages,
+            findings=tuple(self.findings),
+            verdict=verdict,
+            sentence=result_sentence(verdict, stages, self.findings, self.interruptions),
+            next_action=next_action(
+                verdict, self.findings, minutes=self.plan.minutes,
+                is_planted=self.plan.plant is not None, is_stopped=self.is_stopped, stages=stages,
+                interruptions=self.interruptions, earlier=self.earlier,
+            ),
+            planted=self.plan.plant,
+            is_stopped=self.is_stopped,
+            highest_temperature_c=self.highest_temperature_c,
+            lowest_clock_mhz=self.lowest_clock_mhz,
+            highest_power_w=self.highest_power_w,
+            coverage=self.coverage,
+            interruptions=self.interruptions,
+            program=self._program,
+        )  # fmt: skip
+
+    def outcomes(self) -> tuple[StageOutcome, ...]:
+        """Return each chosen stage's outcome so far; a running stage counts as partial."""
+        return tuple(self._outcome(track) for track in self.stages)
+
+    def state(self) -> CheckState:
+        """Return what an interrupted check needs to continue."""
+        return CheckState(
+            plan=self.plan,
+            check_id=self.check_id,
+            started_at=self.started_at,
+            round=self.round,
+            finished=tuple(track.name for track in self.stages if track.state == "finished"),
+            stages=self.outcomes(),
+            findings=tuple(self.findings),
+            elapsed_s=self.elapsed_s,
+            device=self.device,
+            fingerprint=self.fingerprint,
+            highest_temperature_c=self.highest_temperature_c,
+            lowest_clock_mhz=self.lowest_clock_mhz,
+            highest_power_w=self.highest_power_w,
+            coverage=self.coverage,
+            interruptions=self.interruptions,
+            rounds_done=self._rounds_done,
+        )
+
+    def _track(self, name: StageName) -> StageTrack:
+        return next(track for track in self.stages if track.name == name)
+
+    def _outcome(self, track: StageTrack) -> StageOutcome:
+        verdict: CheckVerdict = track.verdict or "skipped"
+        if track.state == "running":
+            found = [one for one in self.findings if one.stage == track.name]
+            now = stage_verdict(found, has_tested=bool(track.tested), is_complete=False)
+            verdict = now if track.verdict is None else worse(track.verdict, now)
+        return StageOutcome(
+            name=track.name, verdict=verdict, tested=track.tested, errors=track.total_errors,
+            seconds=track.seconds,
+        )  # fmt: skip
+
+    def _progress(self, event: CheckProgressed) -> None:
+        track = self._track(event.stage)
+        track.fraction, track.doing = event.fraction, event.doing
+        track.tested, track.round_errors = event.tested, event.errors
+        self.coverage = event.coverage or self.coverage
+        self._round_at_s = max(self._round_at_s, event.elapsed_s)
+
+    def _read(self, event: CheckVitalsRead) -> None:
+        vitals = event.vitals
+        self.vitals.append((self._before_s + event.elapsed_s, vitals))
+        self._round_at_s = max(self._round_at_s, event.elapsed_s)
+        self.highest_temperature_c = _highest(self.highest_temperature_c, vitals.temperature_c)
+        self.highest_power_w = _highest(self.highest_power_w, vitals.power_w)
+        present = self.present
+        # At any other time, the card may rest, and its clock says nothing.
+        if present is None or present.name != "load" or vitals.sm_clock_mhz is None:
+            return
+        if present.fraction * present.budget_s >= _CLOCKS_SETTLE_S:
+            lowest = self.lowest_clock_mhz
+            clock = vitals.sm_clock_mhz
+            self.lowest_clock_mhz = clock if lowest is None else min(lowest, clock)
+
+    def _find(self, finding: CheckFinding) -> None:
+        if len(self.findings) < MOST_FINDINGS:
+            self.findings.append(finding)
+        track = self._track(finding.stage)
+        if finding.severity == "error":
+            track.round_errors = max(track.round_errors, finding.count)
+
+    def _finish_stage(self, event: CheckStageFinished) -> None:
+        track = self._track(event.stage)
+        before = track.verdict
+        track.verdict = event.verdict if before is None else worse(before, event.verdict)
+        track.tested, track.doing = event.tested, ""
+        track.errors, track.round_errors = track.errors + event.errors, 0
+        track.seconds += event.seconds
+        track.state, track.fraction = "finished", 1.0
+        self.coverage = event.coverage or self.coverage
+
+    def _end_round(self, *, is_stopped: bool) -> None:
+        self._before_s, self._round_at_s = self.elapsed_s, 0.0
+        if is_stopped:
+            self.is_stopped = self.is_over = True
+        else:
+            self._rounds_done += 1
+
+    def _lose(self, event: RequestFailed | EngineEnded) -> None:
+        """Turn the end of the engine into the result of the stage that was running."""
+        track = self.present or next(
+            (one for one in self.stages if one.state == "waiting"), self.stages[-1]
+        )
+        if not (self.is_stopped and isinstance(event, EngineEnded)):
+            finding = loss_finding(
+                event, track.name, self.elapsed_s, is_silent=self._is_silent, step=track.doing,
+                is_card=self.plan.device != "cpu",
+            )  # fmt: skip
+            errors = track.round_errors + finding.count
+            self._find(finding)
+            track.round_errors = errors
+        verdict = stage_verdict(
+            [one for one in self.findings if one.stage == track.name],
+            has_tested=bool(track.tested),
+            is_complete=False,
+        )
+        track.verdict = verdict if track.verdict is None else worse(track.verdict, verdict)
+        track.seconds += track.fraction * track.budget_s
+        track.errors, track.round_errors = track.total_errors, 0
+        track.state, track.doing = "finished", ""
+        self._before_s, self._round_at_s = self.elapsed_s, 0.0
+        self.is_over = True
+
+
+def _highest(before: float | None, now: float | None) -> float | None:
+    if before is None or now is None:
+        return now if before is None else before
+    return max(before, now)

@@ -1,0 +1,226 @@
+"""What a check may claim: the verdict of a stage and of the whole check, and the next action.
+
+A pass applies to what was tested and to nothing else. A failure first asks for a repetition after a
+restart, because a driver in a bad state makes the same errors as a bad card.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.check.stages import GLANCE_MINUTES, OVERNIGHT_MINUTES, stage_named
+from gpu_studio.core.units import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.check.check_record import CheckRecord, Interruption
+    from gpu_studio.core.messages.check_messages import (
+        CheckFinding,
+        CheckVerdict,
+        FindingKind,
+        StageOutcome,
+    )
+
+_WORST_FIRST: tuple[CheckVerdict, ...] = (
+    "failed", "inconclusive", "partial", "passed", "skipped",
+)  # fmt: skip
+_REPEAT = "Restart the PC and run the check again. Both results are kept."
+_SECOND_FAILURE = (
+    "This card failed twice. Undo any overclocking, check its power cables and its fan, and check "
+    "the card in another PC. If it fails there as well, return or replace it."
+)
+_SECOND_DISAGREEMENT = (
+    "The difference came back after a repetition. Install another version of PyTorch or of the "
+    "driver, and run the check again. If the difference stays, check the card in another PC."
+)
+_WITHOUT_PLANT = "Run the check again without the fault made on purpose."
+_TO_THE_END = "Run the check again and let it run to its end."
+_MORE_FREE = (
+    "Close programs that use video memory, such as browsers and games, and run the check again."
+)
+_SKIPPED = "Nothing was tested: run the check again."
+_UNEXPECTED_RESTART = (
+    "If you did not restart the PC yourself, check the power supply and the card's power cables. "
+    "Then run the check again."
+)
+_PROGRAM_ENDED = "If you did not close GPU Studio yourself, run the check again."
+# By the kind of a doubt; the first one that applies is the next action.
+_AFTER_DOUBT: tuple[tuple[FindingKind, str], ...] = (
+    ("card_lost", _REPEAT),
+    ("blind", "Update the driver and PyTorch, and run the check again."),
+    ("ecc_errors", "Restart the PC and run the check again. If the count rises again, replace the "
+                   "card."),
+    ("memory_spilled", _MORE_FREE),
+    ("throttled", "Clean the card's fan and heat sink, check the PC's air flow, and run the check "
+                  "again."),
+    ("low_clock", "Set the driver's power mode to highest performance, close other programs, and "
+                  "run the check again."),
+    ("link_errors", "Switch the PC off, reseat the card, leave out any riser cable, and run the "
+                    "check again."),
+    ("slow_link", "Switch the PC off, reseat the card in the long slot next to the processor, and "
+                  "run the check again."),
+    ("slow_sample", "Close other programs and run the check again."),
+    ("not_repeatable", "Update the driver and PyTorch, and run the check again."),
+    ("could_not_run", "Close other programs, and run the check again."),
+)  # fmt: skip
+
+
+def stage_verdict(
+    findings: Sequence[CheckFinding], *, has_tested: bool, is_complete: bool
+) -> CheckVerdict:
+    """Return the verdict of a stage.
+
+    Args:
+        findings: those of the stage.
+        has_tested: whether anything was tested.
+        is_complete: whether everything that the stage plans was tested.
+    """
+    severities = {finding.severity for finding in findings}
+    if "error" in severities:
+        return "failed"
+    if "doubt" in severities:
+        return "inconclusive"
+    if not has_tested:
+        return "skipped"
+    return "passed" if is_complete else "partial"
+
+
+def worse(first: CheckVerdict, second: CheckVerdict) -> CheckVerdict:
+    """Return the verdict that counts if a stage ran twice."""
+    if "skipped" in (first, second) and first != second:
+        other = second if first == "skipped" else first
+        return "partial" if other == "passed" else other
+    return min(first, second, key=_WORST_FIRST.index)
+
+
+def whole_verdict(
+    stages: Sequence[StageOutcome],
+    interruptions: Sequence[Interruption] = (),
+    *,
+    is_complete: bool = True,
+) -> CheckVerdict:
+    """Return the verdict of a check from its stages.
+
+    Args:
+        stages: the chosen ones.
+        interruptions: a restart or an end of the program makes a check inconclusive.
+        is_complete: whether all rounds are done.
+    """
+    verdicts = {stage.verdict for stage in stages}
+    if "failed" in verdicts:
+        return "failed"
+    if "inconclusive" in verdicts or interruptions:
+        return "inconclusive"
+    return "passed" if verdicts == {"passed"} and is_complete else "partial"
+
+
+def result_sentence(
+    verdict: CheckVerdict,
+    stages: Sequence[StageOutcome],
+    findings: Sequence[CheckFinding],
+    interruptions: Sequence[Interruption] = (),
+) -> str:
+    """Return the result of a check in a sentence or two; it claims no more than was tested."""
+    titles = [stage_named(stage.name).title for stage in stages if stage.verdict != "skipped"]
+    if verdict == "passed":
+        return f"No errors found. Tested: {_listed(titles)}. A pass is no promise."
+    if verdict == "failed":
+        return _failure(stages, findings)
+    if interruptions:
+        return interruption_sentence(interruptions[-1])
+    doubts = [finding for finding in findings if finding.severity == "doubt"]
+    if doubts:
+        return f"No errors found, but the result is doubtful. {doubts[0].sentence}"
+    if not titles:
+        return "Nothing was tested."
+    return f"No errors found so far, but not everything was tested. Tested: {_listed(titles)}."
+
+
+def interruption_sentence(interruption: Interruption) -> str:
+    """Return what happened to a check that ended without its program's consent."""
+    minutes = int(interruption.after_s // 60)
+    when = "less than a minute" if not minutes else f"{minutes} minute{'s' * (minutes != 1)}"
+    if interruption.is_restart:
+        return f"The PC restarted {when} into the check."
+    return f"The program ended {when} into the check."
+
+
+def next_action(
+    verdict: CheckVerdict,
+    findings: Sequence[CheckFinding],
+    *,
+    minutes: int,
+    is_planted: bool = False,
+    is_stopped: bool = False,
+    stages: Sequence[StageOutcome] = (),
+    interruptions: Sequence[Interruption] = (),
+    earlier: CheckRecord | None = None,
+) -> str:
+    """Return the one next action after a check.
+
+    Args:
+        verdict: of the whole check.
+        findings: all of them.
+        minutes: the chosen length.
+        is_planted: whether a fault was made on purpose.
+        is_stopped: whether the user ended the check.
+        stages: the chosen ones.
+        interruptions: restarts and ends of the program.
+        earlier: the last check of the same card, None if there is none.
+    """
+    if is_planted:
+        return _WITHOUT_PLANT
+    if verdict == "failed":
+        return _after_failure(findings, earlier)
+    kinds = {finding.kind for finding in findings if finding.severity == "doubt"}
+    told = next((action for kind, action in _AFTER_DOUBT if kind in kinds), None)
+    if told is not None:
+        return told
+    if interruptions:
+        return _UNEXPECTED_RESTART if interruptions[-1].is_restart else _PROGRAM_ENDED
+    if verdict == "passed":
+        return _after_pass(minutes, earlier)
+    if all(stage.verdict == "skipped" for stage in stages):
+        return _SKIPPED
+    has_gap = any(stage.name == "memory" and stage.verdict == "partial" for stage in stages)
+    return _MORE_FREE if has_gap and not is_stopped else _TO_THE_END
+
+
+def _after_failure(findings: Sequence[CheckFinding], earlier: CheckRecord | None) -> str:
+    if earlier is None or earlier.verdict != "failed":
+        return _REPEAT
+    kinds = {finding.kind for finding in findings if finding.severity == "error"}
+    return _SECOND_DISAGREEMENT if kinds == {"disagreement"} else _SECOND_FAILURE
+
+
+def _after_pass(minutes: int, earlier: CheckRecord | None) -> str:
+    if earlier is not None and earlier.verdict == "failed":
+        return (
+            "The last check of this card failed and this one passed, so the error comes and goes: "
+            "run the overnight check."
+        )
+    if minutes <= GLANCE_MINUTES:
+        return "This was a glance: run the 6-minute check."
+    if minutes < OVERNIGHT_MINUTES:
+        return "Nothing to do. If errors are rare, only the overnight check finds them."
+    return "Nothing to do. Save the record if you sell or keep the card."
+
+
+def _failure(stages: Sequence[StageOutcome], findings: Sequence[CheckFinding]) -> str:
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if {finding.kind for finding in errors} == {"disagreement"}:
+        return errors[0].sentence
+    if errors and errors[0].kind == "card_lost":
+        return errors[0].sentence
+    count = sum(stage.errors for stage in stages)
+    noun = "error" if count == 1 else "errors"
+    first = f" {errors[0].sentence}" if errors else ""
+    return f"{format_count(count)} {noun} found.{first}"
+
+
+def _listed(titles: Sequence[str]) -> str:
+    lower = [title[0].lower() + title[1:] if title[1:2].islower() else title for title in titles]
+    if len(lower) < 2:
+        return "".join(lower)
+    return f"{', '.join(lower[:-1])} and {lower[-1]}"

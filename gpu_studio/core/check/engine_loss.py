@@ -1,0 +1,80 @@
+"""A check's engine that died, failed or fell silent, as a finding: that is a result as well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.check.stages import stage_named
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.messages.check_messages import CheckFinding
+from gpu_studio.core.protocol import EngineEnded, RequestFailed
+
+if TYPE_CHECKING:
+    from gpu_studio.core.failure import Failure
+    from gpu_studio.core.messages.check_messages import Severity, StageName
+
+# The system's signal for a process that took too much memory, as Python and as a shell report it.
+_KILLED = (-9, 137)
+_LOST_SIGNS = ("GPU is lost", "fallen off the bus", "no CUDA-capable device", "device unavailable")
+
+
+def loss_finding(
+    event: RequestFailed | EngineEnded,
+    stage: StageName,
+    at_s: float,
+    *,
+    is_silent: bool,
+    step: str = "",
+    is_card: bool = True,
+) -> CheckFinding:
+    """Return the finding of an engine that ended during a stage.
+
+    Args:
+        event: its last event.
+        stage: the stage that was running, or was to run next.
+        at_s: seconds since the start of the check.
+        is_silent: whether the engine was abandoned because it did not answer.
+        step: what was running, in words; empty if unknown.
+        is_card: whether a card is checked, not the CPU.
+    """
+    title = stage_named(stage).title
+    severity: Severity
+    if is_silent:
+        subject = "card" if is_card else "CPU's check"
+        severity, sentence = "error", f"The {subject} stopped answering during “{title}”."
+    elif isinstance(event, EngineEnded):
+        severity, sentence = _of_process(event, title, is_card=is_card)
+    else:
+        severity, sentence = _of_failure(event.failure, title)
+    if step:
+        sentence = f"{sentence} It was at: {step}."
+    is_lost = severity == "error"
+    return CheckFinding(
+        kind="card_lost" if is_lost else "could_not_run",
+        severity=severity, stage=stage, sentence=sentence[:1000], count=int(is_lost), at_s=at_s,
+    )  # fmt: skip
+
+
+def failure_finding(failure: Failure, stage: StageName, at_s: float) -> CheckFinding:
+    """Return the finding of a stage that failed while the engine goes on."""
+    return loss_finding(RequestFailed(failure=failure), stage, at_s, is_silent=False)
+
+
+def _of_failure(failure: Failure, title: str) -> tuple[Severity, str]:
+    words = failure.message.removesuffix(" The engine has to restart.")
+    if failure.kind is FailureKind.CUDA_ERROR:
+        if any(sign in failure.message for sign in _LOST_SIGNS):
+            return "error", f"The card was lost during “{title}”. {words}"
+        return "error", f"The card failed during “{title}”. {words}"
+    return "doubt", f"“{title}” could not run to its end. {words}"
+
+
+def _of_process(event: EngineEnded, title: str, *, is_card: bool) -> tuple[Severity, str]:
+    if event.exit_code in _KILLED:
+        return "doubt", (
+            f"The system ended the check during “{title}”, usually because the PC ran out of "
+            "memory (RAM)."
+        )
+    subject = "The card's driver or a library" if is_card else "A library"
+    code = "" if event.exit_code is None else f" (exit code {event.exit_code})"
+    return "error", f"{subject} ended the check during “{title}”{code}."

@@ -1,0 +1,263 @@
+"""A check from its events to its record, whatever ends it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpu_studio.core.check.check_record import CheckRecord, Interruption
+from gpu_studio.core.check.check_run import (
+    START_PATIENCE_S,
+    STEP_PATIENCE_S,
+    CheckPlan,
+    CheckRun,
+    CheckState,
+)
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckVerdict, StageName
+from gpu_studio.core.protocol import EngineEnded, RequestFailed
+from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, hot_card, wrong_bit
+
+if TYPE_CHECKING:
+    from gpu_studio.core.protocol import Event
+
+CUDA_ERROR = RequestFailed(
+    failure=Failure(
+        FailureKind.CUDA_ERROR,
+        "The card stopped with an error: unspecified launch failure. The engine has to restart.",
+        "Traceback (most recent call last)",
+        fatal=True,
+    )
+)
+RESTART = Interruption(after_s=2460.0, is_restart=True)
+
+
+def started(minutes: int = 1, **options: Any) -> CheckRun:
+    return CheckRun(CheckPlan(device="cuda:0", minutes=minutes, **options), "2026-11-22T14:40:00")
+
+
+def run_round(run: CheckRun, *more: Event, **script: Any) -> CheckRun:
+    request = run.next_request()
+    assert request is not None
+    for event in (*check_round(request, **script), *more):
+        run.apply(event)
+    return run
+
+
+def run_all(run: CheckRun, **script: Any) -> CheckRecord:
+    while not run.is_over and (request := run.next_request()) is not None:
+        for event in check_round(request, **script):
+            run.apply(event)
+    return run.record()
+
+
+def verdicts(run: CheckRun) -> dict[StageName, CheckVerdict]:
+    return {stage.name: stage.verdict for stage in run.outcomes()}
+
+
+def test_a_clean_check_passes_and_says_what_was_tested() -> None:
+    run = started()
+    record = run_all(run)
+    assert record.verdict == "passed"
+    assert record.sentence == (
+        "No errors found. Tested: warm up, compute, operations and layouts, video memory, PCIe "
+        "link and cool down. A pass is no promise."
+    )
+    assert record.next_action == "This was a glance: run the 6-minute check."
+    assert record.device == GT_1030
+    assert record.coverage == COVERAGE
+    assert record.rounds == 1
+    assert record.seconds == pytest.approx(60, abs=1)
+    assert record.highest_temperature_c == pytest.approx(38 + 25 * record.seconds / 60, abs=0.1)
+
+
+def test_the_last_line_has_exactly_these_keys() -> None:
+    run = started(plant="bit", stages=("compute", "memory"))
+    run_all(run, findings={"memory": (wrong_bit(),)})
+    finished = run.finished()
+    assert finished.planted == "bit"
+    assert [stage.name for stage in finished.stages] == ["compute", "memory"]
+    assert finished.__struct_fields__ == ("device", "verdict", "stages", "planted", "next_action")
+    assert finished.stages[1].__struct_fields__ == (
+        "name", "verdict", "tested", "errors", "seconds",
+    )  # fmt: skip
+
+
+def test_the_lowest_clock_is_that_of_the_load_after_its_start() -> None:
+    run = started(minutes=6)
+    record = run_all(run)
+    slowest = [
+        vitals.sm_clock_mhz for at_s, vitals in run.vitals if at_s < 60 and vitals.sm_clock_mhz
+    ]
+    assert record.lowest_clock_mhz == min(slowest)
+    assert record.lowest_clock_mhz != min(vitals.sm_clock_mhz or 0 for _, vitals in run.vitals)
+
+
+def test_one_wrong_bit_fails_its_stage_and_the_check() -> None:
+    run = started()
+    record = run_all(run, findings={"memory": (wrong_bit(),)})
+    assert record.verdict == "failed"
+    assert record.errors == run.errors == 1
+    assert verdicts(run)["memory"] == "failed"
+    assert record.sentence.startswith("1 error found. 1 wrong bit at 512 MiB")
+    assert record.next_action.startswith("Restart the PC and run the check again.")
+
+
+def test_a_doubt_makes_the_check_inconclusive() -> None:
+    record = run_all(started(), findings={"load": (hot_card(),)})
+    assert record.verdict == "inconclusive"
+    assert "hot (hardware)" in record.sentence
+    assert "fan" in record.next_action
+
+
+def test_a_stop_keeps_what_was_found_so_far() -> None:
+    run = started()
+    run_round(run, stop_in="memory")
+    assert verdicts(run) == {
+        "load": "passed", "compute": "passed", "layouts": "passed", "memory": "partial",
+        "link": "skipped", "cool": "skipped",
+    }  # fmt: skip
+    assert run.next_request() is None
+    assert run.record().verdict == "partial"
+    assert run.record().is_stopped
+
+
+def test_an_engine_that_ends_after_a_stop_is_a_stop() -> None:
+    run = run_round(started(), end_in="compute")
+    run.stop()
+    run.apply(EngineEnded(exit_code=None, stopped=True))
+    assert verdicts(run)["compute"] == "partial"
+    assert not run.findings
+    assert run.record().verdict == "partial"
+
+
+@pytest.mark.parametrize("stage", STAGE_NAMES)
+@pytest.mark.parametrize(
+    ("end", "silent", "verdict", "words"),
+    [
+        (CUDA_ERROR, False, "failed", "unspecified launch failure"),
+        (EngineEnded(exit_code=-11), False, "failed", "exit code -11"),
+        (EngineEnded(exit_code=-9), False, "inconclusive", "memory (RAM)"),
+        (EngineEnded(exit_code=None, stopped=True), True, "failed", "stopped answering"),
+    ],
+)
+def test_an_engine_that_is_lost_is_the_result_of_its_stage(
+    stage: StageName, end: Event, silent: bool, verdict: CheckVerdict, words: str
+) -> None:
+    run = started()
+    run_round(run, end_in=stage)
+    if silent:
+        run.give_up()
+    run.apply(end)
+    record = run.record()
+    assert verdicts(run)[stage] == record.verdict == verdict
+    assert run.is_over
+    assert run.next_request() is None
+    sentence = run.findings[-1].sentence
+    assert words in sentence
+    assert "Traceback" not in sentence
+    assert "engine has to" not in sentence
+    assert "Step 10 of 20" in sentence
+    after = STAGE_NAMES[STAGE_NAMES.index(stage) + 1 :]
+    assert {verdicts(run)[name] for name in after} <= {"skipped"}
+    assert record.errors == (verdict == "failed")
+
+
+def test_an_error_before_the_loss_is_counted_with_it() -> None:
+    run = run_round(started(), CUDA_ERROR, findings={"memory": (wrong_bit(),)}, end_in="memory")
+    assert run.record().errors == 2
+
+
+def test_an_engine_that_never_starts_is_told_too() -> None:
+    run = started()
+    run.next_request()
+    run.apply(EngineEnded(exit_code=1))
+    assert run.record().verdict == "failed"
+    assert verdicts(run)["load"] == "failed"
+
+
+def test_the_cpu_is_not_called_a_card() -> None:
+    run = CheckRun(CheckPlan(device="cpu", minutes=1), "")
+    run_round(run, EngineEnded(exit_code=-11), end_in="compute")
+    assert "card" not in run.findings[-1].sentence
+
+
+def test_patience_is_longer_until_the_first_stage() -> None:
+    run = started()
+    request = run.next_request()
+    assert request is not None
+    assert run.patience_s == START_PATIENCE_S
+    events = check_round(request)
+    run.apply(next(events))
+    run.apply(next(events))
+    assert run.patience_s == STEP_PATIENCE_S
+
+
+def test_an_overnight_check_adds_its_rounds_up() -> None:
+    run = started(minutes=480, stages=("compute", "layouts"))
+    run_round(run, findings={"compute": (wrong_bit("compute"),)})
+    assert run.record().verdict == "failed"
+    run_round(run)
+    assert (run.round, run.rounds) == (2, 16)
+    assert verdicts(run) == {"compute": "failed", "layouts": "passed"}
+    assert run.stages[0].seconds == pytest.approx(2 * 360)
+    assert run.record().rounds == 2
+    record = run_all(run)
+    assert record.rounds == 16
+    assert record.errors == 1
+
+
+def test_rounds_that_are_missing_make_a_check_partial() -> None:
+    run = run_round(started(minutes=480))
+    assert run.record().verdict == "partial"
+    assert run_all(run).verdict == "passed"
+
+
+def test_what_remains_shrinks_with_each_stage() -> None:
+    run = started(minutes=6)
+    assert run.remaining_s == pytest.approx(360)
+    run_round(run, end_in="memory")
+    memory_s = next(one.budget_s for one in run.stages if one.name == "memory")
+    assert run.remaining_s == pytest.approx(memory_s * (1 - 9 / 20) + 72)
+
+
+def interrupted(**script: Any) -> CheckState:
+    run = started(minutes=480)
+    run_round(run)
+    run_round(run, end_in="memory", **script)
+    return run.state()
+
+
+def test_an_interrupted_check_continues_after_its_last_finished_stage() -> None:
+    run = CheckRun.resumed(interrupted(), RESTART)
+    request = run.next_request()
+    assert request is not None
+    assert (request.round, request.stages) == (2, ("memory", "link", "cool"))
+    for event in check_round(request):
+        run.apply(event)
+    assert set(verdicts(run).values()) == {"passed"}
+    record = run_all(run)
+    assert record.rounds == 16
+    assert record.interruptions == (RESTART,)
+    # The PC restarted by itself: that is no pass.
+    assert record.verdict == "inconclusive"
+    assert record.sentence == "The PC restarted 41 minutes into the check."
+
+
+def test_errors_before_an_interruption_stay() -> None:
+    state = interrupted(findings={"memory": (wrong_bit(),)})
+    run = CheckRun.resumed(state, RESTART)
+    record = run_all(run)
+    assert record.verdict == "failed"
+    assert record.errors == 1
+
+
+def test_an_interrupted_check_that_is_not_continued_is_a_result() -> None:
+    run = CheckRun.concluded(interrupted(), RESTART)
+    assert run.next_request() is None
+    record = run.record()
+    assert record.verdict == "inconclusive"
+    assert record.rounds == 1
+    assert verdicts(run)["memory"] == "partial"
+    assert "power supply" in record.next_action
