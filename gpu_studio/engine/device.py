@@ -236,3 +236,10 @@ def free_bytes(device: torch.device) -> int:
     free, _total = torch.cuda.mem_get_info(device)
     unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return free + unused
+
+
+def total_bytes(device: torch.device) -> int:
+    """Return a device's whole memory in bytes; creates a context on a card."""
+    if device.type == "cpu":
+        return int(psutil.virtual_memory().total)
+    return int(torch.cuda.mem_get_info(device)[1])

@@ -1,0 +1,65 @@
+"""The limits of a check, each with its reason."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpu_studio.core.messages.check_messages import MemoryCoverage
+
+_MIB = 1 << 20
+
+HARDWARE_BRAKES = 0x008 | 0x040 | 0x080
+"""nvmlClocksEventReasons of nvml.h: hardware slowdown, hardware thermal slowdown, power brake.
+A sound card in a sound PC shows none of them for long."""
+HARDWARE_BRAKES_FROM_S = 5.0
+SOFTWARE_HEAT = 0x020
+"""The driver lowers the clock to keep the temperature: normal in a laptop for some seconds."""
+SOFTWARE_HEAT_FROM_S = 30.0
+BRAKED_SHARE = 0.25
+"""In a check of one minute, the load lasts 12 s: then this share of it counts as well."""
+LOW_CLOCK_SHARE = 0.75
+"""Of the base clock, which every card of that name reaches under load. The highest boost clock is
+no standard: laptops and old cards stay below it."""
+STEADY_C, STEADY_CLOCK_SHARE, STEADY_FOR_S = 1.0, 0.02, 10.0
+"""Temperature and clock are steady if they changed by no more than this for that long."""
+SLOW_STEP_RATIO = 4.0
+"""A step that takes this many times the median, each of several times. Noise of a desktop does not
+repeat with the same step."""
+SLOW_LINK_SHARE = 0.5
+"""Of what the PCIe link carries without packet headers; pinned copies usually reach 75 to 90 %."""
+SPILLED_SHARE = 0.25
+"""Of the median speed of the other chunks. RAM behind a PCIe link is at least this much slower than
+the slowest video memory."""
+COMPLETE_SHARE = 0.75
+"""Under this share of the free memory, the memory test is partial. NVIDIA's DCGM asks for the same
+share of all memory; above 90 %, a test finds hardly more and the desktop stutters."""
+_RESERVE_SHARE = 0.08
+_SMALLEST_RESERVE = 128 * _MIB
+_LARGEST_RESERVE = 400 * _MIB
+_LARGEST_RESERVE_ON_WINDOWS = 600 * _MIB
+_RAM_SHARE = 0.10
+_MOST_RAM = 256 * _MIB
+
+
+def reserve_bytes(free_bytes: int, *, is_windows: bool = sys.platform == "win32") -> int:
+    """Return the free video memory that a check leaves untouched.
+
+    The desktop allocates when a window opens, and a card without free memory makes it stutter or
+    lose windows. 8 % of the free memory, at least 128 MiB (a window in 4K has 33 MB a buffer, three
+    buffers, and some for its parts). At most 400 MiB, or 600 MiB on Windows, whose driver moves
+    memory to RAM before it is full.
+    """
+    most = _LARGEST_RESERVE_ON_WINDOWS if is_windows else _LARGEST_RESERVE
+    return min(max(int(free_bytes * _RESERVE_SHARE), _SMALLEST_RESERVE), most)
+
+
+def ram_bytes(free_bytes: int) -> int:
+    """Return how much RAM a check of the CPU tests: a modest part, so that no program suffers."""
+    return min(int(free_bytes * _RAM_SHARE), _MOST_RAM)
+
+
+def is_enough(coverage: MemoryCoverage) -> bool:
+    """Return whether a test of video memory is complete."""
+    return coverage.tested_bytes >= COMPLETE_SHARE * coverage.free_bytes

@@ -1,0 +1,90 @@
+"""What held a card back during a stage: heat, power, or a clock that stays low for no reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.check.thresholds import (
+    BRAKED_SHARE,
+    HARDWARE_BRAKES,
+    HARDWARE_BRAKES_FROM_S,
+    LOW_CLOCK_SHARE,
+    SOFTWARE_HEAT,
+    SOFTWARE_HEAT_FROM_S,
+)
+from gpu_studio.core.devices.devices import held_back_words
+from gpu_studio.core.devices.facts import celsius_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gpu_studio.core.messages.check_messages import Vitals
+    from gpu_studio.engine.check.stage import StageBench
+
+_FEWEST_READINGS = 2
+
+
+def report_brakes(bench: StageBench, base_clock_mhz: float | None = None) -> None:
+    """Report what held the card back while it was loaded.
+
+    Args:
+        bench: with the readings of the stage.
+        base_clock_mhz: the clock that the card is sold with; None if unknown.
+    """
+    readings = bench.readings
+    hardware = _readings_with(readings, lambda one: _has(one, HARDWARE_BRAKES))
+    heat = _readings_with(readings, lambda one: _has(one, SOFTWARE_HEAT))
+    slow = _readings_with(readings, lambda one: _is_low(one, base_clock_mhz))
+    for found, from_s in ((hardware, HARDWARE_BRAKES_FROM_S), (heat, SOFTWARE_HEAT_FROM_S)):
+        if _counts(found, readings, from_s):
+            _report_throttling(bench, found)
+            return
+    if _counts(slow, readings, HARDWARE_BRAKES_FROM_S) and base_clock_mhz:
+        lowest = min(one.sm_clock_mhz or 0.0 for _, one in slow)
+        bench.report(
+            "low_clock", "doubt",
+            f"The clock fell to {lowest:.0f} MHz under load, and the card named no reason. Its "
+            f"base clock is {base_clock_mhz:.0f} MHz.",
+        )  # fmt: skip
+
+
+def _report_throttling(bench: StageBench, found: Sequence[tuple[float, Vitals]]) -> None:
+    reasons = 0
+    for _, one in found:
+        reasons |= one.clock_event_reasons or 0
+    hottest = max((one.temperature_c or 0.0 for _, one in found), default=0.0)
+    degrees = f" at {celsius_text(hottest)}" if hottest else ""
+    bench.report(
+        "throttled", "doubt",
+        f"The card slowed itself down for about {_seconds(found)} s{degrees}: "
+        f"{held_back_words(reasons)}. It began {found[0][0]:.0f} s after the start of the load.",
+    )  # fmt: skip
+
+
+def _readings_with(
+    readings: Sequence[tuple[float, Vitals]], has: Callable[[Vitals], bool]
+) -> list[tuple[float, Vitals]]:
+    return [reading for reading in readings if has(reading[1])]
+
+
+def _has(vitals: Vitals, reasons: int) -> bool:
+    return bool((vitals.clock_event_reasons or 0) & reasons)
+
+
+def _is_low(vitals: Vitals, base_clock_mhz: float | None) -> bool:
+    if not base_clock_mhz or vitals.sm_clock_mhz is None:
+        return False
+    return vitals.sm_clock_mhz < LOW_CLOCK_SHARE * base_clock_mhz
+
+
+def _counts(
+    found: Sequence[tuple[float, Vitals]], readings: Sequence[tuple[float, Vitals]], from_s: float
+) -> bool:
+    if len(found) < _FEWEST_READINGS:
+        return False
+    return _seconds(found) >= from_s or len(found) >= BRAKED_SHARE * len(readings)
+
+
+def _seconds(found: Sequence[tuple[float, Vitals]]) -> int:
+    """Return about how long the readings lasted: there is one a second."""
+    return len(found)

@@ -1,0 +1,271 @@
+"""A round of a check: the stages one after the other, as events."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+import torch
+
+from gpu_studio.core.check.check_verdict import stage_verdict
+from gpu_studio.core.check.engine_loss import failure_finding
+from gpu_studio.core.check.stages import in_order, stage_budget_s
+from gpu_studio.core.messages.check_messages import (
+    CheckedDevice,
+    CheckFinding,
+    CheckFindingMade,
+    CheckProgressed,
+    CheckRoundFinished,
+    CheckStageBegan,
+    CheckStageFinished,
+    CheckStarted,
+    CheckVitalsRead,
+    RunCheck,
+    StageName,
+    Vitals,
+)
+from gpu_studio.engine.check.compute import Compute
+from gpu_studio.engine.check.cool import CoolDown
+from gpu_studio.engine.check.layouts import Layouts
+from gpu_studio.engine.check.link import LinkCheck
+from gpu_studio.engine.check.load import WarmUp
+from gpu_studio.engine.check.planting import Plant
+from gpu_studio.engine.check.stage import Stage, StageBench, Step
+from gpu_studio.engine.check.video_memory import VideoMemory
+from gpu_studio.engine.device import (
+    card_name,
+    prove_kernels,
+    resolve,
+    total_bytes,
+    uuid_of,
+)
+from gpu_studio.engine.faults import failure_of
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Generator, Iterator
+
+    from gpu_studio.core.failure import Failure
+    from gpu_studio.core.protocol import Event
+
+_PROGRESS_EVERY_S = 0.2
+_FINGERPRINT_DIGITS = 16
+
+
+class CheckSensor(Protocol):
+    """Reads a card for a check. Never raises."""
+
+    def vitals(self, uuid: str) -> Vitals | None:
+        """Return a card's present sensors; None if unknown."""
+
+    def checked_device(self, uuid: str, address: str) -> CheckedDevice | None:
+        """Return a card's facts for the record; None if unknown."""
+
+
+class CheckRound:
+    """Answers one `RunCheck`.
+
+    Args:
+        request: the round.
+        stop: set by any thread to end it between two steps.
+        sensor: reads the card; None if there is no sensor.
+        cpu_name: the name of this PC's CPU.
+        clock: the seconds of a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        request: RunCheck,
+        stop: threading.Event,
+        *,
+        sensor: CheckSensor | None = None,
+        cpu_name: str = "CPU",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._request = request
+        self._stop = stop
+        self._sensor = sensor
+        self._cpu_name = cpu_name
+        self._clock = clock
+        self._begun_s = clock()
+        self._plant = Plant(request.plant)
+        self._facts: CheckedDevice | None = None
+        self._uuid: str | None = None
+
+    def events(self) -> Iterator[Event]:
+        """Yield the events of the round.
+
+        Raises:
+            Exception: the card or PyTorch failed so that no other stage can run.
+        """
+        request = self._request
+        device = resolve(request.device)
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
+            prove_kernels(device)
+        self._uuid = uuid_of(device)
+        self._facts = self._checked_device(device)
+        yield CheckStarted(
+            check_id=request.check_id, round=request.round, device=self._facts,
+            fingerprint=_fingerprint(self._uuid),
+        )  # fmt: skip
+        for name in in_order(request.stages):
+            if self._stop.is_set():
+                break
+            yield from self._stage(name, device)
+        yield CheckRoundFinished(
+            check_id=request.check_id, round=request.round, is_stopped=self._stop.is_set()
+        )
+
+    def _stage(self, name: StageName, device: torch.device) -> Iterator[Event]:
+        request = self._request
+        budget_s = stage_budget_s(name, request.budget_s)
+        yield CheckStageBegan(
+            check_id=request.check_id, round=request.round, stage=name, budget_s=budget_s
+        )
+        bench = StageBench(
+            name, device, budget_s, plant=self._plant, stop=self._stop, read=self._read,
+            clock=self._clock, seed=request.round, facts=self._facts,
+        )  # fmt: skip
+        told = _Told(self, name, bench)
+        steps = _stages()[name].run(bench)
+        failure: Failure | None = None
+        try:
+            yield from told.follow(steps)
+        except Exception as error:
+            failure = failure_of(error)
+            if failure.fatal:
+                raise
+        # Outside the except block, the error and the tensors in its frames are gone.
+        if failure is not None:
+            bench.findings.append(failure_finding(failure, name, self.elapsed_s))
+            _free_memory(device)
+        yield from told.end()
+
+    @property
+    def elapsed_s(self) -> float:
+        """The seconds since the start of the round."""
+        return self._clock() - self._begun_s
+
+    @property
+    def request(self) -> RunCheck:
+        """What was asked for."""
+        return self._request
+
+    def _read(self) -> Vitals | None:
+        if self._sensor is None or self._uuid is None:
+            return None
+        return self._sensor.vitals(self._uuid)
+
+    def _checked_device(self, device: torch.device) -> CheckedDevice:
+        address, facts = self._request.device, None
+        if self._uuid is not None and self._sensor is not None:
+            facts = self._sensor.checked_device(self._uuid, address)
+        return checked_device(device, address, facts, self._cpu_name)
+
+
+class _Told:
+    """A stage's steps, findings and readings as events."""
+
+    def __init__(self, round_: CheckRound, name: StageName, bench: StageBench) -> None:
+        self._round = round_
+        self._name = name
+        self._bench = bench
+        self._offset_s = round_.elapsed_s
+        self._findings_told = 0
+        self._readings_told = 0
+        self._step = Step(doing="", tested="")
+        self._told_s: float | None = None
+        self._is_whole = False
+
+    def follow(self, steps: Generator[Step, None, bool]) -> Iterator[Event]:
+        """Yield the events of a stage until it ends."""
+        while True:
+            try:
+                self._step = next(steps)
+            except StopIteration as end:
+                self._is_whole = bool(end.value)
+                return
+            yield from self._news()
+            now_s = self._bench.elapsed_s
+            if self._told_s is None or now_s - self._told_s >= _PROGRESS_EVERY_S:
+                self._told_s = now_s
+                yield self._progress()
+
+    def end(self) -> Iterator[Event]:
+        """Yield the last events of the stage."""
+        yield from self._news()
+        bench, request = self._bench, self._round.request
+        tested = self._step.tested
+        coverage = self._step.coverage
+        yield CheckStageFinished(
+            check_id=request.check_id, round=request.round, stage=self._name,
+            verdict=stage_verdict(
+                bench.findings, has_tested=bool(tested), is_complete=self._is_whole
+            ),
+            tested=tested, errors=max(bench.errors, _errors(bench.findings)),
+            seconds=bench.elapsed_s, coverage=coverage,
+        )  # fmt: skip
+
+    def _news(self) -> Iterator[Event]:
+        bench, check_id = self._bench, self._round.request.check_id
+        for at_s, vitals in bench.readings[self._readings_told :]:
+            yield CheckVitalsRead(check_id=check_id, elapsed_s=self._offset_s + at_s, vitals=vitals)
+        self._readings_told = len(bench.readings)
+        for finding in bench.findings[self._findings_told :]:
+            yield CheckFindingMade(check_id=check_id, finding=finding)
+        self._findings_told = len(bench.findings)
+
+    def _progress(self) -> CheckProgressed:
+        bench = self._bench
+        share = bench.elapsed_s / bench.budget_s if bench.budget_s else 1.0
+        return CheckProgressed(
+            check_id=self._round.request.check_id, stage=self._name, fraction=min(share, 1.0),
+            doing=self._step.doing, tested=self._step.tested, errors=bench.errors,
+            elapsed_s=self._round.elapsed_s, coverage=self._step.coverage,
+        )  # fmt: skip
+
+
+def checked_device(
+    device: torch.device, address: str, facts: CheckedDevice | None, cpu_name: str
+) -> CheckedDevice:
+    """Return the device of a check: the driver's facts, and PyTorch's where there are none."""
+    if device.type == "cpu":
+        return CheckedDevice(
+            address=address, name=cpu_name, torch_version=torch.__version__,
+            memory_total_bytes=total_bytes(device),
+            ecc="The program cannot read whether this PC's RAM has ECC.",
+        )  # fmt: skip
+    major, minor = torch.cuda.get_device_capability(device)
+    told = facts or CheckedDevice(address=address, name=card_name(device))
+    return msgspec.structs.replace(
+        told,
+        torch_version=torch.__version__,
+        compute_capability=f"{major}.{minor}",
+        memory_total_bytes=told.memory_total_bytes or total_bytes(device),
+    )
+
+
+def _stages() -> dict[StageName, Stage]:
+    stages: tuple[Stage, ...] = (
+        WarmUp(), Compute(), Layouts(), VideoMemory(), LinkCheck(), CoolDown(),
+    )  # fmt: skip
+    return {stage.name: stage for stage in stages}
+
+
+def _errors(findings: list[CheckFinding]) -> int:
+    return sum(finding.count for finding in findings if finding.severity == "error")
+
+
+def _fingerprint(uuid: str | None) -> str:
+    """Return a name for this copy of a card that cannot be turned back into its UUID."""
+    if uuid is None:
+        return "cpu"
+    return hashlib.sha256(uuid.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
+
+
+def _free_memory(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

@@ -1,0 +1,132 @@
+"""Find what is wrong: pure functions over tensors and times. They compare on the CPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+import torch
+
+from gpu_studio.core.check.thresholds import SLOW_STEP_RATIO
+from gpu_studio.core.messages.check_messages import WrongBits
+from gpu_studio.engine.check.planting import bits_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch import Tensor
+
+_FEWEST_STEPS = 8
+_SLOW_REPEATS = 5
+_WORD_BYTES = 8
+_ONES_IN_BYTE = torch.tensor([number.bit_count() for number in range(256)])
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """Elements that differ: their number, of how many, and the first and the last place."""
+
+    count: int
+    total: int
+    first: int
+    last: int
+
+
+def mismatched_values(seen: Tensor, exact: Tensor) -> Mismatch | None:
+    """Return where values differ from the exact ones; None if they are equal everywhere.
+
+    Args:
+        seen: the device's values, in any dtype.
+        exact: float64 or whole numbers, of the same shape. 0 and −0 are equal, NaN equals nothing.
+    """
+    return _mismatch(seen.cpu().to(exact.dtype) != exact)
+
+
+def mismatched_bits(seen: Tensor, expected: Tensor) -> Mismatch | None:
+    """Return where two tensors of one dtype differ in any bit; None if they are the same."""
+    here = seen.cpu().contiguous().view(-1)
+    return _mismatch(bits_of(here) != bits_of(expected.cpu().contiguous().view(-1)))
+
+
+def _mismatch(differs: Tensor) -> Mismatch | None:
+    places = differs.reshape(-1).nonzero()
+    if not len(places):
+        return None
+    return Mismatch(len(places), differs.numel(), int(places[0]), int(places[-1]))
+
+
+def wrong_bits(seen: Tensor, expected: Tensor, first_byte: int) -> WrongBits | None:
+    """Return the wrong bits of 64-bit words; None if there are none.
+
+    Args:
+        seen: the words that were read, int64, on the CPU.
+        expected: the words that were written.
+        first_byte: the address of the first word.
+    """
+    difference = seen ^ expected
+    places = difference.nonzero().view(-1)
+    if not len(places):
+        return None
+    wrong, was = difference[places], expected[places]
+    return WrongBits(
+        first_byte=first_byte + int(places[0]) * _WORD_BYTES,
+        last_byte=first_byte + int(places[-1]) * _WORD_BYTES + _WORD_BYTES - 1,
+        words=len(places),
+        zero_to_one=_ones(wrong & ~was),
+        one_to_zero=_ones(wrong & was),
+    )
+
+
+def joined(first: WrongBits | None, second: WrongBits | None) -> WrongBits | None:
+    """Return the wrong bits of two parts of the memory together."""
+    if first is None or second is None:
+        return first or second
+    return WrongBits(
+        first_byte=min(first.first_byte, second.first_byte),
+        last_byte=max(first.last_byte, second.last_byte),
+        words=first.words + second.words,
+        zero_to_one=first.zero_to_one + second.zero_to_one,
+        one_to_zero=first.one_to_zero + second.one_to_zero,
+    )
+
+
+def _ones(words: Tensor) -> int:
+    """Return the number of ones in 64-bit words."""
+    return int(_ONES_IN_BYTE[words.contiguous().view(torch.uint8).int()].sum())
+
+
+class SlowSteps:
+    """Finds a step that is slow each time that it runs.
+
+    A desktop delays any step now and then. So a slow step is repeated, and only the fastest of its
+    repetitions counts.
+    """
+
+    def __init__(self) -> None:
+        self._times_s: list[float] = []
+
+    def slowness(self, seconds: float, again: Callable[[], float]) -> float | None:
+        """Return how many times the median a slow step takes; None for a usual one.
+
+        Args:
+            seconds: the step's time.
+            again: runs the same step once more and returns its time.
+        """
+        usual_s = median(self._times_s) if len(self._times_s) >= _FEWEST_STEPS else None
+        if usual_s is None or not is_slow(seconds, usual_s):
+            self._times_s.append(seconds)
+            return None
+        fastest_s = min([seconds, *(again() for _ in range(_SLOW_REPEATS))])
+        self._times_s.append(fastest_s)
+        return fastest_s / usual_s if is_slow(fastest_s, usual_s) else None
+
+
+def is_slow(seconds: float, usual_s: float) -> bool:
+    """Return whether a step is far slower than usual."""
+    return seconds > SLOW_STEP_RATIO * usual_s
+
+
+def steady(values: Sequence[float], most_change: float) -> bool:
+    """Return whether values stay within a range."""
+    return bool(values) and max(values) - min(values) <= most_change

@@ -1,0 +1,156 @@
+"""The PCIe link: copies in both directions, timed and compared bit for bit."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+import torch
+
+from gpu_studio.core.check.thresholds import SLOW_LINK_SHARE
+from gpu_studio.core.devices.link import link_bytes_per_s
+from gpu_studio.core.units import format_bytes, format_count, format_rate
+from gpu_studio.engine.check.detectors import SlowSteps, mismatched_bits
+from gpu_studio.engine.check.stage import StageBench, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from torch import Tensor
+
+    from gpu_studio.core.messages.check_messages import StageName, Vitals
+
+_MIB = 1 << 20
+_COPY_BYTES = {"cpu": 4 * _MIB, "cuda": 32 * _MIB}
+_WORD_BYTES = 4
+_FEWEST_COPIES = 8
+
+
+class LinkCheck:
+    """Copies to the card and back; on the CPU, from RAM to RAM."""
+
+    name: StageName = "link"
+
+    def run(self, bench: StageBench) -> Generator[Step, None, bool]:
+        """Copy again and again; see `stage.Stage`."""
+        first = bench.vitals(at_once=True)
+        copies = _Copies(bench)
+        while not bench.is_over():
+            copies.there_and_back()
+            bench.vitals()
+            yield Step(doing="Copies in both directions", tested=copies.tested)
+        bench.vitals(at_once=True)
+        if bench.is_card:
+            copies.judge_speed()
+        _count_replays(bench, first)
+        return copies.count >= _FEWEST_COPIES and not bench.is_stopped
+
+
+class _Copies:
+    def __init__(self, bench: StageBench) -> None:
+        self._bench = bench
+        words = _COPY_BYTES[bench.device.type] // _WORD_BYTES
+        is_pinned = bench.is_card
+        self._source = torch.empty(words, dtype=torch.int32, pin_memory=is_pinned)
+        self._back = torch.empty_like(self._source, pin_memory=is_pinned)
+        self._there = torch.empty(words, dtype=torch.int32, device=bench.device)
+        self._source.random_(generator=bench.generator)
+        self._before: Tensor | None = None
+        self._seconds: tuple[list[float], list[float]] = ([], [])
+        self._slow = (SlowSteps(), SlowSteps())
+        self.count = 0
+
+    @property
+    def tested(self) -> str:
+        """What was tested so far, in words."""
+        bytes_done = 2 * self.count * _COPY_BYTES[self._bench.device.type]
+        text = f"{format_count(2 * self.count)} copies, {format_bytes(bytes_done)}"
+        if self._bench.is_card and self.count:
+            to, back = (format_rate(rate, "B/s") for rate in self._rates())
+            text += f", {to} to the card, {back} back"
+        return text
+
+    def there_and_back(self) -> None:
+        """Copy new data to the device and back, and compare them."""
+        self._source.bitwise_xor_(0x5A5A5A5A + self.count)
+        self._copy(0, self._source, self._there)
+        self._copy(1, self._there, self._back)
+        seen = self._back
+        if self._bench.plant.kind is not None:
+            self._bench.plant.corrupt(seen, self._before)
+            self._before = self._source.clone()
+        found = mismatched_bits(seen, self._source)
+        self.count += 1
+        if found is not None:
+            self._bench.report(
+                "wrong_copy", "error",
+                f"{format_count(found.count)} of {format_count(found.total)} numbers arrived "
+                "changed after a copy to the device and back.",
+                count=found.count,
+            )  # fmt: skip
+
+    def judge_speed(self) -> None:
+        """Compare the median speed with the link, as the card reported it while it copied."""
+        links = [vitals for _, vitals in self._bench.readings]
+        best = max(links, key=_generation_and_width, default=None)
+        if best is None or self.count < _FEWEST_COPIES:
+            return
+        most = link_bytes_per_s(best.pcie_generation, best.pcie_width)
+        slowest = min(self._rates())
+        name = f"gen {best.pcie_generation} × {best.pcie_width}"
+        if most is not None and slowest < SLOW_LINK_SHARE * most:
+            self._bench.report(
+                "slow_link", "doubt",
+                f"Copies reach {format_rate(slowest, 'B/s')}, less than half of what the link "
+                f"({name}) carries: {format_rate(most, 'B/s')}.",
+            )  # fmt: skip
+        widest = self._bench.facts.pcie_width_max if self._bench.facts else None
+        if widest and best.pcie_width and best.pcie_width < widest:
+            self._bench.report(
+                "narrow_link", "note",
+                f"The link has {best.pcie_width} of {widest} lanes. Some slots have no more; a "
+                "riser cable or a card that is not fully inserted also does that.",
+            )  # fmt: skip
+
+    def _copy(self, way: int, source: Tensor, target: Tensor) -> None:
+        def once() -> float:
+            return self._bench.timed(lambda: _launch(source, target), self.count)
+
+        seconds = once()
+        self._seconds[way].append(seconds)
+        slowness = self._slow[way].slowness(seconds, once)
+        if slowness is not None:
+            direction = ("to the device", "from the device")[way]
+            self._bench.report(
+                "slow_sample", "doubt",
+                f"One copy {direction} takes {slowness:.0f} times as long as the others, each "
+                "time.",
+            )  # fmt: skip
+
+    def _rates(self) -> list[float]:
+        """Return the median speed to the device and from it, in bytes per second."""
+        size = _COPY_BYTES[self._bench.device.type]
+        return [size / max(median(seconds), 1e-9) for seconds in self._seconds]
+
+
+def _launch(source: Tensor, target: Tensor) -> None:
+    target.copy_(source, non_blocking=True)
+
+
+def _generation_and_width(vitals: Vitals) -> tuple[int, int]:
+    return vitals.pcie_generation or 0, vitals.pcie_width or 0
+
+
+def _count_replays(bench: StageBench, first: Vitals | None) -> None:
+    counts = [vitals.pcie_replays for _, vitals in bench.readings]
+    last = next((count for count in reversed(counts) if count is not None), None)
+    if first is None or first.pcie_replays is None or last is None:
+        return
+    more = last - first.pcie_replays
+    if more > 0:
+        noun = "packet" if more == 1 else "packets"
+        bench.report(
+            "link_errors", "doubt",
+            f"{format_count(more)} {noun} had to be sent again over the link during the copies: "
+            "the contact, the slot or a riser cable is poor.",
+        )  # fmt: skip

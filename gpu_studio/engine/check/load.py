@@ -1,0 +1,129 @@
+"""Warm up: full load until temperature and clock are steady, with every result compared.
+
+Heat comes first: a card that fails only when it is hot is then hot in all stages after it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from gpu_studio.core.check.thresholds import STEADY_C, STEADY_CLOCK_SHARE, STEADY_FOR_S
+from gpu_studio.core.devices.facts import celsius_text
+from gpu_studio.core.units import format_count, format_duration
+from gpu_studio.engine.check.brakes import report_brakes
+from gpu_studio.engine.check.detectors import SlowSteps, mismatched_bits, steady
+from gpu_studio.engine.check.stage import StageBench, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from torch import Tensor
+
+    from gpu_studio.core.messages.check_messages import StageName, Vitals
+
+_SIDE = {"cpu": 256, "cuda": 2048}
+_STEP_S = 0.2
+_MOST_CALLS = 4096
+_INPUTS = 2  # in turn, so that a stale result is seen
+_SHORTEST_S = 3.0
+
+
+class WarmUp:
+    """Products and element-wise work at full load."""
+
+    name: StageName = "load"
+
+    def run(self, bench: StageBench) -> Generator[Step, None, bool]:
+        """Work until the card is steady or the time is over; see `stage.Stage`."""
+        side = _SIDE[bench.device.type]
+        sources = [torch.randn(side, side, generator=bench.generator) for _ in range(_INPUTS)]
+        inputs = [source.to(bench.device) for source in sources]
+        results = [torch.empty_like(inputs[0]) for _ in inputs]
+        firsts: list[Tensor] = []
+        calls, step = _calls_in_a_step(bench, inputs[0], results[0]), 0
+        slow, before = SlowSteps(), None
+        while not bench.is_over():
+            which = step % _INPUTS
+            _time(bench, slow, _Work(inputs[which], results[which], calls), step)
+            seen = results[which].to("cpu", copy=True)
+            if step < _INPUTS:
+                firsts.append(seen)
+            else:
+                bench.plant.corrupt(seen, before)
+                _compare(bench, seen, firsts[which])
+            before, step = seen, step + 1
+            bench.vitals()
+            yield Step(doing="Matrix products", tested=_tested(step * calls, bench))
+            if bench.elapsed_s >= _SHORTEST_S and _is_steady(bench.readings):
+                break
+        report_brakes(bench, bench.base_clock_mhz)
+        return step > _INPUTS and not bench.is_stopped
+
+
+class _Work:
+    """Some calls of the same work, on a tensor of its own."""
+
+    def __init__(self, source: Tensor, result: Tensor, calls: int) -> None:
+        self._source, self._result, self._calls = source, result, calls
+
+    def __call__(self) -> None:
+        for _ in range(self._calls):
+            torch.mm(self._source, self._source, out=self._result)
+            self._result.mul_(1.5).add_(self._source).tanh_()
+
+
+def _time(bench: StageBench, slow: SlowSteps, work: _Work, step: int) -> None:
+    def once() -> float:
+        return bench.timed(work, step)
+
+    slowness = slow.slowness(once(), once)
+    if slowness is not None:
+        _report_slow(bench, slowness)
+
+
+def _calls_in_a_step(bench: StageBench, source: Tensor, result: Tensor) -> int:
+    once = _Work(source, result, 1)
+    bench.timed(once, 0)  # loads the kernels
+    one_s = bench.timed(once, 0)
+    return max(1, min(int(_STEP_S / one_s) if one_s > 0 else 1, _MOST_CALLS))
+
+
+def _compare(bench: StageBench, seen: Tensor, first: Tensor) -> None:
+    found = mismatched_bits(seen, first)
+    if found is not None:
+        bench.report(
+            "unstable_result", "error",
+            f"{format_count(found.count)} of {format_count(found.total)} elements of a product "
+            "under load differ from the first time.",
+            count=found.count,
+        )  # fmt: skip
+
+
+def _report_slow(bench: StageBench, slowness: float) -> None:
+    bench.report(
+        "slow_sample", "doubt",
+        f"One step under load takes {slowness:.0f} times as long as the others, each time.",
+    )  # fmt: skip
+
+
+def _tested(products: int, bench: StageBench) -> str:
+    text = f"{format_count(products)} products in {format_duration(bench.elapsed_s)}"
+    if bench.readings:
+        degrees = celsius_text(bench.readings[-1][1].temperature_c)
+        text += f", now {degrees}" if degrees else ""
+    return text
+
+
+def _is_steady(readings: list[tuple[float, Vitals]]) -> bool:
+    """Return whether temperature and clock have settled; False if the card reports neither."""
+    if not readings or readings[-1][0] < STEADY_FOR_S:
+        return False
+    since_s = readings[-1][0] - STEADY_FOR_S
+    last = [vitals for at_s, vitals in readings if at_s >= since_s]
+    degrees = [one.temperature_c for one in last if one.temperature_c is not None]
+    clocks = [one.sm_clock_mhz for one in last if one.sm_clock_mhz is not None]
+    if not degrees or not steady(degrees, STEADY_C):
+        return False
+    return not clocks or steady(clocks, STEADY_CLOCK_SHARE * max(clocks))

@@ -1,0 +1,91 @@
+"""The faults that a check makes on purpose, in what comes back from the device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import torch
+
+from gpu_studio.core.messages.check_messages import Vitals
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from gpu_studio.core.messages.check_messages import PlantKind
+
+_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_SLOW_STEP, _SLOW_EVERY, _SLOW_FACTOR = 3, 7, 10.0
+_HOT_C = 97.0
+_HARDWARE_HEAT = 0x040  # nvmlClocksEventReasonHwThermalSlowdown of nvml.h
+
+
+def bits_of(values: Tensor) -> Tensor:
+    """Return the same memory as whole numbers of the same width: NaN equals NaN in them."""
+    return values.view(_INTEGERS[values.element_size()])
+
+
+class Plant:
+    """Makes one kind of fault, or none.
+
+    Args:
+        kind: None leaves everything as it is.
+    """
+
+    def __init__(self, kind: PlantKind | None = None) -> None:
+        self.kind = kind
+
+    def corrupt(self, now: Tensor, before: Tensor | None = None) -> None:
+        """Change what came back, in place.
+
+        Only copies are used, so that it works with a card whose kernels do not.
+
+        Args:
+            now: a contiguous tensor that came back from the device, or its memory.
+            before: what came back before it, of the same shape; None the first time.
+        """
+        flat = now.view(-1)
+        count = flat.numel()
+        if self.kind == "bit":
+            _flip(bits_of(flat), count // 3)
+        elif self.kind == "stuck" and before is not None:
+            flat.copy_(before.view(-1))
+        elif self.kind == "swap":
+            _swap(flat, max(1, count // 4))
+        elif self.kind == "drop":
+            lost = slice(count // 2, count // 2 + count // 8 + 1)
+            old = torch.zeros_like(flat[lost]) if before is None else before.view(-1)[lost]
+            flat[lost].copy_(old)
+
+    def elapsed_s(self, seconds: float, step: int) -> float:
+        """Return a step's time; some steps are slow each time.
+
+        Args:
+            seconds: the measured time.
+            step: the step's number; a repetition has the same number.
+        """
+        is_slow = self.kind == "slow" and step % _SLOW_EVERY == _SLOW_STEP
+        return seconds * _SLOW_FACTOR if is_slow else seconds
+
+    def sensed(self, vitals: Vitals | None) -> Vitals | None:
+        """Return the sensors' reading; a throttled one is hot and slow."""
+        if self.kind != "throttle":
+            return vitals
+        vitals = vitals or Vitals()
+        return msgspec.structs.replace(
+            vitals,
+            temperature_c=_HOT_C,
+            sm_clock_mhz=None if vitals.sm_clock_mhz is None else vitals.sm_clock_mhz / 2,
+            clock_event_reasons=(vitals.clock_event_reasons or 0) | _HARDWARE_HEAT,
+        )
+
+
+def _flip(bits: Tensor, place: int) -> None:
+    one = bits[place : place + 1].cpu()
+    bits[place : place + 1].copy_(one ^ (1 << 3))
+
+
+def _swap(flat: Tensor, count: int) -> None:
+    first, last = flat[:count].clone(), flat[-count:].clone()
+    flat[:count].copy_(last)
+    flat[-count:].copy_(first)

@@ -1,0 +1,188 @@
+"""The interface of a check's stage, and what it works with."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+import torch
+
+from gpu_studio.core.messages.check_messages import (
+    CheckedDevice,
+    CheckFinding,
+    FindingKind,
+    MemoryCoverage,
+    Severity,
+    StageName,
+    Vitals,
+    WrongBits,
+)
+from gpu_studio.engine.check.planting import Plant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+_VITALS_EVERY_S = 1.0
+_MOST_OF_A_KIND = 5
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stage does next, and what it has tested so far, in words."""
+
+    doing: str
+    tested: str
+    coverage: MemoryCoverage | None = None
+
+
+class Stage(Protocol):
+    """One stage of a check: a file in this folder."""
+
+    name: StageName
+
+    def run(self, bench: StageBench) -> Generator[Step, None, bool]:
+        """Yield at least one step per second; return whether everything was tested.
+
+        It reports findings to the bench, looks at `StageBench.is_over` between two steps, and
+        leaves nothing on the device.
+        """
+
+
+class StageBench:
+    """What a stage works with: the device, the time, the sensors, and the fault to make.
+
+    Args:
+        stage: the stage.
+        device: the device to check.
+        budget_s: the time for the stage.
+        plant: the fault to make on purpose.
+        stop: set by any thread to end the stage between two steps.
+        read: reads the card's sensors; None if there are none.
+        clock: the seconds of a clock that never goes back.
+        work_clock: the seconds of the device's work: for the CPU, of the time that this process
+            really ran, so that other programs make no step slow.
+        rest: waits for some seconds, or until the stop.
+        seed: different in each round, so that no round repeats another one's numbers.
+        facts: of the device; None if they are unknown.
+    """
+
+    def __init__(
+        self,
+        stage: StageName,
+        device: torch.device,
+        budget_s: float,
+        *,
+        plant: Plant | None = None,
+        stop: threading.Event | None = None,
+        read: Callable[[], Vitals | None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+        work_clock: Callable[[], float] | None = None,
+        rest: Callable[[float], None] | None = None,
+        seed: int = 0,
+        facts: CheckedDevice | None = None,
+    ) -> None:
+        self.stage = stage
+        self.device = device
+        self.budget_s = budget_s
+        self.plant = plant or Plant()
+        self.seed = seed
+        self.facts = facts
+        self.errors = 0
+        self.findings: list[CheckFinding] = []
+        self.readings: list[tuple[float, Vitals]] = []
+        self._stop = stop or threading.Event()
+        self._read = read
+        self._clock = clock
+        self._work_clock = work_clock or (time.process_time if device.type == "cpu" else clock)
+        self._rest = rest
+        self._begun_s = clock()
+        self._kinds: Counter[FindingKind] = Counter()
+        self.generator = torch.Generator().manual_seed(seed)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the user ended the check."""
+        return self._stop.is_set()
+
+    def is_over(self) -> bool:
+        """Return whether the stage has to end: stopped, or its time is over."""
+        return self.is_stopped or self.elapsed_s >= self.budget_s
+
+    @property
+    def elapsed_s(self) -> float:
+        """The seconds since the stage began."""
+        return self._clock() - self._begun_s
+
+    @property
+    def base_clock_mhz(self) -> float | None:
+        """The clock that the card is sold with; None if unknown."""
+        return self.facts.base_clock_mhz if self.facts else None
+
+    @property
+    def is_card(self) -> bool:
+        """Whether the device is a card."""
+        return self.device.type == "cuda"
+
+    def timed(self, work: Callable[[], None], step: int) -> float:
+        """Return the seconds that work takes on the device, until it is done.
+
+        Args:
+            work: may only launch it.
+            step: the step's number, for a slow step made on purpose.
+        """
+        self.synchronize()
+        begun_s = self._work_clock()
+        work()
+        self.synchronize()
+        return self.plant.elapsed_s(self._work_clock() - begun_s, step)
+
+    def synchronize(self) -> None:
+        """Wait until the device has done its work."""
+        if self.is_card:
+            torch.cuda.synchronize(self.device)
+
+    def vitals(self, *, at_once: bool = False) -> Vitals | None:
+        """Return a reading of the sensors once a second; None if it is not time for one.
+
+        Args:
+            at_once: read now, even if the last reading is younger.
+        """
+        now_s = self.elapsed_s
+        if self.readings and now_s - self.readings[-1][0] < _VITALS_EVERY_S and not at_once:
+            return None
+        vitals = self.plant.sensed(self._read())
+        if vitals is not None:
+            self.readings.append((now_s, vitals))
+        return vitals
+
+    def rest(self, seconds: float) -> None:
+        """Let the device rest for a while, or until the stop."""
+        if self._rest is not None:
+            self._rest(seconds)
+        else:
+            self._stop.wait(seconds)
+
+    def report(
+        self,
+        kind: FindingKind,
+        severity: Severity,
+        sentence: str,
+        *,
+        count: int = 0,
+        came_back: bool | None = None,
+        bits: WrongBits | None = None,
+    ) -> None:
+        """Report a finding. All errors count, but only the first few of a kind are told."""
+        if severity == "error":
+            self.errors += max(count, 1)
+        self._kinds[kind] += 1
+        if self._kinds[kind] <= _MOST_OF_A_KIND:
+            self.findings.append(
+                CheckFinding(
+                    kind=kind, severity=severity, stage=self.stage, sentence=sentence,
+                    count=max(count, int(severity == "error")), at_s=self.elapsed_s,
+                    came_back=came_back, bits=bits,
+                )
+            )  # fmt: skip

@@ -1,0 +1,377 @@
+"""Video memory: patterns are written to all free memory less a reserve, and read again.
+
+All chunks are written before any is read, so that the caches cannot answer. Words are made and
+compared on the card itself, which reads the memory at its full speed: most errors of old cards are
+errors of the transfer. Before its "no error" counts, the card has to notice a wrong word that was
+put there on purpose. If it does not, the CPU compares.
+
+No chunk has more than 2^27 words: PyTorch 2.11 to 2.14 leave zeros behind element 2^32 of `arange`
+on a card (pytorch/pytorch issue 197673).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+import msgspec
+import torch
+
+from gpu_studio.core.check.thresholds import (
+    SPILLED_SHARE,
+    is_enough,
+    ram_bytes,
+    reserve_bytes,
+)
+from gpu_studio.core.messages.check_messages import MemoryCoverage, WrongBits
+from gpu_studio.core.units import format_bytes, format_count, format_percent
+from gpu_studio.engine.check.detectors import joined, wrong_bits
+from gpu_studio.engine.check.stage import StageBench, Step
+from gpu_studio.engine.device import free_bytes, total_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from torch import Tensor
+
+    from gpu_studio.core.messages.check_messages import StageName
+
+_MIB = 1 << 20
+_WORD_BYTES = 8
+_SMALLEST_CHUNK, _LARGEST_CHUNK = 4 * _MIB, 256 * _MIB
+_CHUNKS = 128
+_SCRATCH_CHUNKS = 4
+_FEWEST_FOR_SPEED = 8
+# SplitMix64 (Sebastiano Vigna, public domain): its two multipliers, as signed numbers.
+_MIX_1, _MIX_2 = 0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """The words of a pattern.
+
+    Attributes:
+        title: in words.
+        make: fills ``out`` with the words of the addresses in ``places``; ``spare`` may be used.
+        is_inverse: whether every bit is the other way round.
+    """
+
+    title: str
+    make: Callable[[Tensor, Tensor, Tensor, int], None]
+    is_inverse: bool = False
+
+    def fill(self, places: Tensor, out: Tensor, spare: Tensor, seed: int) -> None:
+        """Write the pattern's words to ``out``.
+
+        Args:
+            places: the number of each word in the tested memory, int64.
+            out: gets the words.
+            spare: another tensor of the same shape.
+            seed: makes other random words.
+        """
+        self.make(places, out, spare, seed)
+        if self.is_inverse:
+            out.bitwise_not_()
+
+
+def _address(places: Tensor, out: Tensor, _spare: Tensor, _seed: int) -> None:
+    out.copy_(places).mul_(_WORD_BYTES)
+
+
+def _walking(places: Tensor, out: Tensor, spare: Tensor, seed: int) -> None:
+    # A one in another of the 64 places in each word; the seed moves all of them on.
+    torch.add(places, seed, out=spare)
+    spare.bitwise_and_(63)
+    out.fill_(1)
+    torch.bitwise_left_shift(out, spare, out=out)
+
+
+def _random(places: Tensor, out: Tensor, spare: Tensor, seed: int) -> None:
+    torch.add(places, seed * 0x9E3779B9, out=out)
+    for multiplier in (_MIX_1, _MIX_2):
+        torch.bitwise_right_shift(out, 29, out=spare)
+        out.bitwise_xor_(spare).mul_(multiplier)
+
+
+# The one that finds most comes first: an address finds words in the wrong place as well.
+PATTERNS: tuple[Pattern, ...] = (
+    Pattern("addresses", _address),
+    Pattern("inverted addresses", _address, is_inverse=True),
+    Pattern("random words", _random),
+    Pattern("inverted random words", _random, is_inverse=True),
+    Pattern("a walking one", _walking),
+    Pattern("a walking zero", _walking, is_inverse=True),
+)
+
+
+class VideoMemory:
+    """All free memory of a card, or a modest part of the RAM.
+
+    Args:
+        most_bytes: a smaller limit, None for all free memory.
+        passes: how many passes to make at most; None for as many as there is time for.
+    """
+
+    name: StageName = "memory"
+
+    def __init__(self, most_bytes: int | None = None, passes: int | None = None) -> None:
+        self._most_bytes = most_bytes
+        self._most_passes = passes
+
+    def run(self, bench: StageBench) -> Generator[Step, None, bool]:
+        """Write and read the patterns again and again; see `stage.Stage`."""
+        memory = TestedMemory.taken(bench, self._most_bytes)
+        try:
+            while memory.chunks and memory.passes != self._most_passes and not bench.is_over():
+                for doing in memory.one_pass():
+                    bench.vitals()
+                    yield Step(doing=doing, tested=memory.tested, coverage=memory.coverage)
+            if memory.chunks:
+                yield Step(doing="", tested=memory.tested, coverage=memory.coverage)
+        finally:
+            memory.release()
+        if not bench.is_card:
+            return memory.passes > 0 and not bench.is_stopped
+        is_whole = self._most_bytes is not None or is_enough(memory.coverage)
+        return memory.passes > 0 and is_whole and not bench.is_stopped
+
+
+class TestedMemory:
+    """Chunks of memory, and the patterns in them.
+
+    Args:
+        bench: gets the findings.
+        words: the 64-bit words in a chunk.
+        before: the coverage so far: nothing of the free memory.
+
+    Attributes:
+        chunks: the memory under test, int64.
+        passes: how often every pattern was written and read.
+    """
+
+    __test__ = False  # not a test
+
+    def __init__(self, bench: StageBench, words: int, before: MemoryCoverage) -> None:
+        self.chunks: list[Tensor] = []
+        self.passes = 0
+        self._bench = bench
+        self._words = words
+        self._before = before
+        self._verified: set[int] = set()
+        self._patterns_done = 0
+        self._is_proven = False
+        self._seconds: dict[int, float] = {}
+        self._misread = 0
+        self._judge_on(bench.device)
+
+    @classmethod
+    def taken(cls, bench: StageBench, most_bytes: int | None = None) -> TestedMemory:
+        """Return all the memory that a check may take, without the reserve."""
+        if bench.is_card:
+            torch.cuda.empty_cache()
+        free = free_bytes(bench.device)
+        reserve = reserve_bytes(free) if bench.is_card else free - ram_bytes(free)
+        wanted = max(0, free - reserve)
+        if most_bytes is not None:
+            wanted = min(wanted, most_bytes)
+        size = _chunk_bytes(wanted)
+        before = MemoryCoverage(
+            tested_bytes=0, free_bytes=free, total_bytes=total_bytes(bench.device),
+            reserve_bytes=reserve,
+        )  # fmt: skip
+        memory = cls(bench, size // _WORD_BYTES, before)
+        # The words to compare with need memory, too.
+        memory.take(wanted // size - _SCRATCH_CHUNKS)
+        return memory
+
+    def take(self, count: int) -> None:
+        """Allocate chunks, as many as there is memory for."""
+        while len(self.chunks) < count and not self._bench.is_stopped:
+            try:
+                chunk = torch.empty(self._words, dtype=torch.int64, device=self._bench.device)
+            except torch.OutOfMemoryError:
+                return
+            self.chunks.append(chunk)
+
+    def _judge_on(self, device: torch.device) -> None:
+        """Make and compare the words there from now on."""
+        self._judge = device
+        self._places = torch.arange(self._words, dtype=torch.int64, device=device)
+        self._expected = torch.empty_like(self._places)
+        self._spare = torch.empty_like(self._places)
+
+    @property
+    def coverage(self) -> MemoryCoverage:
+        """How much was tested."""
+        tested = len(self._verified) * self._words * _WORD_BYTES
+        return msgspec.structs.replace(self._before, tested_bytes=tested, passes=self.passes)
+
+    @property
+    def tested(self) -> str:
+        """What was tested so far, in words."""
+        coverage, free = self.coverage, self._before.free_bytes
+        kind = "of VRAM" if self._bench.is_card else "of RAM"
+        text = f"{format_bytes(coverage.tested_bytes)} {kind}"
+        if self._bench.is_card and free:
+            share = format_percent(coverage.tested_bytes / free)
+            text += f", {share} of the free {format_bytes(free)}"
+        done = min(self._patterns_done, len(PATTERNS))
+        times = f", {format_count(self.passes)} times" if self.passes > 1 else ""
+        return f"{text}, {done} of {len(PATTERNS)} patterns{times}"
+
+    def release(self) -> None:
+        """Give the memory back."""
+        self.chunks.clear()
+        self._places = self._expected = self._spare = torch.empty(0)
+        if self._bench.is_card:
+            torch.cuda.empty_cache()
+
+    def one_pass(self) -> Iterator[str]:
+        """Write and read every pattern once; yield after each chunk what was done, in words."""
+        for pattern in PATTERNS:
+            for number in range(len(self.chunks)):
+                if self._bench.is_over():
+                    return
+                self._write(pattern, number)
+                yield f"Writing {pattern.title}"
+            if not self._is_proven:
+                self._prove(pattern)
+            wrong: WrongBits | None = None
+            for number in range(len(self.chunks)):
+                if self._bench.is_over():
+                    break
+                wrong = joined(wrong, self._read(pattern, number))
+                yield f"Reading {pattern.title}"
+            else:
+                self._patterns_done += 1
+            if wrong is not None:
+                self._report(pattern, wrong)
+            self._report_misread(pattern)
+        self.passes += 1
+        self._find_spilled()
+
+    def _write(self, pattern: Pattern, number: int) -> None:
+        chunk = self.chunks[number]
+        has_plant = self._bench.plant.kind is not None
+        before = chunk.to("cpu", copy=True) if has_plant else None
+        self._make(pattern, number)
+
+        def copy() -> None:
+            chunk.copy_(self._expected)
+
+        seconds = self._bench.timed(copy, number)
+        self._seconds[number] = min(seconds, self._seconds.get(number, seconds))
+        if has_plant and self._is_proven:
+            self._bench.plant.corrupt(chunk, before)
+
+    def _make(self, pattern: Pattern, number: int) -> None:
+        """Make the words of a chunk, where they are compared."""
+        first = number * self._words
+        self._places.add_(first)
+        pattern.fill(self._places, self._expected, self._spare, self._bench.seed + self.passes)
+        self._places.sub_(first)
+
+    def _read(self, pattern: Pattern, number: int) -> WrongBits | None:
+        """Return the wrong bits of a chunk."""
+        counted = self._count_wrong(pattern, number)
+        self._verified.add(number)
+        if not counted:
+            return None
+        self._make(pattern, number)
+        seen = self.chunks[number].cpu()
+        found = wrong_bits(seen, self._expected.cpu(), number * self._words * _WORD_BYTES)
+        if found is None:
+            self._misread += counted
+        return found
+
+    def _count_wrong(self, pattern: Pattern, number: int) -> int:
+        """Return the number of wrong words in a chunk, counted where they are compared."""
+        self._make(pattern, number)
+        seen = self.chunks[number].to(self._judge)
+        self._expected.bitwise_xor_(seen)
+        return int(torch.count_nonzero(self._expected))
+
+    def _prove(self, pattern: Pattern) -> None:
+        """See whether a wrong word is noticed; if not, let the CPU make and compare the words."""
+        if not self.chunks:
+            return
+        self._is_proven = True
+        if not self._bench.is_card or self._notices(pattern):
+            return
+        self._bench.report(
+            "blind", "doubt",
+            "The card does not notice a wrong word that was put into its memory on purpose, so "
+            "the CPU compared the words.",
+        )  # fmt: skip
+        self._judge_on(torch.device("cpu"))
+        for number in range(len(self.chunks)):
+            if self._bench.is_over():
+                return
+            self._write(pattern, number)
+
+    def _notices(self, pattern: Pattern) -> bool:
+        chunk = self.chunks[0]
+        place = self._words // 2
+        word = chunk[place : place + 1].cpu()
+        clean = self._count_wrong(pattern, 0)
+        chunk[place : place + 1].copy_(word ^ 1)
+        counted = self._count_wrong(pattern, 0)
+        chunk[place : place + 1].copy_(word)
+        # A bad card may have wrong words already; they are found afterwards.
+        return counted in (clean + 1, clean - 1)
+
+    def _report(self, pattern: Pattern, wrong: WrongBits) -> None:
+        count = wrong.zero_to_one + wrong.one_to_zero
+        noun = "bit is" if count == 1 else "bits are"
+        first = format_bytes(wrong.first_byte)
+        where = (
+            f"at {first}" if wrong.words == 1 else
+            f"between {first} and {format_bytes(wrong.last_byte)}"
+        )  # fmt: skip
+        kind = "video memory" if self._bench.is_card else "RAM of this process"
+        self._bench.report(
+            "wrong_bits", "error",
+            f"{format_count(count)} {noun} wrong in the {kind}, {where} of the tested part, with "
+            f"{pattern.title}: {format_count(wrong.zero_to_one)} went from 0 to 1, "
+            f"{format_count(wrong.one_to_zero)} from 1 to 0.",
+            count=count, bits=wrong,
+        )  # fmt: skip
+
+    def _report_misread(self, pattern: Pattern) -> None:
+        count, self._misread = self._misread, 0
+        if count:
+            noun = "word was" if count == 1 else "words were"
+            self._bench.report(
+                "wrong_bits", "error",
+                f"{format_count(count)} {noun} wrong when the card read {pattern.title} back, and "
+                "right when it read them once more.",
+                count=count, came_back=False,
+            )  # fmt: skip
+
+    def _find_spilled(self) -> None:
+        """Report chunks that are slow as RAM, and test them no more."""
+        if not self._bench.is_card or len(self._seconds) < _FEWEST_FOR_SPEED:
+            return
+        usual_s = median(self._seconds.values())
+        slow = [
+            number for number, seconds in self._seconds.items()
+            if seconds * SPILLED_SHARE > usual_s > 0
+        ]  # fmt: skip
+        if slow:
+            size = format_bytes(len(slow) * self._words * _WORD_BYTES)
+            self._bench.report(
+                "memory_spilled", "doubt",
+                f"{size} of the tested memory is as slow as RAM: the driver moved it out of the "
+                "card.",
+            )  # fmt: skip
+            self._verified -= set(slow)
+            self._seconds.clear()
+
+
+def _chunk_bytes(wanted: int) -> int:
+    """Return the size of a chunk: a power of two, so that there are about 128 of them."""
+    size = _SMALLEST_CHUNK
+    while size < _LARGEST_CHUNK and size * _CHUNKS < wanted:
+        size *= 2
+    return size

@@ -1,0 +1,70 @@
+"""Benches for a stage on the CPU, in a time that only its own looks at the clock move on."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gpu_studio.engine.check.compute import Compute
+from gpu_studio.engine.check.cool import CoolDown
+from gpu_studio.engine.check.layouts import Layouts
+from gpu_studio.engine.check.link import LinkCheck
+from gpu_studio.engine.check.load import WarmUp
+from gpu_studio.engine.check.planting import Plant
+from gpu_studio.engine.check.stage import Stage, StageBench, Step
+from gpu_studio.engine.check.video_memory import VideoMemory
+
+if TYPE_CHECKING:
+    from gpu_studio.core.messages.check_messages import PlantKind, StageName
+
+MIB = 1 << 20
+CPU = torch.device("cpu")
+_TICK_S = 0.05
+_BUDGETS_S: dict[StageName, float] = {
+    "load": 6.0, "compute": 2.5, "layouts": 60.0, "memory": 10.0, "link": 6.0, "cool": 40.0,
+}  # fmt: skip
+
+
+class TickingClock:
+    """Every look at it takes the same time."""
+
+    def __init__(self, tick_s: float = _TICK_S) -> None:
+        self.now_s = 100.0
+        self.tick_s = tick_s
+
+    def __call__(self) -> float:
+        self.now_s += self.tick_s
+        return self.now_s
+
+    def rest(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+def stage_of(name: StageName) -> Stage:
+    """Return a stage, the memory stage with little memory."""
+    stages: tuple[Stage, ...] = (
+        WarmUp(), Compute(), Layouts(), VideoMemory(most_bytes=32 * MIB), LinkCheck(), CoolDown(),
+    )  # fmt: skip
+    return next(stage for stage in stages if stage.name == name)
+
+
+def bench_for(name: StageName, plant: PlantKind | None = None, **options: Any) -> StageBench:
+    """Return a bench on the CPU."""
+    clock = options.pop("clock", None) or TickingClock()
+    options.setdefault("stop", threading.Event())
+    return StageBench(
+        name, CPU, options.pop("budget_s", _BUDGETS_S[name]), plant=Plant(plant), clock=clock,
+        work_clock=clock, rest=clock.rest, **options,
+    )  # fmt: skip
+
+
+def run(stage: Stage, bench: StageBench) -> tuple[list[Step], bool]:
+    """Run a stage to its end; return its steps and whether it tested everything."""
+    steps, running = [], stage.run(bench)
+    while True:
+        try:
+            steps.append(next(running))
+        except StopIteration as end:
+            return steps, bool(end.value)

@@ -1,0 +1,85 @@
+"""Every stage finds every fault that it is said to find, and nothing where there is none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from gpu_studio.core.check.check_verdict import stage_verdict
+from gpu_studio.core.check.plants import PLANTED_FAULTS
+from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES, PlantKind
+from gpu_studio.engine.check.planting import Plant
+from tests.engine.check.benches import bench_for, run, stage_of
+
+if TYPE_CHECKING:
+    from gpu_studio.core.messages.check_messages import StageName
+
+_FOUND = [(stage, fault.kind) for fault in PLANTED_FAULTS for stage in fault.found_by]
+
+
+@pytest.mark.parametrize(("stage", "kind"), _FOUND)
+def test_a_stage_finds_its_planted_faults(stage: StageName, kind: PlantKind) -> None:
+    bench = bench_for(stage, kind)
+    run(stage_of(stage), bench)
+    verdict = stage_verdict(bench.findings, has_tested=True, is_complete=True)
+    is_wrong_result = kind not in ("slow", "throttle")
+    assert verdict == ("failed" if is_wrong_result else "inconclusive")
+    assert (bench.errors > 0) == is_wrong_result
+
+
+@pytest.mark.parametrize("stage", STAGE_NAMES)
+def test_without_a_plant_nothing_is_found_on_the_cpu(stage: StageName) -> None:
+    bench = bench_for(stage)
+    steps, is_whole = run(stage_of(stage), bench)
+    assert bench.findings == []
+    assert bench.errors == 0
+    assert is_whole
+    assert steps[-1].tested
+
+
+def test_every_planted_fault_is_described_once() -> None:
+    assert [fault.kind for fault in PLANTED_FAULTS] == list(PLANT_KINDS)
+    assert all(fault.found_by for fault in PLANTED_FAULTS)
+
+
+NOW, BEFORE = torch.arange(16, dtype=torch.float32), torch.full((16,), -1.0)
+
+
+def corrupted(kind: PlantKind, *, is_first: bool = False) -> torch.Tensor:
+    now = NOW.clone()
+    Plant(kind).corrupt(now, None if is_first else BEFORE)
+    return now
+
+
+def test_a_planted_bit_is_one_bit() -> None:
+    changed = corrupted("bit").view(torch.int32) ^ NOW.view(torch.int32)
+    assert changed.tolist() == [8 * (place == 5) for place in range(16)]
+
+
+def test_a_stale_result_is_the_one_before() -> None:
+    assert corrupted("stuck").tolist() == BEFORE.tolist()
+    assert corrupted("stuck", is_first=True).tolist() == NOW.tolist()
+
+
+def test_swapped_blocks_change_places() -> None:
+    assert corrupted("swap").tolist() == [12, 13, 14, 15, *range(4, 12), 0, 1, 2, 3]
+
+
+def test_a_dropped_write_leaves_the_old_values() -> None:
+    assert corrupted("drop").tolist() == [*range(8), -1, -1, -1, *range(11, 16)]
+    assert corrupted("drop", is_first=True).tolist() == [*range(8), 0, 0, 0, *range(11, 16)]
+
+
+def test_a_slow_step_is_slow_each_time() -> None:
+    times = [Plant("slow").elapsed_s(1.0, step) for step in range(14)]
+    assert times == [10.0 if step in (3, 10) else 1.0 for step in range(14)]
+    assert Plant("bit").elapsed_s(1.0, 3) == 1.0
+
+
+@pytest.mark.parametrize("kind", [None, "slow", "throttle"])
+def test_what_is_not_about_results_changes_none(kind: PlantKind | None) -> None:
+    now = NOW.clone()
+    Plant(kind).corrupt(now, BEFORE)
+    assert now.tolist() == NOW.tolist()
