@@ -25,6 +25,7 @@ from gpu_studio.core.protocol import (
     Request,
     RequestFailed,
     RunAtOnce,
+    RunCheck,
     RunFailed,
     RunMemoryExperiment,
     RunPitfall,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.engine.benchmark.at_once import StartLine
     from gpu_studio.engine.benchmark.frames import FrameFiles
+    from gpu_studio.engine.check.check_round import CheckSensor
     from gpu_studio.engine.sensor import Sensor
     from gpu_studio.engine.switcher.placement import Placement
 
@@ -56,6 +58,7 @@ class Dispatcher:
         in_window_process: whether the window shares this process; results then say so.
         cpu_name: the name of this PC's CPU.
         are_cards_asleep: whether the system has switched off every NVIDIA card of this PC.
+        check_sensor: reads the card during a check; None if there is no sensor.
     """
 
     def __init__(
@@ -64,7 +67,9 @@ class Dispatcher:
         in_window_process: bool = False,
         cpu_name: str = "CPU",
         are_cards_asleep: Callable[[], bool] = lambda: False,
+        check_sensor: CheckSensor | None = None,
     ) -> None:
+        self._check_sensor = check_sensor
         self._sensor = sensor
         self._in_window_process = in_window_process
         self._cpu_name = cpu_name
@@ -146,6 +151,12 @@ class Dispatcher:
                 from gpu_studio.engine.memory.cuda_memory import run_on_card
 
                 yield from run_on_card(request, stop, self._sensor)
+            case RunCheck():
+                from gpu_studio.engine.check.check_round import CheckRound
+
+                yield from CheckRound(
+                    request, stop, sensor=self._check_sensor, cpu_name=self._cpu_name
+                ).events()
             case _:
                 message = "Stop has no answer."
                 yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))

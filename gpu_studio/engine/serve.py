@@ -39,6 +39,7 @@ from gpu_studio.hardware.cpu import cpu_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
     from gpu_studio.hardware.nvml import Nvml, NvmlCard
 
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits.h: the parent starts a new engine
@@ -216,6 +217,22 @@ class NvmlSensor:
         """Return this process's memory on a card; None if unknown."""
         return self._asked(uuid, _own_bytes)
 
+    def vitals(self, uuid: str) -> Vitals | None:
+        """Return the readings that a check needs; None if unknown."""
+        from gpu_studio.hardware.checked_card import read_vitals
+
+        return self._asked(uuid, read_vitals)
+
+    def checked_device(self, uuid: str, address: str) -> CheckedDevice | None:
+        """Return a card's facts for the record of a check; None if unknown."""
+        from gpu_studio.hardware.checked_card import read_checked_device
+
+        def read(card: NvmlCard) -> CheckedDevice:
+            driver = self._nvml.driver() if self._nvml else None
+            return read_checked_device(card, address, driver)
+
+        return self._asked(uuid, read)
+
     def _asked(self, uuid: str, question: Callable[[NvmlCard], _Answer | None]) -> _Answer | None:
         from gpu_studio.hardware.nvml import CardUnreadableError, Nvml, NvmlUnavailableError
 
@@ -238,18 +255,18 @@ def _power_of(card: NvmlCard) -> float | None:
 
 
 def _state_of(card: NvmlCard) -> CardState:
-    from gpu_studio.hardware.cards import has_other_processes, read_clock_event_reasons
+    from gpu_studio.hardware.cards import (
+        base_clock_mhz,
+        has_other_processes,
+        read_clock_event_reasons,
+    )
     from gpu_studio.hardware.nvml import CLOCK_MEMORY, CLOCK_SM
 
-    most_mhz = card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM)
-    base_mhz = card.number("nvmlDeviceGetDefaultApplicationsClock", CLOCK_SM)
-    if base_mhz is None or most_mhz is None or base_mhz >= most_mhz:
-        base_mhz = None  # data center cards report their highest boost here
     return CardState(
         clock_event_reasons=read_clock_event_reasons(card),
         sm_clock_mhz=card.number("nvmlDeviceGetClockInfo", CLOCK_SM),
-        sm_clock_max_mhz=most_mhz,
-        sm_clock_base_mhz=base_mhz,
+        sm_clock_max_mhz=card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM),
+        sm_clock_base_mhz=base_clock_mhz(card),
         other_processes=has_other_processes(card, os.getpid()),
         memory_clock_max_mhz=card.number("nvmlDeviceGetMaxClockInfo", CLOCK_MEMORY),
         memory_bus_width_bits=card.number("nvmlDeviceGetMemoryBusWidth"),
@@ -279,7 +296,10 @@ def main() -> int:
     with contextlib.suppress(RuntimeError, ValueError, OSError):  # no standard error to write to
         faulthandler.enable()
     logging.basicConfig(format="%(asctime)s engine %(levelname)s %(message)s")
-    dispatcher = Dispatcher(NvmlSensor(), cpu_name=cpu_name(), are_cards_asleep=_are_cards_asleep)
+    sensor = NvmlSensor()
+    dispatcher = Dispatcher(
+        sensor, cpu_name=cpu_name(), are_cards_asleep=_are_cards_asleep, check_sensor=sensor
+    )
 
     def leave(exit_code: int) -> None:
         dispatcher.close()

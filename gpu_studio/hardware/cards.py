@@ -121,6 +121,15 @@ def read_clock_event_reasons(card: NvmlCard) -> int | None:
     )
 
 
+def base_clock_mhz(card: NvmlCard) -> float | None:
+    """Return the clock that a card is sold with; None if unknown."""
+    most_mhz = card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM, most=_MOST_MEGAHERTZ)
+    base_mhz = card.number("nvmlDeviceGetDefaultApplicationsClock", CLOCK_SM, most=_MOST_MEGAHERTZ)
+    if base_mhz is None or most_mhz is None or base_mhz >= most_mhz:
+        return None  # data center cards report their highest boost here
+    return base_mhz
+
+
 def has_other_processes(card: NvmlCard, own_pid: int) -> bool | None:
     """Return whether another process computes on a card that this one uses; None if unknown.
 

@@ -49,7 +49,7 @@ GT_1030 = CheckedDevice(
     power_limit_w=30.0,
     pcie_generation_max=3,
     pcie_width_max=4,
-    ecc="This card has no ECC memory.",
+    ecc="The card reports no ECC memory. GeForce cards usually have none.",
 )
 THIS_CPU = CheckedDevice(
     address="cpu",

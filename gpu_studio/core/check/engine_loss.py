@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.check_messages import Severity, StageName
 
+# Python itself ends with these: a mistake in this program, and no fault of the device.
+_OWN_MISTAKES = (1, 2)
 # The system's signal for a process that took too much memory, as Python and as a shell report it.
 _KILLED = (-9, 137)
 _LOST_SIGNS = ("GPU is lost", "fallen off the bus", "no CUDA-capable device", "device unavailable")
@@ -75,6 +77,8 @@ def _of_process(event: EngineEnded, title: str, *, is_card: bool) -> tuple[Sever
             f"The system ended the check during “{title}”, usually because the PC ran out of "
             "memory (RAM)."
         )
+    if event.exit_code in _OWN_MISTAKES:
+        return "doubt", f"The check's own program ended during “{title}” because of a mistake in it."
     subject = "The card's driver or a library" if is_card else "A library"
     code = "" if event.exit_code is None else f" (exit code {event.exit_code})"
     return "error", f"{subject} ended the check during “{title}”{code}."

@@ -234,7 +234,7 @@ def checked_device(
     """Return the device of a check: the driver's facts, and PyTorch's where there are none."""
     if device.type == "cpu":
         return CheckedDevice(
-            address=address, name=cpu_name, torch_version=torch.__version__,
+            address=address, name=cpu_name, torch_version=str(torch.__version__),
             memory_total_bytes=total_bytes(device),
             ecc="The program cannot read whether this PC's RAM has ECC.",
         )  # fmt: skip
@@ -242,7 +242,7 @@ def checked_device(
     told = facts or CheckedDevice(address=address, name=card_name(device))
     return msgspec.structs.replace(
         told,
-        torch_version=torch.__version__,
+        torch_version=str(torch.__version__),
         compute_capability=f"{major}.{minor}",
         memory_total_bytes=told.memory_total_bytes or total_bytes(device),
     )

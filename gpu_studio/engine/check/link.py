@@ -10,6 +10,7 @@ import torch
 from gpu_studio.core.check.thresholds import SLOW_LINK_SHARE
 from gpu_studio.core.devices.link import link_bytes_per_s
 from gpu_studio.core.units import format_bytes, format_count, format_rate
+from gpu_studio.engine.check.counters import report_link_errors
 from gpu_studio.engine.check.detectors import SlowSteps, mismatched_bits
 from gpu_studio.engine.check.stage import StageBench, Step
 
@@ -42,7 +43,7 @@ class LinkCheck:
         bench.vitals(at_once=True)
         if bench.is_card:
             copies.judge_speed()
-        _count_replays(bench, first)
+        report_link_errors(bench, first)
         return copies.count >= _FEWEST_COPIES and not bench.is_stopped
 
 
@@ -139,18 +140,3 @@ def _launch(source: Tensor, target: Tensor) -> None:
 
 def _generation_and_width(vitals: Vitals) -> tuple[int, int]:
     return vitals.pcie_generation or 0, vitals.pcie_width or 0
-
-
-def _count_replays(bench: StageBench, first: Vitals | None) -> None:
-    counts = [vitals.pcie_replays for _, vitals in bench.readings]
-    last = next((count for count in reversed(counts) if count is not None), None)
-    if first is None or first.pcie_replays is None or last is None:
-        return
-    more = last - first.pcie_replays
-    if more > 0:
-        noun = "packet" if more == 1 else "packets"
-        bench.report(
-            "link_errors", "doubt",
-            f"{format_count(more)} {noun} had to be sent again over the link during the copies: "
-            "the contact, the slot or a riser cable is poor.",
-        )  # fmt: skip

@@ -26,6 +26,7 @@ from gpu_studio.core.check.thresholds import (
 )
 from gpu_studio.core.messages.check_messages import MemoryCoverage, WrongBits
 from gpu_studio.core.units import format_bytes, format_count, format_percent
+from gpu_studio.engine.check.counters import report_ecc_errors
 from gpu_studio.engine.check.detectors import joined, wrong_bits
 from gpu_studio.engine.check.stage import StageBench, Step
 from gpu_studio.engine.device import free_bytes, total_bytes
@@ -121,6 +122,7 @@ class VideoMemory:
 
     def run(self, bench: StageBench) -> Generator[Step, None, bool]:
         """Write and read the patterns again and again; see `stage.Stage`."""
+        first = bench.vitals(at_once=True)
         memory = TestedMemory.taken(bench, self._most_bytes)
         try:
             while memory.chunks and memory.passes != self._most_passes and not bench.is_over():
@@ -131,6 +133,8 @@ class VideoMemory:
                 yield Step(doing="", tested=memory.tested, coverage=memory.coverage)
         finally:
             memory.release()
+        bench.vitals(at_once=True)
+        report_ecc_errors(bench, first)
         if not bench.is_card:
             return memory.passes > 0 and not bench.is_stopped
         is_whole = self._most_bytes is not None or is_enough(memory.coverage)

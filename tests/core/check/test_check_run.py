@@ -138,7 +138,9 @@ def test_an_engine_that_ends_after_a_stop_is_a_stop() -> None:
     [
         (CUDA_ERROR, False, "failed", "unspecified launch failure"),
         (EngineEnded(exit_code=-11), False, "failed", "exit code -11"),
+        (EngineEnded(exit_code=3221225477), False, "failed", "exit code 3221225477"),
         (EngineEnded(exit_code=-9), False, "inconclusive", "memory (RAM)"),
+        (EngineEnded(exit_code=1), False, "inconclusive", "own program"),
         (EngineEnded(exit_code=None, stopped=True), True, "failed", "stopped answering"),
     ],
 )
@@ -172,7 +174,7 @@ def test_an_error_before_the_loss_is_counted_with_it() -> None:
 def test_an_engine_that_never_starts_is_told_too() -> None:
     run = started()
     run.next_request()
-    run.apply(EngineEnded(exit_code=1))
+    run.apply(EngineEnded(exit_code=-6))
     assert run.record().verdict == "failed"
     assert verdicts(run)["load"] == "failed"
 

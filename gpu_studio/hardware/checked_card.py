@@ -1,0 +1,90 @@
+"""Read a card for a check: the sensors, the error counters, and the facts for the record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.devices.cards import chip_of, misnamings
+from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+from gpu_studio.hardware.cards import base_clock_mhz, describe_card, read_telemetry
+from gpu_studio.hardware.nvml import number_from
+
+if TYPE_CHECKING:
+    from gpu_studio.core.devices.devices import Device, Driver
+    from gpu_studio.hardware.nvml import NvmlCard
+
+# Enumerators of nvml.h.
+_THRESHOLD_SLOWDOWN = 1
+_CORRECTED, _UNCORRECTED, _SINCE_START = 0, 1, 0
+_MOST_CELSIUS = 200
+
+
+def read_vitals(card: NvmlCard) -> Vitals:
+    """Return one reading of a card; raises `nvml.CardUnreadableError` for a lost card."""
+    now = read_telemetry(card)
+    ecc = "nvmlDeviceGetTotalEccErrors"
+    rows = card.ask("nvmlDeviceGetRemappedRows")
+    corrected, uncorrected, is_pending = _rows(rows)
+    return Vitals(
+        temperature_c=now.temperature_c,
+        sm_clock_mhz=now.sm_clock_mhz,
+        memory_clock_mhz=now.memory_clock_mhz,
+        power_w=now.power_w,
+        fan_percent=now.fan_percent,
+        clock_event_reasons=now.clock_event_reasons,
+        pcie_generation=now.pcie_generation,
+        pcie_width=now.pcie_width,
+        pcie_replays=card.number("nvmlDeviceGetPcieReplayCounter"),
+        ecc_corrected=card.number(ecc, _CORRECTED, _SINCE_START),
+        ecc_uncorrected=card.number(ecc, _UNCORRECTED, _SINCE_START),
+        remapped_rows=None if corrected is None else corrected + (uncorrected or 0),
+        has_pending_remap=is_pending,
+    )
+
+
+def read_checked_device(card: NvmlCard, address: str, driver: Driver | None) -> CheckedDevice:
+    """Return a card's facts for the record of a check; raises like `read_vitals`.
+
+    Args:
+        card: the card.
+        address: PyTorch's name for it.
+        driver: the driver; None if unknown.
+    """
+    device = describe_card(card, None, lambda _pid: ("", None))
+    chip = chip_of(device.pci_device_id)
+    limit = card.number(
+        "nvmlDeviceGetTemperatureThreshold", _THRESHOLD_SLOWDOWN, most=_MOST_CELSIUS
+    )
+    return CheckedDevice(
+        address=address,
+        name=device.name,
+        silicon=f"{chip.name} ({device.pci_device_id:04x})" if chip else "",
+        contradiction="; ".join(one.sentence for one in misnamings(device, None)),
+        vbios=device.vbios,
+        driver_version=driver.version if driver else None,
+        compute_capability=device.compute_capability,
+        memory_total_bytes=device.memory_total_bytes,
+        slowdown_c=None if limit is None else float(limit),
+        base_clock_mhz=base_clock_mhz(card),
+        clock_max_mhz=device.sm_clock_max_mhz,
+        power_limit_w=device.telemetry.power_limit_w,
+        pcie_generation_max=device.pcie_generation_max,
+        pcie_width_max=device.pcie_width_max,
+        ecc=_ecc(device),
+    )
+
+
+def _ecc(device: Device) -> str:
+    if device.ecc_enabled is None:
+        return "The card reports no ECC memory. GeForce cards usually have none."
+    if device.ecc_enabled:
+        return "The memory has ECC, and it is on: the card counts and corrects errors itself."
+    return "The memory has ECC, but it is off."
+
+
+def _rows(answer: object) -> tuple[int | None, int | None, bool | None]:
+    """Return remapped rows, corrected and uncorrected, and whether a remap waits for a restart."""
+    if not isinstance(answer, (tuple, list)) or len(answer) < 3:
+        return None, None, None
+    pending = number_from(answer[2])
+    return number_from(answer[0]), number_from(answer[1]), None if pending is None else pending > 0
