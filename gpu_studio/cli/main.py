@@ -16,7 +16,7 @@ import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpu_studio.cli import bench_options, memory_options, race_options
+from gpu_studio.cli import bench_options, check_options, memory_options, race_options
 from gpu_studio.cli.parser import (
     OneLineParser,
     add_devices,
@@ -38,6 +38,7 @@ _COMMANDS = (
     race_options.add_command,
     bench_options.add_command,
     memory_options.add_command,
+    check_options.add_command,
     add_place,
     add_pitfall,
 )
@@ -64,6 +65,7 @@ examples:
     gpu-studio bench matmul --sweep 64:4096       find the size from which the GPU is faster
   gpu-studio bench elementwise --size 512 --dtype float32 --device cpu,cuda:0 --json
     gpu-studio bench --replay run.jsonl           replay runs saved with --record or --json
+  gpu-studio check --minutes 6                  is this card sound?
   gpu-studio memory explain error.txt           what an out-of-memory error means
     gpu-studio place convnet --device cuda:0      move a model, and see that nothing changed
     gpu-studio pitfall mixed_devices              make a common mistake, then fix it"""

@@ -305,7 +305,9 @@ class CheckRun:
             stages=stages,
             findings=tuple(self.findings),
             verdict=verdict,
-            sentence=result_sentence(verdict, stages, self.findings, self.interruptions),
+            sentence=result_sentence(
+                verdict, stages, self.findings, self.interruptions, address=self.plan.device
+            ),
             next_action=next_action(
                 verdict, self.findings, minutes=self.plan.minutes,
                 is_planted=self.plan.plant is not None, is_stopped=self.is_stopped, stages=stages,
@@ -414,7 +416,7 @@ class CheckRun:
         if not (self.is_stopped and isinstance(event, EngineEnded)):
             finding = loss_finding(
                 event, track.name, self.elapsed_s, is_silent=self._is_silent, step=track.doing,
-                is_card=self.plan.device != "cpu",
+                address=self.plan.device,
             )  # fmt: skip
             errors = track.round_errors + finding.count
             self._find(finding)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.check.stages import GLANCE_MINUTES, OVERNIGHT_MINUTES, stage_named
+from gpu_studio.core.check.stages import GLANCE_MINUTES, OVERNIGHT_MINUTES, stage_title
 from gpu_studio.core.units import format_count
 
 if TYPE_CHECKING:
@@ -120,9 +120,19 @@ def result_sentence(
     stages: Sequence[StageOutcome],
     findings: Sequence[CheckFinding],
     interruptions: Sequence[Interruption] = (),
+    *,
+    address: str = "cuda:0",
 ) -> str:
-    """Return the result of a check in a sentence or two; it claims no more than was tested."""
-    titles = [stage_named(stage.name).title for stage in stages if stage.verdict != "skipped"]
+    """Return the result of a check in a sentence or two; it claims no more than was tested.
+
+    Args:
+        verdict: of the whole check.
+        stages: the chosen ones.
+        findings: all of them.
+        interruptions: restarts and ends of the program.
+        address: PyTorch's name for the device.
+    """
+    titles = [stage_title(stage.name, address) for stage in stages if stage.verdict != "skipped"]
     if verdict == "passed":
         return f"No errors found. Tested: {_listed(titles)}. A pass is no promise."
     if verdict == "failed":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.check.stages import stage_named
+from gpu_studio.core.check.stages import stage_title
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.check_messages import CheckFinding
 from gpu_studio.core.protocol import EngineEnded, RequestFailed
@@ -27,7 +27,7 @@ def loss_finding(
     *,
     is_silent: bool,
     step: str = "",
-    is_card: bool = True,
+    address: str = "cuda:0",
 ) -> CheckFinding:
     """Return the finding of an engine that ended during a stage.
 
@@ -37,9 +37,9 @@ def loss_finding(
         at_s: seconds since the start of the check.
         is_silent: whether the engine was abandoned because it did not answer.
         step: what was running, in words; empty if unknown.
-        is_card: whether a card is checked, not the CPU.
+        address: PyTorch's name for the device.
     """
-    title = stage_named(stage).title
+    title, is_card = stage_title(stage, address), address != "cpu"
     severity: Severity
     if is_silent:
         subject = "card" if is_card else "CPU's check"
@@ -57,9 +57,10 @@ def loss_finding(
     )  # fmt: skip
 
 
-def failure_finding(failure: Failure, stage: StageName, at_s: float) -> CheckFinding:
-    """Return the finding of a stage that failed while the engine goes on."""
-    return loss_finding(RequestFailed(failure=failure), stage, at_s, is_silent=False)
+def failure_finding(failure: Failure, stage: StageName, at_s: float, address: str) -> CheckFinding:
+    """Return the finding of a stage that failed while the engine goes on; see `loss_finding`."""
+    event = RequestFailed(failure=failure)
+    return loss_finding(event, stage, at_s, is_silent=False, address=address)
 
 
 def _of_failure(failure: Failure, title: str) -> tuple[Severity, str]:
@@ -78,7 +79,10 @@ def _of_process(event: EngineEnded, title: str, *, is_card: bool) -> tuple[Sever
             "memory (RAM)."
         )
     if event.exit_code in _OWN_MISTAKES:
-        return "doubt", f"The check's own program ended during “{title}” because of a mistake in it."
+        return (
+            "doubt",
+            f"The check's own program ended during “{title}” because of a mistake in it.",
+        )
     subject = "The card's driver or a library" if is_card else "A library"
     code = "" if event.exit_code is None else f" (exit code {event.exit_code})"
     return "error", f"{subject} ended the check during “{title}”{code}."

@@ -23,12 +23,13 @@ LONGEST_LOAD_S = 60.0
 class CheckStage(msgspec.Struct, frozen=True, kw_only=True):
     """A stage in words.
 
-    ``share`` is its part of a round's time. ``tests`` says what it does, ``catches`` and ``misses``
-    what it can and cannot find.
+    ``cpu_title`` is another title for the CPU, ``share`` the stage's part of a round's time.
+    ``tests`` says what it does, ``catches`` and ``misses`` what it can and cannot find.
     """
 
     name: StageName
     title: str
+    cpu_title: str = ""
     share: float
     tests: str
     catches: str
@@ -66,6 +67,7 @@ STAGES: tuple[CheckStage, ...] = (
     CheckStage(
         name="memory",
         title="Video memory",
+        cpu_title="RAM",
         share=0.35,
         tests="Patterns in all free memory less a reserve: walking ones, addresses, random "
         "words, and the inverse of each.",
@@ -76,6 +78,7 @@ STAGES: tuple[CheckStage, ...] = (
     CheckStage(
         name="link",
         title="PCIe link",
+        cpu_title="Copies in RAM",
         share=0.10,
         tests="Copies in both directions, timed and compared bit for bit; the card's own "
         "counter of repeated packets.",
@@ -99,6 +102,12 @@ assert tuple(_BY_NAME) == STAGE_NAMES
 def stage_named(name: StageName) -> CheckStage:
     """Return the stage with a name."""
     return _BY_NAME[name]
+
+
+def stage_title(name: StageName, address: str) -> str:
+    """Return a stage's title for a device: a CPU has no video memory and no link."""
+    stage = _BY_NAME[name]
+    return (address == "cpu" and stage.cpu_title) or stage.title
 
 
 def in_order(names: Iterable[StageName]) -> tuple[StageName, ...]:

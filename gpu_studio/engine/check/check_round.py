@@ -140,7 +140,7 @@ class CheckRound:
                 raise
         # Outside the except block, the error and the tensors in its frames are gone.
         if failure is not None:
-            bench.findings.append(failure_finding(failure, name, self.elapsed_s))
+            bench.findings.append(failure_finding(failure, name, self.elapsed_s, request.device))
             _free_memory(device)
         yield from told.end()
 

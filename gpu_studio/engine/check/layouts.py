@@ -139,7 +139,8 @@ class Layouts:
                     cases += _test(bench, operation, layout, shape)
             done += 1
             bench.vitals()
-            tested = f"{done} operations in {len(LAYOUTS)} layouts, {format_count(cases)} results"
+            noun = "operation" if done == 1 else "operations"
+            tested = f"{done} {noun} in {len(LAYOUTS)} layouts, {format_count(cases)} results"
             yield Step(doing=f"{operation.name} in {len(LAYOUTS)} layouts", tested=tested)
         return done == len(OPERATIONS)
 

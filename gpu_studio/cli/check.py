@@ -1,0 +1,260 @@
+"""``gpu-studio check``: the window's check in a terminal; same engine, same verdict."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import platformdirs
+
+from gpu_studio.cli.answers import Stream, describe, own_engine
+from gpu_studio.cli.bench import addresses
+from gpu_studio.cli.screen import Progress, TerminalTable, note, now, say, say_bytes
+from gpu_studio.cli.status import DONE, FAILED
+from gpu_studio.core.check.check_run import START_PATIENCE_S, CheckPlan, CheckRun
+from gpu_studio.core.check.check_verdict import interruption_sentence
+from gpu_studio.core.check.kept_checks import FOLDER_NAME, KeptChecks
+from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
+from gpu_studio.core.check.stages import stage_title
+from gpu_studio.core.check.unfinished_check import (
+    SAVED_EVERY_S,
+    UnfinishedCheck,
+    UnfinishedFile,
+)
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckStageFinished, CheckStarted
+from gpu_studio.core.program_version import program_version
+from gpu_studio.core.protocol import RequestFailed, encode
+from gpu_studio.core.units import format_count, format_duration, format_percent
+from gpu_studio.hardware.running import is_program_running, pc_started_at_s
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpu_studio.cli.answers import Interrupt
+    from gpu_studio.core.engine import Engine
+    from gpu_studio.core.messages.check_messages import PlantKind, RunCheck, StageName
+    from gpu_studio.core.protocol import EngineDescribed, Event
+
+_COLUMNS = (("stage", 22), ("verdict", 12), ("errors", -8), ("time", -8), ("tested", 60))
+_LOOK_S = 0.1
+# A step of a check takes a second at most, a stop has to wait for it.
+_STOP_PATIENCE_S = 5.0
+
+
+class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The check to run; without a device, the first card that PyTorch can use."""
+
+    device: str | None = None
+    minutes: int = 6
+    stages: tuple[StageName, ...] = STAGE_NAMES
+    plant: PlantKind | None = None
+
+
+def run_check(request: CheckRequest, log_path: Path, *, as_json: bool) -> int:
+    """Check a device; return the exit status: 0 if the check passed, otherwise 1.
+
+    Args:
+        request: the check.
+        log_path: the engine's log file.
+        as_json: print every event, and the end as the last one.
+
+    Raises:
+        StudioError: no such device, no engine, or another check is running.
+    """
+    folder = _folder()
+    unfinished, kept = UnfinishedFile(folder), KeptChecks(folder)
+    if unfinished.is_busy(is_program_running):
+        message = "Another check is running on this PC: wait for its end, or stop it."
+        raise StudioError(FailureKind.BAD_REQUEST, message)
+    with own_engine(log_path) as (engine, interrupt), Progress() as progress:
+        progress.show("Starting PyTorch …")
+        described = describe(engine, interrupt, START_PATIENCE_S)
+        progress.clear()
+        run = _begin(_plan(request, described), unfinished, kept)
+        _Terminal(run, engine, interrupt, progress, unfinished, kept, as_json=as_json).follow()
+    record = run.record()
+    if run.plan.plant is None:
+        unfinished.remove()
+        _keep(run, kept)
+    if as_json:
+        say_bytes(encode(run.finished()))
+    else:
+        _conclude(run)
+    return DONE if record.verdict == "passed" else FAILED
+
+
+def _folder() -> Path:
+    return Path(platformdirs.user_data_path("gpu-studio", appauthor=False)) / FOLDER_NAME
+
+
+def _plan(request: CheckRequest, described: EngineDescribed) -> CheckPlan:
+    there_are = addresses(described)
+    device = request.device or (there_are[1] if len(there_are) > 1 else "cpu")
+    if device not in there_are:
+        reason = f" {described.cuda_reason}" if described.cuda_reason else ""
+        raise StudioError(FailureKind.NO_SUCH_DEVICE, f"There is no {device[:20]} here.{reason}")
+    if request.device is None and device == "cpu":
+        note("PyTorch can use no card here, so the check runs on the CPU.")
+    return CheckPlan(
+        device=device, minutes=request.minutes, stages=request.stages, plant=request.plant
+    )
+
+
+def _begin(plan: CheckPlan, unfinished: UnfinishedFile, kept: KeptChecks) -> CheckRun:
+    """Return a new check, or the interrupted one that it continues."""
+    program = f"GPU Studio {program_version()}"
+    found = unfinished.found(is_program_running) if plan.plant is None else None
+    if found is None:
+        return CheckRun(plan, now(), program=program)
+    interruption = found.interruption(pc_started_at_s())
+    sentence = interruption_sentence(interruption)
+    if found.can_continue and found.state.plan == plan:
+        note(f"{sentence} The check continues.")
+        return CheckRun.resumed(found.state, interruption, program)
+    over = CheckRun.concluded(found.state, interruption, program)
+    note(f"The check of {found.state.started_at[:16].replace('T', ' ')} was interrupted.")
+    note(f"{sentence} {over.record().next_action}")
+    _keep(over, kept)
+    unfinished.remove()
+    return CheckRun(plan, now(), program=program)
+
+
+class _Terminal:
+    """A check on its way: its events on the screen, its state in the file.
+
+    Args:
+        run: the check.
+        engine: makes the rounds.
+        interrupt: Ctrl-C stops the check.
+        progress: the progress line.
+        unfinished: keeps the state.
+        kept: the earlier results.
+        as_json: print every event.
+    """
+
+    def __init__(
+        self,
+        run: CheckRun,
+        engine: Engine,
+        interrupt: Interrupt,
+        progress: Progress,
+        unfinished: UnfinishedFile,
+        kept: KeptChecks,
+        *,
+        as_json: bool,
+    ) -> None:
+        self._run, self._engine, self._interrupt = run, engine, interrupt
+        self._progress, self._unfinished, self._kept = progress, unfinished, kept
+        self._as_json = as_json
+        self._table = TerminalTable(_COLUMNS)
+        self._saved_s: float | None = None
+        self._has_warned = False
+
+    def follow(self) -> None:
+        """Run all rounds."""
+        run = self._run
+        if not self._as_json:
+            say(self._table.heading)
+        while (request := run.next_request()) is not None:
+            self._save()
+            for event in self._events(request):
+                run.apply(event)
+                if isinstance(event, CheckStarted):
+                    run.earlier = self._kept.latest(event.fingerprint)
+                self._show(event)
+                is_due = self._saved_s is None or time.monotonic() >= self._saved_s + SAVED_EVERY_S
+                if is_due or isinstance(event, CheckStageFinished):
+                    self._save()
+        self._progress.clear()
+
+    def _events(self, request: RunCheck) -> Iterator[Event]:
+        """Yield the events of a round; end an engine that is silent, or deaf to a stop."""
+        stream = Stream(self._engine.run(request))
+        heard_s, asked_s = time.monotonic(), None
+        while not stream.has_ended:
+            event = stream.wait(_LOOK_S)
+            now_s = time.monotonic()
+            if event is not None:
+                heard_s = now_s
+                yield event
+            elif now_s - heard_s > self._run.patience_s:
+                self._run.give_up()
+                self._engine.abandon()
+                heard_s = now_s
+            if not self._interrupt.is_asked:
+                continue
+            if asked_s is None:
+                asked_s = now_s
+                self._run.stop()
+                self._engine.stop()
+            elif now_s - asked_s > _STOP_PATIENCE_S:
+                self._engine.abandon()
+
+    def _save(self) -> None:
+        run = self._run
+        if run.plan.plant is not None:
+            return
+        self._saved_s = time.monotonic()
+        try:
+            self._unfinished.save(
+                UnfinishedCheck(saved_at=now(), pid=os.getpid(), state=run.state())
+            )
+        except StudioError as error:
+            if not self._has_warned:
+                self._has_warned = True
+                note(str(error))
+
+    def _show(self, event: Event) -> None:
+        run = self._run
+        if self._as_json:
+            say_bytes(encode(_shared(event)))
+        elif isinstance(event, CheckStageFinished):
+            self._progress.clear()
+            say(self._table.row(_row(event, run.plan.device)))
+        present = run.present
+        if present is not None:
+            self._progress.show(
+                f"{stage_title(present.name, run.plan.device)} {format_percent(present.fraction)}: "
+                f"{present.doing}. {format_count(run.errors)} errors so far"
+            )
+
+
+def _shared(event: Event) -> Event:
+    """Return an event as others may see it: nothing identifies the card, and no stack trace."""
+    if isinstance(event, CheckStarted):
+        return msgspec.structs.replace(event, fingerprint="")
+    if isinstance(event, RequestFailed):
+        failure = msgspec.structs.replace(event.failure, traceback_text="")
+        return msgspec.structs.replace(event, failure=failure)
+    return event
+
+
+def _row(event: CheckStageFinished, device: str) -> list[str]:
+    return [
+        stage_title(event.stage, device), event.verdict, format_count(event.errors),
+        format_duration(event.seconds), event.tested or "nothing",
+    ]  # fmt: skip
+
+
+def _conclude(run: CheckRun) -> None:
+    record = run.record()
+    for finding in record.findings:
+        say(f"  {finding.severity}: {finding.sentence}")
+    say()
+    if record.planted is not None:
+        say(f"{PLANTED_MARK} {planted_fault(record.planted).does}")
+    say(f"{record.device.name}: {record.verdict}. {record.sentence}")
+    say(f"next: {record.next_action}")
+
+
+def _keep(run: CheckRun, kept: KeptChecks) -> None:
+    if run.device is None:  # nothing was tested
+        return
+    try:
+        kept.keep(run.record(), run.fingerprint, now())
+    except StudioError as error:
+        note(str(error))
