@@ -317,7 +317,7 @@ class TestedMemory:
     def _notices(self, pattern: Pattern) -> bool:
         chunk = self.chunks[0]
         place = self._words // 2
-        word = chunk[place : place + 1].cpu()
+        word = chunk[place : place + 1].to("cpu", copy=True)
         clean = self._count_wrong(pattern, 0)
         chunk[place : place + 1].copy_(word ^ 1)
         counted = self._count_wrong(pattern, 0)

@@ -17,6 +17,8 @@ from gpu_studio.engine.check.stage import Stage, StageBench, Step
 from gpu_studio.engine.check.video_memory import VideoMemory
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from gpu_studio.core.messages.check_messages import PlantKind, StageName
 
 MIB = 1 << 20
@@ -62,7 +64,12 @@ def bench_for(name: StageName, plant: PlantKind | None = None, **options: Any) -
 
 def run(stage: Stage, bench: StageBench) -> tuple[list[Step], bool]:
     """Run a stage to its end; return its steps and whether it tested everything."""
-    steps, running = [], stage.run(bench)
+    return rest_of(stage.run(bench))
+
+
+def rest_of(running: Generator[Step, None, bool]) -> tuple[list[Step], bool]:
+    """Run a stage that has begun to its end; return as `run` does."""
+    steps = []
     while True:
         try:
             steps.append(next(running))

@@ -1,0 +1,106 @@
+"""The detectors of a check, with known differences."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from gpu_studio.engine.check.detectors import (
+    SlowSteps,
+    joined,
+    mismatched_bits,
+    mismatched_values,
+    steady,
+    wrong_bits,
+)
+
+
+def test_a_value_that_differs_is_counted_and_placed() -> None:
+    exact = torch.arange(6.0, dtype=torch.float64).view(2, 3)
+    seen = exact.float()
+    assert mismatched_values(seen, exact) is None
+    seen[0, 1], seen[1, 2] = 9, math.nan
+    found = mismatched_values(seen, exact)
+    assert found is not None
+    assert (found.count, found.total, found.first, found.last) == (2, 6, 1, 5)
+
+
+def test_a_negative_zero_is_zero_and_nan_is_nothing() -> None:
+    exact = torch.tensor([0.0, math.nan], dtype=torch.float64)
+    found = mismatched_values(torch.tensor([-0.0, math.nan]), exact)
+    assert found is not None
+    assert (found.count, found.first) == (1, 1)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "bfloat16", "float32", "int32", "float64"])
+def test_one_bit_is_a_difference_in_every_dtype(dtype: str) -> None:
+    first = torch.ones(5, dtype=getattr(torch, dtype))
+    second = first.clone()
+    assert mismatched_bits(first, second) is None
+    second.view(torch.uint8)[first.element_size() * 3] ^= 1
+    found = mismatched_bits(second, first)
+    assert found is not None
+    assert (found.count, found.first, found.last) == (1, 3, 3)
+
+
+def test_nan_equals_itself_bit_for_bit_and_zero_is_not_negative_zero() -> None:
+    nan = torch.tensor([math.nan, 0.0])
+    assert mismatched_bits(nan, nan.clone()) is None
+    assert mismatched_bits(torch.tensor([-0.0]), torch.tensor([0.0])) is not None
+
+
+def test_wrong_bits_have_their_addresses_and_directions() -> None:
+    expected = torch.tensor([0b1100, 0, -1, 5], dtype=torch.int64)
+    # The highest bit of a word is the sign in PyTorch: it is missing in the largest number.
+    largest = torch.iinfo(torch.int64).max
+    seen = torch.tensor([0b1010, 0, largest, 5], dtype=torch.int64)
+    found = wrong_bits(seen, expected, 800)
+    assert found is not None
+    assert (found.first_byte, found.last_byte, found.words) == (800, 800 + 23, 2)
+    assert (found.zero_to_one, found.one_to_zero) == (1, 2)
+    assert wrong_bits(expected, expected.clone(), 0) is None
+
+
+def test_wrong_bits_of_two_parts_add_up() -> None:
+    zero, one = torch.zeros(1, dtype=torch.int64), torch.ones(1, dtype=torch.int64)
+    first, second = wrong_bits(one, zero, 0), wrong_bits(zero, one, 64)
+    both = joined(first, second)
+    assert both is not None
+    assert (both.first_byte, both.last_byte, both.words) == (0, 71, 2)
+    assert (both.zero_to_one, both.one_to_zero) == (1, 1)
+    assert joined(first, None) == joined(None, first) == first
+
+
+def never() -> float:
+    raise AssertionError
+
+
+def test_a_step_that_stays_slow_is_slow() -> None:
+    slow = SlowSteps()
+    assert [slow.slowness(1.0, never) for _ in range(8)] == [None] * 8
+    assert slow.slowness(3.9, never) is None
+    assert slow.slowness(10.0, lambda: 8.0) == 8.0
+
+
+def test_a_step_that_was_delayed_once_is_not() -> None:
+    slow = SlowSteps()
+    for _ in range(8):
+        slow.slowness(1.0, never)
+    times = iter([9.0, 9.0, 1.1, 9.0, 9.0])
+    assert slow.slowness(10.0, lambda: next(times)) is None
+    # The delay did not count as usual.
+    assert slow.slowness(4.5, lambda: 4.5) == 4.5
+
+
+def test_few_steps_say_nothing() -> None:
+    slow = SlowSteps()
+    assert slow.slowness(1.0, never) is None
+    assert slow.slowness(100.0, never) is None
+
+
+def test_steady_is_a_small_range() -> None:
+    assert steady([60.0, 61.0, 60.5], 1.0)
+    assert not steady([60.0, 61.5], 1.0)
+    assert not steady([], 1.0)

@@ -1,0 +1,360 @@
+"""What the stages do beyond their planted faults."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from gpu_studio.core.check.thresholds import ram_bytes
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckedDevice, Vitals
+from gpu_studio.engine.check import compute, layouts, video_memory
+from gpu_studio.engine.check.layouts import LAYOUTS, Layouts, Operation, laid_out
+from gpu_studio.engine.check.link import LinkCheck
+from gpu_studio.engine.check.load import WarmUp
+from gpu_studio.engine.check.stage import StageBench
+from gpu_studio.engine.check.video_memory import PATTERNS, TestedMemory, VideoMemory
+from tests.engine.check.benches import CPU, MIB, TickingClock, bench_for, rest_of, run, stage_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpu_studio.core.messages.check_messages import StageName
+
+
+@pytest.mark.parametrize("name", STAGE_NAMES)
+def test_a_stop_ends_a_stage_after_its_step(name: StageName) -> None:
+    stop = threading.Event()
+    bench = bench_for(name, stop=stop)
+    steps = stage_of(name).run(bench)
+    next(steps)
+    stop.set()
+    more, is_whole = rest_of(steps)
+    assert len(more) <= 1
+    assert not is_whole
+
+
+@pytest.mark.parametrize("name", ["compute", "memory", "cool"])
+def test_a_stage_without_time_is_not_complete(name: StageName) -> None:
+    _, is_whole = run(stage_of(name), bench_for(name, budget_s=0.2))
+    assert not is_whole
+
+
+def sensor_of(*readings: Vitals) -> Callable[[], Vitals]:
+    """Return a sensor that gives these readings and then repeats the last."""
+    left = list(readings)
+    return lambda: left.pop(0) if len(left) > 1 else left[0]
+
+
+STEADY = Vitals(temperature_c=63.0, sm_clock_mhz=1468.0, clock_event_reasons=0)
+
+
+def test_the_load_ends_when_the_card_is_steady() -> None:
+    warming = [Vitals(temperature_c=40.0 + 2 * number, sm_clock_mhz=1468.0) for number in range(6)]
+    bench = bench_for("load", budget_s=60.0, read=sensor_of(*warming, STEADY))
+    _, is_whole = run(WarmUp(), bench)
+    assert is_whole
+    # Six seconds of warming up, ten of the same temperature.
+    assert 15 <= bench.elapsed_s <= 25
+    assert not bench.findings
+
+
+def test_a_clock_that_changes_is_not_steady() -> None:
+    clocks = [Vitals(temperature_c=60.0, sm_clock_mhz=1400.0 + 100 * (n % 2)) for n in range(99)]
+    bench = bench_for("load", budget_s=20.0, read=sensor_of(*clocks))
+    run(WarmUp(), bench)
+    assert bench.elapsed_s >= 20.0
+
+
+@pytest.mark.parametrize(
+    ("reasons", "seconds", "is_told"),
+    [(0x40, 6, True), (0x80, 6, True), (0x08, 6, True), (0x40, 1, False), (0x04, 20, False),
+     (0x20, 4, False), (0x20, 20, True)],
+)  # fmt: skip
+def test_brakes_are_told_if_they_last(reasons: int, seconds: int, is_told: bool) -> None:
+    braked = Vitals(temperature_c=92.0, sm_clock_mhz=900.0, clock_event_reasons=reasons)
+    changing = [Vitals(temperature_c=50.0 + 5 * (n % 2), clock_event_reasons=0) for n in range(99)]
+    bench = bench_for("load", budget_s=20.0, read=sensor_of(*[braked] * seconds, *changing))
+    run(WarmUp(), bench)
+    assert [finding.kind for finding in bench.findings] == ["throttled"] * is_told
+    if is_told:
+        (finding,) = bench.findings
+        assert finding.severity == "doubt"
+        assert "92" in finding.sentence
+
+
+def test_a_clock_under_the_base_clock_without_a_reason_is_told() -> None:
+    card = CheckedDevice(address="cuda:0", name="GT 1030", base_clock_mhz=1227.0)
+    slow = Vitals(temperature_c=50.0, sm_clock_mhz=900.0, clock_event_reasons=0)
+    bench = bench_for("load", budget_s=12.0, read=lambda: slow, facts=card)
+    run(WarmUp(), bench)
+    (finding,) = bench.findings
+    assert (finding.kind, finding.severity) == ("low_clock", "doubt")
+    assert "900" in finding.sentence
+    assert "1227" in finding.sentence
+
+
+def test_a_dtype_that_the_card_lacks_is_a_note_and_the_rest_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_device: torch.device) -> None:
+        raise StudioError(FailureKind.DTYPE_UNSUPPORTED, "No bfloat16 here.")
+
+    monkeypatch.setattr(compute, "refuse_bfloat16_products", refuse)
+    bench = bench_for("compute")
+    steps, is_whole = run(stage_of("compute"), bench)
+    (note,) = bench.findings
+    assert (note.kind, note.severity, note.count) == ("could_not_run", "note", 0)
+    assert "bfloat16" in note.sentence
+    assert "of 7 kinds" in steps[-1].tested
+    assert is_whole
+
+
+def test_any_other_failure_ends_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_device: torch.device) -> None:
+        raise RuntimeError("CUDA error: unspecified launch failure")
+
+    monkeypatch.setattr(compute, "refuse_bfloat16_products", fail)
+    with pytest.raises(RuntimeError, match="launch failure"):
+        run(stage_of("compute"), bench_for("compute"))
+
+
+@pytest.mark.parametrize(("dtype", "inner", "largest"), compute._EXACT)
+def test_the_products_are_exact_in_their_dtype(dtype: str, inner: int, largest: int) -> None:
+    """The worst sum of all: its size alone says whether every sum before it was exact."""
+    worst = torch.full((1, inner), float(largest), dtype=torch.float64)
+    total = float((worst @ worst.t()).item())
+    limit = {"float32": 2**24, "float16": 2**11, "bfloat16": 2**8, "float64": 2**53}[dtype]
+    assert total <= limit
+    assert largest < 2**10 or dtype == "float64"
+
+
+def test_the_fault_of_the_document_is_found_only_where_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+        if a.is_contiguous():
+            return a.addcmul_(b, c)
+        a.contiguous().addcmul_(b, c)  # the result goes into a copy and is lost
+        return a
+
+    operation = Operation("addcmul", lambda a, b, c: a.addcmul(b, c), broken)
+    monkeypatch.setattr(layouts, "OPERATIONS", (operation,))
+    bench = bench_for("layouts")
+    run(Layouts(), bench)
+    said = [finding.sentence for finding in bench.findings]
+    assert said
+    assert all("addcmul_ (in place" in sentence for sentence in said)
+    assert not any("contiguous tensors" in sentence for sentence in said)
+    assert all(finding.kind == "disagreement" for finding in bench.findings)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_changes_the_memory_and_no_value(layout: str) -> None:
+    values = torch.arange(12.0).view(3, 4)
+    laid = laid_out(values, layout, CPU)
+    assert torch.equal(laid, values)
+    assert laid.is_contiguous() == (layout == "contiguous")
+    laid.zero_()
+    assert values.sum() == 66  # a copy, not a view
+
+
+def words_of(title: str, count: int = 200, seed: int = 0) -> list[int]:
+    pattern = next(one for one in PATTERNS if one.title == title)
+    out, spare = (torch.empty(count, dtype=torch.int64) for _ in range(2))
+    pattern.fill(torch.arange(count), out, spare, seed)
+    return [int(word) & (2**64 - 1) for word in out]
+
+
+def test_the_patterns_are_what_they_are_called() -> None:
+    assert words_of("addresses")[:3] == [0, 8, 16]
+    walking = words_of("a walking one")
+    assert walking[:2] == [1, 2]
+    assert walking[63] == 1 << 63
+    assert {word.bit_count() for word in walking} == {1}
+    assert words_of("a walking one", seed=1)[:2] == [2, 4]
+    random = words_of("random words", 5000)
+    assert len(set(random)) == 5000
+    assert sum(word.bit_count() for word in random) / 5000 == pytest.approx(32, abs=0.5)
+    assert random != words_of("random words", 5000, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("title", "inverse"),
+    [("addresses", "inverted addresses"), ("random words", "inverted random words"),
+     ("a walking one", "a walking zero")],
+)  # fmt: skip
+def test_every_pattern_has_its_inverse(title: str, inverse: str) -> None:
+    both = [
+        first ^ second for first, second in zip(words_of(title), words_of(inverse), strict=True)
+    ]
+    assert set(both) == {2**64 - 1}
+
+
+def test_the_ram_of_a_pc_is_tested_in_a_modest_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(video_memory, "free_bytes", lambda _device: 400 * MIB)
+    memory = TestedMemory.taken(bench_for("memory"))
+    taken = sum(chunk.numel() * 8 for chunk in memory.chunks)
+    assert 0 < taken <= ram_bytes(400 * MIB) == 40 * MIB
+    memory.release()
+    assert memory.chunks == []
+
+
+def test_memory_that_runs_out_ends_the_taking_and_not_the_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = bench_for("memory")
+    memory = TestedMemory.taken(bench, 32 * MIB)
+    count = len(memory.chunks)
+    real, left = torch.empty, [2]
+
+    def scarce(*shape: int, **options: object) -> torch.Tensor:
+        if not left[0]:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        left[0] -= 1
+        return real(*shape, **options)  # type: ignore[call-overload,no-any-return]
+
+    monkeypatch.setattr(video_memory.torch, "empty", scarce)
+    memory.take(count + 5)
+    assert len(memory.chunks) == count + 2
+
+
+def test_a_wrong_word_has_its_address_whichever_chunk_has_it() -> None:
+    bench = bench_for("memory")
+    memory = TestedMemory.taken(bench, 32 * MIB)
+    doing = memory.one_pass()
+    while not next(doing).startswith("Reading"):
+        pass
+    chunk_bytes = memory.chunks[0].numel() * 8
+    memory.chunks[2][1000] ^= 1 << 5
+    list(doing)
+    (finding,) = bench.findings
+    assert finding.bits is not None
+    assert finding.bits.first_byte == 2 * chunk_bytes + 8000
+    assert (finding.bits.words, finding.bits.zero_to_one, finding.bits.one_to_zero) == (1, 1, 0)
+    assert finding.count == bench.errors == 1
+
+
+def test_a_word_that_is_right_the_second_time_is_an_error_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = bench_for("memory")
+    memory = TestedMemory.taken(bench, 32 * MIB)
+    real, calls = memory._count_wrong, []
+
+    def misread(pattern: video_memory.Pattern, number: int) -> int:
+        calls.append(number)
+        return 3 if len(calls) == 2 else real(pattern, number)
+
+    monkeypatch.setattr(memory, "_count_wrong", misread)
+    list(memory.one_pass())
+    (finding,) = bench.findings
+    assert (finding.kind, finding.count, finding.came_back) == ("wrong_bits", 3, False)
+
+
+class CardBench(StageBench):
+    """A bench whose CPU passes for a card."""
+
+    @property
+    def is_card(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        return
+
+
+def card_bench(name: StageName, clock: TickingClock, **options: object) -> CardBench:
+    return CardBench(
+        name, CPU, 1000.0, clock=clock, work_clock=clock, rest=clock.rest, **options,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def memory_of(bench: StageBench, monkeypatch: pytest.MonkeyPatch, most: int) -> TestedMemory:
+    monkeypatch.setattr(video_memory.torch.cuda, "empty_cache", lambda: None)
+    return TestedMemory.taken(bench, most)
+
+
+def test_memory_that_is_slow_as_ram_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = TickingClock(0.001)
+    bench = card_bench("memory", clock)
+    memory = memory_of(bench, monkeypatch, 64 * MIB)
+    real = bench.timed
+    monkeypatch.setattr(
+        bench, "timed", lambda work, step: real(work, step) * (9 if step in (10, 11) else 1)
+    )
+    list(memory.one_pass())
+    (finding,) = bench.findings
+    assert (finding.kind, finding.severity) == ("memory_spilled", "doubt")
+    chunk_bytes = memory.chunks[0].numel() * 8
+    assert memory.coverage.tested_bytes == (len(memory.chunks) - 2) * chunk_bytes
+
+
+def test_a_card_that_does_not_notice_a_wrong_word_is_not_trusted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = card_bench("memory", TickingClock(0.001))
+    memory = memory_of(bench, monkeypatch, 32 * MIB)
+    blind = torch.tensor(0)
+    real = torch.count_nonzero
+    calls: list[int] = []
+
+    def count(words: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return blind if len(calls) <= 2 else real(words)
+
+    monkeypatch.setattr(video_memory.torch, "count_nonzero", count)
+    list(memory.one_pass())
+    assert [(one.kind, one.severity) for one in bench.findings] == [("blind", "doubt")]
+
+
+def test_a_card_with_too_little_free_memory_is_tested_in_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = card_bench("memory", TickingClock(0.001))
+    monkeypatch.setattr(video_memory, "free_bytes", lambda _device: 300 * MIB)
+    monkeypatch.setattr(video_memory.torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(TestedMemory, "take", _take_two)
+    steps, is_whole = run(VideoMemory(passes=1), bench)
+    assert not is_whole
+    assert steps[-1].coverage is not None
+    assert steps[-1].coverage.tested_bytes == 8 * MIB
+
+
+def _take_two(memory: TestedMemory, _count: int) -> None:
+    memory.chunks = [torch.empty(MIB // 2, dtype=torch.int64) for _ in range(2)]
+
+
+COPYING = Vitals(pcie_generation=3, pcie_width=4, pcie_replays=7)
+
+
+def link_bench(clock: TickingClock, *readings: Vitals) -> StageBench:
+    card = CheckedDevice(address="cuda:0", name="GT 1030", pcie_width_max=16)
+    return bench_for("link", budget_s=4.0, clock=clock, read=sensor_of(*readings), facts=card)
+
+
+def test_packets_that_were_sent_again_are_told() -> None:
+    more = Vitals(pcie_generation=3, pcie_width=4, pcie_replays=9)
+    bench = link_bench(TickingClock(), COPYING, COPYING, more)
+    run(LinkCheck(), bench)
+    assert [finding.kind for finding in bench.findings] == ["link_errors"]
+    assert "2 packets" in bench.findings[0].sentence
+
+
+@pytest.mark.parametrize(("counter", "severity"), [("ecc_uncorrected", "error"),
+                                                   ("ecc_corrected", "doubt")])  # fmt: skip
+def test_memory_errors_that_the_card_counts_are_told(counter: str, severity: str) -> None:
+    before, after = Vitals(**{counter: 4}), Vitals(**{counter: 6})
+    bench = bench_for("memory", read=sensor_of(before, before, after))
+    run(VideoMemory(most_bytes=32 * MIB), bench)
+    (finding,) = bench.findings
+    assert (finding.kind, finding.severity) == ("ecc_errors", severity)
+    assert "2" in finding.sentence
+
+
+def test_a_counter_that_stood_high_before_says_nothing() -> None:
+    bench = bench_for("memory", read=lambda: Vitals(ecc_corrected=9, ecc_uncorrected=9))
+    run(VideoMemory(most_bytes=32 * MIB), bench)
+    assert bench.findings == []
