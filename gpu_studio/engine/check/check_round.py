@@ -140,7 +140,7 @@ class CheckRound:
                 raise
         # Outside the except block, the error and the tensors in its frames are gone.
         if failure is not None:
-            bench.findings.append(failure_finding(failure, name, self.elapsed_s, request.device))
+            bench.findings.append(failure_finding(failure, name, bench.elapsed_s, request.device))
             _free_memory(device)
         yield from told.end()
 
@@ -214,7 +214,8 @@ class _Told:
         for at_s, vitals in bench.readings[self._readings_told :]:
             yield CheckVitalsRead(check_id=check_id, elapsed_s=self._offset_s + at_s, vitals=vitals)
         self._readings_told = len(bench.readings)
-        for finding in bench.findings[self._findings_told :]:
+        for found in bench.findings[self._findings_told :]:
+            finding = msgspec.structs.replace(found, at_s=self._offset_s + found.at_s)
             yield CheckFindingMade(check_id=check_id, finding=finding)
         self._findings_told = len(bench.findings)
 

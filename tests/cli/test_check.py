@@ -1,0 +1,337 @@
+"""``gpu-studio check``: what is printed, what is kept, and what a crash leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpu_studio.cli import answers, check
+from gpu_studio.cli import main as cli
+from gpu_studio.core.check import check_run
+from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.check.kept_checks import FOLDER_NAME, KeptChecks
+from gpu_studio.core.check.unfinished_check import UnfinishedCheck, UnfinishedFile
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES
+from gpu_studio.core.protocol import DescribeEngine, EngineEnded, RequestFailed, RunCheck
+from tests.fakes.check_answers import check_round, hot_card, wrong_bit
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.scripted_engine import Engines, Pause
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Typed = Callable[..., tuple[int, str, str]]
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SAVED_AT = "2026-11-22T03:10:00.000+01:00"
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engines:
+    """A PC with a card whose checks find nothing; log and results are the test's own."""
+    engines = Engines(
+        {
+            DescribeEngine: [described_with_cuda()],
+            RunCheck: lambda _engine, request: check_round(request),
+        }
+    )
+    monkeypatch.setattr(
+        answers, "ProcessEngine", lambda environment, log_path: engines(environment)
+    )
+    monkeypatch.setattr(check.platformdirs, "user_data_path", lambda *_, **__: tmp_path)
+    monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
+    return engines
+
+
+@pytest.fixture
+def type_in(engines: Engines, capsys: pytest.CaptureFixture[str]) -> Typed:
+    def type_in(*arguments: str) -> tuple[int, str, str]:
+        status = cli.main(["check", *arguments])
+        captured = capsys.readouterr()
+        return status, captured.out.replace("\u202f", " "), captured.err
+
+    return type_in
+
+
+def answered(engines: Engines, **script: Any) -> None:
+    engines.scripts[RunCheck] = lambda _engine, request: check_round(request, **script)
+
+
+def asked(engines: Engines) -> list[RunCheck]:
+    made = [one for engine in engines.made for one in engine.requests]
+    return [one for one in made if isinstance(one, RunCheck)]
+
+
+def last_line(out: str) -> dict[str, Any]:
+    last: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return last
+
+
+def test_a_pass_is_0_and_says_what_was_tested(type_in: Typed, engines: Engines) -> None:
+    status, out, _ = type_in("--minutes", "1")
+    assert status == 0
+    assert [one.device for one in asked(engines)] == ["cuda:0"]
+    for text in ("GT 1030", "passed", "1.37 GiB", "next: "):
+        assert text in out
+
+
+def test_the_last_line_of_json_is_the_end(type_in: Typed, engines: Engines) -> None:
+    answered(engines, findings={"memory": (wrong_bit(),)})
+    status, out, _ = type_in("--json", "--stage", "memory,load", "--plant", "bit")
+    assert status == 1
+    end = last_line(out)
+    assert list(end) == ["type", "device", "verdict", "stages", "planted", "next_action"]
+    assert (end["type"], end["device"], end["verdict"]) == ("check_finished", "cuda:0", "failed")
+    assert end["planted"] == "bit"
+    assert [one["name"] for one in end["stages"]] == ["load", "memory"]
+    assert list(end["stages"][1]) == ["name", "verdict", "tested", "errors", "seconds"]
+    assert end["stages"][1]["errors"] == 1
+    kinds = [json.loads(line)["type"] for line in out.splitlines()]
+    assert kinds[0] == "check_started"
+    assert {"check_vitals_read", "check_progressed", "check_finding_made"} < set(kinds)
+
+
+def test_the_request_is_what_was_typed(type_in: Typed, engines: Engines) -> None:
+    type_in("--device", "cuda", "--minutes", "1", "--stage", "cool,link", "--plant", "slow")
+    (one,) = asked(engines)
+    assert (one.device, one.stages, one.plant) == ("cuda:0", ("link", "cool"), "slow")
+    assert one.budget_s == 60
+
+
+def test_overnight_is_many_rounds(type_in: Typed, engines: Engines) -> None:
+    status, _, _ = type_in("--minutes", "480", "--stage", "layouts")
+    assert status == 0
+    assert [one.round for one in asked(engines)] == list(range(1, 17))
+
+
+def test_without_a_card_the_cpu_is_checked(type_in: Typed, engines: Engines) -> None:
+    engines.scripts[DescribeEngine] = [described()]
+    status, out, err = type_in("--minutes", "1")
+    assert (status, asked(engines)[0].device) == (0, "cpu")
+    assert "CPU" in err
+    assert "RAM" in out
+
+
+@pytest.mark.parametrize("kind", PLANT_KINDS)
+def test_a_fault_made_on_purpose_is_marked_and_not_kept(
+    type_in: Typed, tmp_path: Path, kind: str
+) -> None:
+    _, out, _ = type_in("--plant", kind)
+    assert "on purpose" in out
+    assert not (tmp_path / FOLDER_NAME).exists()
+
+
+def test_results_are_kept_and_a_second_failure_is_known(type_in: Typed, engines: Engines) -> None:
+    answered(engines, findings={"memory": (wrong_bit(),)})
+    _, first, _ = type_in("--json")
+    _, second, _ = type_in("--json")
+    assert "Restart the PC" in last_line(first)["next_action"]
+    assert "failed twice" in last_line(second)["next_action"]
+
+
+def test_doubts_are_1_as_well(type_in: Typed, engines: Engines) -> None:
+    answered(engines, findings={"load": (hot_card(),)})
+    status, out, _ = type_in()
+    assert status == 1
+    assert "inconclusive" in out
+    assert "hot" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [(["--minutes", "2"], "480"), (["--stage", "load,heat"], "heat"), (["--stage", ","], "layouts"),
+     (["--plant", "mouse"], "throttle")],
+)  # fmt: skip
+def test_wrong_use_is_one_sentence(type_in: Typed, arguments: list[str], word: str) -> None:
+    status, out, err = type_in(*arguments)
+    assert (status, out) == (2, "")
+    assert word in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_device_that_is_not_there_is_said(type_in: Typed, engines: Engines) -> None:
+    status, _, err = type_in("--device", "cuda:9")
+    assert status == 1
+    assert "cuda:9" in err
+    assert not asked(engines)
+
+
+LOST = Failure(
+    FailureKind.CUDA_ERROR, "The card stopped with an error: launch failure.", "Traceback x", True
+)
+
+
+def test_a_lost_card_is_a_result_without_a_stack_trace(type_in: Typed, engines: Engines) -> None:
+    def lose(_engine: object, request: RunCheck) -> Any:
+        yield from check_round(request, end_in="compute")
+        yield RequestFailed(failure=LOST)
+
+    engines.scripts[RunCheck] = lose
+    status, out, err = type_in("--json")
+    end = last_line(out)
+    verdicts = [one["verdict"] for one in end["stages"]]
+    assert (status, end["verdict"]) == (1, "failed")
+    assert verdicts == ["passed", "failed", *["skipped"] * 4]
+    assert "Traceback" not in out + err
+
+
+def test_an_engine_that_dies_is_a_result(type_in: Typed, engines: Engines) -> None:
+    def die(_engine: object, request: RunCheck) -> Any:
+        yield from check_round(request, end_in="memory")
+        yield EngineEnded(exit_code=-11)
+
+    engines.scripts[RunCheck] = die
+    status, out, _ = type_in()
+    assert status == 1
+    assert "exit code -11" in out
+
+
+def test_a_card_that_hangs_is_abandoned_and_failed(
+    type_in: Typed, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hang(_engine: object, request: RunCheck) -> Any:
+        yield from check_round(request, end_in="link")
+        yield Pause(deaf=True)
+
+    monkeypatch.setattr(check_run, "STEP_PATIENCE_S", 0.3)
+    engines.scripts[RunCheck] = hang
+    status, out, _ = type_in()
+    assert status == 1
+    assert "stopped answering" in out
+    assert "abandon" in engines.made[-1].calls
+
+
+def test_the_fingerprint_of_a_card_is_not_printed(type_in: Typed) -> None:
+    _, out, _ = type_in("--json")
+    assert json.loads(out.splitlines()[0])["fingerprint"] == ""
+
+
+def left_behind(tmp_path: Path, minutes: int, **options: Any) -> UnfinishedFile:
+    """Leave a check behind as a killed program does, after its first three stages."""
+    run = CheckRun(CheckPlan(device="cuda:0", minutes=minutes, **options), "2026-11-22T02:29:00")
+    request = run.next_request()
+    assert request is not None
+    for event in check_round(request, end_in="memory"):
+        run.apply(event)
+    file = UnfinishedFile(tmp_path / FOLDER_NAME)
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    file.save(UnfinishedCheck(saved_at=SAVED_AT, pid=ended.pid, state=run.state()))
+    return file
+
+
+def test_a_restart_of_the_pc_is_found_and_told(
+    type_in: Typed, engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = left_behind(tmp_path, 6)
+    monkeypatch.setattr(check, "pc_started_at_s", time.time)
+    _, _, err = type_in("--minutes", "1")
+    assert "The PC restarted" in err
+    # The new check is a new one, and the old one is a result.
+    assert asked(engines)[0].stages == STAGE_NAMES
+    kept = list(KeptChecks(tmp_path / FOLDER_NAME).newest_first())
+    assert [one.record.verdict for one in kept] == ["passed", "inconclusive"]
+    assert kept[1].record.interruptions[0].is_restart
+    assert file.read() is None
+
+
+def test_an_overnight_check_continues_where_it_was(
+    type_in: Typed, engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_behind(tmp_path, 480)
+    monkeypatch.setattr(check, "pc_started_at_s", lambda: 0.0)
+    status, out, err = type_in("--minutes", "480", "--json")
+    assert "The program ended" in err
+    assert "continues" in err
+    requests = asked(engines)
+    assert (requests[0].round, requests[0].stages) == (1, ("memory", "link", "cool"))
+    assert (requests[1].round, requests[1].stages) == (2, STAGE_NAMES)
+    assert requests[-1].round == 16
+    assert (status, last_line(out)["verdict"]) == (1, "inconclusive")
+
+
+def test_another_check_than_the_interrupted_one_is_new(
+    type_in: Typed, engines: Engines, tmp_path: Path
+) -> None:
+    left_behind(tmp_path, 480, stages=("load", "compute", "layouts", "memory"))
+    type_in("--minutes", "480", "--stage", "layouts")
+    assert asked(engines)[0].stages == ("layouts",)
+    assert asked(engines)[0].round == 1
+
+
+def test_a_planted_check_leaves_the_interrupted_one_alone(type_in: Typed, tmp_path: Path) -> None:
+    file = left_behind(tmp_path, 480)
+    type_in("--plant", "bit")
+    assert file.read() is not None
+
+
+def test_two_checks_at_once_are_refused(type_in: Typed, engines: Engines, tmp_path: Path) -> None:
+    file = left_behind(tmp_path, 480)
+    found = file.read()
+    assert found is not None
+    running = UnfinishedCheck(saved_at=check.now(), pid=os.getpid(), state=found.state)
+    file.save(running)
+    status, _, err = type_in()
+    assert status == 1
+    assert "Another check" in err
+    assert not asked(engines)
+
+
+def test_a_check_that_ends_leaves_nothing_unfinished(type_in: Typed, tmp_path: Path) -> None:
+    type_in()
+    assert UnfinishedFile(tmp_path / FOLDER_NAME).read() is None
+
+
+def start_overnight(environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    command = ["check", "--minutes", "480", "--stage", "layouts,link", "--device", "cpu", "--json"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "gpu_studio", *command], cwd=ROOT, env=environment,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def read_until(program: subprocess.Popen[bytes], kind: str, stage: str) -> dict[str, Any]:
+    assert program.stdout is not None
+    for line in program.stdout:
+        event: dict[str, Any] = json.loads(line)
+        if (event["type"], event.get("stage")) == (kind, stage):
+            return event
+    raise AssertionError(program.stderr and program.stderr.read())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a Ctrl-C for another process")
+def test_an_overnight_check_survives_kill_9(environment: dict[str, str]) -> None:
+    """The whole program, killed in its second stage, continues with that stage."""
+    first = start_overnight(environment)
+    try:
+        read_until(first, "check_stage_finished", "layouts")
+        read_until(first, "check_progressed", "link")
+    finally:
+        first.kill()
+        first.communicate()
+    second = start_overnight(environment)
+    try:
+        assert second.stdout is not None
+        assert json.loads(second.stdout.readline())["type"] == "check_started"
+        began = json.loads(second.stdout.readline())
+        assert (began["type"], began["stage"]) == ("check_stage_began", "link")
+        read_until(second, "check_progressed", "link")
+        second.send_signal(signal.SIGINT)
+        out, err = second.communicate()
+    finally:
+        second.kill()
+        second.wait()
+    end = json.loads(out.splitlines()[-1])
+    assert (end["type"], end["verdict"]) == ("check_finished", "inconclusive")
+    assert [one["verdict"] for one in end["stages"]] == ["passed", "partial"]
+    assert b"The program ended" in err
+    assert second.returncode == 1

@@ -1,0 +1,226 @@
+"""A round as the engine tells it: order, readings, a stop, and what fails in it."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.check_messages import (
+    STAGE_NAMES,
+    CheckedDevice,
+    RunCheck,
+    StageName,
+    Vitals,
+)
+from gpu_studio.core.protocol import (
+    CheckFindingMade,
+    CheckProgressed,
+    CheckRoundFinished,
+    CheckStageBegan,
+    CheckStageFinished,
+    CheckStarted,
+    CheckVitalsRead,
+    Event,
+    RequestFailed,
+    decode_event,
+    encode,
+)
+from gpu_studio.engine.check import check_round
+from gpu_studio.engine.check.check_round import CheckRound, checked_device
+from gpu_studio.engine.check.stage import StageBench, Step
+from gpu_studio.engine.dispatcher import Dispatcher
+from tests.engine.check.benches import TickingClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from gpu_studio.engine.check.stage import Stage
+
+
+class ShortStage:
+    """A stage of three steps."""
+
+    def __init__(self, name: StageName, during: Callable[[StageBench], None] | None = None) -> None:
+        self.name = name
+        self._during = during
+
+    def run(self, bench: StageBench) -> Generator[Step, None, bool]:
+        for number in range(3):
+            if number == 1 and self._during is not None:
+                self._during(bench)
+            bench.vitals()
+            yield Step(doing=f"step {number}", tested=f"{number} steps")
+        return not bench.is_stopped
+
+
+def short_stages(monkeypatch: pytest.MonkeyPatch, **during: Callable[[StageBench], None]) -> None:
+    stages: dict[str, Stage] = {
+        name: ShortStage(name, during.get(name)) for name in STAGE_NAMES
+    }  # fmt: skip
+    monkeypatch.setattr(check_round, "_stages", lambda: stages)
+
+
+def request(**changes: Any) -> RunCheck:
+    options: dict[str, Any] = {"check_id": "c", "device": "cpu", "budget_s": 60.0, **changes}
+    return RunCheck(**options)
+
+
+def events_of(asked: RunCheck, stop: threading.Event | None = None, **options: Any) -> list[Event]:
+    clock = TickingClock(0.3)
+    round_ = CheckRound(asked, stop or threading.Event(), clock=clock, **options)
+    events = list(round_.events())
+    assert [decode_event(encode(event)) for event in events] == events
+    return events
+
+
+def only(kind: type, events: list[Event]) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def test_a_round_tells_its_stages_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    short_stages(monkeypatch)
+    events = events_of(request(stages=("memory", "load")), cpu_name="Ryzen 7")
+    assert isinstance(events[0], CheckStarted)
+    assert events[0].device.name == "Ryzen 7"
+    assert events[0].fingerprint == "cpu"
+    assert [event.stage for event in only(CheckStageBegan, events)] == ["load", "memory"]
+    assert [event.verdict for event in only(CheckStageFinished, events)] == ["passed", "passed"]
+    assert only(CheckProgressed, events)
+    assert events[-1] == CheckRoundFinished(check_id="c", round=1)
+
+
+def test_a_finding_and_its_errors_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(bench: StageBench) -> None:
+        bench.report("wrong_bits", "error", "Three bits.", count=3)
+
+    short_stages(monkeypatch, memory=fail)
+    events = events_of(request())
+    (made,) = only(CheckFindingMade, events)
+    assert (made.finding.stage, made.finding.count) == ("memory", 3)
+    ends = {
+        event.stage: (event.verdict, event.errors) for event in only(CheckStageFinished, events)
+    }
+    assert ends["memory"] == ("failed", 3)
+    assert ends["link"] == ("passed", 0)
+    assert events.index(made) < events.index(
+        next(event for event in only(CheckProgressed, events) if event.errors == 3)
+    )
+
+
+def test_a_thousand_errors_are_counted_and_a_few_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(bench: StageBench) -> None:
+        for _ in range(1000):
+            bench.report("wrong_copy", "error", "A copy.", count=2)
+
+    short_stages(monkeypatch, link=fail)
+    events = events_of(request(stages=("link",)))
+    assert len(only(CheckFindingMade, events)) == 5
+    assert only(CheckStageFinished, events)[0].errors == 2000
+
+
+def test_a_stop_ends_the_round_with_a_partial_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop = threading.Event()
+    short_stages(monkeypatch, compute=lambda _bench: stop.set())
+    events = events_of(request(), stop)
+    ends = [(event.stage, event.verdict) for event in only(CheckStageFinished, events)]
+    assert ends == [("load", "passed"), ("compute", "partial")]
+    assert events[-1] == CheckRoundFinished(check_id="c", round=1, is_stopped=True)
+
+
+def test_a_stage_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_out(_bench: StageBench) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    short_stages(monkeypatch, memory=run_out)
+    events = events_of(request())
+    ends = {event.stage: event.verdict for event in only(CheckStageFinished, events)}
+    assert ends["memory"] == "inconclusive"
+    assert ends["link"] == ends["cool"] == "passed"
+    (made,) = only(CheckFindingMade, events)
+    assert made.finding.kind == "could_not_run"
+    assert "2 GiB" in made.finding.sentence.replace("\u202f", " ")
+    # The time is that of the round, not of the stage.
+    assert made.finding.at_s > only(CheckStageFinished, events)[0].seconds
+
+
+def test_a_card_that_breaks_ends_the_round_and_the_engine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def break_card(_bench: StageBench) -> None:
+        raise RuntimeError("CUDA error: unspecified launch failure\nCompile with ...")
+
+    short_stages(monkeypatch, compute=break_card)
+    run = CheckRun(CheckPlan(device="cpu", minutes=1), "")
+    asked = run.next_request()
+    assert asked is not None
+    events = list(Dispatcher().run(asked, threading.Event()))
+    for event in events:
+        run.apply(event)
+    last = events[-1]
+    assert isinstance(last, RequestFailed)
+    assert last.failure.fatal
+    assert run.record().verdict == "failed"
+    assert "unspecified launch failure" in run.findings[-1].sentence
+
+
+def test_a_device_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(StudioError) as refused:
+        events_of(request(device="cuda:7"))
+    assert refused.value.kind in (FailureKind.NO_CUDA, FailureKind.NO_SUCH_DEVICE)
+
+
+class Sensor:
+    """Reads the same card every time."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def vitals(self, uuid: str) -> Vitals | None:
+        self.asked.append(uuid)
+        return Vitals(temperature_c=50.0)
+
+    def checked_device(self, uuid: str, address: str) -> CheckedDevice | None:
+        return CheckedDevice(address=address, name="GT 1030", vbios="86.08")
+
+
+def test_the_sensors_are_read_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    short_stages(monkeypatch)
+    monkeypatch.setattr(check_round, "uuid_of", lambda _device: "GPU-1")
+    sensor = Sensor()
+    events = events_of(request(), sensor=sensor)
+    times = [event.elapsed_s for event in only(CheckVitalsRead, events)]
+    assert len(times) >= len(STAGE_NAMES)
+    assert times == sorted(times)
+    assert set(sensor.asked) == {"GPU-1"}
+
+
+def test_a_fingerprint_does_not_hold_the_uuid(monkeypatch: pytest.MonkeyPatch) -> None:
+    short_stages(monkeypatch)
+    told = []
+    for uuid in ("GPU-1", "GPU-2", "GPU-1"):
+        monkeypatch.setattr(check_round, "uuid_of", lambda _device, uuid=uuid: uuid)
+        started = events_of(request(stages=("load",)))[0]
+        assert isinstance(started, CheckStarted)
+        assert "GPU-" not in encode(started).decode()
+        told.append(started.fingerprint)
+    assert told[0] == told[2] != told[1]
+
+
+def test_the_cpu_is_described_by_its_name_and_its_memory() -> None:
+    told = checked_device(torch.device("cpu"), "cpu", None, "Ryzen 7")
+    assert (told.address, told.name) == ("cpu", "Ryzen 7")
+    assert told.memory_total_bytes
+    assert told.torch_version == str(torch.__version__)
+
+
+def test_a_plant_reaches_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    short_stages(monkeypatch, load=lambda bench: seen.append(bench.plant.kind))
+    events_of(request(plant="swap", stages=("load",)))
+    events_of(request(stages=("load",)))
+    assert seen == ["swap", None]
