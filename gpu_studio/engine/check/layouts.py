@@ -1,6 +1,6 @@
 """Operations and layouts: what PyTorch computes on this device, in every way a tensor may lie.
 
-The document "The bug that taught me more about PyTorch than years of using it" (Elana Simon) is
+The document "the bug that taught me more about PyTorch than years of using it" (Elana Pearl) is
 about a result that only one kind of device got wrong, and only in one layout: `addcmul_` wrote its
 result into a copy of a non-contiguous tensor. Only the same combination finds such a fault: the
 operation in place, on a tensor that is not contiguous.

@@ -42,7 +42,10 @@ _MIB = 1 << 20
 _WORD_BYTES = 8
 _SMALLEST_CHUNK, _LARGEST_CHUNK = 4 * _MIB, 256 * _MIB
 _CHUNKS = 128
-_SCRATCH_CHUNKS = 4
+# Places, expected words, and a spare.
+_SCRATCH_CHUNKS = 3
+# Counting makes a byte per word. PyTorch takes at least 20 MiB for that, and 2 MiB for the sum.
+_COUNTING_BYTES = 22 * _MIB
 _FEWEST_FOR_SPEED = 8
 # SplitMix64 (Sebastiano Vigna, public domain): its two multipliers, as signed numbers.
 _MIX_1, _MIX_2 = 0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64)
@@ -186,7 +189,8 @@ class TestedMemory:
         )  # fmt: skip
         memory = cls(bench, size // _WORD_BYTES, before)
         # The words to compare with need memory, too.
-        memory.take(wanted // size - _SCRATCH_CHUNKS)
+        counting = max(size // _WORD_BYTES, _COUNTING_BYTES) if bench.is_card else size
+        memory.take((wanted - counting) // size - _SCRATCH_CHUNKS)
         return memory
 
     def take(self, count: int) -> None:

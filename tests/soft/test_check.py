@@ -1,0 +1,286 @@
+"""The check on soft cards: what it covers, what it keeps free, and a card that is lost in it.
+
+Soft kernels compute nothing, so a check of results fails here, as it has to. Copies and memory are
+real, so load, memory and link find nothing without a planted fault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.check.thresholds import reserve_bytes
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, PlantKind, RunCheck, StageName
+from gpu_studio.core.protocol import (
+    CheckProgressed,
+    CheckRoundFinished,
+    CheckStageFinished,
+    CheckStarted,
+    CheckVitalsRead,
+    EngineEnded,
+    Event,
+    RequestFailed,
+    decode_said,
+    encode,
+    is_last,
+)
+from tests.softcards.catalogue import GTX_1650, RTX_3060
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.engine.engine_child import EngineChild
+    from tests.soft.conftest import MakePc, StartEngine
+    from tests.softcards.cards import SoftPc
+
+MIB = 1 << 20
+# The size of a GT 1030; PyTorch's newest build has no code for that card itself.
+CARD_OF_2_GB = replace(GTX_1650, mib=1996, nvml_mib=2048)
+SMALL_CARD = replace(GTX_1650, mib=512, nvml_mib=512)
+
+
+def request(*stages: StageName, **changes: Any) -> RunCheck:
+    options = {"check_id": "c", "device": "cuda:0", "budget_s": 30.0, **changes}
+    return RunCheck(stages=stages or STAGE_NAMES, **options)
+
+
+def checked(
+    one: EngineChild, asked: RunCheck, on_event: Callable[[Event], None] = lambda _event: None
+) -> CheckRun:
+    """Return a check with the engine's answer; the engine may die of it."""
+    run = CheckRun(CheckPlan(device=asked.device, minutes=1, stages=asked.stages), "")
+    run.next_request()
+    one.send(encode(asked))
+    event: Event | None = None
+    while event is None or not is_last(event, asked):
+        line = one.process.stdout.readline()
+        said = decode_said(line) if line else EngineEnded(exit_code=one.process.wait())
+        if not hasattr(said, "check_id") and not isinstance(said, (RequestFailed, EngineEnded)):
+            continue
+        event = said  # type: ignore[assignment]
+        assert event is not None
+        run.apply(event)
+        on_event(event)
+    return run
+
+
+def outcome(run: CheckRun, stage: StageName) -> Any:
+    return next(one for one in run.outcomes() if one.name == stage)
+
+
+def test_nearly_all_free_memory_is_tested_and_the_reserve_stays_free(
+    soft_pc: MakePc, engine: StartEngine
+) -> None:
+    pc = soft_pc(CARD_OF_2_GB)
+    one = engine(pc)
+    least_free: list[int] = []
+
+    def look(event: Event) -> None:
+        if isinstance(event, CheckProgressed):
+            use = pc.use_of(one.process.pid).cards[0]
+            least_free.append(CARD_OF_2_GB.mib * MIB - use.size_bytes)
+
+    run = checked(one, request("memory", budget_s=60.0), look)
+    coverage = run.coverage
+    assert coverage is not None
+    assert coverage.tested_bytes >= 0.85 * coverage.free_bytes
+    assert coverage.free_bytes > 1800 * MIB
+    assert coverage.reserve_bytes == reserve_bytes(coverage.free_bytes)
+    assert min(least_free) >= coverage.reserve_bytes
+    assert run.errors == 0
+    # The kernels that compare compute nothing, and the check notices that.
+    assert [finding.kind for finding in run.findings] == ["blind"]
+    assert "GiB" in outcome(run, "memory").tested
+
+
+def test_memory_that_others_hold_is_left_alone(soft_pc: MakePc, engine: StartEngine) -> None:
+    pc = soft_pc(replace(CARD_OF_2_GB, other_mib=1400))
+    run = checked(engine(pc), request("memory", budget_s=60.0))
+    assert run.coverage is not None
+    assert run.coverage.free_bytes < 600 * MIB
+    assert run.coverage.tested_bytes + run.coverage.reserve_bytes <= run.coverage.free_bytes
+
+
+def test_memory_is_given_back(soft_pc: MakePc, engine: StartEngine) -> None:
+    pc = soft_pc(SMALL_CARD)
+    one = engine(pc)
+    taken: list[int] = []
+
+    def look(event: Event) -> None:
+        if isinstance(event, (CheckProgressed, CheckRoundFinished)):
+            taken.append(pc.use_of(one.process.pid).cards[0].size_bytes)
+
+    checked(one, request("memory", budget_s=4.0), look)
+    assert max(taken) > 200 * MIB
+    assert taken[-1] < 100 * MIB
+
+
+def test_the_right_card_is_checked_and_the_other_is_left_alone(
+    soft_pc: MakePc, engine: StartEngine
+) -> None:
+    pc = soft_pc(SMALL_CARD, replace(RTX_3060, mib=1024, nvml_mib=1024))
+    one = engine(pc)
+    started: list[CheckStarted] = []
+    run = checked(
+        one,
+        request("load", "link", device="cuda:1", budget_s=10.0),
+        lambda event: started.append(event) if isinstance(event, CheckStarted) else None,
+    )
+    first, second = pc.use_of(one.process.pid).cards
+    assert started[0].device.name == RTX_3060.name
+    assert second.launches > 0
+    assert (first.launches, first.contexts) == (0, 0)
+    assert run.record().device.address == "cuda:1"
+
+
+def test_the_facts_and_the_sensors_are_the_drivers(soft_pc: MakePc, engine: StartEngine) -> None:
+    pc = soft_pc(SMALL_CARD)
+    pc.set(0, temperature_c=63, slowdown_c=94, pcie_replays=2)
+    run = checked(engine(pc), request("load", budget_s=20.0))
+    assert run.device is not None
+    assert run.device.vbios
+    assert run.device.driver_version == "580.95.05"
+    assert run.device.slowdown_c == 94
+    assert run.device.silicon
+    assert run.record().highest_temperature_c == 63
+    assert run.vitals[-1][1].pcie_replays == 2
+    text = encode(run.finished()).decode() + repr(run.record())
+    assert str(pc.cards[0].uuid) not in text
+
+
+REAL: tuple[StageName, ...] = ("load", "memory", "link")
+PLANTS: list[tuple[StageName, PlantKind]] = [
+    (stage, kind) for stage in REAL for kind in ("bit", "stuck", "swap", "drop")
+]  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("stage", REAL)
+def test_without_a_plant_no_error_is_found(
+    stage: StageName, soft_pc: MakePc, engine: StartEngine
+) -> None:
+    run = checked(engine(soft_pc(SMALL_CARD)), request(stage, budget_s=20.0))
+    assert run.errors == 0
+    assert outcome(run, stage).verdict in ("passed", "inconclusive")
+
+
+@pytest.mark.parametrize(("stage", "kind"), PLANTS)
+def test_a_planted_fault_is_found_on_a_card(
+    stage: StageName, kind: PlantKind, soft_pc: MakePc, engine: StartEngine
+) -> None:
+    run = checked(engine(soft_pc(SMALL_CARD)), request(stage, budget_s=20.0, plant=kind))
+    assert run.errors > 0
+    assert outcome(run, stage).verdict == "failed"
+
+
+@pytest.mark.parametrize("stage", ["compute", "layouts", "cool"])
+def test_a_card_that_computes_nothing_fails(
+    stage: StageName, soft_pc: MakePc, engine: StartEngine
+) -> None:
+    run = checked(engine(soft_pc(SMALL_CARD)), request(stage, budget_s=10.0))
+    assert outcome(run, stage).verdict == "failed"
+    assert outcome(run, stage).errors > 1000
+
+
+def test_heat_that_the_driver_reports_is_a_doubt(soft_pc: MakePc, engine: StartEngine) -> None:
+    pc = soft_pc(SMALL_CARD)
+    pc.set(0, temperature_c=96, event_reasons=0x40)
+    run = checked(engine(pc), request("load", budget_s=20.0))
+    assert [finding.kind for finding in run.findings] == ["throttled"]
+    assert outcome(run, "load").verdict == "inconclusive"
+
+
+def test_a_slow_or_a_throttled_card_made_on_purpose_is_found(
+    soft_pc: MakePc, engine: StartEngine
+) -> None:
+    one = engine(soft_pc(SMALL_CARD))
+    run = checked(one, request("load", budget_s=20.0, plant="throttle"))
+    assert "throttled" in [finding.kind for finding in run.findings]
+    run = checked(one, request("link", budget_s=30.0, plant="slow"))
+    assert "slow_sample" in [finding.kind for finding in run.findings]
+
+
+def lose_in_stage(pc: SoftPc, lose: Callable[[], None]) -> Callable[[Event], None]:
+    done: list[bool] = []
+
+    def look(event: Event) -> None:
+        if isinstance(event, CheckProgressed) and not done:
+            done.append(True)
+            lose()
+
+    return look
+
+
+@pytest.mark.parametrize("way", ["off the bus", "a copy that breaks the context"])
+@pytest.mark.parametrize("stage", STAGE_NAMES)
+def test_a_card_that_is_lost_in_a_stage_is_its_result(
+    stage: StageName, way: str, soft_pc: MakePc, engine: StartEngine
+) -> None:
+    pc = soft_pc(SMALL_CARD)
+    lose = (
+        (lambda: pc.set(0, lost=1))
+        if way == "off the bus"
+        else (lambda: pc.fault("cudaMemcpyAsync", 719, sticky=True))
+    )
+    run = checked(engine(pc), request(stage, budget_s=60.0), lose_in_stage(pc, lose))
+    record = run.record()
+    assert outcome(run, stage).verdict == record.verdict == "failed"
+    lost = next(finding for finding in run.findings if finding.kind == "card_lost")
+    assert lost.stage == stage
+    assert "Traceback" not in lost.sentence
+    assert "\n" not in lost.sentence
+    assert "Restart the PC" in record.next_action
+
+
+def test_memory_that_runs_out_under_the_check_is_no_fault_of_the_card(
+    soft_pc: MakePc, engine: StartEngine
+) -> None:
+    pc = soft_pc(SMALL_CARD)
+    pc.fault("cudaMalloc", 2, after=10)
+    run = checked(engine(pc), request("memory", budget_s=10.0))
+    assert run.errors == 0
+    assert outcome(run, "memory").verdict in ("partial", "inconclusive")
+
+
+def test_a_card_without_code_in_this_build_is_not_called_broken(
+    soft_pc: MakePc, engine: StartEngine
+) -> None:
+    pc = soft_pc(replace(SMALL_CARD, compute_capability="3.0"))
+    run = checked(engine(pc), request("load"))
+    assert run.record().verdict == "inconclusive"
+    assert "no code" in run.findings[0].sentence
+
+
+def test_a_stop_is_heard_between_two_steps(soft_pc: MakePc, engine: StartEngine) -> None:
+    from gpu_studio.core.protocol import Stop
+
+    one = engine(soft_pc(SMALL_CARD))
+    run = checked(
+        one, request("link", "cool", budget_s=3600.0), lose_in_stage_by(one, encode(Stop()))
+    )
+    assert outcome(run, "link").verdict == "partial"
+    assert outcome(run, "cool").verdict == "skipped"
+    assert run.is_stopped
+
+
+def lose_in_stage_by(one: EngineChild, line: bytes) -> Callable[[Event], None]:
+    sent: list[bool] = []
+
+    def look(event: Event) -> None:
+        if isinstance(event, CheckProgressed) and not sent:
+            sent.append(True)
+            one.send(line)
+
+    return look
+
+
+def test_readings_come_while_a_stage_runs(soft_pc: MakePc, engine: StartEngine) -> None:
+    kinds: list[type] = []
+    checked(
+        engine(soft_pc(SMALL_CARD)), request("link", budget_s=30.0),
+        lambda event: kinds.append(type(event)),
+    )  # fmt: skip
+    end = kinds.index(CheckStageFinished)
+    assert kinds[:end].count(CheckVitalsRead) >= 2
