@@ -1,4 +1,4 @@
-"""The program's surroundings: WSL, the Linux distribution, and the user's CUDA variables."""
+"""The program's surroundings: WSL, the Linux distribution, the user's CUDA variables, the boot."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _VARIABLES = (
 )
 _SOFT_CARDS = "SOFT_CARDS_DIR"
 _OS_RELEASE = Path("/etc/os-release")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # proc_sys_kernel(5): random at each boot
 
 
 def cuda_variables() -> dict[str, str]:
@@ -46,3 +47,13 @@ def linux_distribution(os_release: Path = _OS_RELEASE) -> str:
     fields = dict(line.split("=", 1) for line in lines if "=" in line)
     names = (fields.get(key, "").strip("\"'") for key in ("ID", "ID_LIKE"))
     return " ".join(name for name in names if name)
+
+
+def boot_mark(boot_id: Path = _BOOT_ID) -> str:
+    """Return a mark that differs after each start of the PC: an id, or the time in seconds."""
+    try:
+        return boot_id.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        import psutil
+
+        return str(int(psutil.boot_time()))

@@ -1,9 +1,21 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import psutil
 import pytest
 
+from gpu_studio.core.check.check_folder import is_same_boot
 from gpu_studio.hardware.nvml import is_library_replaced, library_version
-from gpu_studio.hardware.surroundings import cuda_variables, is_wsl, linux_distribution
+from gpu_studio.hardware.surroundings import (
+    boot_mark,
+    cuda_variables,
+    is_wsl,
+    linux_distribution,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -55,3 +67,9 @@ def test_a_library_that_is_used_and_no_longer_on_the_disk_was_replaced(line, is_
     path.write_text(f"7e0 r-xp 00000000 08:01 9 /usr/lib/libm.so.6\n{line}\n")
     assert is_library_replaced(path) is is_replaced
     assert not is_library_replaced(tmp_path / "none")
+
+
+def test_a_start_of_the_pc_has_its_mark(tmp_path: Path) -> None:
+    (tmp_path / "boot_id").write_text("1a2b-3c4d\n")
+    assert boot_mark(tmp_path / "boot_id") == "1a2b-3c4d"
+    assert is_same_boot(boot_mark(tmp_path / "missing"), str(int(psutil.boot_time())))

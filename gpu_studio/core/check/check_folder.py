@@ -1,0 +1,241 @@
+"""The checks on this PC: those that are running, those that were cut off, and all records.
+
+A running check keeps its state in a file, and holds the lock of another one. The system releases
+the lock if the process is killed or the PC restarts: a state without a lock was cut off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
+
+import msgspec
+
+from gpu_studio.core.check.check_record import LARGEST_RECORD_BYTES, CheckRecord, Interruption
+from gpu_studio.core.check.check_run import (  # noqa: TC001  # msgspec reads the annotations
+    CheckState,
+)
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.user_file import UnusableFileError, read_user_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# In the user's data folder, so that window and terminal share the checks.
+FOLDER_NAME = "checks"
+STATE_EVERY_S = 60.0
+"""The longest time between two states of a running check in its file, in seconds."""
+_STATE, _LOCK, _RECORD = ".running", ".lock", ".json"
+_MOST_READ = 200
+_CLOCK_SET_S = 120.0  # a start time computed from the present time moves if the clock is set
+_NAME = re.compile(r"[0-9A-Za-z-]{1,64}")
+
+
+class CutOffCheck(NamedTuple):
+    """A check whose program ended without its consent."""
+
+    state: CheckState
+    interruption: Interruption
+
+
+class _KeptState(msgspec.Struct, frozen=True, kw_only=True):
+    boot: str
+    state: CheckState
+
+
+class _KeptRecord(msgspec.Struct, frozen=True, kw_only=True):
+    fingerprint: str
+    record: CheckRecord
+
+
+_Kept = TypeVar("_Kept", _KeptState, _KeptRecord)
+
+
+class CheckFolder:
+    """Keeps the states of running checks and the records of finished ones.
+
+    Args:
+        folder: created with the first check; None keeps nothing.
+        boot: differs after each start of the PC: any identifier, or the start's time in seconds.
+    """
+
+    def __init__(self, folder: Path | None, boot: str = "") -> None:
+        self._folder, self._boot = folder, boot
+        self._locks: dict[str, BinaryIO] = {}
+
+    def keep_state(self, state: CheckState) -> None:
+        """Keep the state of a check that runs in this process.
+
+        Raises:
+            StudioError: it cannot be written.
+        """
+        if self._folder is None:
+            return
+        content = msgspec.json.encode(_KeptState(boot=self._boot, state=state))
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._lock(state.check_id)
+            _write(self._folder / f"{state.check_id}{_STATE}", content)
+        except OSError as error:
+            raise _unwritable(error) from error
+
+    def forget_state(self, check_id: str) -> None:
+        """Remove the state of a check that is over, or whose end was told."""
+        if self._folder is None:
+            return
+        lock = self._locks.pop(check_id, None)
+        if lock is not None:
+            lock.close()
+        for ending in (_STATE, _LOCK):
+            with contextlib.suppress(OSError):
+                (self._folder / f"{check_id}{ending}").unlink()
+
+    def close(self) -> None:
+        """Release the running checks: the next start finds them as cut off."""
+        for lock in self._locks.values():
+            lock.close()
+        self._locks.clear()
+
+    def cut_off(self) -> tuple[CutOffCheck, ...]:
+        """Return the checks that were cut off, the last one first."""
+        found: list[tuple[float, CutOffCheck]] = []
+        for path in self._files(_STATE):
+            kept = _decoded(path, _KeptState)
+            if kept is None or kept.state.check_id != path.stem or self._is_held(path.stem):
+                continue
+            ended = Interruption(
+                after_s=kept.state.elapsed_s,
+                is_restart=not is_same_boot(kept.boot, self._boot),
+            )
+            found.append((_changed_at(path), CutOffCheck(kept.state, ended)))
+        return tuple(check for _, check in sorted(found, key=lambda one: -one[0]))
+
+    def keep_record(self, record: CheckRecord, check_id: str, fingerprint: str) -> None:
+        """Keep the record of a check that is over.
+
+        Args:
+            record: the record.
+            check_id: the check's own name.
+            fingerprint: tells this copy of the card from others of the same kind.
+
+        Raises:
+            StudioError: it cannot be written.
+        """
+        if self._folder is None:
+            return
+        moment = "".join(character for character in record.started_at[:19] if character.isdecimal())
+        content = msgspec.json.encode(_KeptRecord(fingerprint=fingerprint, record=record))
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            _write(self._folder / f"{moment or '0'}-{check_id}{_RECORD}", content)
+        except OSError as error:
+            raise _unwritable(error) from error
+
+    def records(self) -> tuple[CheckRecord, ...]:
+        """Return the kept records, the last one first."""
+        return tuple(kept.record for kept in self._kept())
+
+    def earlier(self, fingerprint: str) -> CheckRecord | None:
+        """Return the last record of a card, but none with a fault made on purpose."""
+        if not fingerprint:
+            return None
+        same = (one.record for one in self._kept() if one.fingerprint == fingerprint)
+        return next((record for record in same if record.planted is None), None)
+
+    def _kept(self) -> tuple[_KeptRecord, ...]:
+        newest = sorted(self._files(_RECORD), key=lambda path: path.name, reverse=True)
+        read = (_decoded(path, _KeptRecord) for path in newest[:_MOST_READ])
+        return tuple(kept for kept in read if kept is not None)
+
+    def _files(self, ending: str) -> list[Path]:
+        if self._folder is None:
+            return []
+        try:
+            return [
+                path
+                for path in self._folder.iterdir()
+                if path.suffix == ending and _NAME.fullmatch(path.stem)
+            ]
+        except OSError:
+            return []
+
+    def _lock(self, check_id: str) -> None:
+        if check_id in self._locks:
+            return
+        assert self._folder is not None
+        file = open(self._folder / f"{check_id}{_LOCK}", "ab")  # noqa: SIM115  # held until the end
+        if _take(file):
+            self._locks[check_id] = file
+        else:
+            file.close()
+
+    def _is_held(self, check_id: str) -> bool:
+        """Return whether a process that lives runs this check."""
+        if check_id in self._locks:
+            return True
+        assert self._folder is not None
+        try:
+            with open(self._folder / f"{check_id}{_LOCK}", "ab") as file:
+                return not _take(file)
+        except OSError:
+            return False
+
+
+def is_same_boot(one: str, other: str) -> bool:
+    """Return whether two marks are from the same start of the PC."""
+    if one.isdecimal() and other.isdecimal():
+        return abs(int(one) - int(other)) <= _CLOCK_SET_S
+    return one == other
+
+
+def _take(file: BinaryIO) -> bool:
+    """Lock a file for this process; return whether no other process holds it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Replace a file whole: after a power cut, either the old or the new content is there."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        with open(fresh, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            fresh.unlink()
+        raise
+
+
+def _decoded(path: Path, kind: type[_Kept]) -> _Kept | None:
+    try:
+        return msgspec.json.decode(read_user_file(path, LARGEST_RECORD_BYTES), type=kind)
+    except (UnusableFileError, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _unwritable(error: OSError) -> StudioError:
+    reason = error.strerror or str(error)
+    return StudioError(FailureKind.NOT_SAVED, f"The check could not be kept: {reason}.")

@@ -1,0 +1,159 @@
+"""Checks that were cut off, and the records of all checks, in a folder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from gpu_studio.core.check.check_folder import CheckFolder, is_same_boot
+from gpu_studio.core.check.check_record import CheckRecord
+from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.failure import FailureKind, StudioError
+from tests.fakes.check_answers import GT_1030, check_round
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AT = "2026-11-22T14:40:00.000+01:00"
+KEEPS_AND_WAITS = """
+import sys, pathlib, msgspec
+from gpu_studio.core.check.check_folder import CheckFolder
+from gpu_studio.core.check.check_run import CheckState
+folder = CheckFolder(pathlib.Path(sys.argv[1]), "boot one")
+folder.keep_state(msgspec.json.decode(sys.stdin.buffer.readline(), type=CheckState))
+print("kept", flush=True)
+sys.stdin.read()
+"""
+
+
+def run_until(stage: str) -> CheckRun:
+    """Return an overnight check of a card that ended in the middle of a stage."""
+    run = CheckRun(CheckPlan(device="cuda:0", minutes=480), AT)
+    request = run.next_request()
+    assert request is not None
+    for event in check_round(request, end_in=stage):  # type: ignore[arg-type]
+        run.apply(event)  # type: ignore[arg-type]
+    return run
+
+
+def record(started_at: str = AT, **changes: object) -> CheckRecord:
+    made = CheckRecord(
+        device=GT_1030, started_at=started_at, minutes=1, seconds=9.0, rounds=1, stages=(),
+        verdict="passed", sentence="No errors.", next_action="Nothing.",
+    )  # fmt: skip
+    return msgspec.structs.replace(made, **changes)
+
+
+def test_a_check_that_was_killed_is_found_and_one_that_runs_is_not(tmp_path: Path) -> None:
+    run = run_until("memory")
+    child = subprocess.Popen(
+        [sys.executable, "-c", KEEPS_AND_WAITS, str(tmp_path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with child:
+        child.stdin.write(msgspec.json.encode(run.state()) + b"\n")
+        child.stdin.flush()
+        assert child.stdout.readline().strip() == b"kept"
+        assert CheckFolder(tmp_path, "boot one").cut_off() == ()
+        child.kill()
+        child.wait()
+
+    (found,) = CheckFolder(tmp_path, "boot one").cut_off()
+    assert found.state == run.state()
+    assert found.interruption.after_s == run.elapsed_s > 0
+    assert not found.interruption.is_restart
+    (found,) = CheckFolder(tmp_path, "boot two").cut_off()
+    assert found.interruption.is_restart
+
+
+def test_a_check_that_ended_with_its_window_is_found_and_continues(tmp_path: Path) -> None:
+    before = CheckFolder(tmp_path, "1000")
+    before.keep_state(run_until("memory").state())
+    after = CheckFolder(tmp_path, "9000")
+    assert after.cut_off() == (), "the first folder still holds its lock"
+    before.close()
+
+    (found,) = after.cut_off()
+    request = CheckRun.resumed(found.state, found.interruption).next_request()
+    assert request is not None
+    assert request.stages == ("memory", "link", "cool")
+    assert found.interruption.is_restart
+
+
+def test_a_check_that_is_over_leaves_no_state(tmp_path: Path) -> None:
+    folder = CheckFolder(tmp_path)
+    state = run_until("compute").state()
+    folder.keep_state(state)
+    folder.forget_state(state.check_id)
+
+    assert list(tmp_path.iterdir()) == []
+    assert folder.cut_off() == ()
+
+
+def test_a_state_replaces_the_one_before(tmp_path: Path) -> None:
+    writer = CheckFolder(tmp_path)
+    state = run_until("compute").state()
+    writer.keep_state(state)
+    writer.keep_state(msgspec.structs.replace(state, elapsed_s=99.0))
+    writer.close()
+
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".lock", ".running"]
+    assert [one.state.elapsed_s for one in writer.cut_off()] == [99.0]
+
+
+def test_the_last_record_of_the_same_card_is_the_earlier_one(tmp_path: Path) -> None:
+    folder = CheckFolder(tmp_path)
+    first, last = record(), record("2026-11-23T08:00:00.000+01:00", verdict="failed")
+    planted = record("2026-11-24T08:00:00.000+01:00", planted="bit")
+    folder.keep_record(first, "a", "card one")
+    folder.keep_record(last, "b", "card one")
+    folder.keep_record(planted, "c", "card one")
+    folder.keep_record(record("2026-11-25T08:00:00.000+01:00"), "d", "card two")
+
+    assert folder.earlier("card one") == last
+    assert folder.earlier("card three") is None
+    assert folder.earlier("") is None
+    assert [one.started_at[8:10] for one in folder.records()] == ["25", "24", "23", "22"]
+
+
+def test_what_is_no_check_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "one.running").write_text("{")
+    (tmp_path / "two.json").write_bytes(b"\xff")
+    (tmp_path / "three.json").mkdir()
+    folder = CheckFolder(tmp_path)
+
+    assert folder.cut_off() == ()
+    assert folder.records() == ()
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    folder = CheckFolder(tmp_path / "file")
+    with pytest.raises(StudioError, match="could not be kept") as told:
+        folder.keep_state(run_until("load").state())
+    assert told.value.kind is FailureKind.NOT_SAVED
+    with pytest.raises(StudioError, match="could not be kept"):
+        folder.keep_record(record(), "a", "")
+
+
+def test_without_a_folder_nothing_is_kept() -> None:
+    folder = CheckFolder(None)
+    folder.keep_state(run_until("load").state())
+    folder.keep_record(record(), "a", "card")
+    folder.forget_state("a")
+    assert folder.cut_off() == ()
+    assert folder.records() == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [("a-b", "a-b", True), ("a-b", "c-d", False), ("1000", "1090", True), ("1000", "9000", False)],
+)
+def test_boots_are_told_apart(one: str, other: str, is_same: bool) -> None:
+    assert is_same_boot(one, other) is is_same
