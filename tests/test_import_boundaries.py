@@ -132,6 +132,7 @@ ROOMS = {
         "benchmark": {"memory", "workloads"},
         "switcher": set(),
         "pitfalls": set(),
+        "check": set(),
         # The engine's account of itself lists what there is.
         "devices": {"workloads", "switcher", "pitfalls"},
     },

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,22 +13,17 @@ from gpu_studio.cli.answers import Stream, describe, own_engine
 from gpu_studio.cli.bench import addresses
 from gpu_studio.cli.screen import Progress, TerminalTable, note, now, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED
+from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_run import START_PATIENCE_S, CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
-from gpu_studio.core.check.kept_checks import FOLDER_NAME, KeptChecks
 from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
-from gpu_studio.core.check.stages import stage_title
-from gpu_studio.core.check.unfinished_check import (
-    SAVED_EVERY_S,
-    UnfinishedCheck,
-    UnfinishedFile,
-)
+from gpu_studio.core.check.stages import can_continue, stage_title
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckStageFinished, CheckStarted
 from gpu_studio.core.program_version import program_version
 from gpu_studio.core.protocol import RequestFailed, encode
 from gpu_studio.core.units import format_count, format_duration, format_percent
-from gpu_studio.hardware.running import is_program_running, pc_started_at_s
+from gpu_studio.hardware.surroundings import boot_mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,29 +60,27 @@ def run_check(request: CheckRequest, log_path: Path, *, as_json: bool) -> int:
         StudioError: no such device, no engine, or another check is running.
     """
     folder = _folder()
-    unfinished, kept = UnfinishedFile(folder), KeptChecks(folder)
-    if unfinished.is_busy(is_program_running):
+    if folder.runs_elsewhere():
         message = "Another check is running on this PC: wait for its end, or stop it."
         raise StudioError(FailureKind.BAD_REQUEST, message)
     with own_engine(log_path) as (engine, interrupt), Progress() as progress:
         progress.show("Starting PyTorch …")
         described = describe(engine, interrupt, START_PATIENCE_S)
         progress.clear()
-        run = _begin(_plan(request, described), unfinished, kept)
-        _Terminal(run, engine, interrupt, progress, unfinished, kept, as_json=as_json).follow()
-    record = run.record()
+        run = _begin(_plan(request, described), folder)
+        _Terminal(run, engine, interrupt, progress, folder, as_json=as_json).follow()
     if run.plan.plant is None:
-        unfinished.remove()
-        _keep(run, kept)
+        _conclude(run, folder)
     if as_json:
         say_bytes(encode(run.finished()))
     else:
-        _conclude(run)
-    return DONE if record.verdict == "passed" else FAILED
+        _say_result(run)
+    return DONE if run.record().verdict == "passed" else FAILED
 
 
-def _folder() -> Path:
-    return Path(platformdirs.user_data_path("gpu-studio", appauthor=False)) / FOLDER_NAME
+def _folder() -> CheckFolder:
+    data = Path(platformdirs.user_data_path("gpu-studio", appauthor=False))
+    return CheckFolder(data / FOLDER_NAME, boot_mark())
 
 
 def _plan(request: CheckRequest, described: EngineDescribed) -> CheckPlan:
@@ -104,23 +96,21 @@ def _plan(request: CheckRequest, described: EngineDescribed) -> CheckPlan:
     )
 
 
-def _begin(plan: CheckPlan, unfinished: UnfinishedFile, kept: KeptChecks) -> CheckRun:
+def _begin(plan: CheckPlan, folder: CheckFolder) -> CheckRun:
     """Return a new check, or the interrupted one that it continues."""
     program = f"GPU Studio {program_version()}"
-    found = unfinished.found(is_program_running) if plan.plant is None else None
-    if found is None:
-        return CheckRun(plan, now(), program=program)
-    interruption = found.interruption(pc_started_at_s())
-    sentence = interruption_sentence(interruption)
-    if found.can_continue and found.state.plan == plan:
-        note(f"{sentence} The check continues.")
-        return CheckRun.resumed(found.state, interruption, program)
-    over = CheckRun.concluded(found.state, interruption, program)
-    note(f"The check of {found.state.started_at[:16].replace('T', ' ')} was interrupted.")
-    note(f"{sentence} {over.record().next_action}")
-    _keep(over, kept)
-    unfinished.remove()
-    return CheckRun(plan, now(), program=program)
+    continued: CheckRun | None = None
+    for state, interruption in folder.cut_off() if plan.plant is None else ():
+        sentence = interruption_sentence(interruption)
+        if state.plan == plan and can_continue(plan.minutes) and continued is None:
+            note(f"{sentence} The check continues.")
+            continued = CheckRun.resumed(state, interruption, program)
+            continue
+        over = CheckRun.concluded(state, interruption, program)
+        note(f"The check of {state.started_at[:16].replace('T', ' ')} was interrupted.")
+        note(f"{sentence} {over.record().next_action}")
+        _conclude(over, folder)
+    return continued or CheckRun(plan, now(), program=program)
 
 
 class _Terminal:
@@ -131,8 +121,7 @@ class _Terminal:
         engine: makes the rounds.
         interrupt: Ctrl-C stops the check.
         progress: the progress line.
-        unfinished: keeps the state.
-        kept: the earlier results.
+        folder: keeps the state, and has the earlier results.
         as_json: print every event.
     """
 
@@ -142,13 +131,12 @@ class _Terminal:
         engine: Engine,
         interrupt: Interrupt,
         progress: Progress,
-        unfinished: UnfinishedFile,
-        kept: KeptChecks,
+        folder: CheckFolder,
         *,
         as_json: bool,
     ) -> None:
         self._run, self._engine, self._interrupt = run, engine, interrupt
-        self._progress, self._unfinished, self._kept = progress, unfinished, kept
+        self._progress, self._folder = progress, folder
         self._as_json = as_json
         self._table = TerminalTable(_COLUMNS)
         self._saved_s: float | None = None
@@ -164,9 +152,9 @@ class _Terminal:
             for event in self._events(request):
                 run.apply(event)
                 if isinstance(event, CheckStarted):
-                    run.earlier = self._kept.latest(event.fingerprint)
+                    run.earlier = self._folder.earlier(event.fingerprint)
                 self._show(event)
-                is_due = self._saved_s is None or time.monotonic() >= self._saved_s + SAVED_EVERY_S
+                is_due = self._saved_s is None or time.monotonic() >= self._saved_s + STATE_EVERY_S
                 if is_due or isinstance(event, CheckStageFinished):
                     self._save()
         self._progress.clear()
@@ -200,9 +188,7 @@ class _Terminal:
             return
         self._saved_s = time.monotonic()
         try:
-            self._unfinished.save(
-                UnfinishedCheck(saved_at=now(), pid=os.getpid(), state=run.state())
-            )
+            self._folder.keep_state(run.state())
         except StudioError as error:
             if not self._has_warned:
                 self._has_warned = True
@@ -240,7 +226,7 @@ def _row(event: CheckStageFinished, device: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _conclude(run: CheckRun) -> None:
+def _say_result(run: CheckRun) -> None:
     record = run.record()
     for finding in record.findings:
         say(f"  {finding.severity}: {finding.sentence}")
@@ -251,10 +237,11 @@ def _conclude(run: CheckRun) -> None:
     say(f"next: {record.next_action}")
 
 
-def _keep(run: CheckRun, kept: KeptChecks) -> None:
-    if run.device is None:  # nothing was tested
-        return
+def _conclude(run: CheckRun, folder: CheckFolder) -> None:
+    """Keep the result of a check that is over, and forget its state."""
     try:
-        kept.keep(run.record(), run.fingerprint, now())
+        if run.device is not None:  # otherwise, nothing was tested
+            folder.keep_record(run.record(), run.check_id, run.fingerprint)
     except StudioError as error:
         note(str(error))
+    folder.forget_state(run.check_id)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +14,8 @@ import pytest
 from gpu_studio.cli import answers, check
 from gpu_studio.cli import main as cli
 from gpu_studio.core.check import check_run
+from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.check.kept_checks import FOLDER_NAME, KeptChecks
-from gpu_studio.core.check.unfinished_check import UnfinishedCheck, UnfinishedFile
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES
 from gpu_studio.core.protocol import DescribeEngine, EngineEnded, RequestFailed, RunCheck
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
     Typed = Callable[..., tuple[int, str, str]]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SAVED_AT = "2026-11-22T03:10:00.000+01:00"
+BOOT = "11111111-2222"
 
 
 @pytest.fixture
@@ -48,6 +45,7 @@ def engines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engines:
         answers, "ProcessEngine", lambda environment, log_path: engines(environment)
     )
     monkeypatch.setattr(check.platformdirs, "user_data_path", lambda *_, **__: tmp_path)
+    monkeypatch.setattr(check, "boot_mark", lambda: BOOT)
     monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
     return engines
 
@@ -215,40 +213,38 @@ def test_the_fingerprint_of_a_card_is_not_printed(type_in: Typed) -> None:
     assert json.loads(out.splitlines()[0])["fingerprint"] == ""
 
 
-def left_behind(tmp_path: Path, minutes: int, **options: Any) -> UnfinishedFile:
+def left_behind(tmp_path: Path, minutes: int, **options: Any) -> CheckFolder:
     """Leave a check behind as a killed program does, after its first three stages."""
     run = CheckRun(CheckPlan(device="cuda:0", minutes=minutes, **options), "2026-11-22T02:29:00")
     request = run.next_request()
     assert request is not None
     for event in check_round(request, end_in="memory"):
         run.apply(event)
-    file = UnfinishedFile(tmp_path / FOLDER_NAME)
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    file.save(UnfinishedCheck(saved_at=SAVED_AT, pid=ended.pid, state=run.state()))
-    return file
+    folder = CheckFolder(tmp_path / FOLDER_NAME, BOOT)
+    folder.keep_state(run.state())
+    folder.close()
+    return folder
 
 
 def test_a_restart_of_the_pc_is_found_and_told(
     type_in: Typed, engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = left_behind(tmp_path, 6)
-    monkeypatch.setattr(check, "pc_started_at_s", time.time)
+    folder = left_behind(tmp_path, 6)
+    monkeypatch.setattr(check, "boot_mark", lambda: "another start")
     _, _, err = type_in("--minutes", "1")
     assert "The PC restarted" in err
     # The new check is a new one, and the old one is a result.
     assert asked(engines)[0].stages == STAGE_NAMES
-    kept = list(KeptChecks(tmp_path / FOLDER_NAME).newest_first())
-    assert [one.record.verdict for one in kept] == ["passed", "inconclusive"]
-    assert kept[1].record.interruptions[0].is_restart
-    assert file.read() is None
+    kept = {record.verdict: record for record in folder.records()}
+    assert set(kept) == {"passed", "inconclusive"}
+    assert kept["inconclusive"].interruptions[0].is_restart
+    assert folder.cut_off() == ()
 
 
 def test_an_overnight_check_continues_where_it_was(
-    type_in: Typed, engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    type_in: Typed, engines: Engines, tmp_path: Path
 ) -> None:
-    left_behind(tmp_path, 480)
-    monkeypatch.setattr(check, "pc_started_at_s", lambda: 0.0)
+    folder = left_behind(tmp_path, 480)
     status, out, err = type_in("--minutes", "480", "--json")
     assert "The program ended" in err
     assert "continues" in err
@@ -257,6 +253,7 @@ def test_an_overnight_check_continues_where_it_was(
     assert (requests[1].round, requests[1].stages) == (2, STAGE_NAMES)
     assert requests[-1].round == 16
     assert (status, last_line(out)["verdict"]) == (1, "inconclusive")
+    assert folder.cut_off() == ()
 
 
 def test_another_check_than_the_interrupted_one_is_new(
@@ -269,18 +266,17 @@ def test_another_check_than_the_interrupted_one_is_new(
 
 
 def test_a_planted_check_leaves_the_interrupted_one_alone(type_in: Typed, tmp_path: Path) -> None:
-    file = left_behind(tmp_path, 480)
+    folder = left_behind(tmp_path, 480)
     type_in("--plant", "bit")
-    assert file.read() is not None
+    assert len(folder.cut_off()) == 1
 
 
 def test_two_checks_at_once_are_refused(type_in: Typed, engines: Engines, tmp_path: Path) -> None:
-    file = left_behind(tmp_path, 480)
-    found = file.read()
-    assert found is not None
-    running = UnfinishedCheck(saved_at=check.now(), pid=os.getpid(), state=found.state)
-    file.save(running)
+    left_behind(tmp_path, 480)
+    running = CheckFolder(tmp_path / FOLDER_NAME, BOOT)
+    running.keep_state(running.cut_off()[0].state)  # takes the lock
     status, _, err = type_in()
+    running.close()
     assert status == 1
     assert "Another check" in err
     assert not asked(engines)
@@ -288,7 +284,15 @@ def test_two_checks_at_once_are_refused(type_in: Typed, engines: Engines, tmp_pa
 
 def test_a_check_that_ends_leaves_nothing_unfinished(type_in: Typed, tmp_path: Path) -> None:
     type_in()
-    assert UnfinishedFile(tmp_path / FOLDER_NAME).read() is None
+    (kept,) = (tmp_path / FOLDER_NAME).iterdir()
+    assert kept.suffix == ".json"
+
+
+def test_a_folder_that_cannot_be_written_is_said_once(type_in: Typed, tmp_path: Path) -> None:
+    (tmp_path / FOLDER_NAME).write_text("a file where the folder should be")
+    status, _, err = type_in()
+    assert status == 0
+    assert 1 <= err.count("could not be kept") <= 2  # the state, and the result
 
 
 def start_overnight(environment: dict[str, str]) -> subprocess.Popen[bytes]:

@@ -99,6 +99,11 @@ class CheckFolder:
             lock.close()
         self._locks.clear()
 
+    def runs_elsewhere(self) -> bool:
+        """Return whether another program of this user runs a check now."""
+        names = (path.stem for path in self._files(_STATE))
+        return any(name not in self._locks and self._is_held(name) for name in names)
+
     def cut_off(self) -> tuple[CutOffCheck, ...]:
         """Return the checks that were cut off, the last one first."""
         found: list[tuple[float, CutOffCheck]] = []
