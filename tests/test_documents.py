@@ -29,7 +29,7 @@ KNOWN = {
     "command": {"devices"},
 }
 PAGES = {
-    "Devices", "Benchmark", "Memory", "Switcher, Choose", "Switcher, Place", "Switcher, Pitfalls",
+    "Devices", "Benchmark", "Check", "Memory", "Switcher, Choose", "Switcher, Place", "Switcher, Pitfalls",
     "Switcher, Feeding", "Switcher, AMP and reproducibility", "Switcher, Several cards",
 }  # fmt: skip
 
