@@ -29,8 +29,8 @@ KNOWN = {
     "command": {"devices"},
 }
 PAGES = {
-    "Devices", "Benchmark", "Check", "Memory", "Switcher, Choose", "Switcher, Place", "Switcher, Pitfalls",
-    "Switcher, Feeding", "Switcher, AMP and reproducibility", "Switcher, Several cards",
+    "Devices", "Benchmark", "Memory", "Switcher, Choose", "Switcher, Place", "Switcher, Pitfalls",
+    "Switcher, Feeding", "Switcher, AMP and reproducibility", "Switcher, Several cards", "Check",
 }  # fmt: skip
 
 

@@ -1,7 +1,10 @@
 """The check on soft cards: what it covers, what it keeps free, and a card that is lost in it.
 
-Soft kernels compute nothing, so a check of results fails here, as it has to. Copies and memory are
-real, so load, memory and link find nothing without a planted fault.
+Soft kernels compute nothing, so a check of results fails here, as it has to. Copies and memory
+are real, so memory and link find nothing without a planted fault, and load sees the same zeros
+each time.
+
+A check has much time here, and is stopped as soon as the test has seen enough.
 """
 
 from __future__ import annotations
@@ -12,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.check.stages import stage_title
 from gpu_studio.core.check.thresholds import reserve_bytes
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, PlantKind, RunCheck, StageName
 from gpu_studio.core.protocol import (
+    CheckFindingMade,
     CheckProgressed,
     CheckRoundFinished,
     CheckStageFinished,
@@ -23,6 +28,7 @@ from gpu_studio.core.protocol import (
     EngineEnded,
     Event,
     RequestFailed,
+    Stop,
     decode_said,
     encode,
     is_last,
@@ -34,12 +40,13 @@ if TYPE_CHECKING:
 
     from tests.engine.engine_child import EngineChild
     from tests.soft.conftest import MakePc, StartEngine
-    from tests.softcards.cards import SoftPc
 
 MIB = 1 << 20
 # The size of a GT 1030; PyTorch's newest build has no code for that card itself.
 CARD_OF_2_GB = replace(GTX_1650, mib=1996, nvml_mib=2048)
-SMALL_CARD = replace(GTX_1650, mib=512, nvml_mib=512)
+SMALL_CARD = replace(GTX_1650, mib=384, nvml_mib=384)
+SLOW_CARD = replace(SMALL_CARD, kernel_ms=100)  # so slow that no stage is over before a fault comes
+LONG_S = 3600.0
 
 
 def request(*stages: StageName, **changes: Any) -> RunCheck:
@@ -67,6 +74,29 @@ def checked(
     return run
 
 
+def checked_until(
+    one: EngineChild, asked: RunCheck, is_enough: Callable[[Event], bool]
+) -> CheckRun:
+    """Return a check that is stopped once the test has seen enough."""
+    sent: list[bool] = []
+
+    def look(event: Event) -> None:
+        if not sent and is_enough(event):
+            sent.append(True)
+            one.send(encode(Stop()))
+
+    return checked(one, asked, look)
+
+
+def is_error(event: Event) -> bool:
+    return isinstance(event, CheckFindingMade) and event.finding.severity == "error"
+
+
+def has_read_all(event: Event) -> bool:
+    """Return whether a pattern was read in all chunks: the next one is written."""
+    return isinstance(event, CheckProgressed) and ", 1 of 6 patterns" in event.tested
+
+
 def outcome(run: CheckRun, stage: StageName) -> Any:
     return next(one for one in run.outcomes() if one.name == stage)
 
@@ -78,12 +108,13 @@ def test_nearly_all_free_memory_is_tested_and_the_reserve_stays_free(
     one = engine(pc)
     least_free: list[int] = []
 
-    def look(event: Event) -> None:
+    def look(event: Event) -> bool:
         if isinstance(event, CheckProgressed):
             use = pc.use_of(one.process.pid).cards[0]
             least_free.append(CARD_OF_2_GB.mib * MIB - use.size_bytes)
+        return has_read_all(event)
 
-    run = checked(one, request("memory", budget_s=60.0), look)
+    run = checked_until(one, request("memory", budget_s=LONG_S), look)
     coverage = run.coverage
     assert coverage is not None
     assert coverage.tested_bytes >= 0.85 * coverage.free_bytes
@@ -98,8 +129,9 @@ def test_nearly_all_free_memory_is_tested_and_the_reserve_stays_free(
 
 def test_memory_that_others_hold_is_left_alone(soft_pc: MakePc, engine: StartEngine) -> None:
     pc = soft_pc(replace(CARD_OF_2_GB, other_mib=1400))
-    run = checked(engine(pc), request("memory", budget_s=60.0))
+    run = checked_until(engine(pc), request("memory", budget_s=LONG_S), has_read_all)
     assert run.coverage is not None
+    assert run.coverage.tested_bytes > 0
     assert run.coverage.free_bytes < 600 * MIB
     assert run.coverage.tested_bytes + run.coverage.reserve_bytes <= run.coverage.free_bytes
 
@@ -114,7 +146,7 @@ def test_memory_is_given_back(soft_pc: MakePc, engine: StartEngine) -> None:
             taken.append(pc.use_of(one.process.pid).cards[0].size_bytes)
 
     checked(one, request("memory", budget_s=4.0), look)
-    assert max(taken) > 200 * MIB
+    assert max(taken) > 180 * MIB
     assert taken[-1] < 100 * MIB
 
 
@@ -151,26 +183,29 @@ def test_the_facts_and_the_sensors_are_the_drivers(soft_pc: MakePc, engine: Star
     assert str(pc.cards[0].uuid) not in text
 
 
-REAL: tuple[StageName, ...] = ("load", "memory", "link")
+RESULTS: tuple[PlantKind, ...] = ("bit", "stuck", "swap", "drop")
 PLANTS: list[tuple[StageName, PlantKind]] = [
-    (stage, kind) for stage in REAL for kind in ("bit", "stuck", "swap", "drop")
-]  # type: ignore[assignment]
+    ("load", "bit"),
+    *(("memory", kind) for kind in RESULTS),
+    *(("link", kind) for kind in RESULTS),
+]
 
 
-@pytest.mark.parametrize("stage", REAL)
+@pytest.mark.parametrize("stage", ["load", "link"])
 def test_without_a_plant_no_error_is_found(
     stage: StageName, soft_pc: MakePc, engine: StartEngine
 ) -> None:
     run = checked(engine(soft_pc(SMALL_CARD)), request(stage, budget_s=20.0))
     assert run.errors == 0
-    assert outcome(run, stage).verdict in ("passed", "inconclusive")
+    assert not [one for one in run.findings if one.severity == "error"]
 
 
 @pytest.mark.parametrize(("stage", "kind"), PLANTS)
 def test_a_planted_fault_is_found_on_a_card(
     stage: StageName, kind: PlantKind, soft_pc: MakePc, engine: StartEngine
 ) -> None:
-    run = checked(engine(soft_pc(SMALL_CARD)), request(stage, budget_s=20.0, plant=kind))
+    asked = request(stage, budget_s=LONG_S, plant=kind)
+    run = checked_until(engine(soft_pc(SMALL_CARD)), asked, is_error)
     assert run.errors > 0
     assert outcome(run, stage).verdict == "failed"
 
@@ -179,15 +214,16 @@ def test_a_planted_fault_is_found_on_a_card(
 def test_a_card_that_computes_nothing_fails(
     stage: StageName, soft_pc: MakePc, engine: StartEngine
 ) -> None:
-    run = checked(engine(soft_pc(SMALL_CARD)), request(stage, budget_s=10.0))
+    asked = request(stage, budget_s=30.0)
+    run = checked_until(engine(soft_pc(SMALL_CARD)), asked, is_error)
     assert outcome(run, stage).verdict == "failed"
-    assert outcome(run, stage).errors > 1000
+    assert outcome(run, stage).errors > 100
 
 
 def test_heat_that_the_driver_reports_is_a_doubt(soft_pc: MakePc, engine: StartEngine) -> None:
     pc = soft_pc(SMALL_CARD)
     pc.set(0, temperature_c=96, event_reasons=0x40)
-    run = checked(engine(pc), request("load", budget_s=20.0))
+    run = checked(engine(pc), request("load", budget_s=40.0))
     assert [finding.kind for finding in run.findings] == ["throttled"]
     assert outcome(run, "load").verdict == "inconclusive"
 
@@ -196,42 +232,51 @@ def test_a_slow_or_a_throttled_card_made_on_purpose_is_found(
     soft_pc: MakePc, engine: StartEngine
 ) -> None:
     one = engine(soft_pc(SMALL_CARD))
-    run = checked(one, request("load", budget_s=20.0, plant="throttle"))
+    run = checked(one, request("load", budget_s=40.0, plant="throttle"))
     assert "throttled" in [finding.kind for finding in run.findings]
-    run = checked(one, request("link", budget_s=30.0, plant="slow"))
+    asked = request("link", budget_s=LONG_S, plant="slow")
+    run = checked_until(one, asked, lambda event: isinstance(event, CheckFindingMade))
     assert "slow_sample" in [finding.kind for finding in run.findings]
 
 
-def lose_in_stage(pc: SoftPc, lose: Callable[[], None]) -> Callable[[Event], None]:
-    done: list[bool] = []
-
-    def look(event: Event) -> None:
-        if isinstance(event, CheckProgressed) and not done:
-            done.append(True)
-            lose()
-
-    return look
-
-
-@pytest.mark.parametrize("way", ["off the bus", "a copy that breaks the context"])
-@pytest.mark.parametrize("stage", STAGE_NAMES)
-def test_a_card_that_is_lost_in_a_stage_is_its_result(
-    stage: StageName, way: str, soft_pc: MakePc, engine: StartEngine
-) -> None:
-    pc = soft_pc(SMALL_CARD)
-    lose = (
-        (lambda: pc.set(0, lost=1))
-        if way == "off the bus"
-        else (lambda: pc.fault("cudaMemcpyAsync", 719, sticky=True))
-    )
-    run = checked(engine(pc), request(stage, budget_s=60.0), lose_in_stage(pc, lose))
+def result_of_loss(run: CheckRun, stage: StageName) -> None:
+    """Assert that a lost card is told as the result of its stage."""
     record = run.record()
     assert outcome(run, stage).verdict == record.verdict == "failed"
     lost = next(finding for finding in run.findings if finding.kind == "card_lost")
     assert lost.stage == stage
+    assert stage_title(stage, "cuda:0") in lost.sentence
     assert "Traceback" not in lost.sentence
     assert "\n" not in lost.sentence
     assert "Restart the PC" in record.next_action
+
+
+@pytest.mark.parametrize("stage", STAGE_NAMES)
+def test_a_card_that_falls_off_the_bus_in_a_stage_is_its_result(
+    stage: StageName, soft_pc: MakePc, engine: StartEngine
+) -> None:
+    pc = soft_pc(SLOW_CARD)
+    done: list[bool] = []
+
+    def lose(event: Event) -> None:
+        if isinstance(event, CheckProgressed) and not done:
+            done.append(True)
+            pc.set(0, lost=1)
+
+    budget_s = 60.0 if stage == "cool" else LONG_S  # the pause of the last stage is a share of it
+    run = checked(engine(pc), request(stage, budget_s=budget_s), lose)
+    result_of_loss(run, stage)
+
+
+@pytest.mark.parametrize("stage", STAGE_NAMES)
+def test_a_context_that_breaks_in_a_stage_is_its_result(
+    stage: StageName, soft_pc: MakePc, engine: StartEngine
+) -> None:
+    pc = soft_pc(SMALL_CARD)
+    pc.fault("cudaMemcpyAsync", 719, after=20, sticky=True)
+    budget_s = 60.0 if stage == "cool" else LONG_S
+    run = checked(engine(pc), request(stage, budget_s=budget_s))
+    result_of_loss(run, stage)
 
 
 def test_memory_that_runs_out_under_the_check_is_no_fault_of_the_card(
@@ -254,26 +299,13 @@ def test_a_card_without_code_in_this_build_is_not_called_broken(
 
 
 def test_a_stop_is_heard_between_two_steps(soft_pc: MakePc, engine: StartEngine) -> None:
-    from gpu_studio.core.protocol import Stop
-
-    one = engine(soft_pc(SMALL_CARD))
-    run = checked(
-        one, request("link", "cool", budget_s=3600.0), lose_in_stage_by(one, encode(Stop()))
+    asked = request("link", "cool", budget_s=LONG_S)
+    run = checked_until(
+        engine(soft_pc(SMALL_CARD)), asked, lambda event: isinstance(event, CheckProgressed)
     )
     assert outcome(run, "link").verdict == "partial"
     assert outcome(run, "cool").verdict == "skipped"
     assert run.is_stopped
-
-
-def lose_in_stage_by(one: EngineChild, line: bytes) -> Callable[[Event], None]:
-    sent: list[bool] = []
-
-    def look(event: Event) -> None:
-        if isinstance(event, CheckProgressed) and not sent:
-            sent.append(True)
-            one.send(line)
-
-    return look
 
 
 def test_readings_come_while_a_stage_runs(soft_pc: MakePc, engine: StartEngine) -> None:

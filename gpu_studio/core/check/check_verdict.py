@@ -62,7 +62,7 @@ _AFTER_DOUBT: tuple[tuple[FindingKind, str], ...] = (
                   "run the check again."),
     ("slow_sample", "Close other programs and run the check again."),
     ("not_repeatable", "Update the driver and PyTorch, and run the check again."),
-    ("could_not_run", "Close other programs, and run the check again."),
+    ("could_not_run", "Fix the reason that the check names, and run the check again."),
 )  # fmt: skip
 
 

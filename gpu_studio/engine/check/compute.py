@@ -7,6 +7,7 @@ products may still fail indexed access, so that is tested as well.
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -19,7 +20,7 @@ from gpu_studio.engine.device import refuse_bfloat16_products
 from gpu_studio.engine.faults import failure_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Sequence
 
     from torch import Tensor
 
@@ -130,18 +131,30 @@ class ComputeWork:
 
     def _report(self, part: Part, found: Mismatch) -> None:
         """Repeat the same work, and report whether the error comes back."""
-        came_back = 0
-        for _ in range(_REPEATS):
-            seen = part.result(self._bench)
+        again = [part.result(self._bench) for _ in range(_REPEATS)]
+        for seen in again:
             self._bench.plant.corrupt(seen)
-            came_back += part.wrong(seen) is not None
-        again = "each time" if came_back == _REPEATS else f"{came_back} of {_REPEATS} times"
-        self._bench.report(
-            part.kind, "error",
+        came_back = sum(part.wrong(seen) is not None for seen in again)
+        wrong = (
             f"{part.title}: {format_count(found.count)} of {format_count(found.total)} elements "
-            f"are wrong. The same work, repeated, was wrong {again}.",
+            f"are wrong."
+        )
+        if part.kind == "unstable_result" and not _any_two_agree(again):
+            self._bench.report(
+                "not_repeatable", "doubt",
+                f"{part.title}: every repetition gave another result, so none can be judged.",
+            )  # fmt: skip
+            return
+        times = "each time" if came_back == _REPEATS else f"{came_back} of {_REPEATS} times"
+        self._bench.report(
+            part.kind, "error", f"{wrong} The same work, repeated, was wrong {times}.",
             count=found.count, came_back=came_back > 0,
         )  # fmt: skip
+
+
+def _any_two_agree(results: Sequence[Tensor]) -> bool:
+    """Return whether two results are the same: the work itself can be repeated, then."""
+    return any(mismatched_bits(first, second) is None for first, second in combinations(results, 2))
 
 
 class ExactProduct:

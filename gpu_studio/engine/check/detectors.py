@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-import torch
-
 from gpu_studio.core.check.thresholds import SLOW_STEP_RATIO
 from gpu_studio.core.messages.check_messages import WrongBits
 from gpu_studio.engine.check.planting import bits_of
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 _FEWEST_STEPS = 8
 _SLOW_REPEATS = 5
 _WORD_BYTES = 8
-_ONES_IN_BYTE = torch.tensor([number.bit_count() for number in range(256)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +89,11 @@ def joined(first: WrongBits | None, second: WrongBits | None) -> WrongBits | Non
 
 
 def _ones(words: Tensor) -> int:
-    """Return the number of ones in 64-bit words."""
-    return int(_ONES_IN_BYTE[words.contiguous().view(torch.uint8).int()].sum())
+    """Return the number of ones in 64-bit words: first of each 2, then of 4, 8 and 64 bits."""
+    pairs = words - ((words >> 1) & 0x5555555555555555)
+    nibbles = (pairs & 0x3333333333333333) + ((pairs >> 2) & 0x3333333333333333)
+    octets = (nibbles + (nibbles >> 4)) & 0x0F0F0F0F0F0F0F0F
+    return int(((octets * 0x0101010101010101) >> 56).sum())
 
 
 class SlowSteps:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.check_messages import StageName, Vitals
 
 _SIDE = {"cpu": 256, "cuda": 2048}
-_STEP_S = 0.2
+_STEP_S = 0.5  # the card rests while its result is compared
 _MOST_CALLS = 4096
 _INPUTS = 2  # in turn, so that a stale result is seen
 _SHORTEST_S = 3.0

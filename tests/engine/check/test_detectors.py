@@ -63,6 +63,19 @@ def test_wrong_bits_have_their_addresses_and_directions() -> None:
     assert wrong_bits(expected, expected.clone(), 0) is None
 
 
+def test_every_wrong_bit_is_counted() -> None:
+    generator = torch.Generator().manual_seed(1)
+    limits = torch.iinfo(torch.int64)
+    words = torch.randint(limits.min, limits.max, (500,), generator=generator)
+    ones = sum((int(word) & (2**64 - 1)).bit_count() for word in words)
+    found = wrong_bits(words, torch.zeros_like(words), 0)
+    assert found is not None
+    assert (found.zero_to_one, found.one_to_zero) == (ones, 0)
+    inverse = wrong_bits(words, torch.full_like(words, -1), 0)
+    assert inverse is not None
+    assert (inverse.zero_to_one, inverse.one_to_zero) == (0, 500 * 64 - ones)
+
+
 def test_wrong_bits_of_two_parts_add_up() -> None:
     zero, one = torch.zeros(1, dtype=torch.int64), torch.ones(1, dtype=torch.int64)
     first, second = wrong_bits(one, zero, 0), wrong_bits(zero, one, 64)

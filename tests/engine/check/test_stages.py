@@ -122,6 +122,36 @@ def test_any_other_failure_ends_the_stage(monkeypatch: pytest.MonkeyPatch) -> No
         run(stage_of("compute"), bench_for("compute"))
 
 
+def test_work_that_never_repeats_is_a_doubt_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = compute.RepeatedWork.result, []
+
+    def drifting(work: compute.RepeatedWork, bench: StageBench) -> torch.Tensor:
+        calls.append(1)
+        return real(work, bench) + len(calls)
+
+    monkeypatch.setattr(compute.RepeatedWork, "result", drifting)
+    bench = bench_for("compute")
+    run(stage_of("compute"), bench)
+    assert {(one.kind, one.severity) for one in bench.findings} == {("not_repeatable", "doubt")}
+    assert bench.errors == 0
+
+
+def test_a_result_that_is_wrong_once_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = compute.RepeatedWork.result, []
+
+    def wrong_once(work: compute.RepeatedWork, bench: StageBench) -> torch.Tensor:
+        calls.append(1)
+        return real(work, bench) + (len(calls) == 2)
+
+    monkeypatch.setattr(compute.RepeatedWork, "result", wrong_once)
+    bench = bench_for("compute")
+    run(stage_of("compute"), bench)
+    (finding,) = bench.findings
+    assert (finding.kind, finding.severity) == ("unstable_result", "error")
+    assert finding.came_back is False
+    assert "0 of 3" in finding.sentence
+
+
 @pytest.mark.parametrize(("dtype", "inner", "largest"), compute._EXACT)
 def test_the_products_are_exact_in_their_dtype(dtype: str, inner: int, largest: int) -> None:
     """The worst sum of all: its size alone says whether every sum before it was exact."""
@@ -280,7 +310,7 @@ def memory_of(bench: StageBench, monkeypatch: pytest.MonkeyPatch, most: int) -> 
 def test_memory_that_is_slow_as_ram_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = TickingClock(0.001)
     bench = card_bench("memory", clock)
-    memory = memory_of(bench, monkeypatch, 64 * MIB)
+    memory = memory_of(bench, monkeypatch, 96 * MIB)
     real = bench.timed
     monkeypatch.setattr(
         bench, "timed", lambda work, step: real(work, step) * (9 if step in (10, 11) else 1)
@@ -296,7 +326,7 @@ def test_a_card_that_does_not_notice_a_wrong_word_is_not_trusted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bench = card_bench("memory", TickingClock(0.001))
-    memory = memory_of(bench, monkeypatch, 32 * MIB)
+    memory = memory_of(bench, monkeypatch, 64 * MIB)
     blind = torch.tensor(0)
     real = torch.count_nonzero
     calls: list[int] = []
