@@ -103,7 +103,7 @@ def test_a_step_that_was_delayed_once_is_not() -> None:
         slow.slowness(1.0, never)
     times = iter([9.0, 9.0, 1.1, 9.0, 9.0])
     assert slow.slowness(10.0, lambda: next(times)) is None
-    # The delay did not count as usual.
+    # The next slow step is found all the same.
     assert slow.slowness(4.5, lambda: 4.5) == 4.5
 
 

@@ -49,6 +49,14 @@ def sensor_of(*readings: Vitals) -> Callable[[], Vitals]:
     return lambda: left.pop(0) if len(left) > 1 else left[0]
 
 
+def test_a_card_is_read_at_most_once_a_second() -> None:
+    bench = bench_for("load", read=lambda: Vitals(temperature_c=50.0), clock=TickingClock(0.25))
+    told = [bench.vitals() is not None for _ in range(20)]
+    assert told[:5] == [True, False, False, False, True]
+    assert len(bench.readings) == 5
+    assert bench.vitals(at_once=True) is not None
+
+
 STEADY = Vitals(temperature_c=63.0, sm_clock_mhz=1468.0, clock_event_reasons=0)
 
 
