@@ -25,8 +25,8 @@ no standard: laptops and old cards stay below it."""
 STEADY_C, STEADY_CLOCK_SHARE, STEADY_FOR_S = 1.0, 0.02, 10.0
 """Temperature and clock are steady if they changed by no more than this for that long."""
 SLOW_STEP_RATIO = 4.0
-"""A step that takes this many times the median, each of several times. Noise of a desktop does not
-repeat with the same step."""
+"""A step that takes this many times as long as a usual one, each of several times in turns with it.
+A busy desktop slows both."""
 SLOW_LINK_SHARE = 0.5
 """Of what the PCIe link carries without packet headers; pinned copies usually reach 75 to 90 %."""
 SPILLED_SHARE = 0.25

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-_FEWEST_STEPS = 8
-_SLOW_REPEATS = 5
+_FEWEST_STEPS = 6
+_SLOW_REPEATS = 7
 _WORD_BYTES = 8
 
 
@@ -99,27 +99,38 @@ def _ones(words: Tensor) -> int:
 class SlowSteps:
     """Finds a step that is slow each time that it runs.
 
-    A desktop delays any step now and then. So a slow step is repeated, and only the fastest of its
-    repetitions counts.
+    A busy PC delays any step now and then, sometimes for seconds. So a slow step is repeated in
+    turns with a usual one: what delays one of them delays the other as well.
     """
 
     def __init__(self) -> None:
         self._times_s: list[float] = []
+        self._is_found = False
 
-    def slowness(self, seconds: float, again: Callable[[], float]) -> float | None:
-        """Return how many times the median a slow step takes; None for a usual one.
+    def slowness(
+        self, seconds: float, again: Callable[[], float], usual: Callable[[], float]
+    ) -> float | None:
+        """Return how many times as long as a usual step a slow one takes; None for a usual one.
+
+        The second slow step is not told: the repetitions take time.
 
         Args:
             seconds: the step's time.
             again: runs the same step once more and returns its time.
+            usual: runs another step and returns its time.
         """
-        usual_s = median(self._times_s) if len(self._times_s) >= _FEWEST_STEPS else None
-        if usual_s is None or not is_slow(seconds, usual_s):
+        is_known = len(self._times_s) >= _FEWEST_STEPS
+        if self._is_found or not is_known or not is_slow(seconds, median(self._times_s)):
             self._times_s.append(seconds)
             return None
-        fastest_s = min([seconds, *(again() for _ in range(_SLOW_REPEATS))])
-        self._times_s.append(fastest_s)
-        return fastest_s / usual_s if is_slow(fastest_s, usual_s) else None
+        slow_s, usual_s = [seconds], [median(self._times_s)]
+        for _ in range(_SLOW_REPEATS):
+            slow_s.append(again())
+            usual_s.append(usual())
+            if not is_slow(min(slow_s), median(usual_s)):
+                return None
+        self._is_found = True
+        return min(slow_s) / median(usual_s)
 
 
 def is_slow(seconds: float, usual_s: float) -> bool:

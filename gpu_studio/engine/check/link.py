@@ -114,12 +114,12 @@ class _Copies:
             )  # fmt: skip
 
     def _copy(self, way: int, source: Tensor, target: Tensor) -> None:
-        def once() -> float:
-            return self._bench.timed(lambda: _launch(source, target), self.count)
+        def timed(number: int) -> float:
+            return self._bench.timed(lambda: _launch(source, target), number)
 
-        seconds = once()
+        seconds = timed(self.count)
         self._seconds[way].append(seconds)
-        slowness = self._slow[way].slowness(seconds, once)
+        slowness = self._slow[way].slowness(seconds, lambda: timed(self.count), lambda: timed(0))
         if slowness is not None:
             direction = ("to the device", "from the device")[way]
             self._bench.report(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.check_messages import StageName, Vitals
 
 _SIDE = {"cpu": 256, "cuda": 2048}
-_STEP_S = 0.5  # the card rests while its result is compared
+_STEP_S = 0.3  # the card rests while its result is compared
 _MOST_CALLS = 4096
 _INPUTS = 2  # in turn, so that a stale result is seen
 _SHORTEST_S = 3.0
@@ -75,10 +75,10 @@ class _Work:
 
 
 def _time(bench: StageBench, slow: SlowSteps, work: _Work, step: int) -> None:
-    def once() -> float:
+    def again() -> float:
         return bench.timed(work, step)
 
-    slowness = slow.slowness(once(), once)
+    slowness = slow.slowness(again(), again, lambda: bench.timed(work, 0))
     if slowness is not None:
         _report_slow(bench, slowness)
 

@@ -90,27 +90,41 @@ def never() -> float:
     raise AssertionError
 
 
-def test_a_step_that_stays_slow_is_slow() -> None:
+def one_s() -> float:
+    return 1.0
+
+
+def with_usual_steps() -> SlowSteps:
     slow = SlowSteps()
-    assert [slow.slowness(1.0, never) for _ in range(8)] == [None] * 8
-    assert slow.slowness(3.9, never) is None
-    assert slow.slowness(10.0, lambda: 8.0) == 8.0
+    assert [slow.slowness(1.0, never, never) for _ in range(6)] == [None] * 6
+    return slow
+
+
+def test_a_step_that_stays_slow_is_slow() -> None:
+    slow = with_usual_steps()
+    assert slow.slowness(3.9, never, never) is None
+    assert slow.slowness(10.0, lambda: 8.0, one_s) == 8.0
 
 
 def test_a_step_that_was_delayed_once_is_not() -> None:
-    slow = SlowSteps()
-    for _ in range(8):
-        slow.slowness(1.0, never)
-    times = iter([9.0, 9.0, 1.1, 9.0, 9.0])
-    assert slow.slowness(10.0, lambda: next(times)) is None
-    # The next slow step is found all the same.
-    assert slow.slowness(4.5, lambda: 4.5) == 4.5
+    times = iter([9.0, 9.0, 1.1])
+    assert with_usual_steps().slowness(10.0, lambda: next(times), one_s) is None
+
+
+def test_a_busy_pc_slows_a_usual_step_as_well() -> None:
+    assert with_usual_steps().slowness(10.0, lambda: 9.0, lambda: 8.0) is None
+
+
+def test_a_slow_step_is_told_once() -> None:
+    slow = with_usual_steps()
+    assert slow.slowness(10.0, lambda: 8.0, one_s) == 8.0
+    assert slow.slowness(10.0, never, never) is None
 
 
 def test_few_steps_say_nothing() -> None:
     slow = SlowSteps()
-    assert slow.slowness(1.0, never) is None
-    assert slow.slowness(100.0, never) is None
+    assert slow.slowness(1.0, never, never) is None
+    assert slow.slowness(100.0, never, never) is None
 
 
 def test_steady_is_a_small_range() -> None:
