@@ -9,7 +9,11 @@ A check has much time here, and is stopped as soon as the test has seen enough.
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from tests.engine.engine_child import EngineChild
     from tests.soft.conftest import MakePc, StartEngine
 
+ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 # The size of a GT 1030; PyTorch's newest build has no code for that card itself.
 CARD_OF_2_GB = replace(GTX_1650, mib=1996, nvml_mib=2048)
@@ -316,3 +321,30 @@ def test_readings_come_while_a_stage_runs(soft_pc: MakePc, engine: StartEngine) 
     )  # fmt: skip
     end = kinds.index(CheckStageFinished)
     assert kinds[:end].count(CheckVitalsRead) >= 2
+
+
+def test_the_terminal_checks_the_card_and_ends_with_its_verdict(
+    soft_pc: MakePc, tmp_path: Path
+) -> None:
+    pc = soft_pc(SMALL_CARD)
+    home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+
+    def typed(*arguments: str) -> tuple[int, dict[str, Any]]:
+        done = subprocess.run(
+            [sys.executable, "-m", "gpu_studio", "check", "--minutes", "1", "--json", *arguments],
+            env=pc.env | home, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stdout + done.stderr
+        return done.returncode, json.loads(done.stdout.splitlines()[-1])
+
+    # The slowest link there is: no busy PC makes copies too slow for it.
+    pc.set(0, pcie_gen=1, pcie_width=1, max_pcie_gen=1, max_pcie_width=1)
+    status, end = typed("--stage", "link")
+    assert (status, end["device"], end["verdict"]) == (0, "cuda:0", "passed")
+    status, end = typed("--stage", "layouts")
+    assert (status, end["verdict"]) == (1, "failed")
+    pc.fault("cudaMemcpyAsync", 719, after=20, sticky=True)
+    status, end = typed("--stage", "load,link")
+    assert (status, end["verdict"]) == (1, "failed")
+    assert [one["verdict"] for one in end["stages"]] == ["failed", "skipped"]
+    assert "Restart the PC" not in end["next_action"]  # that was said after the first failure

@@ -7,6 +7,7 @@ products may still fail indexed access, so that is tested as well.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from itertools import combinations
 from typing import TYPE_CHECKING, Protocol
 
@@ -227,55 +228,65 @@ class RepeatedWork:
         return mismatched_bits(seen, self._first)
 
 
-class Gather:
+class IndexedAccess(ABC):
+    """Numbers at random places; each number and each place occurs once."""
+
+    title: str
+    kind: FindingKind = "wrong_order"
+
+    def __init__(self) -> None:
+        self._values = self._places = self._exact = torch.empty(0)
+
+    def prepare(self, bench: StageBench) -> None:
+        """Make new numbers and places, and the result that the CPU gets."""
+        values = torch.randperm(_INDEXED, generator=bench.generator, dtype=torch.int32)
+        places = torch.randperm(_INDEXED, generator=bench.generator)
+        self._exact = self.expected(values, places)
+        self._values, self._places = values.to(bench.device), places.to(bench.device)
+
+    def result(self, _bench: StageBench) -> Tensor:
+        """Do the access on the device."""
+        return self.access(self._values, self._places).cpu()
+
+    def wrong(self, seen: Tensor) -> Mismatch | None:
+        """Compare every element with the CPU's."""
+        return mismatched_bits(seen, self._exact)
+
+    @abstractmethod
+    def expected(self, values: Tensor, places: Tensor) -> Tensor:
+        """Return the result, by another operation than `access`."""
+
+    @abstractmethod
+    def access(self, values: Tensor, places: Tensor) -> Tensor:
+        """Return the result on the device of the operands."""
+
+
+class Gather(IndexedAccess):
     """Random reads: an element of the result has to come from the right place."""
 
     title = "Random gather"
-    kind: FindingKind = "wrong_order"
 
-    def __init__(self) -> None:
-        self._values = self._places = self._exact = torch.empty(0)
+    def expected(self, values: Tensor, places: Tensor) -> Tensor:
+        """Return the numbers in the order of the places."""
+        return values[places]
 
-    def prepare(self, bench: StageBench) -> None:
-        """Make new values and places; each value occurs once."""
-        values = torch.randperm(_INDEXED, generator=bench.generator, dtype=torch.int32)
-        places = torch.randperm(_INDEXED, generator=bench.generator)
-        self._exact = values[places]
-        self._values, self._places = values.to(bench.device), places.to(bench.device)
-
-    def result(self, bench: StageBench) -> Tensor:
-        """Read on the device."""
-        return self._values.gather(0, self._places).cpu()
-
-    def wrong(self, seen: Tensor) -> Mismatch | None:
-        """Compare every element with the CPU's."""
-        return mismatched_bits(seen, self._exact)
+    def access(self, values: Tensor, places: Tensor) -> Tensor:
+        """Read each number at its place."""
+        return values.gather(0, places)
 
 
-class Scatter:
+class Scatter(IndexedAccess):
     """Random writes: an element has to arrive at the right place, and nowhere else."""
 
     title = "Random scatter"
-    kind: FindingKind = "wrong_order"
 
-    def __init__(self) -> None:
-        self._values = self._places = self._exact = torch.empty(0)
+    def expected(self, values: Tensor, places: Tensor) -> Tensor:
+        """Return the numbers, each at its place."""
+        return torch.empty_like(values).index_copy_(0, places, values)
 
-    def prepare(self, bench: StageBench) -> None:
-        """Make new values and places; each place occurs once, so that the order is free."""
-        values = torch.randperm(_INDEXED, generator=bench.generator, dtype=torch.int32)
-        places = torch.randperm(_INDEXED, generator=bench.generator)
-        self._exact = torch.empty_like(values).index_copy_(0, places, values)
-        self._values, self._places = values.to(bench.device), places.to(bench.device)
-
-    def result(self, bench: StageBench) -> Tensor:
-        """Write on the device."""
-        empty = torch.full_like(self._values, -1)
-        return empty.scatter_(0, self._places, self._values).cpu()
-
-    def wrong(self, seen: Tensor) -> Mismatch | None:
-        """Compare every element with the CPU's."""
-        return mismatched_bits(seen, self._exact)
+    def access(self, values: Tensor, places: Tensor) -> Tensor:
+        """Write each number to its place."""
+        return torch.full_like(values, -1).scatter_(0, places, values)
 
 
 class Convolution:
