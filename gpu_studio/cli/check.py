@@ -16,7 +16,7 @@ from gpu_studio.cli.status import DONE, FAILED
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_run import START_PATIENCE_S, CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
-from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
+from gpu_studio.core.check.record_words import planted_text, record_facts
 from gpu_studio.core.check.stages import can_continue, stage_title
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckStageFinished, CheckStarted
@@ -231,8 +231,11 @@ def _say_result(run: CheckRun) -> None:
     for finding in record.findings:
         say(f"  {finding.severity}: {finding.sentence}")
     say()
+    for fact in record_facts(record):
+        say(f"  {fact.title}: {fact.value}")
+    say()
     if record.planted is not None:
-        say(f"{PLANTED_MARK} {planted_fault(record.planted).does}")
+        say(planted_text(record))
     say(f"{record.device.name}: {record.verdict}. {record.sentence}")
     say(f"next: {record.next_action}")
 

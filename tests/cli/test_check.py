@@ -78,7 +78,16 @@ def test_a_pass_is_0_and_says_what_was_tested(type_in: Typed, engines: Engines) 
     status, out, _ = type_in("--minutes", "1")
     assert status == 0
     assert [one.device for one in asked(engines)] == ["cuda:0"]
-    for text in ("GT 1030", "passed", "1.37 GiB", "next: "):
+    for text in (
+        "GT 1030",
+        "GP108",
+        "86.08.0C.00.1D",
+        "ECC",
+        "63 °C",
+        "passed",
+        "1.37 GiB",
+        "next: ",
+    ):
         assert text in out
 
 
