@@ -21,6 +21,7 @@ from gpu_studio.core.check.check_verdict import (
 )
 from gpu_studio.core.check.engine_loss import loss_finding
 from gpu_studio.core.check.stages import in_order, round_count, round_s, stage_budget_s
+from gpu_studio.core.check.thresholds import is_enough
 from gpu_studio.core.messages.check_messages import (
     MOST_FINDINGS,
     STAGE_NAMES,
@@ -312,6 +313,7 @@ class CheckRun:
                 verdict, self.findings, minutes=self.plan.minutes,
                 is_planted=self.plan.plant is not None, is_stopped=self.is_stopped, stages=stages,
                 interruptions=self.interruptions, earlier=self.earlier,
+                lacks_memory=self._lacks_memory,
             ),
             planted=self.plan.plant,
             is_stopped=self.is_stopped,
@@ -347,6 +349,12 @@ class CheckRun:
             interruptions=self.interruptions,
             rounds_done=self._rounds_done,
         )
+
+    @property
+    def _lacks_memory(self) -> bool:
+        """Whether too little video memory was free to test most of it."""
+        is_card, coverage = self.plan.device != "cpu", self.coverage
+        return is_card and coverage is not None and not is_enough(coverage)
 
     def _track(self, name: StageName) -> StageTrack:
         return next(track for track in self.stages if track.name == name)

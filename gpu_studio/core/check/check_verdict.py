@@ -39,6 +39,10 @@ _TO_THE_END = "Run the check again and let it run to its end."
 _MORE_FREE = (
     "Close programs that use video memory, such as browsers and games, and run the check again."
 )
+_TOO_SHORT = (
+    "The time was too short to test everything once. Close other programs and run the check again, "
+    "or run a longer one."
+)
 _SKIPPED = "Nothing was tested: run the check again."
 _UNEXPECTED_RESTART = (
     "If you did not restart the PC yourself, check the power supply and the card's power cables. "
@@ -166,6 +170,7 @@ def next_action(
     stages: Sequence[StageOutcome] = (),
     interruptions: Sequence[Interruption] = (),
     earlier: CheckRecord | None = None,
+    lacks_memory: bool = False,
 ) -> str:
     """Return the one next action after a check.
 
@@ -178,6 +183,7 @@ def next_action(
         stages: the chosen ones.
         interruptions: restarts and ends of the program.
         earlier: the last check of the same card, None if there is none.
+        lacks_memory: whether too little video memory was free to test most of it.
     """
     if is_planted:
         return _WITHOUT_PLANT
@@ -193,8 +199,9 @@ def next_action(
         return _after_pass(minutes, earlier)
     if all(stage.verdict == "skipped" for stage in stages):
         return _SKIPPED
-    has_gap = any(stage.name == "memory" and stage.verdict == "partial" for stage in stages)
-    return _MORE_FREE if has_gap and not is_stopped else _TO_THE_END
+    if is_stopped:
+        return _TO_THE_END
+    return _MORE_FREE if lacks_memory else _TOO_SHORT
 
 
 def _after_failure(findings: Sequence[CheckFinding], earlier: CheckRecord | None) -> str:

@@ -40,7 +40,7 @@ _SMALLEST_RESERVE = 128 * _MIB
 _LARGEST_RESERVE = 400 * _MIB
 _LARGEST_RESERVE_ON_WINDOWS = 600 * _MIB
 _RAM_SHARE = 0.10
-_MOST_RAM = 256 * _MIB
+_MOST_RAM = 64 * _MIB
 
 
 def reserve_bytes(free_bytes: int, *, is_windows: bool = sys.platform == "win32") -> int:

@@ -17,7 +17,7 @@ from gpu_studio.core.check.check_run import (
 )
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckVerdict, StageName
-from gpu_studio.core.protocol import CheckVitalsRead, EngineEnded, RequestFailed
+from gpu_studio.core.protocol import CheckStageFinished, CheckVitalsRead, EngineEnded, RequestFailed
 from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, hot_card, wrong_bit
 
 if TYPE_CHECKING:
@@ -268,3 +268,19 @@ def test_an_interrupted_check_that_is_not_continued_is_a_result() -> None:
     assert record.rounds == 1
     assert verdicts(run)["memory"] == "partial"
     assert "power supply" in record.next_action
+
+
+@pytest.mark.parametrize(
+    ("device", "tested", "word"),
+    [("cuda:0", 70, "video memory"), ("cuda:0", 90, "too short"), ("cpu", 1, "too short")],
+)
+def test_what_is_missing_decides_what_helps(device: str, tested: int, word: str) -> None:
+    run = CheckRun(CheckPlan(device=device, minutes=1, stages=("memory",)), "")
+    request = run.next_request()
+    assert request is not None
+    coverage = msgspec.structs.replace(COVERAGE, tested_bytes=tested, free_bytes=100)
+    for event in check_round(request):
+        if isinstance(event, CheckStageFinished):
+            event = msgspec.structs.replace(event, verdict="partial", coverage=coverage)
+        run.apply(event)
+    assert word in run.record().next_action

@@ -154,8 +154,12 @@ def test_a_planted_fault_is_only_undone() -> None:
 
 def test_untested_memory_asks_for_free_memory_and_a_stop_for_patience() -> None:
     stages = [outcome("partial")]
-    assert "video memory" in next_action("partial", [], minutes=6, stages=stages)
-    stopped = next_action("partial", [], minutes=6, stages=stages, is_stopped=True)
+    lacking = next_action("partial", [], minutes=6, stages=stages, lacks_memory=True)
+    assert "video memory" in lacking
+    assert "too short" in next_action("partial", [], minutes=6, stages=stages)
+    stopped = next_action(
+        "partial", [], minutes=6, stages=stages, lacks_memory=True, is_stopped=True
+    )
     assert "to its end" in stopped
     nothing = [outcome("skipped")]
     assert "Nothing was tested" in next_action("partial", [], minutes=6, stages=nothing)
