@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LONGEST_PAUSE_S, _PAUSE_SHARE = 15.0, 0.4
 _LOOK_S = 0.25
-_MOST_BYTES = {"cpu": 32 << 20, "cuda": 1 << 30}
+_MOST_BYTES = {"cpu": 24 << 20, "cuda": 1 << 30}
 
 
 class CoolDown:
