@@ -21,7 +21,7 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
-from gpu_studio.hardware.surroundings import are_cards_simulated
+from gpu_studio.hardware.surroundings import are_cards_simulated, boot_mark
 from gpu_studio.model.collector import forget_sources
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.start_mark import StartMark
@@ -125,6 +125,7 @@ def build_window(
         probe=probe or real_probe,
         recorded_factory=recorded_engine,
         cards_are_simulated=are_cards_simulated(),
+        boot=boot_mark(),
         # PyTorch in the window's own process stays loaded whatever is installed.
         installer=installer if kept.choices.engine != "window" else None,
     )

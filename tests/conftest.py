@@ -19,6 +19,7 @@ from shiboken6 import isValid
 from gpu_studio.core.protocol import DescribeEngine, MemoryRead, ReadMemory
 from gpu_studio.engine import client
 from gpu_studio.model import doctor, engine_session, lab_engines, run_marks, sensors, task
+from gpu_studio.model.check import check_engine
 from gpu_studio.model.devices import sensor_log
 from gpu_studio.model.memory import oom_experiment
 from gpu_studio.model.settings import Settings
@@ -84,7 +85,9 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set long time limits, because the machine may be busy; tests of a limit set their own."""
     for name in ("_PATIENCE_MS", "_BEAT_MS", "_LONGEST_FAREWELL_MS"):
         monkeypatch.setattr(engine_session, name, _AN_HOUR_MS)
-    for module in (doctor, engine_session, lab_engines, sensor_log, sensors, task):
+    for name in ("_STOP_PATIENCE_MS", "_LONGEST_FAREWELL_MS"):
+        monkeypatch.setattr(check_engine, name, _AN_HOUR_MS)
+    for module in (check_engine, doctor, engine_session, lab_engines, sensor_log, sensors, task):
         monkeypatch.setattr(module, "_LONGEST_END_MS", PATIENCE_MS)
     for name in ("_SILENT_AFTER_MS", "_SILENT_AT_START_MS"):
         monkeypatch.setattr(sensors, name, _AN_HOUR_MS)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model.build_installation import BuildInstallation
 from gpu_studio.model.doctor import Doctor
@@ -40,13 +41,16 @@ class Studio(QObject):
     of the results; None keeps them only in memory. `doctor` has the findings, and tests each card
     with a kernel if ``probe`` is given; `headlines` chooses the banner's sentence, `runs` marks the
     runs of the session. ``recorded_factory`` creates the engine that replays a recording;
-    ``cards_are_simulated`` is stated in every new recording. ``installer`` can install another
+    ``cards_are_simulated`` is stated in every new recording. `check_folder` keeps the checks;
+    ``boot`` differs after each start of the PC. ``installer`` can install another
     build of PyTorch; None in an environment that is not this program's own.
 
     Signals:
         comparison_wanted(): the user wants to compare the CPU and the cards.
         installation_wanted(str): the user wants to install this build of PyTorch.
         race_wanted(): the user wants to see the CPU and the GPU work.
+        check_wanted(str): the user wants to check the device with this identity.
+        record_dropped(Path): the user dropped the record of a check on the window.
         picture_dropped(Path): the user dropped a picture or a recording on the window.
         page_wanted(str, str): the user wants to see a tab, and a page of it if one is named.
         closing(): the program is ending: receivers finish their writing.
@@ -55,6 +59,8 @@ class Studio(QObject):
     comparison_wanted = Signal()
     installation_wanted = Signal(str)
     race_wanted = Signal()
+    check_wanted = Signal(str)
+    record_dropped = Signal(object)
     picture_dropped = Signal(object)
     page_wanted = Signal(str, str)
     closing = Signal()
@@ -73,12 +79,16 @@ class Studio(QObject):
         recorded_factory: RecordedFactory | None = None,
         cards_are_simulated: bool = False,
         installer: Installer | None = None,
+        boot: str = "",
     ) -> None:
         super().__init__(parent)
         self.settings = settings
         self.data_folder = data_folder
         self.recorded_factory = recorded_factory
         self.cards_are_simulated = cards_are_simulated
+        self.check_factory = lab_factory or engine_factory
+        folder = data_folder / FOLDER_NAME if data_folder is not None else None
+        self.check_folder = CheckFolder(folder, boot)
         self.session = EngineSession(engine_factory, self, wakes_cards=False)
         self.lab = LabEngines(self.session, lab_factory or engine_factory, modelled_factory, self)
         self.sensors = Sensors(sensor_source, self)

@@ -1,0 +1,371 @@
+"""The check of a card in the window: its choices, the check that runs, and the shown record."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from gpu_studio.core.check.check_folder import STATE_EVERY_S
+from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.check.stages import NORMAL_MINUTES
+from gpu_studio.core.messages.check_messages import (
+    CheckFindingMade,
+    CheckStageFinished,
+    CheckStarted,
+    CheckVitalsRead,
+)
+from gpu_studio.core.program_version import program_version
+from gpu_studio.model.check.check_devices import CheckDevice, check_devices
+from gpu_studio.model.check.check_engine import CheckEngine
+from gpu_studio.model.check.check_keeper import CheckKeeper
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpu_studio.core.check.check_folder import CutOffCheck
+    from gpu_studio.core.check.check_record import CheckRecord
+    from gpu_studio.core.messages.check_messages import PlantKind
+    from gpu_studio.core.protocol import Event
+    from gpu_studio.model.check.check_keeper import EarlierCheck
+    from gpu_studio.model.studio import Studio
+
+_STARTING = "Wait until the engine has started."
+_OTHER_WORK = "Wait until the other work has ended: it would disturb the check."
+
+
+class CheckPhase(Enum):
+    """What a check does.
+
+    ::
+
+        IDLE ─► RUNNING ─► IDLE     (over, or the card ended it)
+                   └─► STOPPING ─► IDLE
+    """
+
+    IDLE = "idle"
+    RUNNING = "running"
+    STOPPING = "stopping"
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a check runs."""
+        return self is not CheckPhase.IDLE
+
+
+class CardCheck(QObject):
+    """Runs one check at a time, and shows one record: of this check, or of a file.
+
+    While a card is checked, the program's own engine is released: its context would use memory of
+    the card, and its work would disturb the check.
+
+    Signals:
+        choices_changed(): another device, length or fault is chosen or can be.
+        check_changed(): the check began, progressed or ended, or another record is shown.
+        vitals_changed(): the card's sensors were read.
+        told(str): a file could not be read or written, as a sentence.
+    """
+
+    choices_changed = Signal()
+    check_changed = Signal()
+    vitals_changed = Signal()
+    told = Signal(str)
+
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._studio = studio
+        self._phase = CheckPhase.IDLE
+        self._identity = ""
+        self._minutes = NORMAL_MINUTES
+        self._plant: PlantKind | None = None
+        self._run: CheckRun | None = None
+        self._record: CheckRecord | None = None
+        self._file_name = ""
+        self._cut_off: tuple[CutOffCheck, ...] = ()
+        self._kept: tuple[CheckRecord, ...] = ()
+        self._has_released = False
+        self._asked_earlier = self._knows_earlier = self._has_ended = False
+        self._keeper = CheckKeeper(studio.check_folder, self)
+        self._keeper.looked.connect(self._show_found)
+        self._keeper.earlier_found.connect(self._take_earlier)
+        self._keeper.opened.connect(self._show_opened)
+        self._keeper.failed.connect(self.told)
+        self._engine = CheckEngine(studio.check_factory, self)
+        self._engine.event_received.connect(self._receive)
+        self._engine.fell_silent.connect(self._give_up)
+        self._engine.finished.connect(self._end_of_round)
+        self._keeping = QTimer(self)
+        self._keeping.setInterval(round(1000 * STATE_EVERY_S))
+        self._keeping.timeout.connect(self._keep_state)
+        studio.session.engine_described.connect(self.choices_changed)
+        studio.session.state_changed.connect(self.choices_changed)
+        studio.sensors.inventory_changed.connect(self.choices_changed)
+        studio.closing.connect(self.close)
+        self._keeper.look()
+
+    # ── choices ──────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def devices(self) -> tuple[CheckDevice, ...]:
+        """The devices that can be checked, cards first."""
+        return check_devices(self._studio.sensors.inventory, self._studio.session.description)
+
+    @property
+    def device(self) -> CheckDevice:
+        """The chosen device; the first card that PyTorch can use until you choose."""
+        devices = self.devices
+        chosen = (one for one in devices if one.identity == self._identity)
+        is_known = self._studio.session.description is not None
+        usable = (one for one in devices if one.address is not None or not is_known)
+        return next(chosen, next(usable, devices[-1]))
+
+    @property
+    def minutes(self) -> int:
+        """The chosen length."""
+        return self._minutes
+
+    @property
+    def plant(self) -> PlantKind | None:
+        """The fault that the next check makes on purpose."""
+        return self._plant
+
+    @property
+    def reason(self) -> str:
+        """Why no check can start now; empty if one can."""
+        session = self._studio.session
+        if session.description is None:
+            return _STARTING
+        if self.device.address is None:
+            return self.device.reason
+        return "" if session.is_free else _OTHER_WORK
+
+    @property
+    def can_run(self) -> bool:
+        """Whether a check can start."""
+        return not self._phase.is_busy and not self.reason
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether the check that was cut off can continue: its device is there, and free."""
+        if self.cut_off is None or self._studio.session.description is None:
+            return False
+        addresses = [one.address for one in self.devices]
+        return self.cut_off.state.plan.device in addresses and self._studio.session.is_free
+
+    def choose_device(self, identity: str) -> None:
+        """Choose what is checked."""
+        self._identity = identity
+        self.choices_changed.emit()
+
+    def choose_minutes(self, minutes: int) -> None:
+        """Choose the length of the check."""
+        self._minutes = minutes
+        self.choices_changed.emit()
+
+    def choose_plant(self, plant: PlantKind | None) -> None:
+        """Choose a fault that the next check makes on purpose, or none."""
+        self._plant = plant
+        self.choices_changed.emit()
+
+    # ── the check ────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def phase(self) -> CheckPhase:
+        """What the check does."""
+        return self._phase
+
+    @property
+    def run(self) -> CheckRun | None:
+        """The check that runs, or ran last in this window; None if a record is shown instead."""
+        return self._run
+
+    @property
+    def record(self) -> CheckRecord | None:
+        """The shown record: of the check that is over, or of a file; None while a check runs."""
+        return self._record
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file with the shown record; empty for a check on this PC."""
+        return self._file_name
+
+    @property
+    def cut_off(self) -> CutOffCheck | None:
+        """The last check that was cut off, and that you can continue or keep as a result."""
+        return self._cut_off[0] if self._cut_off and not self._phase.is_busy else None
+
+    @property
+    def kept(self) -> tuple[CheckRecord, ...]:
+        """The records of this PC, the last one first."""
+        return self._kept
+
+    def start(self) -> None:
+        """Start the chosen check; does nothing while one runs."""
+        address = self.device.address
+        if not self.can_run or address is None:
+            return
+        self._identity = self.device.identity  # while its engine is released, no card is usable
+        plan = CheckPlan(device=address, minutes=self._minutes, plant=self._plant)
+        self._begin(CheckRun(plan, _now(), program=_program()))
+
+    def resume(self) -> None:
+        """Continue the check that was cut off, after its last finished stage."""
+        cut_off = self.cut_off
+        if cut_off is None or not self.can_resume:
+            return
+        self._cut_off = self._cut_off[1:]
+        address = cut_off.state.plan.device
+        self._identity = next(one.identity for one in self.devices if one.address == address)
+        self._begin(CheckRun.resumed(cut_off.state, cut_off.interruption, _program()))
+
+    def conclude(self) -> None:
+        """Keep the check that was cut off as a result."""
+        cut_off = self.cut_off
+        if cut_off is None:
+            return
+        self._cut_off = self._cut_off[1:]
+        run = CheckRun.concluded(cut_off.state, cut_off.interruption, _program())
+        self._run = run
+        self._show_record(run.record())
+        assert self._record is not None
+        self._keeper.conclude(self._record, run.check_id, run.fingerprint)
+
+    def stop(self) -> None:
+        """Stop the check; the results so far are kept."""
+        if self._phase is CheckPhase.RUNNING and self._run is not None:
+            self._phase = CheckPhase.STOPPING
+            self._run.stop()
+            self._engine.stop()
+            self.check_changed.emit()
+
+    def open_file(self, path: Path) -> None:
+        """Show the record in a picture, a page or a JSON file."""
+        if not self._phase.is_busy:
+            self._file_name = path.name
+            self._keeper.open_file(path)
+
+    def show_kept(self, place: int) -> None:
+        """Show a kept record by its place in `kept`."""
+        if not self._phase.is_busy and 0 <= place < len(self._kept):
+            self._run, self._file_name = None, ""
+            self._show_record(self._kept[place])
+
+    def named(self, record: CheckRecord) -> CheckRecord:
+        """Return a record with the card's UUID and serial number, as far as they are known."""
+        inventory = self._studio.sensors.inventory
+        found = inventory.find(record.device.address) if inventory is not None else None
+        if found is None or found.name != record.device.name:
+            return record
+        return msgspec.structs.replace(record, uuid=found.uuid, serial=found.serial)
+
+    def close(self) -> None:
+        """End the engine; a running check can be continued at the next start."""
+        self._keeping.stop()
+        if self._phase.is_busy and self._run is not None and not self._run.is_stopped:
+            self._keep_state()
+        self._engine.close()
+        self._keeper.close()
+
+    def _begin(self, run: CheckRun) -> None:
+        self._run, self._record, self._file_name = run, None, ""
+        self._asked_earlier = self._knows_earlier = self._has_ended = False
+        self._phase = CheckPhase.RUNNING
+        self._keep_state()
+        self._keeping.start()
+        session = self._studio.session
+        ending = session.release() if run.plan.device != "cpu" else None
+        self._has_released = ending is not None
+        self.choices_changed.emit()
+        self.check_changed.emit()
+        if ending is not None:
+            ending.finished.connect(self._next_round)
+        else:
+            self._next_round()
+
+    def _next_round(self) -> None:
+        run = self._run
+        request = run.next_request() if run is not None and self._phase.is_busy else None
+        if run is None or request is None:
+            self._end()
+            return
+        self._engine.run(request, self._studio.session.environment)
+        self._engine.expect_within(run.patience_s)
+
+    def _receive(self, event: Event) -> None:
+        run = self._run
+        if run is None:
+            return
+        run.apply(event)
+        self._engine.expect_within(run.patience_s)
+        match event:
+            case CheckVitalsRead():
+                self.vitals_changed.emit()
+                return
+            case CheckStarted() if not self._asked_earlier:
+                self._asked_earlier = True
+                self._keeper.find_earlier(event.fingerprint)
+            case CheckStageFinished() | CheckFindingMade():
+                self._keep_state()
+            case _:
+                pass
+        self.check_changed.emit()
+
+    def _give_up(self) -> None:
+        if self._run is not None:
+            self._run.give_up()
+
+    def _end_of_round(self) -> None:
+        self._next_round()
+
+    def _end(self) -> None:
+        run = self._run
+        if run is None or not self._phase.is_busy:
+            return
+        self._has_ended = True
+        if self._asked_earlier and not self._knows_earlier:
+            return  # the next action depends on the last check of this card
+        self._phase = CheckPhase.IDLE
+        self._keeping.stop()
+        self._engine.end()
+        if self._has_released:
+            self._has_released = False
+            self._studio.session.restart()
+        self._show_record(run.record())
+        assert self._record is not None
+        self._keeper.conclude(self._record, run.check_id, run.fingerprint)
+        self.choices_changed.emit()
+
+    def _keep_state(self) -> None:
+        if self._run is not None:
+            self._keeper.keep_state(self._run.state())
+
+    def _take_earlier(self, earlier: EarlierCheck) -> None:
+        if self._run is not None and self._run.fingerprint == earlier.fingerprint:
+            self._run.earlier = earlier.record
+        self._knows_earlier = True
+        if self._has_ended:
+            self._end()
+
+    def _show_found(self, cut_off: tuple[CutOffCheck, ...], kept: tuple[CheckRecord, ...]) -> None:
+        self._cut_off, self._kept = cut_off, kept
+        self.check_changed.emit()
+
+    def _show_opened(self, record: CheckRecord) -> None:
+        if not self._phase.is_busy:
+            self._run = None
+            self._show_record(record)
+
+    def _show_record(self, record: CheckRecord) -> None:
+        self._record = record
+        self.check_changed.emit()
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
+
+
+def _program() -> str:
+    return f"GPU Studio {program_version()}"

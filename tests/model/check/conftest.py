@@ -1,0 +1,68 @@
+"""A check over an engine that answers from a script."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpu_studio.core.messages.check_messages import RunCheck
+from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.model.check.card_check import CardCheck
+from gpu_studio.model.studio import Studio
+from tests.driving.window import wait_until
+from tests.fakes.check_answers import check_round
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import SteadySensors
+from tests.fakes.scripted_engine import Engines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from gpu_studio.model.settings import Settings
+
+
+@pytest.fixture
+def engines(inventory: Any) -> Engines:
+    cards = len(inventory.cards)
+    description = described_with_cuda(device_count=cards) if cards else described()
+    return Engines(
+        {
+            DescribeEngine: [description],
+            RunCheck: lambda _engine, request: check_round(request),
+        }
+    )
+
+
+@pytest.fixture
+def made(
+    qapp: object,
+    engines: Engines,
+    inventory: Any,
+    settings: Settings,
+    tmp_path: Path,
+) -> Iterator[Callable[..., CardCheck]]:
+    """Make a check in a studio of its own, as a start of the program does."""
+    studios: list[Studio] = []
+
+    def make(boot: str = "one") -> CardCheck:
+        sensors = SteadySensors(inventory)
+        studio = Studio(engines, sensors, settings, data_folder=tmp_path, boot=boot)
+        studios.append(studio)
+        check = CardCheck(studio, studio)
+        found: list[object] = []
+        check.check_changed.connect(lambda: found.append(None))
+        studio.start()
+        wait_until(lambda: studio.session.is_free and studio.sensors.inventory and found)
+        return check
+
+    yield make
+    for studio in studios:
+        studio.close()
+        studio.deleteLater()
+
+
+@pytest.fixture
+def check(made: Callable[..., CardCheck]) -> CardCheck:
+    return made()

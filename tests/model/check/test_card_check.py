@@ -1,0 +1,335 @@
+"""A check in the window: what runs, what is kept, and what a bad card does to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpu_studio.core.check import check_run
+from gpu_studio.core.check.check_folder import CheckFolder
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
+from gpu_studio.core.protocol import EngineEnded, RequestFailed
+from gpu_studio.model.check import check_engine
+from gpu_studio.model.engine_session import EngineState
+from tests.driving.window import wait_until
+from tests.fakes.check_answers import check_round, wrong_bit
+from tests.fakes.pc import two_cards
+from tests.fakes.scripted_engine import Pause, ScriptedEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from gpu_studio.core.check.check_record import CheckRecord
+    from gpu_studio.model.check.card_check import CardCheck
+    from tests.fakes.scripted_engine import Engines
+
+with_cards = pytest.mark.parametrize("inventory", [two_cards()])
+pytestmark = with_cards
+
+
+def requests_of(engines: Engines) -> list[RunCheck]:
+    return [one for one in engines.requests if isinstance(one, RunCheck)]
+
+
+def finish(check: CardCheck) -> CheckRecord:
+    """Wait for the end of a check; return its record."""
+    wait_until(lambda: not check.phase.is_busy and check.record)
+    assert check.record is not None
+    return check.record
+
+
+def folder(tmp_path: Path) -> CheckFolder:
+    return CheckFolder(tmp_path / "checks", "two")
+
+
+def answers(engines: Engines, **script: Any) -> None:
+    engines.scripts[RunCheck] = lambda _engine, request: check_round(request, **script)
+
+
+def test_the_first_card_is_checked_for_six_minutes(check: CardCheck, engines: Engines) -> None:
+    check.start()
+    record = finish(check)
+
+    (request,) = requests_of(engines)
+    assert (request.device, request.stages, request.budget_s) == ("cuda:0", STAGE_NAMES, 360.0)
+    assert request.plant is None
+    assert (record.verdict, record.errors) == ("passed", 0)
+    assert record.program.startswith("GPU Studio")
+
+
+def test_a_check_has_an_engine_of_its_own_that_ends_with_it(
+    check: CardCheck, engines: Engines
+) -> None:
+    programs_own = engines.latest
+    check.start()
+    finish(check)
+
+    own = next(engine for engine in engines.made if any(requests_of_one(engine)))
+    assert own is not programs_own
+    wait_until(lambda: "close" in own.calls)
+
+
+def requests_of_one(engine: ScriptedEngine) -> Iterator[RunCheck]:
+    return (one for one in engine.requests if isinstance(one, RunCheck))
+
+
+def test_the_programs_engine_leaves_the_card_while_it_is_checked(
+    check: CardCheck, engines: Engines
+) -> None:
+    answers(engines, pause_in="memory")
+    session = check._studio.session
+    check.start()
+    wait_until(lambda: check.run and check.run.coverage)
+
+    assert session.state is EngineState.ABSENT
+    assert check.device.label == "GT 1030"
+    paused(engines).go()
+    finish(check)
+    wait_until(lambda: session.is_free)
+
+
+def paused(engines: Engines) -> ScriptedEngine:
+    wait_until(lambda: any(engine.paused.is_set() for engine in engines.made))
+    return next(engine for engine in engines.made if engine.paused.is_set())
+
+
+def test_the_cpu_is_checked_beside_the_programs_engine(check: CardCheck, engines: Engines) -> None:
+    answers(engines, pause_in="load")
+    check.choose_device("cpu")
+    check.choose_minutes(1)
+    check.start()
+    engine = paused(engines)
+
+    assert check._studio.session.state is EngineState.READY
+    engine.go()
+    assert finish(check).device.address == "cpu"
+    assert requests_of(engines)[0].budget_s == 60.0
+
+
+def test_a_fault_made_on_purpose_is_marked(check: CardCheck, engines: Engines) -> None:
+    check.choose_plant("stuck")
+    check.start()
+    record = finish(check)
+
+    assert requests_of(engines)[0].plant == record.planted == "stuck"
+
+
+def test_a_stop_keeps_the_partial_verdict(check: CardCheck, engines: Engines) -> None:
+    answers(engines, pause_in="memory", stop_in="memory")
+    check.start()
+    paused(engines)
+    check.stop()
+    record = finish(check)
+
+    assert record.is_stopped
+    assert record.verdict == "partial"
+    assert [stage.verdict for stage in record.stages] == [
+        "passed", "passed", "passed", "partial", "skipped", "skipped",
+    ]  # fmt: skip
+
+
+def test_a_step_that_hears_no_stop_is_ended(
+    check: CardCheck, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_engine, "_STOP_PATIENCE_MS", 1)
+    engines.scripts[RunCheck] = deaf_in_compute
+    check.start()
+    engine = paused(engines)
+    check.stop()
+    record = finish(check)
+
+    assert "abandon" in engine.calls
+    assert record.verdict == "partial"
+    assert not record.findings
+
+
+def deaf_in_compute(_engine: ScriptedEngine, request: RunCheck) -> Iterator[Any]:
+    for event in check_round(request, pause_in="compute"):
+        yield Pause(deaf=True) if isinstance(event, Pause) else event
+
+
+@pytest.mark.parametrize(
+    ("end", "sentence"),
+    [
+        (EngineEnded(exit_code=-6), "ended the check during “Video memory”"),
+        (
+            RequestFailed(failure=Failure(
+                FailureKind.CUDA_ERROR, "CUDA error: the GPU is lost", fatal=True)),
+            "The card was lost during “Video memory”",
+        ),
+    ],
+)  # fmt: skip
+def test_a_card_that_goes_away_is_a_result(
+    check: CardCheck, engines: Engines, end: Any, sentence: str
+) -> None:
+    def lost(_engine: ScriptedEngine, request: RunCheck) -> Iterator[Any]:
+        yield from check_round(request, end_in="memory")
+        yield end
+
+    engines.scripts[RunCheck] = lost
+    check.start()
+    record = finish(check)
+
+    assert record.verdict == "failed"
+    assert sentence in record.sentence
+    assert "Traceback" not in record.sentence
+    assert "Restart the PC" in record.next_action
+
+
+def test_an_engine_that_only_stops_talking_ends_the_check(
+    check: CardCheck, engines: Engines
+) -> None:
+    answers(engines, end_in="compute")
+    check.start()
+    assert finish(check).verdict in ("failed", "inconclusive", "partial")
+
+
+def test_a_card_that_stops_answering_is_a_result(
+    check: CardCheck, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engines.scripts[RunCheck] = deaf_in_compute
+    check.start()
+    monkeypatch.setattr(check_run, "STEP_PATIENCE_S", 0.001)
+    record = finish(check)
+
+    assert record.verdict == "failed"
+    assert "stopped answering" in record.sentence
+
+
+def test_an_engine_that_a_driver_keeps_alive_is_left_behind(
+    check: CardCheck, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Held(ScriptedEngine):
+        def abandon(self) -> None:
+            self.calls.append("abandon")
+
+    engines.kind = Held
+    engines.scripts[RunCheck] = deaf_in_compute
+    monkeypatch.setattr(check_engine, "_LONGEST_FAREWELL_MS", 1)
+    check.start()
+    engine = paused(engines)
+    check._engine._end_silent()
+    wait_until(lambda: not check.phase.is_busy)
+
+    assert "abandon" in engine.calls
+    assert check.record is not None
+    assert "stopped answering" in check.record.sentence
+    engine.go()
+
+
+def test_a_record_is_kept_and_the_state_is_gone(
+    check: CardCheck, engines: Engines, tmp_path: Path
+) -> None:
+    answers(engines, findings={"memory": (wrong_bit(),)})
+    check.start()
+    record = finish(check)
+    wait_until(lambda: check.kept)
+
+    assert folder(tmp_path).records() == (record,) == check.kept
+    assert not list((tmp_path / "checks").glob("*.running"))
+
+
+def test_a_second_failure_of_the_same_card_has_another_next_action(
+    check: CardCheck, engines: Engines
+) -> None:
+    answers(engines, findings={"memory": (wrong_bit(),)})
+    check.start()
+    first = finish(check)
+    wait_until(lambda: check.kept and check.can_run)
+    check.start()
+    second = finish(check)
+
+    assert "run the check again" in first.next_action
+    assert "failed twice" in second.next_action
+
+
+def test_a_check_whose_window_closed_continues_at_the_next_start(
+    made: Callable[..., CardCheck], engines: Engines
+) -> None:
+    check = made()
+    check.choose_minutes(480)
+    answers(engines, pause_in="memory")
+    check.start()
+    paused(engines)
+    check._studio.close()
+    answers(engines)
+
+    again = made(boot="two")
+    assert again.cut_off is not None
+    assert again.cut_off.interruption.is_restart
+    asked = len(requests_of(engines))
+    again.resume()
+    record = finish(again)
+    wait_until(lambda: again.kept)
+
+    continued = requests_of(engines)[asked:]
+    assert continued[0].stages == ("memory", "link", "cool")
+    assert [one.round for one in continued] == list(range(1, 17))
+    assert record.verdict == "inconclusive"
+    assert "restarted" in record.sentence
+    assert again.cut_off is None
+
+
+def test_a_check_that_was_cut_off_can_be_kept_as_a_result(
+    made: Callable[..., CardCheck], engines: Engines, tmp_path: Path
+) -> None:
+    check = made()
+    answers(engines, pause_in="memory")
+    check.start()
+    paused(engines)
+    check._studio.close()
+
+    again = made()
+    again.conclude()
+    wait_until(lambda: again.kept)
+
+    assert again.record is not None
+    assert "The program ended" in again.record.sentence
+    assert again.cut_off is None
+    assert not list((tmp_path / "checks").glob("*.running"))
+
+
+def test_a_running_check_is_not_offered_to_another_window(
+    made: Callable[..., CardCheck], engines: Engines
+) -> None:
+    check = made()
+    answers(engines, pause_in="load")
+    check.start()
+    engine = paused(engines)
+    wait_until(lambda: check._keeper._task is None)
+
+    assert made().cut_off is None
+    engine.go()
+    finish(check)
+
+
+def test_where_nothing_can_be_kept_the_check_runs_and_it_is_told(
+    check: CardCheck, tmp_path: Path
+) -> None:
+    (tmp_path / "checks").write_text("")
+    told: list[str] = []
+    check.told.connect(told.append)
+    check.start()
+
+    assert finish(check).verdict == "passed"
+    wait_until(lambda: told)
+    assert "could not be kept" in told[0]
+
+
+def test_other_work_comes_first(check: CardCheck, engines: Engines) -> None:
+    check._studio.session.restart()
+    assert not check.can_run
+    check.start()
+    assert check.run is None
+
+
+def test_the_cards_name_is_added_only_on_request(check: CardCheck) -> None:
+    check.start()
+    record = finish(check)
+    wait_until(lambda: check.can_run)
+
+    assert record.uuid is None
+    assert (check.named(record).uuid or "").startswith("GPU-1b2f")
