@@ -35,6 +35,11 @@ def save_as(window: QWidget, title: str, name: str, kind: str, contents: bytes) 
     suffix = PurePath(name).suffix
     if not path.lower().endswith(suffix):
         path += suffix
+    return write_file(path, contents)
+
+
+def write_file(path: str, contents: bytes) -> SaveOutcome:
+    """Write a file whole, or leave the one before."""
     file = QSaveFile(path)
     if (
         file.open(QSaveFile.OpenModeFlag.WriteOnly)
