@@ -142,6 +142,7 @@ ROOMS = {
         "memory": {"devices"},
         "switcher": {"devices"},
         "race": {"devices", "benchmark"},
+        "check": {"devices"},
     },
     "ui": {
         "plots": set(),
@@ -150,6 +151,7 @@ ROOMS = {
         "memory": {"plots"},
         "switcher": {"plots"},
         "race": set(),
+        "check": {"plots"},
     },
 }
 

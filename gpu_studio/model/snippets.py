@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 DEVICES = "Devices"
 RACE = "Race"
 BENCHMARK = "Benchmark"
+CHECK = "Check"
 SWITCHER = "Switcher"
 FEEDING = "Feeding"
 AMP = "AMP and reproducibility"

@@ -151,7 +151,7 @@ class DevicesTab(QWidget):
         device = self._model.device
         verdict = self._model.verdict
         self._hero.show_verdict(verdict, in_brief=self._model.is_said_above(verdict))
-        self._hero.show_presses(self._model.has_cards)
+        self._hero.show_presses(self._model.has_cards, device)
         self._show_also_found(self._model.also_found)
         self._checked.setText(self._doctor.sentence)
         self._checked.setVisible(bool(self._doctor.sentence))

@@ -1,4 +1,4 @@
-"""The window: five tabs, a banner above, the Code drawer over them, a status bar below."""
+"""The window: six tabs, a banner above, the Code drawer over them, a status bar below."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.model.collector import Collector
 from gpu_studio.model.headline import SHOW_LOG
-from gpu_studio.model.snippets import DEVICES, RACE
+from gpu_studio.model.snippets import CHECK, DEVICES, RACE
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.file_drop import FileDrop
@@ -80,6 +80,12 @@ def _memory() -> MakeTab:
     return MemoryTab
 
 
+def _check() -> MakeTab:
+    from gpu_studio.ui.check_tab import CheckTab
+
+    return CheckTab
+
+
 # Title, icon and import of each tab; the import is most of a tab's cost.
 _TABS = (
     ("Devices", "card", _devices),
@@ -87,7 +93,10 @@ _TABS = (
     ("Benchmark", "chart", _benchmark),
     ("Switcher", "switch", _switcher),
     ("Memory", "memory", _memory),
+    (CHECK, "shield", _check),
 )
+# The record of a check as a page; as a picture, its contents tell it from a photo.
+_RECORD_ENDINGS = (".html", ".htm", ".json")
 # What a person drags here is a picture; the race's page says if it cannot be opened.
 _ENDINGS_FOR_RACE = (
     ".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".ico", ".svg",
@@ -148,7 +157,8 @@ class MainWindow(QMainWindow):
         studio.headlines.log_wanted.connect(self.show_diagnostics)
         studio.comparison_wanted.connect(self._show_comparison)
         studio.race_wanted.connect(self._show_race)
-        FileDrop(self, *_ENDINGS_FOR_RACE).dropped.connect(self._take_picture)
+        studio.check_wanted.connect(self._show_check)
+        FileDrop(self, *_ENDINGS_FOR_RACE, *_RECORD_ENDINGS).dropped.connect(self._take_file)
         studio.page_wanted.connect(self._show_page)
         studio.installation_wanted.connect(self._show_installation)
         if bad_end is not None:
@@ -274,9 +284,19 @@ class MainWindow(QMainWindow):
     def _show_race(self) -> None:
         self._show_page(RACE, "")
 
-    def _take_picture(self, path: Path) -> None:
-        self._show_race()
-        self._studio.picture_dropped.emit(path)
+    def _show_check(self) -> None:
+        self._show_page(CHECK, "")
+
+    def _take_file(self, path: Path) -> None:
+        """Show a dropped picture on the Race tab, and the record of a check on the Check tab."""
+        from gpu_studio.core.check.record_page import has_record
+
+        if path.suffix.lower() in _RECORD_ENDINGS or has_record(path):
+            self._show_check()
+            self._studio.record_dropped.emit(path)
+        else:
+            self._show_race()
+            self._studio.picture_dropped.emit(path)
 
     def _show_comparison(self) -> None:
         self._show_page("Benchmark", "")

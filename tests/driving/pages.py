@@ -19,6 +19,7 @@ from gpu_studio.core.protocol import (
     PlaceModel,
     PlaceTensors,
     ReadMemory,
+    RunCheck,
     RunMemoryExperiment,
     RunPitfall,
     RunWorkload,
@@ -27,6 +28,7 @@ from gpu_studio.core.protocol import (
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.benchmark.benchmark_plots import View
 from tests.driving.window import find, wait_until
+from tests.fakes.check_answers import check_round
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.memory_answers import memory_read, oom_finished, segments_read
 from tests.fakes.race_answers import race_run
@@ -60,6 +62,7 @@ PAGES = (
     *(Page(view.name, "Benchmark", f"benchmark.view.{view.name.lower()}") for view in View),
     *(Page(title, "Memory", "memory.pages", number) for number, title in enumerate(
         ("Curves", "Segment map", "Break it", "Read an error", "Will it fit?"))),
+    Page("Check", "Check"),
 )  # fmt: skip
 
 
@@ -86,6 +89,7 @@ def scripts_of_all_pages() -> dict[type, Any]:
         PlaceModel: answers.place_model,
         PlaceTensors: answers.place_tensors,
         ReadMemory: _read,
+        RunCheck: lambda _engine, request: check_round(request),
         RunMemoryExperiment: lambda _engine, _request: [
             memory_read(mark="start"),
             memory_read(allocated=1024, reserved=1024, mark="oom"),
@@ -166,3 +170,6 @@ def use_everything(window: QWidget) -> None:
     wait_until(find(window, "memory.oom.run", QPushButton).isEnabled)  # in an engine of its own
     go(window, page_called("Read an error"))
     press(window, "memory.error.example")
+    go(window, page_called("Check"))
+    press(window, "check.run")
+    wait_until(find(window, "check.run", QPushButton).isEnabled)  # the engine has started again

@@ -39,7 +39,7 @@ from tests.fakes.switching_answers import pitfall, pitfall_finished
 if TYPE_CHECKING:
     from gpu_studio.ui.main_window import MainWindow
 
-_TITLES = ("Devices", "Race", "Benchmark", "Switcher", "Memory")
+_TITLES = ("Devices", "Race", "Benchmark", "Switcher", "Memory", "Check")
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ def test_tabs_made_after_the_paint_are_the_same_tabs(qtbot, make_window, setting
     tabs.setCurrentIndex(4)  # where somebody is quicker than the window
     shown(qtbot, window)
     titles = [tabs.tabText(i) for i in range(tabs.count())]
-    assert titles == ["Devices", "Race", "Benchmark", "Switcher", "Memory"]
+    assert titles == ["Devices", "Race", "Benchmark", "Switcher", "Memory", "Check"]
     assert tabs.currentIndex() == 4
     assert all(window.findChild(QWidget, name) is not None for name in NAMES)
     assert len(window.findChildren(QWidget, "benchmark.run")) == 1

@@ -25,7 +25,7 @@ from gpu_studio.core.check.record_words import (
     planted_text,
     record_facts,
 )
-from gpu_studio.core.check.stages import stage_named
+from gpu_studio.core.check.stages import stage_title
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
@@ -143,7 +143,8 @@ def _lines(record: CheckRecord) -> Iterator[str]:
     if record.findings:
         yield "<h2>Findings</h2>\n<ul>"
         for finding in record.findings:
-            yield f"<li>{_text(stage_named(finding.stage).title)}: {_text(finding.sentence)}</li>"
+            title = stage_title(finding.stage, record.device.address)
+            yield f"<li>{_text(title)}: {_text(finding.sentence)}</li>"
         yield "</ul>"
     yield f"<footer>Made by {_text(record.program or 'GPU Studio')}. {_PROMISE}</footer>"
     # In a script element, "<" could end the element.
@@ -160,7 +161,7 @@ def _stage_table(record: CheckRecord) -> Iterator[str]:
     yield "<table>\n<tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr>"
     for stage in record.stages:
         yield (
-            f"<tr><td>{_text(stage_named(stage.name).title)}</td>"
+            f"<tr><td>{_text(stage_title(stage.name, record.device.address))}</td>"
             f"<td>{VERDICT_WORDS[stage.verdict]}</td><td>{_text(stage.tested)}</td>"
             f'<td class="number">{errors_text(stage.errors)}</td>'
             f'<td class="number">{clock_text(stage.seconds)}</td></tr>'

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.check.check_folder import STATE_EVERY_S
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.check.stages import NORMAL_MINUTES
+from gpu_studio.core.check.stages import NORMAL_MINUTES, can_continue
 from gpu_studio.core.messages.check_messages import (
     CheckFindingMade,
     CheckStageFinished,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 _STARTING = "Wait until the engine has started."
+_OTHER_CHECK = "Another check is running on this PC: wait for its end, or stop it."
 _OTHER_WORK = "Wait until the other work has ended: it would disturb the check."
 
 
@@ -89,6 +90,7 @@ class CardCheck(QObject):
         self._has_released = False
         self._asked_earlier = self._knows_earlier = self._has_ended = False
         self._keeper = CheckKeeper(studio.check_folder, self)
+        self._keeper.others_found.connect(self._begin_alone)
         self._keeper.looked.connect(self._show_found)
         self._keeper.earlier_found.connect(self._take_earlier)
         self._keeper.opened.connect(self._show_opened)
@@ -149,8 +151,10 @@ class CardCheck(QObject):
 
     @property
     def can_resume(self) -> bool:
-        """Whether the check that was cut off can continue: its device is there, and free."""
+        """Whether the check that was cut off is long enough to continue, and its device is free."""
         if self.cut_off is None or self._studio.session.description is None:
+            return False
+        if not can_continue(self.cut_off.state.plan.minutes):
             return False
         addresses = [one.address for one in self.devices]
         return self.cut_off.state.plan.device in addresses and self._studio.session.is_free
@@ -203,7 +207,10 @@ class CardCheck(QObject):
         return self._kept
 
     def start(self) -> None:
-        """Start the chosen check; does nothing while one runs."""
+        """Start the chosen check; does nothing while one runs.
+
+        A check with a fault made on purpose is not kept: it is no result of the card.
+        """
         address = self.device.address
         if not self.can_run or address is None:
             return
@@ -231,7 +238,7 @@ class CardCheck(QObject):
         self._run = run
         self._show_record(run.record())
         assert self._record is not None
-        self._keeper.conclude(self._record, run.check_id, run.fingerprint)
+        self._keeper.conclude(run, self._record)
 
     def stop(self) -> None:
         """Stop the check; the results so far are kept."""
@@ -273,13 +280,26 @@ class CardCheck(QObject):
         self._run, self._record, self._file_name = run, None, ""
         self._asked_earlier = self._knows_earlier = self._has_ended = False
         self._phase = CheckPhase.RUNNING
+        self._keeper.find_others()
+        self.choices_changed.emit()
+        self.check_changed.emit()
+
+    def _begin_alone(self, others_run: bool) -> None:
+        """Go on if no other program checks: two checks would disturb each other."""
+        run = self._run
+        if run is None or not self._phase.is_busy:
+            return
+        if others_run:
+            self._run, self._phase = None, CheckPhase.IDLE
+            self.told.emit(_OTHER_CHECK)
+            self.choices_changed.emit()
+            self.check_changed.emit()
+            return
         self._keep_state()
         self._keeping.start()
         session = self._studio.session
         ending = session.release() if run.plan.device != "cpu" else None
         self._has_released = ending is not None
-        self.choices_changed.emit()
-        self.check_changed.emit()
         if ending is not None:
             ending.finished.connect(self._next_round)
         else:
@@ -335,11 +355,12 @@ class CardCheck(QObject):
             self._studio.session.restart()
         self._show_record(run.record())
         assert self._record is not None
-        self._keeper.conclude(self._record, run.check_id, run.fingerprint)
+        if not run.plan.plant:
+            self._keeper.conclude(run, self._record)
         self.choices_changed.emit()
 
     def _keep_state(self) -> None:
-        if self._run is not None:
+        if self._run is not None and not self._run.plan.plant:
             self._keeper.keep_state(self._run.state())
 
     def _take_earlier(self, earlier: EarlierCheck) -> None:

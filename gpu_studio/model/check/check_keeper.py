@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.check.check_folder import CheckFolder, CutOffCheck
     from gpu_studio.core.check.check_record import CheckRecord
-    from gpu_studio.core.check.check_run import CheckState
+    from gpu_studio.core.check.check_run import CheckRun, CheckState
     from gpu_studio.core.failure import Failure
 
 _log = logging.getLogger(__name__)
@@ -36,12 +36,14 @@ class CheckKeeper(QObject):
     Signals:
         looked(tuple[CutOffCheck, ...], tuple[CheckRecord, ...]): the checks that were cut off,
             and the kept records, the last one first.
+        others_found(bool): whether another program of this user runs a check now.
         earlier_found(EarlierCheck): the last record of a card.
         opened(CheckRecord): the record in a file.
         failed(str): something could not be written or read, as a sentence.
     """
 
     looked = Signal(object, object)
+    others_found = Signal(bool)
     earlier_found = Signal(object)
     opened = Signal(object)
     failed = Signal(str)
@@ -62,6 +64,10 @@ class CheckKeeper(QObject):
 
         self._add(found, lambda found: self.looked.emit(*found))
 
+    def find_others(self) -> None:
+        """Find out whether another program of this user runs a check now."""
+        self._add(self._folder.runs_elsewhere, self.others_found.emit)
+
     def find_earlier(self, fingerprint: str) -> None:
         """Find the last record of a card."""
         folder = self._folder
@@ -74,15 +80,12 @@ class CheckKeeper(QObject):
         folder = self._folder
         self._add(lambda: folder.keep_state(state))
 
-    def conclude(self, record: CheckRecord, check_id: str, fingerprint: str) -> None:
+    def conclude(self, run: CheckRun, record: CheckRecord) -> None:
         """Keep the record of a check that is over, and forget its state."""
-        folder = self._folder
-
-        def conclude() -> None:
-            folder.keep_record(record, check_id, fingerprint)
-            folder.forget_state(check_id)
-
-        self._add(conclude)
+        folder, check_id, fingerprint = self._folder, run.check_id, run.fingerprint
+        if run.device is not None:  # otherwise, nothing was tested
+            self._add(lambda: folder.keep_record(record, check_id, fingerprint))
+        self._add(lambda: folder.forget_state(check_id))
         self.look()
 
     def open_file(self, path: Path) -> None:

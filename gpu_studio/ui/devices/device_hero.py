@@ -15,6 +15,7 @@ from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters, rule, 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
+    from gpu_studio.core.devices.devices import Device
     from gpu_studio.model.benchmark.quick_comparison import QuickComparison
     from gpu_studio.model.devices.device_list import DeviceList
     from gpu_studio.model.headline import Headline
@@ -25,8 +26,13 @@ _PRESS_LETTERS = 34
 _WIDE_LETTERS = 84  # narrower, and the buttons are below the devices
 _PRESS_LINES = 2.4
 _NO_LIMIT = (1 << 24) - 1  # QWIDGETSIZE_MAX
-_CHECK = "Test each card"
-_CHECK_TIP = "Runs a real kernel on each card, in a separate process"
+_TEST = "Test each card"
+_TEST_TIP = "Runs a real kernel on each card, in a separate process"
+_CHECK = "Check this card"
+_CHECK_CPU = "Check CPU and RAM"
+_CHECK_TIP = (
+    "Is it sound? Tests computing, memory, heat and link, in 1 minute, 6 minutes or a night"
+)
 _RACE = "Race your CPU and GPU"
 _RACE_THREADS = "Race 1 thread against all"
 _WITHOUT_CARD = "What else works without a card: a modeled card to fill, and the usual pitfalls."
@@ -47,6 +53,7 @@ class DeviceHero(Card):
         super().__init__(name="devices.hero")
         self._studio, self._doctor = studio, studio.doctor
         self._comparison = comparison
+        self._device: Device | None = None
         self.list = DeviceListView(devices, theme)
         self.verdict = DeviceVerdict(theme, name="devices.verdict")
         self.verdict.action_requested.connect(studio.headlines.act)
@@ -55,13 +62,15 @@ class DeviceHero(Card):
         )
         self._compare.setIcon(icon("chart", theme, "on_accent"))
         self._note = Text("", "muted", name="devices.compare.note", wraps=True)
-        self._check = button(_CHECK, self._check_or_stop, name="devices.check", tip=_CHECK_TIP)
+        self._test = button(_TEST, self._test_or_stop, name="devices.test", tip=_TEST_TIP)
+        self._check = button("", self._want_check, name="devices.check", tip=_CHECK_TIP)
+        self._check.setIcon(icon("shield", theme))
         self._race = button(
             "", studio.race_wanted.emit, name="devices.race",
             tip="See the same picture drawn by both, one after the other",
         )  # fmt: skip
         self._race.setIcon(icon("flag", theme))
-        self.presses = FlowRow(self._race, self._check, spacing=GAP)
+        self.presses = FlowRow(self._race, self._check, self._test, spacing=GAP)
         self._without_card = self._made_without_card()
         self._side = self._made_side()
         self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight)
@@ -78,6 +87,7 @@ class DeviceHero(Card):
         self._compare.hide()
         self._race.hide()
         self._check.hide()
+        self._test.hide()
         self._without_card.hide()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -90,12 +100,14 @@ class DeviceHero(Card):
         self.verdict.show_headline(headline, in_brief=in_brief)
         set_property(self._compare, "primary", not self.verdict.has_action)
 
-    def show_presses(self, has_cards: bool | None) -> None:
+    def show_presses(self, has_cards: bool | None, device: Device | None) -> None:
         """Offer what one click does on this PC.
 
         Args:
+            device: the selected device.
             has_cards: whether there is an NVIDIA card; None until the PC is examined.
         """
+        self._device = device
         self._compare.setVisible(bool(self._comparison.devices))
         self._compare.setText(self._comparison.title)
         self._compare.setAccessibleName(self._comparison.title)
@@ -105,11 +117,15 @@ class DeviceHero(Card):
         self._race.setVisible(bool(devices))
         self._race.setText(_RACE if len(devices) > 1 else _RACE_THREADS)
         self._race.setAccessibleName(self._race.text())
-        is_checking = self._doctor.is_checking
-        self._check.setVisible(bool(has_cards))
-        self._check.setText("Stop the test" if is_checking else _CHECK)
+        self._check.setVisible(self._device is not None)
+        is_card = self._device is not None and self._device.kind == "cuda"
+        self._check.setText(_CHECK if is_card else _CHECK_CPU)
         self._check.setAccessibleName(self._check.text())
-        self._check.setEnabled(is_checking or self._doctor.can_check)
+        is_testing = self._doctor.is_checking
+        self._test.setVisible(bool(has_cards))
+        self._test.setText("Stop the test" if is_testing else _TEST)
+        self._test.setAccessibleName(self._test.text())
+        self._test.setEnabled(is_testing or self._doctor.can_check)
         self._without_card.setVisible(has_cards is False)
         self._lay_out()
 
@@ -151,7 +167,11 @@ class DeviceHero(Card):
         column.addWidget(FlowRow(modeled, pitfalls, spacing=GAP))
         return made
 
-    def _check_or_stop(self) -> None:
+    def _want_check(self) -> None:
+        if self._device is not None:
+            self._studio.check_wanted.emit(self._device.identity)
+
+    def _test_or_stop(self) -> None:
         if self._doctor.is_checking:
             self._doctor.stop()
         else:

@@ -109,12 +109,17 @@ def test_the_cpu_is_checked_beside_the_programs_engine(check: CardCheck, engines
     assert requests_of(engines)[0].budget_s == 60.0
 
 
-def test_a_fault_made_on_purpose_is_marked(check: CardCheck, engines: Engines) -> None:
+def test_a_fault_made_on_purpose_is_marked_and_not_kept(
+    check: CardCheck, engines: Engines, tmp_path: Path
+) -> None:
     check.choose_plant("stuck")
     check.start()
     record = finish(check)
 
     assert requests_of(engines)[0].plant == record.planted == "stuck"
+    wait_until(lambda: check._keeper._task is None)
+    assert not check.kept
+    assert not (tmp_path / "checks").exists()
 
 
 def test_a_stop_keeps_the_partial_verdict(check: CardCheck, engines: Engines) -> None:
@@ -254,11 +259,14 @@ def test_a_check_whose_window_closed_continues_at_the_next_start(
     answers(engines, pause_in="memory")
     check.start()
     paused(engines)
+    wait_until(lambda: check.run and check.run.present and check.run.present.fraction == 0.45)
+    spent_s = check.run.elapsed_s if check.run else 0.0
     check._studio.close()
     answers(engines)
 
     again = made(boot="two")
     assert again.cut_off is not None
+    assert again.cut_off.interruption.after_s == spent_s, "kept when the window closed"
     assert again.cut_off.interruption.is_restart
     asked = len(requests_of(engines))
     again.resume()
@@ -283,6 +291,7 @@ def test_a_check_that_was_cut_off_can_be_kept_as_a_result(
     check._studio.close()
 
     again = made()
+    assert not again.can_resume, "six minutes are not worth continuing"
     again.conclude()
     wait_until(lambda: again.kept)
 
@@ -292,7 +301,7 @@ def test_a_check_that_was_cut_off_can_be_kept_as_a_result(
     assert not list((tmp_path / "checks").glob("*.running"))
 
 
-def test_a_running_check_is_not_offered_to_another_window(
+def test_a_running_check_is_not_offered_to_another_window_and_runs_alone(
     made: Callable[..., CardCheck], engines: Engines
 ) -> None:
     check = made()
@@ -301,7 +310,16 @@ def test_a_running_check_is_not_offered_to_another_window(
     engine = paused(engines)
     wait_until(lambda: check._keeper._task is None)
 
-    assert made().cut_off is None
+    other = made()
+    told: list[str] = []
+    other.told.connect(told.append)
+    assert other.cut_off is None
+    other.start()
+    wait_until(lambda: told)
+
+    assert "Another check is running" in told[0]
+    assert not other.phase.is_busy
+    assert len(requests_of(engines)) == 1
     engine.go()
     finish(check)
 

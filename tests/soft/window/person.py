@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession, Reply
 
 PATIENCE_S = 60.0
-TABS = ("Devices", "Race", "Benchmark", "Switcher", "Memory")
+TABS = ("Devices", "Race", "Benchmark", "Switcher", "Memory", "Check")
 
 Widget = TypeVar("Widget", bound=QWidget)
 

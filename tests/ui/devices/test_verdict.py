@@ -147,7 +147,7 @@ def test_a_check_is_watched_and_stopped_by_its_own_button(
 
     monkeypatch.setattr(studio.doctor, "_probe", probe)
     start(studio, tab)
-    check = find(tab, "devices.check", QPushButton)
+    check = find(tab, "devices.test", QPushButton)
     qtbot.waitUntil(check.isEnabled)
     begin = check.text()
     check.click()

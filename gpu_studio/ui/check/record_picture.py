@@ -1,0 +1,185 @@
+"""The record of a check as a picture, with the record itself in a text chunk."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QImage, QPainter, QPen
+
+from gpu_studio.core.check.check_record import encode_record
+from gpu_studio.core.check.record_page import CHUNK
+from gpu_studio.core.check.record_words import (
+    TITLE,
+    VERDICT_WORDS,
+    clock_text,
+    errors_text,
+    planted_text,
+    record_facts,
+)
+from gpu_studio.core.check.stages import stage_title
+from gpu_studio.model.check.check_words import findings_text, findings_tone
+from gpu_studio.ui.theme import COLOURS, application_font
+
+if TYPE_CHECKING:
+    from gpu_studio.core.check.check_record import CheckRecord
+
+WIDTH = 1200
+_TALLEST = 4000
+_MARGIN, _GAP, _ROW_GAP = 56.0, 28.0, 9.0
+_COLUMN_GAP = 24.0
+_SMALL, _BODY, _HEAD, _HERO = 19, 22, 30, 58
+_TONES = {
+    "passed": "good", "failed": "failure_ink", "inconclusive": "amber", "partial": "amber",
+    "skipped": "muted",
+}  # fmt: skip
+_FINDING_ROLES = {"failure": "failure_ink", "amber": "amber"}
+_PROMISE = "It says what was tested on that day. It is no promise about the card."
+_WRAPPED = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap)
+_RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
+
+
+class _Ink(NamedTuple):
+    pixels: int
+    role: str = "text"
+    weight: QFont.Weight = QFont.Weight.Normal
+
+
+def paint_record(record: CheckRecord) -> QImage:
+    """Return the picture of a record, as high as its text needs, with its text chunk."""
+    # Painted once to measure, because text decides the height.
+    measured = _Sheet(QImage(WIDTH, 16, QImage.Format.Format_RGB32))
+    measured.paint(record)
+    image = QImage(WIDTH, min(round(measured.top + _MARGIN), _TALLEST), QImage.Format.Format_RGB32)
+    _Sheet(image).paint(record)
+    # In ASCII: Qt writes other texts in another kind of chunk.
+    image.setText(CHUNK, json.dumps(json.loads(encode_record(record))))
+    image.setText("Software", "GPU Studio")
+    return image
+
+
+def png_of_record(record: CheckRecord) -> bytes:
+    """Return the PNG file of a record."""
+    content = QByteArray()
+    buffer = QBuffer(content)
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    paint_record(record).save(buffer, "PNG")  # type: ignore[call-overload]  # the stubs say bytes
+    return bytes(content.data())
+
+
+class _Sheet:
+    """Paints from top to bottom; ``top`` is the place of the next line."""
+
+    def __init__(self, image: QImage) -> None:
+        self._image = image
+        self._painter = QPainter()
+        self._left = _MARGIN  # of the values, beside the titles
+        self.top = _MARGIN
+
+    def paint(self, record: CheckRecord) -> None:
+        self._image.fill(_color("card"))
+        self._painter.begin(self._image)
+        self._painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        titles = [fact.title for fact in record_facts(record)]
+        titles += [stage_title(one.name, record.device.address) for one in record.stages]
+        metrics = QFontMetricsF(_font(_Ink(_BODY)))
+        self._left += max(map(metrics.horizontalAdvance, titles)) + _COLUMN_GAP
+        self._paint_head(record)
+        self._rule()
+        for fact in record_facts(record):
+            self._row(fact.title, fact.value)
+        self._rule()
+        self._paint_stages(record)
+        if record.findings:
+            self._rule()
+            tone = findings_tone(record.findings)
+            self._line(
+                findings_text(record.findings), _Ink(_BODY, _FINDING_ROLES.get(tone, "text"))
+            )
+        self._rule()
+        self._line(f"Made by {record.program or 'GPU Studio'}. {_PROMISE}", _Ink(_SMALL, "muted"))
+        self._painter.end()
+
+    def _paint_head(self, record: CheckRecord) -> None:
+        bold = QFont.Weight.DemiBold
+        self._line(f"GPU Studio · {TITLE}", _Ink(_BODY, "muted", bold))
+        self._line(record.device.name, _Ink(_HEAD, "text", bold))
+        words = f"{VERDICT_WORDS[record.verdict]}: {errors_text(record.errors)}"
+        self._line(words, _Ink(_HERO, _TONES[record.verdict], QFont.Weight.Bold))
+        planted = planted_text(record)
+        if planted:
+            self._planted(planted)
+        self._line(record.sentence, _Ink(_BODY))
+        self._line(f"Next: {record.next_action}", _Ink(_BODY))
+
+    def _planted(self, text: str) -> None:
+        ink = _Ink(_BODY, "failure_ink", QFont.Weight.DemiBold)
+        place = self._place(text, ink, _MARGIN + 16, WIDTH - 2 * _MARGIN - 32)
+        frame = place.adjusted(-16, -10, 16, 10).translated(0, 10)
+        frame.setRight(WIDTH - _MARGIN)
+        self._painter.fillRect(frame, _color("failure_soft"))
+        self._painter.setPen(QPen(_color("failure"), 2))
+        self._painter.drawRect(frame)
+        self._write(place.translated(0, 10), text, ink)
+        self.top = frame.bottom() + _ROW_GAP
+
+    def _paint_stages(self, record: CheckRecord) -> None:
+        for stage in record.stages:
+            verdict = VERDICT_WORDS[stage.verdict]
+            told = ", ".join(filter(None, (errors_text(stage.errors), stage.tested)))
+            time = clock_text(stage.seconds) if stage.seconds else ""
+            ink = _Ink(_BODY, _TONES[stage.verdict], QFont.Weight.DemiBold)
+            top = self.top
+            self._write(QRectF(_MARGIN, top, self._left - _MARGIN, 60),
+                        stage_title(stage.name, record.device.address), _Ink(_BODY))  # fmt: skip
+            self._write(QRectF(WIDTH - _MARGIN - 120, top, 120, 60), time, _Ink(_BODY), _RIGHT)
+            left = (
+                self._left
+                + QFontMetricsF(_font(ink)).horizontalAdvance("Inconclusive")
+                + _COLUMN_GAP
+            )
+            self._write(QRectF(self._left, top, left - self._left, 60), verdict, ink)
+            place = self._place(told, _Ink(_BODY), left, WIDTH - _MARGIN - 140 - left)
+            self._write(place, told, _Ink(_BODY))
+            self.top = place.bottom() + _ROW_GAP
+
+    def _row(self, title: str, value: str) -> None:
+        self._write(
+            QRectF(_MARGIN, self.top, self._left - _MARGIN, 60), title, _Ink(_BODY, "muted")
+        )
+        place = self._place(value, _Ink(_BODY), self._left, WIDTH - _MARGIN - self._left)
+        self._write(place, value, _Ink(_BODY))
+        self.top = place.bottom() + _ROW_GAP
+
+    def _line(self, text: str, ink: _Ink) -> None:
+        place = self._place(text, ink, _MARGIN, WIDTH - 2 * _MARGIN)
+        self._write(place, text, ink)
+        self.top = place.bottom() + _ROW_GAP
+
+    def _rule(self) -> None:
+        top = self.top + _GAP / 2
+        self._painter.setPen(QPen(_color("border"), 1))
+        self._painter.drawLine(round(_MARGIN), round(top), round(WIDTH - _MARGIN), round(top))
+        self.top = top + _GAP / 2
+
+    def _place(self, text: str, ink: _Ink, left: float, width: float) -> QRectF:
+        room = QRectF(left, self.top, width, 1e5)
+        needed = QFontMetricsF(_font(ink)).boundingRect(room, _WRAPPED, text or " ")
+        return QRectF(left, self.top, width, needed.height())
+
+    def _write(self, place: QRectF, text: str, ink: _Ink, flags: int = _WRAPPED) -> None:
+        self._painter.setPen(_color(ink.role))
+        self._painter.setFont(_font(ink))
+        self._painter.drawText(place, flags, text)
+
+
+def _font(ink: _Ink) -> QFont:
+    font = application_font(QGuiApplication.font())
+    font.setPixelSize(ink.pixels)
+    font.setWeight(ink.weight)
+    return font
+
+
+def _color(role: str) -> QColor:
+    return QColor(COLOURS[role][0])  # light, like paper

@@ -1,0 +1,178 @@
+"""The stages of a check: a row each with its state, what it tested, and its time."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QSizePolicy, QVBoxLayout, QWidget
+
+from gpu_studio.core.check.record_words import VERDICT_WORDS
+from gpu_studio.core.check.stages import STAGES, stage_named
+from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.ui.parts import GAP, Text, rule
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from PySide6.QtGui import QPaintEvent
+
+    from gpu_studio.core.messages.check_messages import StageName
+    from gpu_studio.model.check.check_words import StageWords
+    from gpu_studio.ui.theme import Theme
+
+_SIGN_LINES = 1.35
+_STEPS = 1000  # of a progress bar
+# Drawings in units of the disc's radius.
+_CHECK = ((-0.45, 0.02), (-0.12, 0.36), (0.48, -0.32))
+_CROSS = (((-0.36, -0.36), (0.36, 0.36)), ((0.36, -0.36), (-0.36, 0.36)))
+_ROLES = {
+    "passed": "allocated", "failed": "failure", "inconclusive": "cpu", "partial": "cpu",
+    "skipped": "other",
+}  # fmt: skip
+_WORDS = {"waiting": "Waiting", "running": "Running"} | {
+    str(verdict): words for verdict, words in VERDICT_WORDS.items()
+}
+
+
+class StageList(QWidget):
+    """The rows; one of a stage that is not part of the check is hidden."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("check.stages")
+        self.setAccessibleName("Stages of the check")
+        self.rows = {stage.name: StageRow(stage.name, theme) for stage in STAGES}
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for row in self.rows.values():
+            column.addWidget(row)
+
+    def show_stages(self, stages: Sequence[StageWords]) -> None:
+        """Show the stages of a check."""
+        told = {words.name: words for words in stages}
+        for name, row in self.rows.items():
+            row.setVisible(name in told)
+            if name in told:
+                row.show_words(told[name])
+
+
+class StageRow(QWidget):
+    """One stage; its tool tip says what it catches and what it cannot find."""
+
+    def __init__(self, name: StageName, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        stage = stage_named(name)
+        self.setObjectName(f"check.stage.{name}")
+        self._sign = StageSign(theme)
+        self._title = Text(stage.title, "value", name=f"check.stage.{name}.title")
+        self._time = Text("", "muted", name=f"check.stage.{name}.time")
+        self._detail = Text("", "muted", name=f"check.stage.{name}.tested", wraps=True)
+        self._bar = QProgressBar()
+        self._bar.setObjectName(f"check.stage.{name}.progress")
+        self._bar.setAccessibleName(f"Progress of {stage.title}")
+        self._bar.setRange(0, _STEPS)
+        self._bar.setTextVisible(False)
+        self.setToolTip(
+            plain_tip(f"{stage.tests}\nCatches: {stage.catches}\nCannot find: {stage.misses}")
+        )
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        line = QHBoxLayout()
+        line.setContentsMargins(0, 7, 0, 7)
+        line.setSpacing(GAP)
+        column.addLayout(line)
+        column.addWidget(rule())
+        line.addWidget(self._sign, 0, Qt.AlignmentFlag.AlignTop)
+        words = QVBoxLayout()
+        words.setSpacing(2)
+        line.addLayout(words, 1)
+        head = QHBoxLayout()
+        head.setSpacing(GAP)
+        words.addLayout(head)
+        head.addWidget(self._title, 1)
+        head.addWidget(self._time)
+        words.addWidget(self._detail)
+        words.addWidget(self._bar)
+
+    @property
+    def state(self) -> str:
+        """The state that its sign shows: ``waiting``, ``running`` or a verdict."""
+        return self._sign.state
+
+    def show_words(self, words: StageWords) -> None:
+        """Show the stage's present state."""
+        self._sign.show_state(words.state, words.fraction)
+        self._title.set_tone("quiet" if words.state in ("waiting", "skipped") else "")
+        self._title.setText(words.title)
+        self._time.setText(words.time)
+        self._detail.setText(words.detail)
+        self._detail.setVisible(bool(words.detail))
+        self._detail.set_role("failure" if words.state == "failed" else "muted")
+        self._bar.setVisible(words.state == "running")
+        self._bar.setValue(round(_STEPS * words.fraction))
+        self.setAccessibleName(f"{words.title}: {_WORDS[words.state]}")
+        self.setAccessibleDescription(words.detail)
+
+
+class StageSign(QWidget):
+    """A disc: empty, filling, or with the sign of its verdict."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.state, self._fraction = "waiting", 0.0
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.update)
+
+    def show_state(self, state: str, fraction: float) -> None:
+        """Show a state, and the progress while it runs."""
+        if (state, fraction) != (self.state, self._fraction):
+            self.state, self._fraction = state, fraction
+            self.update()
+
+    def sizeHint(self) -> QSize:
+        """Return a little more than a line of text."""
+        side = math.ceil(_SIGN_LINES * self.fontMetrics().height())
+        return QSize(side, side)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the disc."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        radius = min(self.width(), self.height()) / 2 - 1.5
+        painter.translate(self.width() / 2, self.height() / 2)
+        disc = QRectF(-radius, -radius, 2 * radius, 2 * radius)
+        if self.state in _ROLES:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(self._theme.colour(_ROLES[self.state])))
+            painter.drawEllipse(disc)
+            self._paint_sign(painter, radius)
+            return
+        painter.setPen(QPen(QColor(self._theme.colour("border")), 2))
+        painter.drawEllipse(disc)
+        if self.state == "running":
+            painter.setPen(QPen(QColor(self._theme.colour("accent")), 2.5))
+            span = round(360 * 16 * max(self._fraction, 0.08))
+            painter.drawArc(disc, 90 * 16, -span)
+
+    def _paint_sign(self, painter: QPainter, radius: float) -> None:
+        pen = QPen(QColor(self._theme.colour("on_device")), max(radius / 5, 1.5))
+        if self.state in ("passed", "failed"):
+            pen.setColor(QColor("white"))
+        pen.setCapStyle(Qt.PenCapStyle.RoundCap)
+        painter.setPen(pen)
+        if self.state == "passed":
+            painter.drawPolyline(QPolygonF([QPointF(x, y) * radius for x, y in _CHECK]))
+        elif self.state == "failed":
+            for (left, top), (right, bottom) in _CROSS:
+                painter.drawLine(QPointF(left, top) * radius, QPointF(right, bottom) * radius)
+        elif self.state == "skipped":
+            painter.drawLine(QPointF(-0.4, 0) * radius, QPointF(0.4, 0) * radius)
+        else:
+            painter.drawLine(QPointF(0, -0.5) * radius, QPointF(0, 0.1) * radius)
+            painter.drawPoint(QPointF(0, 0.5) * radius)

@@ -1,0 +1,184 @@
+"""The Check tab: is this card sound? Six stages, live sensors, one verdict, and a record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
+
+from gpu_studio.core.check.record_words import record_facts
+from gpu_studio.core.check.stages import can_continue
+from gpu_studio.model.check import check_words
+from gpu_studio.model.check.card_check import CardCheck
+from gpu_studio.ui.check.check_head import CheckHead
+from gpu_studio.ui.check.check_hero import CheckHero
+from gpu_studio.ui.check.check_sensors import CheckSensors
+from gpu_studio.ui.check.check_verdict_card import CheckVerdictCard
+from gpu_studio.ui.check.fact_rows import FactRows
+from gpu_studio.ui.check.stage_list import StageList
+from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from PySide6.QtGui import QResizeEvent, QShowEvent
+
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+_WIDE_LETTERS = 96
+_ALL_ROOM = 100
+_WORDS_MS = 200  # words that change faster cannot be read
+
+
+class CheckTab(QWidget):
+    """Choices and actions on top, the stages at the left, the result at the right."""
+
+    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._studio = studio
+        self.check = CardCheck(studio, self)
+        self._head = CheckHead(self.check, theme)
+        self._cut_off = CutOffCard(self.check)
+        self._heading = Text("", "title", name="check.heading", wraps=True)
+        self._stages = StageList(theme)
+        self._side = Card(name="check.side")
+        self._hero = CheckHero(self.check, theme)
+        self._sensors = CheckSensors(theme)
+        self._plan = Card(name="check.plan")
+        self._plan_rows = FactRows(name="check.plan.rows", accessible_name="What the stages test")
+        self._facts = Card(name="check.record")
+        self._fact_rows = FactRows(name="check.facts", accessible_name="Facts of the record")
+        self._result = CheckVerdictCard(self.check, theme)
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(_WORDS_MS)
+        self._soon.timeout.connect(self._show_check)
+        self._arrange()
+        self._connect()
+        self._show_check()
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether every change is shown."""
+        return not self._soon.isActive()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Show the present state."""
+        super().showEvent(event)
+        self._show_check()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the stages beside the result if there is room, or above it."""
+        super().resizeEvent(event)
+        is_wide = self.width() >= letters(self, _WIDE_LETTERS)
+        directions = QBoxLayout.Direction
+        self._halves.setDirection(directions.LeftToRight if is_wide else directions.TopToBottom)
+
+    def _arrange(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(MARGIN, GAP, 2 * MARGIN, MARGIN)
+        column.setSpacing(GAP)
+        column.addWidget(self._head)
+        column.addWidget(self._cut_off)
+        self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._halves.setSpacing(GAP)
+        column.addLayout(self._halves, 1)
+        self._side.column.addWidget(self._heading)
+        self._side.column.addWidget(self._stages)
+        self._side.column.addStretch(1)
+        self._halves.addWidget(self._side, 2)
+        result = QVBoxLayout()
+        result.setSpacing(GAP)
+        self._halves.addLayout(result, 5)
+        self._plan.column.addWidget(Text("What the stages test", "title"))
+        self._plan.column.addWidget(self._plan_rows)
+        self._facts.column.addWidget(Text("Record of the check", "title"))
+        self._facts.column.addWidget(self._fact_rows)
+        result.addWidget(self._hero)
+        result.addWidget(self._result)
+        result.addWidget(self._plan)
+        result.addWidget(self._sensors, _ALL_ROOM)
+        result.addWidget(self._facts)
+        result.addStretch(1)  # takes all room while the sensors are hidden
+
+    def _connect(self) -> None:
+        check = self.check
+        check.choices_changed.connect(self._show_check)
+        check.check_changed.connect(self._show_soon)
+        check.vitals_changed.connect(self._show_soon)
+        check.told.connect(self._tell_failure)
+        self._result.save_wanted.connect(self._save)
+        self._studio.check_wanted.connect(check.choose_device)
+        self._studio.record_dropped.connect(self._open)
+
+    def _show_soon(self) -> None:
+        """Show the changes of the next moment together."""
+        if not self._soon.isActive():
+            self._soon.start()
+
+    def _show_check(self) -> None:
+        check = self.check
+        self._soon.stop()
+        self._head.show_check()
+        self._cut_off.show_check()
+        self._heading.setText(check_words.heading(check))
+        self._stages.show_stages(check_words.stage_rows(check))
+        self._hero.show_check()
+        plan = check_words.plan_rows(check)
+        self._plan_rows.show_rows(plan)
+        self._plan.setVisible(bool(plan))
+        facts = record_facts(check.record) if check.record is not None else ()
+        self._fact_rows.show_rows(facts)
+        self._facts.setVisible(bool(facts))
+        self._sensors.show_run(check.run)
+        self._result.show_check()
+
+    def _open(self, path: Path) -> None:
+        self._result.tell("", has_failed=False)
+        self.check.open_file(path)
+
+    def _save(self) -> None:
+        from gpu_studio.ui.check.record_saving import save_record
+
+        record = self._result.record
+        if record is None:
+            return
+        outcome = save_record(self.window(), record)
+        self._result.tell(outcome.text, has_failed=outcome.has_failed)
+
+    def _tell_failure(self, sentence: str) -> None:
+        self._result.tell(sentence, has_failed=True)
+
+
+class CutOffCard(Card):
+    """A check that was cut off by a crash or a restart: continue it, or keep it as a result."""
+
+    def __init__(self, check: CardCheck) -> None:
+        super().__init__(name="check.cut_off")
+        self._check = check
+        self._text = Text("", "value", name="check.cut_off.text", wraps=True)
+        self._resume = button(
+            "Continue check", check.resume, name="check.resume",
+            tip="Run the stages that are not finished; the interruption stays in the record",
+        )  # fmt: skip
+        conclude = button(
+            "Keep as result", check.conclude, name="check.conclude",
+            tip="End the check with the results so far",
+        )  # fmt: skip
+        line = QHBoxLayout()
+        self.column.addLayout(line)
+        line.addWidget(self._text, 1)
+        line.addWidget(FlowRow(self._resume, conclude))
+        self.set_tone("amber")
+
+    def show_check(self) -> None:
+        """Show the last check that was cut off, if there is one."""
+        cut_off = self._check.cut_off
+        self.setVisible(cut_off is not None)
+        if cut_off is not None:
+            self._text.setText(check_words.cut_off_text(cut_off))
+            self._resume.setVisible(can_continue(cut_off.state.plan.minutes))
+            self._resume.setEnabled(self._check.can_resume)

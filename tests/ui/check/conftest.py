@@ -1,0 +1,64 @@
+"""The check's tab over an engine that answers from a script."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpu_studio.core.messages.check_messages import RunCheck
+from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.model.studio import Studio
+from gpu_studio.ui.check_tab import CheckTab
+from tests.fakes.check_answers import check_round
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.scripted_engine import Engines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.settings import Settings
+    from gpu_studio.ui.theme import Theme
+    from tests.fakes.pc import SteadySensors
+
+
+@pytest.fixture
+def engines(inventory: Any) -> Engines:
+    cards = len(inventory.cards)
+    description = described_with_cuda(device_count=cards) if cards else described()
+    return Engines(
+        {
+            DescribeEngine: [description],
+            RunCheck: lambda _engine, request: check_round(request),
+        }
+    )
+
+
+@pytest.fixture
+def studio(
+    qapp: object,
+    engines: Engines,
+    sensor_source: SteadySensors,
+    settings: Settings,
+    tmp_path: Path,
+) -> Iterator[Studio]:
+    """The application's state, with a folder for the checks."""
+    studio = Studio(engines, sensor_source, settings, data_folder=tmp_path / "data", boot="now")
+    yield studio
+    studio.close()
+    studio.deleteLater()
+
+
+@pytest.fixture
+def tab(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> CheckTab:
+    """The tab in a window of its own, with its engine described."""
+    tab = CheckTab(ready_studio, theme)
+    qtbot.addWidget(tab)
+    tab.resize(1240, 720)
+    with qtbot.waitActive(tab):
+        tab.show()
+        tab.activateWindow()
+    return tab

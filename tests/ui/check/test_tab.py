@@ -1,0 +1,477 @@
+"""The Check tab as a person sees and drives it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QPushButton, QTabWidget
+
+from gpu_studio.core.check.check_folder import CheckFolder
+from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.check.plants import PLANTED_FAULTS, PLANTED_MARK
+from gpu_studio.core.check.record_page import page_of, read_record
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
+from gpu_studio.core.protocol import RequestFailed
+from gpu_studio.ui.check.stage_list import StageList
+from gpu_studio.ui.main_window import MainWindow
+from gpu_studio.ui.trust_chip import TrustChip
+from tests.driving.window import (
+    choose,
+    choose_data,
+    click,
+    drawn,
+    drop,
+    find,
+    open_tab,
+    property_of,
+    sees,
+    text,
+    wait_until,
+)
+from tests.fakes.check_answers import check_round, hot_card, wrong_bit
+from tests.fakes.check_records import check_record
+from tests.fakes.pc import two_cards
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.check_tab import CheckTab
+    from gpu_studio.ui.theme import Theme
+    from tests.fakes.scripted_engine import Engines, ScriptedEngine
+
+with_cards = pytest.mark.parametrize("inventory", [two_cards()])
+
+
+def answers(engines: Engines, **script: Any) -> None:
+    engines.scripts[RunCheck] = lambda _engine, request: check_round(request, **script)
+
+
+def requests_of(engines: Engines) -> list[RunCheck]:
+    return [one for one in engines.requests if isinstance(one, RunCheck)]
+
+
+def paused(engines: Engines) -> ScriptedEngine:
+    wait_until(lambda: any(engine.paused.is_set() for engine in engines.made))
+    return next(engine for engine in engines.made if engine.paused.is_set())
+
+
+def run(tab: CheckTab) -> None:
+    """Run the chosen check to its end."""
+    click(tab, "check.run")
+    wait_over(tab)
+
+
+def wait_over(tab: CheckTab) -> None:
+    wait_until(lambda: tab.check.record and find(tab, "check.run").isVisible())
+
+
+def states(tab: CheckTab) -> list[str]:
+    rows = find(tab, "check.stages", StageList).rows
+    return [rows[name].state for name in STAGE_NAMES]
+
+
+def chip(tab: CheckTab) -> tuple[str, str]:
+    shown = find(tab, "check.chip", TrustChip)
+    return (shown.tone, shown.text) if shown.isVisible() else ("", "")
+
+
+# ── before ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@with_cards
+def test_a_fresh_tab_asks_about_the_first_card(tab: CheckTab) -> None:
+    assert text(tab, "check.errors") == "Is this card sound?"
+    assert find(tab, "check.device", QComboBox).currentText() == "GT 1030"
+    assert find(tab, "check.minutes", QComboBox).currentData() == 6
+    assert "Save your work" in text(tab, "check.tested")
+    assert states(tab) == ["waiting"] * 6
+    assert chip(tab) == ("", "")
+    assert find(tab, "check.run").isEnabled()
+    assert not find(tab, "check.save").isEnabled()
+    assert not sees(tab, "check.stop")
+    assert not sees(tab, "check.plant")
+    assert not sees(tab, "check.planted")
+    assert not sees(tab, "check.cut_off")
+
+
+def test_a_pc_without_a_card_checks_its_cpu_and_says_so(tab: CheckTab, engines: Engines) -> None:
+    assert text(tab, "check.errors") == "Does this CPU compute correctly?"
+    assert "RAM" in find(tab, "check.device", QComboBox).currentText()
+    assert "RAM of its own process" in text(tab, "check.tested")
+    choose_data(tab, "check.minutes", 1)
+    QTest.keyClick(find(tab, "check.minutes"), Qt.Key.Key_Return)
+    run(tab)
+
+    (request,) = requests_of(engines)
+    assert (request.device, request.budget_s) == ("cpu", 60.0)
+    assert not sees(tab, "check.sensors"), "the CPU reports no sensors to the check"
+    assert not sees(tab, "check.identify")
+
+
+# ── while it runs ────────────────────────────────────────────────────────────────────────────────
+
+
+@with_cards
+def test_a_running_check_says_what_runs_what_is_covered_and_how_hot_it_is(
+    tab: CheckTab, engines: Engines
+) -> None:
+    answers(engines, pause_in="memory", findings={"load": (hot_card(),)})
+    click(tab, "check.run")
+    engine = paused(engines)
+    wait_until(lambda: "Step 10 of 20" in text(tab, "check.doing"))
+
+    assert text(tab, "check.errors") == "0 errors"
+    assert "Video memory" in text(tab, "check.doing")
+    assert text(tab, "check.tested") == "Covered so far: 9 steps."
+    assert text(tab, "check.coverage").startswith("1.37 GiB of 1.86 GiB free")
+    assert text(tab, "check.findings").startswith("• The card slowed itself down")
+    assert text(tab, "check.temperature") == "63 °C"
+    assert text(tab, "check.clock") == "1468 MHz"
+    assert text(tab, "check.power") == "power 21 W"
+    assert states(tab) == [
+        "inconclusive", "passed", "passed", "running", "waiting", "waiting",
+    ]  # fmt: skip
+    assert chip(tab)[0] == "running"
+    assert "min left" in chip(tab)[1]
+    assert "final after the last stage" in text(tab, "check.next")
+    wait_until(lambda: len(drawn(tab, "check.temperature.plot", "card")[0]) > 60)
+    assert drawn(tab, "check.temperature.plot", "card")[1][-1] == 63
+    for name in ("check.device", "check.minutes", "check.expert", "check.open"):
+        assert not find(tab, name).isEnabled(), name
+    engine.go()
+    wait_over(tab)
+
+
+@with_cards
+def test_errors_are_shown_at_once(tab: CheckTab, engines: Engines) -> None:
+    answers(engines, findings={"compute": (wrong_bit("compute"),)}, pause_in="memory")
+    click(tab, "check.run")
+    engine = paused(engines)
+    wait_until(lambda: text(tab, "check.errors") == "1 error")
+
+    assert property_of(tab, "check.errors", "tone") == "failure"
+    assert text(tab, "check.verdict") == "Failed so far: 1 error"
+    engine.go()
+    wait_over(tab)
+
+
+@with_cards
+def test_a_stop_keeps_the_partial_verdict(tab: CheckTab, engines: Engines) -> None:
+    answers(engines, pause_in="memory", stop_in="memory")
+    click(tab, "check.run")
+    paused(engines)
+    click(tab, "check.stop")
+    wait_over(tab)
+
+    assert chip(tab) == ("amber", "Partial")
+    assert states(tab)[2:5] == ["passed", "partial", "skipped"]
+    assert "not everything was tested" in text(tab, "check.doing")
+    assert find(tab, "check.save").isEnabled()
+
+
+# ── after ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@with_cards
+def test_a_pass_says_what_was_tested_and_no_more(tab: CheckTab) -> None:
+    run(tab)
+
+    assert text(tab, "check.errors") == "0 errors"
+    assert chip(tab) == ("good", "Passed")
+    assert text(tab, "check.verdict") == "Passed"
+    assert "A pass is no promise." in text(tab, "check.doing")
+    assert text(tab, "check.next").startswith("Next: ")
+    assert states(tab) == ["passed"] * 6
+    assert text(tab, "check.stage.memory.tested").startswith("Passed: 1.37 GiB")
+
+
+@with_cards
+def test_a_failure_asks_for_a_restart_first(tab: CheckTab, engines: Engines) -> None:
+    answers(engines, findings={"memory": (wrong_bit(),), "load": (hot_card(),)})
+    run(tab)
+
+    assert chip(tab) == ("failure", "Failed")
+    assert "1 wrong bit" in text(tab, "check.doing")
+    assert text(tab, "check.findings") == f"• {hot_card().sentence}", "each thing is said once"
+    assert property_of(tab, "check.findings", "tone") == "amber"
+    assert "Restart the PC" in text(tab, "check.next")
+    assert states(tab)[3] == "failed"
+
+
+@with_cards
+def test_a_card_that_goes_away_in_the_middle_is_the_result(tab: CheckTab, engines: Engines) -> None:
+    failure = Failure(
+        FailureKind.CUDA_ERROR, "CUDA error: the GPU is lost", "Traceback (most…", fatal=True
+    )
+
+    def lost(_engine: ScriptedEngine, request: RunCheck) -> Iterator[Any]:
+        yield from check_round(request, end_in="compute")
+        yield RequestFailed(failure=failure)
+
+    engines.scripts[RunCheck] = lost
+    run(tab)
+
+    assert "The card was lost during “Compute”" in text(tab, "check.doing")
+    assert "Traceback" not in text(tab, "check.doing") + text(tab, "check.findings")
+    assert states(tab)[1:3] == ["failed", "skipped"]
+    wait_until(lambda: find(tab, "check.run").isEnabled())
+
+
+@with_cards
+@pytest.mark.parametrize("fault", PLANTED_FAULTS, ids=lambda fault: fault.kind)
+def test_a_fault_made_on_purpose_is_marked_everywhere(
+    tab: CheckTab, engines: Engines, fault: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers(engines, pause_in="memory", findings={"memory": (wrong_bit(),)})
+    click(tab, "check.expert")
+    choose(tab, "check.plant", fault.title)
+    QTest.keyClick(find(tab, "check.plant"), Qt.Key.Key_Return)
+    assert fault.does in text(tab, "check.tested")
+    click(tab, "check.run")
+    engine = paused(engines)
+    wait_until(lambda: PLANTED_MARK in text(tab, "check.planted"))
+    engine.go()
+    wait_over(tab)
+
+    assert requests_of(engines)[0].plant == fault.kind
+    assert PLANTED_MARK in text(tab, "check.planted")
+    assert PLANTED_MARK in page_of(saved(tab, tmp_path / "a.html", monkeypatch)).decode()
+    click(tab, "check.expert")
+    run_again(tab, engines)
+    assert not sees(tab, "check.planted")
+
+
+def run_again(tab: CheckTab, engines: Engines) -> None:
+    answers(engines)
+    run(tab)
+    assert requests_of(engines)[-1].plant is None
+
+
+# ── records ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def saved(tab: CheckTab, path: Path, monkeypatch: pytest.MonkeyPatch, kind: str = "") -> Any:
+    """Save the shown record; return it as it is read back."""
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), kind))
+    click(tab, "check.save")
+    wait_until(lambda: text(tab, "check.outcome"))
+    return read_record(path)
+
+
+@with_cards
+@pytest.mark.parametrize("name", ["record.png", "record.html"])
+def test_a_record_is_saved_and_opens_again(
+    tab: CheckTab, engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    answers(engines, findings={"memory": (wrong_bit(),)})
+    run(tab)
+    first = tab.check.record
+    assert saved(tab, tmp_path / name, monkeypatch) == first
+    assert str(tmp_path / name) in text(tab, "check.outcome")
+    answers(engines)
+    wait_until(find(tab, "check.run").isEnabled)
+    run(tab)
+    assert text(tab, "check.errors") == "0 errors"
+
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(tmp_path / name), ""))
+    click(tab, "check.open")
+    wait_until(lambda: tab.check.record == first)
+
+    assert text(tab, "check.errors") == "1 error"
+    assert name in text(tab, "check.heading")
+    assert not sees(tab, "check.identify")
+    assert not sees(tab, "check.sensors")
+
+
+@with_cards
+def test_without_an_ending_the_chosen_kind_decides(
+    tab: CheckTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tab)
+    monkeypatch.setattr(
+        QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "a"), "Web page (*.html)")
+    )
+    click(tab, "check.save")
+    assert read_record(tmp_path / "a.html") == tab.check.record
+
+
+@with_cards
+def test_the_numbers_of_a_card_are_only_saved_on_request(
+    tab: CheckTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uuid = two_cards().cards[0].uuid or ""
+    run(tab)
+    wait_until(find(tab, "check.run").isEnabled)
+    for name in ("a.png", "a.html"):
+        saved(tab, tmp_path / name, monkeypatch)
+    assert uuid not in (tmp_path / "a.html").read_text(encoding="utf-8")
+
+    find(tab, "check.identify", QCheckBox).click()
+    assert saved(tab, tmp_path / "b.png", monkeypatch).uuid == uuid
+
+
+@with_cards
+def test_a_picture_of_a_record_shows_all_of_it(
+    tab: CheckTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tab)
+    saved(tab, tmp_path / "a.png", monkeypatch)
+
+    image = QImage(str(tmp_path / "a.png"))
+    assert image.width() == 1200
+    assert 600 < image.height() < 3000
+    last = [image.pixelColor(x, image.height() - 20).name() for x in range(0, 1200, 10)]
+    assert set(last) == {"#ffffff"}, "the last line has its margin"
+
+
+@with_cards
+def test_where_a_record_cannot_be_saved_or_opened_it_is_told(
+    tab: CheckTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tab)
+    missing = str(tmp_path / "missing" / "a.png")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (missing, ""))
+    click(tab, "check.save")
+    assert missing in text(tab, "check.outcome")
+    assert property_of(tab, "check.outcome", "role") == "failure"
+
+    before = tab.check.record
+    (tmp_path / "photo.html").write_text("no record")
+    tab.check.open_file(tmp_path / "photo.html")
+    wait_until(lambda: "photo.html" in text(tab, "check.outcome"))
+    assert tab.check.record == before
+
+
+@with_cards
+def test_earlier_checks_of_this_pc_can_be_seen_again(tab: CheckTab, engines: Engines) -> None:
+    answers(engines, findings={"memory": (wrong_bit(),)})
+    assert not sees(tab, "check.records")
+    run(tab)
+    first = tab.check.record
+    wait_until(lambda: len(tab.check.kept) == 1 and find(tab, "check.run").isEnabled())
+    answers(engines)
+    run(tab)
+    wait_until(lambda: len(tab.check.kept) == 2)
+
+    kept = find(tab, "check.records", QComboBox)
+    wait_until(lambda: kept.count() == 3)
+    kept.setCurrentIndex(next(n for n in (1, 2) if "Failed" in kept.itemText(n)))
+    kept.activated.emit(kept.currentIndex())
+    wait_until(lambda: text(tab, "check.errors") == "1 error")
+    assert tab.check.record == first
+
+
+# ── a check that was cut off ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def cut_off(tmp_path: Path) -> CheckRun:
+    """An overnight check that a restart of the PC ended in the memory stage."""
+    check = CheckRun(CheckPlan(device="cuda:0", minutes=480), "2026-11-22T23:10:00+01:00")
+    request = check.next_request()
+    assert request is not None
+    for event in check_round(request, end_in="memory"):
+        check.apply(event)  # type: ignore[arg-type]  # no pause
+    before = CheckFolder(tmp_path / "data" / "checks", "yesterday")
+    before.keep_state(check.state())
+    before.close()
+    return check
+
+
+@with_cards
+def test_a_check_that_was_cut_off_is_told_at_the_next_start_and_continues(
+    cut_off: CheckRun, tab: CheckTab, engines: Engines
+) -> None:
+    wait_until(lambda: sees(tab, "check.cut_off"))
+    assert "The PC restarted 15 minutes into the check." in text(tab, "check.cut_off.text")
+    assert "GT 1030" in text(tab, "check.cut_off.text")
+    click(tab, "check.resume")
+    wait_over(tab)
+
+    assert requests_of(engines)[0].stages == ("memory", "link", "cool")
+    assert requests_of(engines)[0].check_id == cut_off.check_id
+    assert not sees(tab, "check.cut_off")
+    assert chip(tab) == ("amber", "Inconclusive")
+
+
+@with_cards
+def test_a_check_that_was_cut_off_can_be_kept_as_the_result(
+    cut_off: CheckRun, tab: CheckTab, engines: Engines
+) -> None:
+    wait_until(lambda: sees(tab, "check.cut_off"))
+    click(tab, "check.conclude")
+    wait_until(lambda: not sees(tab, "check.cut_off"))
+
+    assert not requests_of(engines)
+    assert text(tab, "check.doing") == "The PC restarted 15 minutes into the check."
+    assert "power supply" in text(tab, "check.next")
+    assert cut_off.check_id
+
+
+# ── in the window ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def window(qtbot: QtBot, studio: Studio, theme: Theme) -> Iterator[MainWindow]:
+    window = MainWindow(studio, theme)
+    qtbot.addWidget(window)
+    window.resize(1280, 800)
+    window.show()
+    qtbot.waitExposed(window)
+    wait_until(lambda: studio.session.is_free and studio.sensors.inventory)
+    yield window
+    window.close()
+
+
+def in_front(window: MainWindow) -> str:
+    tabs = find(window, "tabs", QTabWidget)
+    return tabs.tabText(tabs.currentIndex())
+
+
+@with_cards
+def test_the_devices_tab_leads_to_the_check_of_its_card(window: MainWindow) -> None:
+    button = find(window, "devices.check", QPushButton)
+    wait_until(button.isVisible)
+    assert button.text() == "Check this card"
+    click(window, "devices.check")
+
+    assert in_front(window) == "Check"
+    wait_until(lambda: find(window, "check.run").isEnabled())
+    assert find(window, "check.device", QComboBox).currentText() == "GT 1030"
+
+
+@pytest.mark.parametrize("ending", [".png", ".html"])
+def test_a_record_dropped_on_the_window_is_shown(
+    window: MainWindow, tmp_path: Path, ending: str
+) -> None:
+    from gpu_studio.ui.check.record_picture import png_of_record
+
+    record = check_record({"memory": (wrong_bit(),)})
+    path = tmp_path / f"record{ending}"
+    path.write_bytes(page_of(record) if ending == ".html" else png_of_record(record))
+    open_tab(window, "Memory")
+    assert drop(window, path)
+
+    assert in_front(window) == "Check"
+    wait_until(lambda: text(window, "check.errors") == "1 error")
+    assert "GT 1030" in text(window, "check.facts.0")
+
+
+def test_a_photo_dropped_on_the_window_is_still_for_the_race(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    image = QImage(40, 20, QImage.Format.Format_RGB32)
+    image.fill(Qt.GlobalColor.red)
+    image.save(str(tmp_path / "me.png"))
+    assert drop(window, tmp_path / "me.png")
+    assert in_front(window) == "Race"
+    wait_until(lambda: find(window, "race.photo", QComboBox).currentText() == "me.png")
