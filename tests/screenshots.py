@@ -5,10 +5,10 @@ window with the real engine and sensors of this PC. Every number was measured wh
 
 ``python -m tests.screenshots DIR --every-page [--font "DejaVu Sans"] [--only Memory]`` shows how
 the window looks: every page while the engine starts, before its first result, while its work runs,
-with a result, with a finding above it, after wrong results and after an error, and each race while
-the first and the second contestant run; light and dark, in five sizes, in each font that is named;
-and a contact sheet of each page. The engine and the sensors
-are scripts: every number is invented, and no such picture is for the README.
+with a result, with a finding above it, after wrong results and after an error, each race while
+the first and the second contestant run, and a check in each of its states; light and dark, in five
+sizes, in each font that is named; and a contact sheet of each page. The engine and the sensors are
+scripts: every number is invented, and no such picture is for the README.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import argparse
 import os
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,20 +37,28 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.app import build_window
+from gpu_studio.core.check import check_run
+from gpu_studio.core.check.check_folder import CutOffCheck
+from gpu_studio.core.check.check_record import Interruption
+from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.check.record_page import page_of
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
     DescribeEngine,
     PitfallFailed,
     PlaceModel,
     RequestFailed,
+    RunCheck,
     RunFailed,
     RunMemoryExperiment,
     RunPitfall,
     RunWorkload,
 )
+from gpu_studio.model.check import check_engine
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui import theme as window_theme
+from gpu_studio.ui.check_tab import CheckTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.race_tab import RaceTab
 from tests.driving.pages import (
@@ -73,6 +82,8 @@ from tests.driving.window import (
     write,
 )
 from tests.fakes import scripted_engine
+from tests.fakes.check_answers import check_round, hot_card, wrong_bit
+from tests.fakes.check_records import STARTED_AT, check_record
 from tests.fakes.pc import SteadySensors, reading, two_cards
 from tests.fakes.race_answers import race_run
 from tests.fakes.race_pictures import drawn_pictures
@@ -82,6 +93,7 @@ from tests.fakes.scripted_engine import Engines, Pause, Script, ScriptedEngine
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+    from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.model.race.race import Race
 
 LONGEST_WAIT_S = 120.0
@@ -253,6 +265,8 @@ class EveryPage:
             self._take_running()
             if any(page.tab == "Race" for page in self._pages):
                 self._take_races()
+            if any(page.tab == "Check" for page in self._pages):
+                self._take_checks()
             use_everything(self._window)
             self._take_state("4-result")
             self._studio.headlines.tell("Something was found.", "This is what you can do about it.")
@@ -323,6 +337,63 @@ class EveryPage:
                 self._take_state(f"{state}-{turn}", ("Race",))
             self._go_on()
         wait_until(lambda: race.verdict is not None and not race.state.is_busy)
+
+    def _take_checks(self) -> None:
+        """Take a check in its middle, stopping, and at each of its ends."""
+        usual = self._engines.scripts[RunCheck]
+        findings = {"load": (hot_card(),)}
+        errors = {"compute": (wrong_bit("compute"),), "memory": (wrong_bit(),)}
+        self._check_held("3-running", findings=findings)
+        self._take_state("4-inconclusive", ("Check",))
+        self._check_held("3-running-errors", findings=errors)
+        self._take_state("4-failed", ("Check",))
+        self._check_held("3-stopping", stops=True, stop_in="memory")
+        self._take_state("4-partial", ("Check",))
+        click(self._window, "check.expert")
+        self._check_held("3-planted", findings=errors)
+        self._take_state("4-planted", ("Check",))
+        click(self._window, "check.expert")
+        self._engines.scripts[RunCheck] = lost_card
+        self._check()
+        self._take_state("7-lost", ("Check",))
+        self._open_record(check_record(errors, device="cpu"))
+        self._take_state("4-opened", ("Check",))
+        check = self._window.findChild(CheckTab).check
+        check._keeper.looked.emit((cut_off_check(),), (check_record(), check_record(errors)))
+        self._take_state("4-cut-off", ("Check",))
+        check._keeper.looked.emit((), ())
+        self._engines.scripts[RunCheck] = usual
+
+    def _check_held(self, state: str, *, stops: bool = False, **script: Any) -> None:
+        """Run a check, perhaps stop it, and take it in the middle of its memory stage."""
+        self._engines.scripts[RunCheck] = partial(held_check, script)
+        go(self._window, page_called("Check"))
+        click(self._window, "check.run")
+        wait_until(lambda: any(engine.paused.is_set() for engine in self._engines.made))
+        wait_until(lambda: "Step 10 of 20" in find(self._window, "check.doing", QLabel).text())
+        if stops:
+            click(self._window, "check.stop")
+        self._take_state(state, ("Check",))
+        self._go_on()
+        self._wait_checked()
+
+    def _check(self) -> None:
+        go(self._window, page_called("Check"))
+        click(self._window, "check.run")
+        self._wait_checked()
+
+    def _wait_checked(self) -> None:
+        tab = self._window.findChild(CheckTab)
+        wait_until(lambda: tab.check.record is not None and tab.is_up_to_date)
+        wait_until(find(self._window, "check.run", QPushButton).isEnabled)
+
+    def _open_record(self, record: CheckRecord) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "record-of-a-check.html"
+            path.write_bytes(page_of(record))
+            check = self._window.findChild(CheckTab).check
+            check.open_file(path)
+            wait_until(lambda: check.record == record)
 
     def _take_failed(self) -> None:
         """Take the benchmark after wrong results, then every page after an error."""
@@ -430,6 +501,28 @@ class Racing:
                 return
 
 
+def held_check(script: dict[str, Any], _engine: ScriptedEngine, request: RunCheck) -> Iterator[Any]:
+    """Answer with a check that waits in its memory stage and hears no stop there."""
+    for event in check_round(request, pause_in="memory", **script):
+        yield Pause(deaf=True) if isinstance(event, Pause) else event
+
+
+def lost_card(_engine: ScriptedEngine, request: RunCheck) -> Iterator[Any]:
+    """Answer with a check whose card goes away in the middle of the memory stage."""
+    yield from check_round(request, end_in="memory")
+    message = "CUDA error: the GPU is lost."
+    yield RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, message, fatal=True))
+
+
+def cut_off_check() -> CutOffCheck:
+    """Return an overnight check that a restart of the PC ended."""
+    check = CheckRun(CheckPlan(device="cuda:0", minutes=480), STARTED_AT)
+    request = check.next_request()
+    for event in check_round(request, end_in="memory"):
+        check.apply(event)
+    return CutOffCheck(check.state(), Interruption(after_s=check.elapsed_s, is_restart=True))
+
+
 def held(script: Script) -> Script:
     """Return a script that pauses before its end; of runs, those of 512."""
 
@@ -464,6 +557,8 @@ FAILING: dict[type, Any] = {
 def take_every_page(folder: Path, fonts: list[str], tabs: Collection[str]) -> None:
     """Take every page in each of the fonts that this PC has; the others are named and left out."""
     scripted_engine.LONGEST_PAUSE_S = 3600.0  # an engine is held for as long as it is looked at
+    check_run.STEP_PATIENCE_S = 3600.0
+    check_engine._STOP_PATIENCE_MS = 3_600_000
     there = set(QFontDatabase.families())
     system_font = window_theme.application_font
     for family in fonts:
