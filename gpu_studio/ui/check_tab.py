@@ -108,7 +108,6 @@ class CheckTab(QWidget):
         check = self.check
         check.choices_changed.connect(self._show_check)
         check.check_changed.connect(self._show_soon)
-        check.vitals_changed.connect(self._show_soon)
         check.told.connect(self._tell_failure)
         self._result.save_wanted.connect(self._save)
         self._studio.check_wanted.connect(check.choose_device)

@@ -16,7 +16,6 @@ from gpu_studio.core.messages.check_messages import (
     CheckFindingMade,
     CheckStageFinished,
     CheckStarted,
-    CheckVitalsRead,
 )
 from gpu_studio.core.program_version import program_version
 from gpu_studio.model.check.check_devices import CheckDevice, check_devices
@@ -66,13 +65,11 @@ class CardCheck(QObject):
     Signals:
         choices_changed(): another device, length or fault is chosen or can be.
         check_changed(): the check began, progressed or ended, or another record is shown.
-        vitals_changed(): the card's sensors were read.
         told(str): a file could not be read or written, as a sentence.
     """
 
     choices_changed = Signal()
     check_changed = Signal()
-    vitals_changed = Signal()
     told = Signal(str)
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
@@ -321,9 +318,6 @@ class CardCheck(QObject):
         run.apply(event)
         self._engine.expect_within(run.patience_s)
         match event:
-            case CheckVitalsRead():
-                self.vitals_changed.emit()
-                return
             case CheckStarted() if not self._asked_earlier:
                 self._asked_earlier = True
                 self._keeper.find_earlier(event.fingerprint)

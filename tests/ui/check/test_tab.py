@@ -17,6 +17,7 @@ from gpu_studio.core.check.record_page import page_of, read_record
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
 from gpu_studio.core.protocol import RequestFailed
+from gpu_studio.ui.check.record_picture import WIDTH, paint_record, png_of_record
 from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.trust_chip import TrustChip
@@ -277,6 +278,8 @@ def test_a_record_is_saved_and_opens_again(
     first = tab.check.record
     assert saved(tab, tmp_path / name, monkeypatch) == first
     assert str(tmp_path / name) in text(tab, "check.outcome")
+    begins = b"<!DOCTYPE" if name.endswith(".html") else b"\x89PNG"
+    assert (tmp_path / name).read_bytes().startswith(begins)
     answers(engines)
     wait_until(find(tab, "check.run").isEnabled)
     run(tab)
@@ -327,10 +330,16 @@ def test_a_picture_of_a_record_shows_all_of_it(
     saved(tab, tmp_path / "a.png", monkeypatch)
 
     image = QImage(str(tmp_path / "a.png"))
-    assert image.width() == 1200
-    assert 600 < image.height() < 3000
-    last = [image.pixelColor(x, image.height() - 20).name() for x in range(0, 1200, 10)]
-    assert set(last) == {"#ffffff"}, "the last line has its margin"
+    assert image.width() == WIDTH
+    assert {colors_of(image, image.height() - row) for row in range(1, 40)} == {1}, "a margin"
+    assert max(colors_of(image, image.height() - row) for row in range(40, 100)) > 1, "the foot"
+    more = check_record({"memory": (wrong_bit(),)}, plant="bit")
+    assert paint_record(more).height() > image.height()
+
+
+def colors_of(image: QImage, row: int) -> int:
+    """Return the number of colors in a row of pixels."""
+    return len({image.pixel(x, row) for x in range(image.width())})
 
 
 @with_cards
@@ -453,8 +462,6 @@ def test_the_devices_tab_leads_to_the_check_of_its_card(window: MainWindow) -> N
 def test_a_record_dropped_on_the_window_is_shown(
     window: MainWindow, tmp_path: Path, ending: str
 ) -> None:
-    from gpu_studio.ui.check.record_picture import png_of_record
-
     record = check_record({"memory": (wrong_bit(),)})
     path = tmp_path / f"record{ending}"
     path.write_bytes(page_of(record) if ending == ".html" else png_of_record(record))
