@@ -18,6 +18,7 @@ from gpu_studio.core.protocol import (
     SegmentsRead,
 )
 from gpu_studio.model.engine_session import EngineState, Reply
+from gpu_studio.model.snippets import CHECK
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device, Reading, Unreadable
@@ -29,6 +30,7 @@ STOP = "Stop run"
 READ_AGAIN = "Restart the sensors"
 WAKE = "Wake card"
 SHOW_LOG = "Show what happened"
+SHOW_CHECK = "Show check"
 
 _SILENCE = "driver_not_answering"
 _SLOW = "engine_slow"
@@ -213,6 +215,9 @@ class HeadlineModel(QObject):
         elif action == SHOW_LOG:
             self.dismiss()
             self.log_wanted.emit()
+        elif action == SHOW_CHECK:
+            self.dismiss()
+            self._studio.page_wanted.emit(CHECK, "")
 
     def act_otherwise(self) -> None:
         """Do the action of the current headline's second button."""

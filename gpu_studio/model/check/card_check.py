@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.check.check_folder import STATE_EVERY_S
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.check.check_verdict import interruption_sentence
 from gpu_studio.core.check.stages import NORMAL_MINUTES, can_continue
 from gpu_studio.core.messages.check_messages import (
     CheckFindingMade,
@@ -21,6 +22,7 @@ from gpu_studio.core.program_version import program_version
 from gpu_studio.model.check.check_devices import CheckDevice, check_devices
 from gpu_studio.model.check.check_engine import CheckEngine
 from gpu_studio.model.check.check_keeper import CheckKeeper
+from gpu_studio.model.headline import SHOW_CHECK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.check.check_keeper import EarlierCheck
     from gpu_studio.model.studio import Studio
 
+_CUT_OFF = "The results so far are kept."
 _STARTING = "Wait until the engine has started."
 _OTHER_CHECK = "Another check is running on this PC: wait for its end, or stop it."
 _OTHER_WORK = "Wait until the other work has ended: it would disturb the check."
@@ -220,7 +223,7 @@ class CardCheck(QObject):
         cut_off = self.cut_off
         if cut_off is None or not self.can_resume:
             return
-        self._cut_off = self._cut_off[1:]
+        self._drop(cut_off)
         address = cut_off.state.plan.device
         self._identity = next(one.identity for one in self.devices if one.address == address)
         self._begin(CheckRun.resumed(cut_off.state, cut_off.interruption, _program()))
@@ -230,7 +233,7 @@ class CardCheck(QObject):
         cut_off = self.cut_off
         if cut_off is None:
             return
-        self._cut_off = self._cut_off[1:]
+        self._drop(cut_off)
         run = CheckRun.concluded(cut_off.state, cut_off.interruption, _program())
         self._run = run
         self._show_record(run.record())
@@ -272,6 +275,12 @@ class CardCheck(QObject):
             self._keep_state()
         self._engine.close()
         self._keeper.close()
+
+    def _drop(self, cut_off: CutOffCheck) -> None:
+        """Offer a check that was cut off no longer, nor tell about it."""
+        self._cut_off = self._cut_off[1:]
+        if self._studio.headlines.says(interruption_sentence(cut_off.interruption)):
+            self._studio.headlines.dismiss()
 
     def _begin(self, run: CheckRun) -> None:
         self._run, self._record, self._file_name = run, None, ""
@@ -365,7 +374,11 @@ class CardCheck(QObject):
             self._end()
 
     def _show_found(self, cut_off: tuple[CutOffCheck, ...], kept: tuple[CheckRecord, ...]) -> None:
+        is_new = bool(cut_off) and not self._cut_off
         self._cut_off, self._kept = cut_off, kept
+        if is_new:
+            sentence = interruption_sentence(cut_off[0].interruption)
+            self._studio.headlines.tell(sentence, _CUT_OFF, SHOW_CHECK)
         self.check_changed.emit()
 
     def _show_opened(self, record: CheckRecord) -> None:

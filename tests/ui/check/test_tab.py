@@ -447,6 +447,22 @@ def in_front(window: MainWindow) -> str:
 
 
 @with_cards
+def test_a_check_that_was_cut_off_is_told_on_every_tab(
+    cut_off: CheckRun, window: MainWindow
+) -> None:
+    assert in_front(window) == "Devices"
+    wait_until(lambda: "restarted 15 minutes" in text(window, "banner.sentence"))
+    click(window, "banner.action")
+
+    assert in_front(window) == "Check"
+    assert not sees(window, "banner.sentence")
+    wait_until(lambda: sees(window, "check.cut_off"))
+    click(window, "check.conclude")
+    wait_until(lambda: "restarted" in text(window, "check.doing"))
+    assert cut_off.check_id
+
+
+@with_cards
 def test_the_devices_tab_leads_to_the_check_of_its_card(window: MainWindow) -> None:
     button = find(window, "devices.check", QPushButton)
     wait_until(button.isVisible)
