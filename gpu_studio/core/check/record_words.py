@@ -106,7 +106,10 @@ def _check_facts(record: CheckRecord) -> Iterator[RecordFact]:
     yield RecordFact(
         "Length", f"{length_text(record.minutes)}; ran for {clock_text(record.seconds)}{rounds}"
     )
-    if record.coverage is not None:
+    if record.coverage is not None and record.device.address == "cpu":
+        tested = format_bytes(record.coverage.tested_bytes)
+        yield RecordFact("Memory tested", f"{tested} of this program's own RAM")
+    elif record.coverage is not None:
         share = format_percent(coverage_share(record.coverage))
         yield RecordFact("Memory tested", f"{coverage_text(record.coverage)} ({share})")
     if record.device.address != "cpu":

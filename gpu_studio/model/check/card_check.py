@@ -192,6 +192,13 @@ class CardCheck(QObject):
         return self._record
 
     @property
+    def checked_address(self) -> str:
+        """PyTorch's name for the device of the running check or of the shown record."""
+        if self._record is not None:
+            return self._record.device.address
+        return self._run.plan.device if self._run is not None else self.device.address or ""
+
+    @property
     def file_name(self) -> str:
         """The name of the file with the shown record; empty for a check on this PC."""
         return self._file_name

@@ -116,6 +116,7 @@ def test_a_pc_without_a_card_checks_its_cpu_and_says_so(tab: CheckTab, engines: 
     assert (request.device, request.budget_s) == ("cpu", 60.0)
     assert not sees(tab, "check.sensors"), "the CPU reports no sensors to the check"
     assert not sees(tab, "check.identify")
+    assert not sees(tab, "check.coverage"), "its RAM is not meant to be covered"
 
 
 # ── while it runs ────────────────────────────────────────────────────────────────────────────────
