@@ -25,6 +25,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtCore import QEventLoop, QPoint, QSize, Qt, QTimer
 from PySide6.QtGui import QFont, QFontDatabase, QImage, QPainter
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
@@ -130,6 +131,7 @@ class Photographer:
         self.rest(300)
         self.take("switcher-pitfalls")
         self.memory()
+        self.check()
         self.show("Devices")
         self.rest(3000)
         self.take("devices")
@@ -180,6 +182,20 @@ class Photographer:
             self.rest(300)
             self.take(f"race-{picture}")
         self.wait(lambda: self._studio.session.is_free)
+
+    def check(self) -> None:
+        """Check for a minute: once some memory is tested, and at the end."""
+        self.show("Check")
+        choose_data(self._window, "check.minutes", 1)
+        QTest.keyClick(find(self._window, "check.minutes"), Qt.Key.Key_Return)
+        check = self._window.findChild(CheckTab).check
+        self.press("check.run")
+        self.wait(lambda: check.record or (check.run.coverage and check.run.coverage.tested_bytes))
+        self.rest(400)
+        self.take("check")
+        self.wait(find(self._window, "check.run", QPushButton).isEnabled)
+        self.rest(300)
+        self.take("check-result")
 
     def benchmark(self) -> None:
         self.show("Benchmark")
