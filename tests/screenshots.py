@@ -378,6 +378,7 @@ class EveryPage:
         check._keeper.looked.emit((cut_off_check(),), (check_record(), check_record(errors)))
         self._take_state("4-cut-off", ("Check",))
         check._keeper.looked.emit((), ())
+        self._studio.headlines.dismiss()
         self._engines.scripts[RunCheck] = usual
 
     def _check_held(self, state: str, *, stops: bool = False, **script: Any) -> None:
