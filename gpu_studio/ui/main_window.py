@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.model.collector import Collector
-from gpu_studio.model.headline import SHOW_LOG
+from gpu_studio.model.headline import SHOW_CHECK, SHOW_LOG
 from gpu_studio.model.snippets import CHECK, DEVICES, RACE
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
@@ -323,11 +323,11 @@ class MainWindow(QMainWindow):
         self._show_headline(self._studio.headlines.headline)
 
     def _show_headline(self, headline: Headline | None) -> None:
-        """Show what stops the tab in front; the Devices tab shows the findings itself."""
-        is_said_below = (
-            headline is not None
-            and headline.is_finding
-            and self.tabs.tabText(self.tabs.currentIndex()) == DEVICES
+        """Show what stops the tab in front, but not what that tab says itself."""
+        title = self.tabs.tabText(self.tabs.currentIndex())
+        is_said_below = headline is not None and (
+            (headline.is_finding and title == DEVICES)
+            or (headline.action == SHOW_CHECK and title == CHECK)
         )
         if headline is None or is_said_below or not self._studio.headlines.blocks_work:
             self.banner.hide()

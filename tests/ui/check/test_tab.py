@@ -453,6 +453,9 @@ def test_a_check_that_was_cut_off_is_told_on_every_tab(
 ) -> None:
     assert in_front(window) == "Devices"
     wait_until(lambda: "restarted 15 minutes" in text(window, "banner.sentence"))
+    open_tab(window, "Check")
+    assert not sees(window, "banner.sentence"), "the tab says it itself"
+    open_tab(window, "Memory")
     click(window, "banner.action")
 
     assert in_front(window) == "Check"
