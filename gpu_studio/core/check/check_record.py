@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from gpu_studio.core.check.readings import MOST_READINGS, RecordedReading
 from gpu_studio.core.failure import FailureKind, StudioError, first_line
 from gpu_studio.core.messages.check_messages import (
     MOST_FINDINGS,
@@ -50,7 +51,8 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     ``started_at`` is ISO 8601, ``minutes`` the chosen length, ``seconds`` the time really spent.
     ``highest_temperature_c`` and ``lowest_clock_mhz`` are those of the load stage and later, None
-    if the card reports none. ``uuid`` and ``serial`` are only there if you asked for them.
+    if the card reports none. ``readings`` are the curves of the check; an older program wrote none.
+    ``uuid`` and ``serial`` are only there if you asked for them.
     """
 
     schema: int = SCHEMA
@@ -69,6 +71,7 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     highest_temperature_c: Amount | None = None
     lowest_clock_mhz: Amount | None = None
     highest_power_w: Amount | None = None
+    readings: Annotated[tuple[RecordedReading, ...], Meta(max_length=MOST_READINGS)] = ()
     coverage: MemoryCoverage | None = None
     interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=_MOST_INTERRUPTIONS)] = ()
     program: str = ""

@@ -20,6 +20,7 @@ from gpu_studio.core.check.check_verdict import (
     worse,
 )
 from gpu_studio.core.check.engine_loss import loss_finding
+from gpu_studio.core.check.readings import RecordedReading, recorded, restored
 from gpu_studio.core.check.stages import in_order, round_count, round_s, stage_budget_s
 from gpu_studio.core.check.thresholds import is_enough
 from gpu_studio.core.messages.check_messages import (
@@ -110,6 +111,7 @@ class CheckState(msgspec.Struct, frozen=True, kw_only=True):
     highest_temperature_c: Amount | None = None
     lowest_clock_mhz: Amount | None = None
     highest_power_w: Amount | None = None
+    readings: tuple[RecordedReading, ...] = ()
     coverage: MemoryCoverage | None = None
     interruptions: tuple[Interruption, ...] = ()
     rounds_done: Count = 0
@@ -187,6 +189,7 @@ class CheckRun:
         run.highest_temperature_c = state.highest_temperature_c
         run.lowest_clock_mhz = state.lowest_clock_mhz
         run.highest_power_w = state.highest_power_w
+        run.vitals = restored(state.readings)
         run._before_s, run._rounds_done = state.elapsed_s, state.rounds_done
         outcomes = {outcome.name: outcome for outcome in state.stages}
         for track in run.stages:
@@ -320,6 +323,7 @@ class CheckRun:
             highest_temperature_c=self.highest_temperature_c,
             lowest_clock_mhz=self.lowest_clock_mhz,
             highest_power_w=self.highest_power_w,
+            readings=recorded(self.vitals),
             coverage=self.coverage,
             interruptions=self.interruptions,
             program=self._program,
@@ -345,6 +349,7 @@ class CheckRun:
             highest_temperature_c=self.highest_temperature_c,
             lowest_clock_mhz=self.lowest_clock_mhz,
             highest_power_w=self.highest_power_w,
+            readings=recorded(self.vitals),
             coverage=self.coverage,
             interruptions=self.interruptions,
             rounds_done=self._rounds_done,
