@@ -17,7 +17,7 @@ from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, Check
 from gpu_studio.core.check.check_run import START_PATIENCE_S, CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
 from gpu_studio.core.check.record_words import planted_text, record_facts
-from gpu_studio.core.check.stages import can_continue, stage_title
+from gpu_studio.core.check.stages import stage_title
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckStageFinished, CheckStarted
 from gpu_studio.core.program_version import program_version
@@ -97,12 +97,12 @@ def _plan(request: CheckRequest, described: EngineDescribed) -> CheckPlan:
 
 
 def _begin(plan: CheckPlan, folder: CheckFolder) -> CheckRun:
-    """Return a new check, or the interrupted one that it continues."""
+    """Return a new check, or the interrupted one with the same plan, which continues."""
     program = f"GPU Studio {program_version()}"
     continued: CheckRun | None = None
     for state, interruption in folder.cut_off() if plan.plant is None else ():
         sentence = interruption_sentence(interruption)
-        if state.plan == plan and can_continue(plan.minutes) and continued is None:
+        if state.plan == plan and continued is None:
             note(f"{sentence} The check continues.")
             continued = CheckRun.resumed(state, interruption, program)
             continue

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 _ABOUT = """\
 Check whether a card is sound: load, compute, layouts, memory, link, and a cool-down. Without a
-card, the check runs on the CPU, so that you can see what it does. Exit status: 0 if the check
-passed, otherwise 1. A pass applies to what was tested and to nothing else."""
+card, the check runs on the CPU, so that you can see what it does. If a crash or a restart cuts a
+check off, the same command continues it. Exit status: 0 if the check passed, otherwise 1. A pass
+applies to what was tested and to nothing else."""
 
 
 def add_command(commands: Commands) -> None:
@@ -35,7 +36,7 @@ def add_command(commands: Commands) -> None:
     )  # fmt: skip
     check.add_argument(
         "--minutes", metavar="N", default="6",
-        help="1 (a glance), 6 (normal, the default) or 480 (overnight; continues after a crash)",
+        help="1 (a glance), 6 (normal, the default) or 480 (overnight)",
     )  # fmt: skip
     check.add_argument(
         "--stage", metavar="S[,S…]",

@@ -265,6 +265,22 @@ def test_an_overnight_check_continues_where_it_was(
     assert folder.cut_off() == ()
 
 
+@pytest.mark.parametrize("minutes", [1, 6])
+def test_a_short_check_continues_with_the_same_command(
+    type_in: Typed, engines: Engines, tmp_path: Path, minutes: int
+) -> None:
+    folder = left_behind(tmp_path, minutes)
+    status, out, err = type_in("--minutes", str(minutes), "--json")
+    assert "continues" in err
+    (request,) = asked(engines)
+    assert (request.round, request.stages) == (1, ("memory", "link", "cool"))
+    end = last_line(out)
+    assert [one["verdict"] for one in end["stages"]] == ["passed"] * 6
+    # The interruption itself is no pass.
+    assert (status, end["verdict"]) == (1, "inconclusive")
+    assert folder.cut_off() == ()
+
+
 def test_another_check_than_the_interrupted_one_is_new(
     type_in: Typed, engines: Engines, tmp_path: Path
 ) -> None:
