@@ -24,6 +24,9 @@ LOW_CLOCK_SHARE = 0.75
 no standard: laptops and old cards stay below it."""
 STEADY_C, STEADY_CLOCK_SHARE, STEADY_FOR_S = 1.0, 0.02, 10.0
 """Temperature and clock are steady if they changed by no more than this for that long."""
+OVERTIME_S = 30.0
+"""A stage takes up to this much longer than planned to test everything once. Other programs may
+make a check several times slower, and half a test has no verdict."""
 SLOW_STEP_RATIO = 4.0
 """A step that takes this many times as long as a usual one, each of several times in turns with it.
 A busy desktop slows both."""

@@ -186,7 +186,10 @@ class CheckStarted(Message, frozen=True, kw_only=True):
 
 
 class CheckStageBegan(Message, frozen=True, kw_only=True):
-    """A stage began; it ends after about ``budget_s`` at the latest."""
+    """A stage began; it ends after about ``budget_s``.
+
+    If it has not tested everything once by then, it ends up to `thresholds.OVERTIME_S` later.
+    """
 
     check_id: str
     round: PositiveCount

@@ -47,7 +47,7 @@ class Compute:
     def run(self, bench: StageBench) -> Generator[Step, None, bool]:
         """Work through all parts again and again; see `stage.Stage`."""
         work = ComputeWork(bench)
-        while work.parts and not bench.is_over():
+        while work.parts and not bench.is_over(has_tested_all=work.rounds > 0):
             for title in work.round():
                 bench.vitals()
                 yield Step(doing=title, tested=work.tested)
@@ -101,7 +101,7 @@ class ComputeWork:
     def round(self) -> Iterator[str]:
         """Test each part once, unless the time is over; yield its title afterwards."""
         for part in list(self.parts):
-            if self._bench.is_over():
+            if self._bench.is_over(has_tested_all=self.rounds > 0):
                 return
             if self._test(part):
                 self.results += 1

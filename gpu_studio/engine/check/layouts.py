@@ -132,7 +132,7 @@ class Layouts:
         """Go through all combinations once; see `stage.Stage`."""
         done = cases = 0
         for operation in OPERATIONS:
-            if bench.is_over():
+            if bench.is_over(has_tested_all=False):
                 break
             for layout in LAYOUTS:
                 for shape in _SIZES:

@@ -36,7 +36,7 @@ class LinkCheck:
         """Copy again and again; see `stage.Stage`."""
         first = bench.vitals(at_once=True)
         copies = _Copies(bench)
-        while not bench.is_over():
+        while not bench.is_over(has_tested_all=copies.count >= _FEWEST_COPIES):
             copies.there_and_back()
             bench.vitals()
             yield Step(doing="Copies in both directions", tested=copies.tested)

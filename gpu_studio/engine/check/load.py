@@ -27,7 +27,7 @@ _SIDE = {"cpu": 256, "cuda": 2048}
 _STEP_S = 0.3  # the card rests while its result is compared
 _MOST_CALLS = 4096
 _INPUTS = 2  # in turn, so that a stale result is seen
-_SHORTEST_S = 3.0
+_FEWEST_STEPS = 8  # so many that a step that is always slow stands out
 
 
 class WarmUp:
@@ -44,7 +44,7 @@ class WarmUp:
         firsts: list[Tensor] = []
         calls, step = _calls_in_a_step(bench, inputs[0], results[0]), 0
         slow, before = SlowSteps(), None
-        while not bench.is_over():
+        while not bench.is_over(has_tested_all=step >= _FEWEST_STEPS):
             which = step % _INPUTS
             _time(bench, slow, _Work(inputs[which], results[which], calls), step)
             seen = results[which].to("cpu", copy=True)
@@ -56,10 +56,10 @@ class WarmUp:
             before, step = seen, step + 1
             bench.vitals()
             yield Step(doing="Matrix products", tested=_tested(step * calls, bench))
-            if bench.elapsed_s >= _SHORTEST_S and _is_steady(bench.readings):
+            if step >= _FEWEST_STEPS and _is_steady(bench.readings):
                 break
         report_brakes(bench, bench.base_clock_mhz)
-        return step > _INPUTS and not bench.is_stopped
+        return step >= _FEWEST_STEPS and not bench.is_stopped
 
 
 class _Work:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 import torch
 
+from gpu_studio.core.check.thresholds import OVERTIME_S
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
     CheckFinding,
@@ -106,9 +107,14 @@ class StageBench:
         """Whether the user ended the check."""
         return self._stop.is_set()
 
-    def is_over(self) -> bool:
-        """Return whether the stage has to end: stopped, or its time is over."""
-        return self.is_stopped or self.elapsed_s >= self.budget_s
+    def is_over(self, *, has_tested_all: bool = True) -> bool:
+        """Return whether the stage has to end: stopped, or its time is over.
+
+        Args:
+            has_tested_all: whether everything was tested once; if not, there is overtime.
+        """
+        overtime_s = 0.0 if has_tested_all else OVERTIME_S
+        return self.is_stopped or self.elapsed_s >= self.budget_s + overtime_s
 
     @property
     def elapsed_s(self) -> float:

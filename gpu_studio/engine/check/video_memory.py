@@ -128,7 +128,7 @@ class VideoMemory:
         first = bench.vitals(at_once=True)
         memory = TestedMemory.taken(bench, self._most_bytes)
         try:
-            while memory.chunks and memory.passes != self._most_passes and not bench.is_over():
+            while memory.chunks and memory.passes != self._most_passes and not memory.is_over:
                 for doing in memory.one_pass():
                     bench.vitals()
                     yield Step(doing=doing, tested=memory.tested, coverage=memory.coverage)
@@ -210,6 +210,11 @@ class TestedMemory:
         self._spare = torch.empty_like(self._places)
 
     @property
+    def is_over(self) -> bool:
+        """Whether the test has to end; the first pass has overtime."""
+        return self._bench.is_over(has_tested_all=self.passes > 0)
+
+    @property
     def coverage(self) -> MemoryCoverage:
         """How much was tested."""
         tested = len(self._verified) * self._words * _WORD_BYTES
@@ -239,7 +244,7 @@ class TestedMemory:
         """Write and read every pattern once; yield after each chunk what was done, in words."""
         for pattern in PATTERNS:
             for number in range(len(self.chunks)):
-                if self._bench.is_over():
+                if self.is_over:
                     return
                 self._write(pattern, number)
                 yield f"Writing {pattern.title}"
@@ -247,7 +252,7 @@ class TestedMemory:
                 self._prove(pattern)
             wrong: WrongBits | None = None
             for number in range(len(self.chunks)):
-                if self._bench.is_over():
+                if self.is_over:
                     break
                 wrong = joined(wrong, self._read(pattern, number))
                 yield f"Reading {pattern.title}"
@@ -314,7 +319,7 @@ class TestedMemory:
         )  # fmt: skip
         self._judge_on(torch.device("cpu"))
         for number in range(len(self.chunks)):
-            if self._bench.is_over():
+            if self.is_over:
                 return
             self._write(pattern, number)
 
