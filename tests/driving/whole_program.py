@@ -81,15 +81,17 @@ _BEFORE_ITS_FIRST_PAINT = """
 window.show()
 """
 # Not earlier: on Windows, a process that is killed while it creates another one leaves that one
-# behind with its pipes open, in ten lines of Python as well.
+# behind, stopped before its first instruction, in ten lines of Python as well.
 _ENGINE_STARTS = """
+from gpu_studio.child_process import ChildProcess
+created = []
+create = ChildProcess.__init__
+def create_and_count(child, *arguments, **named):
+    create(child, *arguments, **named)
+    created.append(child)
+ChildProcess.__init__ = create_and_count
 window.show()
-def has_begun(process):
-    return sum(process.cpu_times()[:2]) > 0
-def have_begun():
-    family = psutil.Process().children()
-    return len(family) > 1 and all(map(has_begun, family))
-wait(lambda: studio.session.state is EngineState.STARTING and have_begun())
+wait(lambda: studio.session.state is EngineState.STARTING and len(created) > 1)
 """
 _WORK = """
 studio.session.submit(RunWorkload(
