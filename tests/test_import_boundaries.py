@@ -64,7 +64,10 @@ def imports(path: Path) -> list[tuple[str, int]]:
             found += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import hides its arrow"
-            found.append((node.module or "", node.lineno))
+            module = node.module or ""
+            is_package = (ROOT / module.replace(".", "/")).is_dir()
+            names = [f"{module}.{alias.name}" for alias in node.names] if is_package else [module]
+            found += [(name, node.lineno) for name in names]
     return found
 
 
@@ -100,6 +103,15 @@ def test_imports_follow_the_arrows(path):
                 assert name in QT_OF_THE_MODEL, where
             if top == "torch":
                 assert path.name not in WITHOUT_TORCH, where
+
+
+def test_no_file_asks_pythons_platform_which_starts_a_process_on_windows():
+    asking = [
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if "platform" in {name for name, _ in imports(path)}
+    ]
+    assert asking == []
 
 
 def test_packages_are_empty():

@@ -10,11 +10,11 @@ A compute capability is a pair of whole numbers, (8, 6), never a float: 8.6 - 8 
 from __future__ import annotations
 
 import functools
-import platform
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpu_studio.core import operating_system
 from gpu_studio.core.wheel_table import TorchBuild, WheelTable, load_table
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ def choose_wheel(
         MissingResourceError: The program's own table is missing or broken.
     """
     table = table or load_table()
-    system = (system or platform.system()).lower()
-    key = platform_key(system, machine or platform.machine())
+    system = (system or operating_system.system()).lower()
+    key = platform_key(system, machine or operating_system.machine())
     if system == "darwin":
         return _choice_of_macos(table)
     if not cards:
@@ -170,7 +170,7 @@ def choice_of_tag(tag: str, *, system: str | None = None) -> WheelChoice:
         MissingResourceError: The program's own table is missing or broken.
     """
     table = load_table()
-    if (system or platform.system()).lower() == "darwin":
+    if (system or operating_system.system()).lower() == "darwin":
         return choose_wheel((), None, system="Darwin", table=table)
     return _choice(table, table.build(tag).tag, f"The {tag} build is used, as requested.")
 

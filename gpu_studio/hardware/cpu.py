@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import psutil
 
+from gpu_studio.core import operating_system
 from gpu_studio.core.devices.devices import Device, Telemetry
 
 _REGISTRY_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
@@ -107,7 +107,7 @@ def _tidy(name: str) -> str:
 
 
 def _description(cpuinfo: str) -> str:
-    machine = platform.machine()
+    machine = operating_system.machine()
     kind = _MACHINES.get(machine.lower(), machine) or "unknown kind"
     flags = next((line for line in cpuinfo.splitlines() if line.startswith("flags")), "")
     return f"Virtual CPU ({kind})" if "hypervisor" in flags.split() else f"CPU ({kind})"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import platform
 from pathlib import Path
+
+from gpu_studio.core import operating_system
 
 # Environment variables of CUDA and PyTorch that a finding may mention.
 _VARIABLES = (
@@ -35,7 +36,7 @@ def are_cards_simulated() -> bool:
 
 def is_wsl(release: str | None = None) -> bool:
     """Return whether this Linux runs inside Windows, by its kernel's ``release``."""
-    return "microsoft" in (platform.release() if release is None else release).lower()
+    return "microsoft" in (operating_system.release() if release is None else release).lower()
 
 
 def linux_distribution(os_release: Path = _OS_RELEASE) -> str:

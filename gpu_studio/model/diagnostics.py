@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
-import platform
+import sys
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -28,10 +28,11 @@ def diagnostics_text(studio: Studio, log: str) -> str:
     """
     described, inventory = studio.session.description, studio.sensors.inventory
     cards = inventory.cards if inventory else ()
+    kernel = f"{QSysInfo.kernelType()} {QSysInfo.kernelVersion()}"
     lines = [
         f"GPU Studio {program_version()}",
-        f"System: {QSysInfo.prettyProductName()}, {platform.platform()}",
-        f"Python {platform.python_version()}, Qt {qVersion()}, PySide {_pyside()}",
+        f"System: {QSysInfo.prettyProductName()}, {kernel}",
+        f"Python {sys.version.split()[0]}, Qt {qVersion()}, PySide {_pyside()}",
         f"PyTorch: {described.torch_version if described else _NOT_TOLD}",
         f"NVIDIA driver: {inventory.driver.version or 'none' if inventory else _NOT_TOLD}",
         f"Cards: {', '.join(card.name for card in cards) or 'none' if inventory else _NOT_TOLD}",
@@ -43,7 +44,7 @@ def diagnostics_text(studio: Studio, log: str) -> str:
         for finding in studio.doctor.findings
     ]
     lines += ["", "The end of the log:", log or "(nothing)"]
-    return without_names("\n".join(lines), (_user(), platform.node()))
+    return without_names("\n".join(lines), (_user(), QSysInfo.machineHostName()))
 
 
 def _pyside() -> str:

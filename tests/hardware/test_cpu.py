@@ -45,7 +45,7 @@ def test_the_name_is_found_in_the_registry():
 def test_an_unnamed_virtual_cpu_is_described(given, monkeypatch):
     text = f"model name\t: {given}\nflags\t: fpu hypervisor sse2\n"
     monkeypatch.setattr(cpu, "_read", lambda path: text if path.name == "cpuinfo" else "")
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr("gpu_studio.core.operating_system.machine", lambda: "x86_64")
     assert cpu_name() == "Virtual CPU (x86-64)"
 
 

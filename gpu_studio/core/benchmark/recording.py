@@ -8,13 +8,13 @@ missing, the rest is still real.
 
 from __future__ import annotations
 
-import platform
 import re
 from collections import deque
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
+from gpu_studio.core import operating_system
 from gpu_studio.core.benchmark.history import read_capped
 from gpu_studio.core.benchmark.kept_run import (
     LONGEST_NAME,
@@ -476,7 +476,7 @@ def _request_of(started: RunStarted, end: Event) -> RunWorkload:
 
 def system_name() -> str:
     """Return the operating system and its release."""
-    return f"{platform.system()} {platform.release()}".strip()
+    return f"{operating_system.system()} {operating_system.release()}".strip()
 
 
 class RecordedPc(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,11 +5,11 @@ A value that a device does not report is "n/a" with its reason, never 0.
 
 from __future__ import annotations
 
-import platform
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core import operating_system
 from gpu_studio.core.devices.cards import chip_of, disagreements, misnamings, torch_card_of
 from gpu_studio.core.devices.devices import (
     CardReading,
@@ -547,7 +547,7 @@ def _tables(engine: EngineDescribed) -> Fact:
     if version_numbers(engine.torch_version) != version_numbers(table.torch_version):
         why_not = f"This program's table is for PyTorch {table.torch_version}."
         return fact("tables", "Tables of builds", None, why_not)
-    key = platform_key(platform.system(), platform.machine())
+    key = platform_key(operating_system.system(), operating_system.machine())
     differences = table_differences(table, engine.own_table, engine.torch_version, key)
     builds = ", ".join(engine.own_table)
     note = f"The cards that PyTorch's CUDA {builds} builds support: PyTorch's table and this one."

@@ -8,7 +8,6 @@ are for people who are new to CUDA, the evidence is for people who are not.
 from __future__ import annotations
 
 import os
-import platform
 import shlex
 import shutil
 import sys
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core import operating_system
 from gpu_studio.core.devices import card_findings, driver_findings, torch_findings
 from gpu_studio.core.devices.finding import Finding, worst_first
 from gpu_studio.core.devices.pc_facts import PcFacts
@@ -89,8 +89,8 @@ def find(
     facts = PcFacts(
         inventory,
         engine,
-        system or platform.system(),
-        machine or platform.machine(),
+        system or operating_system.system(),
+        machine or operating_system.machine(),
         probe,
         readings,
         links,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 from typing import TYPE_CHECKING
 
+from gpu_studio.core import operating_system
 from gpu_studio.core.devices.devices import CORES_PER_MULTIPROCESSOR
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import platform_key, serves, version_numbers
@@ -57,7 +57,7 @@ def advice_for(
         MissingResourceError: the program's own table is missing or broken.
     """
     table = table or load_table()
-    key = platform_key(system or platform.system(), machine or platform.machine())
+    key = platform_key(system or operating_system.system(), machine or operating_system.machine())
     for build in table.builds:  # newest first
         if serves(build.arch_list.get(key, ()), compute_capability):
             return f"Install the {build.tag} build: the Devices tab has the command."

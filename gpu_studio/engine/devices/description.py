@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import platform
+import sys
 
 import msgspec
 import torch
@@ -50,7 +50,7 @@ def describe_engine(cards_asleep: bool = False) -> EngineDescribed:
         visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
         allocator_configuration=os.environ.get("PYTORCH_CUDA_ALLOC_CONF")
         or os.environ.get("PYTORCH_ALLOC_CONF"),
-        python_version=platform.python_version(),
+        python_version=sys.version.split()[0],
         workloads=tuple(
             msgspec.structs.replace(workload.description, skipped=workload.skipped())
             for workload in WORKLOADS

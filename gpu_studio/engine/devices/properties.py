@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import platform
 from typing import Any
 
 import torch
 
+from gpu_studio.core import operating_system
 from gpu_studio.core.devices.torch_facts import TorchCard
 from gpu_studio.engine.device import cuda_state, start_cuda
 
@@ -55,7 +55,7 @@ def own_table() -> dict[str, tuple[str, ...]]:
     table = getattr(torch.cuda, "PYTORCH_RELEASES_CODE_CC", None)
     if not isinstance(table, dict):
         return {}
-    machine = "aarch64" if platform.machine().lower() == "aarch64" else "x86_64"
+    machine = "aarch64" if operating_system.machine().lower() == "aarch64" else "x86_64"
     return {
         str(cuda): tuple(f"{code // 10}.{code % 10}" for code in sorted(by_machine[machine]))
         for cuda, by_machine in table.items()

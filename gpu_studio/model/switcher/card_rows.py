@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -142,7 +141,7 @@ def card_warnings(inventory: Inventory, description: EngineDescribed | None) -> 
     """Return why PyTorch cannot use a card, by identity, worded as on the Devices tab."""
     if description is None:
         return {}
-    found = find(inventory, description, system=platform.system(), machine=platform.machine())
+    found = find(inventory, description)
     warnings = {}
     for card in inventory.cards:
         access = access_of(card, description)
