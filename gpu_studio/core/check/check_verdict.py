@@ -56,6 +56,8 @@ _AFTER_DOUBT: tuple[tuple[FindingKind, str], ...] = (
     ("ecc_errors", "Restart the PC and run the check again. If the count rises again, replace the "
                    "card."),
     ("memory_spilled", _MORE_FREE),
+    ("fan_stopped", "See whether the card's fan turns and whether its cable is plugged in, and run "
+                    "the check again."),
     ("throttled", "Clean the card's fan and heat sink, check the PC's air flow, and run the check "
                   "again."),
     ("low_clock", "Set the driver's power mode to highest performance, close other programs, and "

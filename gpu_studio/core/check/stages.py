@@ -42,8 +42,9 @@ STAGES: tuple[CheckStage, ...] = (
         title="Warm up",
         share=0.20,
         tests="Matrix products and element-wise work, until temperature and clock are steady.",
-        catches="Throttling by heat, power or a power brake; a clock under 75 % of the base clock; "
-        "results that change under heat; a step that takes much longer each time.",
+        catches="Throttling by heat, power or a power brake; a fan that stands still; a clock "
+        "under 75 % of the base clock; results that change under heat; a step that takes much "
+        "longer each time.",
         misses="Faults that need a game's graphics units, and heat that builds up over hours.",
     ),
     CheckStage(

@@ -22,6 +22,9 @@ BRAKED_SHARE = 0.25
 LOW_CLOCK_SHARE = 0.75
 """Of the base clock, which every card of that name reaches under load. The highest boost clock is
 no standard: laptops and old cards stay below it."""
+FAN_TURNS_FROM_C = 70.0
+"""A card whose fan stops when it is idle starts it again at 50 to 65 °C. A card without a fan
+reports none."""
 STEADY_C, STEADY_CLOCK_SHARE, STEADY_FOR_S = 1.0, 0.02, 10.0
 """Temperature and clock are steady if they changed by no more than this for that long."""
 OVERTIME_S = 30.0

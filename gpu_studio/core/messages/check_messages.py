@@ -48,6 +48,7 @@ FindingKind = Literal[
     "blind",  # the detector does not see an error that was put there on purpose
     "throttled",  # heat or power slows the card down
     "low_clock",  # under 75 % of the base clock for no reason
+    "fan_stopped",  # a fan that stands still on a hot card
     "slow_sample",  # one step takes much longer, each time
     "slow_link",  # copies are much slower than the link allows
     "link_errors",  # the PCIe replay counter rose

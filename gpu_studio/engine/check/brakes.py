@@ -1,4 +1,4 @@
-"""What held a card back during a stage: heat, power, or a clock that stays low for no reason."""
+"""What held a card back during a stage: heat, power, a fan that stands still, or a low clock."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.check.thresholds import (
     BRAKED_SHARE,
+    FAN_TURNS_FROM_C,
     HARDWARE_BRAKES,
     HARDWARE_BRAKES_FROM_S,
     LOW_CLOCK_SHARE,
@@ -35,6 +36,9 @@ def report_brakes(bench: StageBench, base_clock_mhz: float | None = None) -> Non
     hardware = _readings_with(readings, lambda one: _has(one, HARDWARE_BRAKES))
     heat = _readings_with(readings, lambda one: _has(one, SOFTWARE_HEAT))
     slow = _readings_with(readings, lambda one: _is_low(one, base_clock_mhz))
+    still = _readings_with(readings, _has_still_fan)
+    if _counts(still, readings, HARDWARE_BRAKES_FROM_S):
+        _report_fan(bench, still)
     for found, from_s in ((hardware, HARDWARE_BRAKES_FROM_S), (heat, SOFTWARE_HEAT_FROM_S)):
         if _counts(found, readings, from_s):
             _report_throttling(bench, found)
@@ -44,7 +48,7 @@ def report_brakes(bench: StageBench, base_clock_mhz: float | None = None) -> Non
         bench.report(
             "low_clock", "doubt",
             f"The clock fell to {lowest:.0f} MHz under load, and the card named no reason. Its "
-            f"base clock is {base_clock_mhz:.0f} MHz.",
+            f"base clock is {base_clock_mhz:.0f} MHz. {_begin_words(slow)}",
         )  # fmt: skip
 
 
@@ -52,13 +56,30 @@ def _report_throttling(bench: StageBench, found: Sequence[tuple[float, Vitals]])
     reasons = 0
     for _, one in found:
         reasons |= one.clock_event_reasons or 0
-    hottest = max((one.temperature_c or 0.0 for _, one in found), default=0.0)
-    degrees = f" at {celsius_text(hottest)}" if hottest else ""
+    fans = [one.fan_percent for _, one in found if one.fan_percent is not None]
+    fan = f", with the fan at {max(fans):.0f} %" if fans else ""
     bench.report(
         "throttled", "doubt",
-        f"The card slowed itself down for about {_seconds(found)} s{degrees}: "
-        f"{held_back_words(reasons)}. It began {found[0][0]:.0f} s after the start of the load.",
+        f"The card slowed itself down for about {_seconds(found)} s{_hottest_words(found)}{fan}: "
+        f"{held_back_words(reasons)}. {_begin_words(found)}",
     )  # fmt: skip
+
+
+def _report_fan(bench: StageBench, found: Sequence[tuple[float, Vitals]]) -> None:
+    bench.report(
+        "fan_stopped", "doubt",
+        f"The card reports a fan that stands still for about {_seconds(found)} s"
+        f"{_hottest_words(found)}. {_begin_words(found)}",
+    )  # fmt: skip
+
+
+def _hottest_words(found: Sequence[tuple[float, Vitals]]) -> str:
+    hottest = max((one.temperature_c or 0.0 for _, one in found), default=0.0)
+    return f" at {celsius_text(hottest)}" if hottest else ""
+
+
+def _begin_words(found: Sequence[tuple[float, Vitals]]) -> str:
+    return f"It began {found[0][0]:.0f} s after the start of the load."
 
 
 def _readings_with(
@@ -69,6 +90,10 @@ def _readings_with(
 
 def _has(vitals: Vitals, reasons: int) -> bool:
     return bool((vitals.clock_event_reasons or 0) & reasons)
+
+
+def _has_still_fan(vitals: Vitals) -> bool:
+    return vitals.fan_percent == 0 and (vitals.temperature_c or 0.0) >= FAN_TURNS_FROM_C
 
 
 def _is_low(vitals: Vitals, base_clock_mhz: float | None) -> bool:

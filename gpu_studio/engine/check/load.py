@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _SIDE = {"cpu": 256, "cuda": 2048}
 _STEP_S = 0.3  # the card rests while its result is compared
+_LONGEST_STEP_S = 1.0  # other programs may take the CPU in the middle of a step
 _MOST_CALLS = 4096
 _INPUTS = 2  # in turn, so that a stale result is seen
 _FEWEST_STEPS = 8  # so many that a step that is always slow stands out
@@ -42,11 +43,13 @@ class WarmUp:
         inputs = [source.to(bench.device) for source in sources]
         results = [torch.empty_like(inputs[0]) for _ in inputs]
         firsts: list[Tensor] = []
-        calls, step = _calls_in_a_step(bench, inputs[0], results[0]), 0
+        calls, step, done = _calls_in_a_step(bench, inputs[0], results[0]), 0, 0
         slow, before = SlowSteps(), None
         while not bench.is_over(has_tested_all=step >= _FEWEST_STEPS):
             which = step % _INPUTS
-            _time(bench, slow, _Work(inputs[which], results[which], calls), step)
+            work = _Work(bench, inputs[which], results[which], calls)
+            _time(bench, slow, work, step)
+            done += work.done
             seen = results[which].to("cpu", copy=True)
             if step < _INPUTS:
                 firsts.append(seen)
@@ -55,7 +58,7 @@ class WarmUp:
                 _compare(bench, seen, firsts[which])
             before, step = seen, step + 1
             bench.vitals()
-            yield Step(doing="Matrix products", tested=_tested(step * calls, bench))
+            yield Step(doing="Matrix products", tested=_tested(done, bench))
             if step >= _FEWEST_STEPS and _is_steady(bench.readings):
                 break
         report_brakes(bench, bench.base_clock_mhz)
@@ -63,28 +66,47 @@ class WarmUp:
 
 
 class _Work:
-    """Some calls of the same work, on a tensor of its own."""
+    """Some calls of the same work, on a tensor of its own: each call has the same result.
 
-    def __init__(self, source: Tensor, result: Tensor, calls: int) -> None:
-        self._source, self._result, self._calls = source, result, calls
+    Args:
+        bench: has the clock.
+        source: the input.
+        result: gets the result.
+        calls: how many at most.
+
+    Attributes:
+        done: the calls of the last step; fewer if they took too long.
+    """
+
+    def __init__(self, bench: StageBench, source: Tensor, result: Tensor, calls: int) -> None:
+        self._bench, self._source, self._result = bench, source, result
+        self._calls = calls
+        self.done = 0
 
     def __call__(self) -> None:
-        for _ in range(self._calls):
+        end_s, self.done = self._bench.elapsed_s + _LONGEST_STEP_S, 0
+        while self.done < self._calls and self._bench.elapsed_s < end_s:
             torch.mm(self._source, self._source, out=self._result)
             self._result.mul_(1.5).add_(self._source).tanh_()
+            self.done += 1
 
 
 def _time(bench: StageBench, slow: SlowSteps, work: _Work, step: int) -> None:
-    def again() -> float:
-        return bench.timed(work, step)
+    """Time a step by its calls, because a busy PC gets fewer of them done."""
 
-    slowness = slow.slowness(again(), again, lambda: bench.timed(work, 0))
+    def seconds_of(number: int) -> float:
+        return bench.timed(work, number) / max(1, work.done)
+
+    def again() -> float:
+        return seconds_of(step)
+
+    slowness = slow.slowness(again(), again, lambda: seconds_of(0))
     if slowness is not None:
         _report_slow(bench, slowness)
 
 
 def _calls_in_a_step(bench: StageBench, source: Tensor, result: Tensor) -> int:
-    once = _Work(source, result, 1)
+    once = _Work(bench, source, result, 1)
     bench.timed(once, 0)  # loads the kernels
     one_s = bench.timed(once, 0)
     return max(1, min(int(_STEP_S / one_s) if one_s > 0 else 1, _MOST_CALLS))

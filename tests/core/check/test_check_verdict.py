@@ -106,8 +106,8 @@ def test_an_interruption_in_words() -> None:
 
 
 DOUBTS = (
-    "card_lost", "blind", "ecc_errors", "memory_spilled", "throttled", "low_clock", "link_errors",
-    "slow_link", "slow_sample", "not_repeatable", "could_not_run",
+    "card_lost", "blind", "ecc_errors", "memory_spilled", "fan_stopped", "throttled", "low_clock",
+    "link_errors", "slow_link", "slow_sample", "not_repeatable", "could_not_run",
 )  # fmt: skip
 
 

@@ -114,6 +114,54 @@ def test_a_clock_under_the_base_clock_without_a_reason_is_told() -> None:
     assert (finding.kind, finding.severity) == ("low_clock", "doubt")
     assert "900" in finding.sentence
     assert "1227" in finding.sentence
+    assert "s after the start of the load" in finding.sentence
+
+
+@pytest.mark.parametrize(
+    ("fan_percent", "degrees", "is_told"),
+    [(0.0, 82.0, True), (0.0, 55.0, False), (34.0, 82.0, False), (None, 82.0, False)],
+)
+def test_a_fan_that_stands_still_on_a_hot_card_is_told(
+    fan_percent: float | None, degrees: float, is_told: bool
+) -> None:
+    hot = Vitals(temperature_c=degrees, fan_percent=fan_percent, clock_event_reasons=0)
+    bench = bench_for("load", budget_s=12.0, read=lambda: hot)
+    run(WarmUp(), bench)
+    assert [finding.kind for finding in bench.findings] == ["fan_stopped"] * is_told
+    if is_told:
+        (finding,) = bench.findings
+        assert finding.severity == "doubt"
+        assert "82" in finding.sentence
+        assert "s after the start of the load" in finding.sentence
+
+
+def test_the_fan_of_a_card_that_slows_itself_down_is_told() -> None:
+    hot = Vitals(temperature_c=93.0, fan_percent=31.0, clock_event_reasons=0x40)
+    bench = bench_for("load", budget_s=12.0, read=lambda: hot)
+    run(WarmUp(), bench)
+    (finding,) = bench.findings
+    assert finding.kind == "throttled"
+    assert "31" in finding.sentence
+
+
+def test_on_a_busy_pc_a_step_of_the_load_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other programs take the CPU after the first steps: each call takes half a second."""
+    clock = TickingClock(0.0)
+    real = torch.mm
+
+    def slow_mm(*operands: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        clock.now_s += 0.5 if len(calls) > 2 else 0.001
+        calls.append(1)
+        return real(*operands, out=out)
+
+    calls: list[int] = []
+    monkeypatch.setattr(torch, "mm", slow_mm)
+    bench = bench_for("load", budget_s=12.0, clock=clock)
+    steps, is_whole = run(WarmUp(), bench)
+    assert is_whole
+    assert len(steps) >= 8
+    assert bench.elapsed_s < 14.0
+    assert bench.findings == []
 
 
 def test_a_dtype_that_the_card_lacks_is_a_note_and_the_rest_goes_on(
