@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,10 +21,10 @@ from tests.fakes.scripted_engine import Engines, Pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     Typed = Callable[..., tuple[int, str, str]]
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 BOOT = "11111111-2222"
 
 
@@ -318,49 +314,3 @@ def test_a_folder_that_cannot_be_written_is_said_once(type_in: Typed, tmp_path: 
     status, _, err = type_in()
     assert status == 0
     assert 1 <= err.count("could not be kept") <= 2  # the state, and the result
-
-
-def start_overnight(environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    command = ["check", "--minutes", "480", "--stage", "layouts,link", "--device", "cpu", "--json"]
-    return subprocess.Popen(
-        [sys.executable, "-m", "gpu_studio", *command], cwd=ROOT, env=environment,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-
-
-def read_until(program: subprocess.Popen[bytes], kind: str, stage: str) -> dict[str, Any]:
-    assert program.stdout is not None
-    for line in program.stdout:
-        event: dict[str, Any] = json.loads(line)
-        if (event["type"], event.get("stage")) == (kind, stage):
-            return event
-    raise AssertionError(program.stderr and program.stderr.read())
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="a Ctrl-C for another process")
-def test_an_overnight_check_survives_kill_9(environment: dict[str, str]) -> None:
-    """The whole program, killed in its second stage, continues with that stage."""
-    first = start_overnight(environment)
-    try:
-        read_until(first, "check_stage_finished", "layouts")
-        read_until(first, "check_progressed", "link")
-    finally:
-        first.kill()
-        first.communicate()
-    second = start_overnight(environment)
-    try:
-        assert second.stdout is not None
-        assert json.loads(second.stdout.readline())["type"] == "check_started"
-        began = json.loads(second.stdout.readline())
-        assert (began["type"], began["stage"]) == ("check_stage_began", "link")
-        read_until(second, "check_progressed", "link")
-        second.send_signal(signal.SIGINT)
-        out, err = second.communicate()
-    finally:
-        second.kill()
-        second.wait()
-    end = json.loads(out.splitlines()[-1])
-    assert (end["type"], end["verdict"]) == ("check_finished", "inconclusive")
-    assert [one["verdict"] for one in end["stages"]] == ["passed", "partial"]
-    assert b"The program ended" in err
-    assert second.returncode == 1

@@ -1,0 +1,138 @@
+"""``gpu-studio check`` with a real engine: killed in the middle, and held by its driver."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+
+from gpu_studio.cli import answers, check
+from gpu_studio.cli import main as cli
+from gpu_studio.core.check import check_run
+from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
+from gpu_studio.core.protocol import CheckStageBegan
+from gpu_studio.engine.client import ProcessEngine
+from tests.patience import PATIENCE_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpu_studio.core.protocol import Event, Request
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CPU = ["--device", "cpu", "--json"]
+OVERNIGHT = ["--minutes", "480", "--stage", "layouts,link", *CPU]
+SHORT = ["--minutes", "6", "--stage", "layouts,memory", *CPU]
+
+
+def started(environment: dict[str, str], options: list[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "gpu_studio", "check", *options], cwd=ROOT, env=environment,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def next_event(program: subprocess.Popen[bytes]) -> dict[str, Any]:
+    assert program.stdout is not None
+    line = program.stdout.readline()
+    assert line, program.communicate()[1]
+    event: dict[str, Any] = json.loads(line)
+    return event
+
+
+def read_until(program: subprocess.Popen[bytes], kind: str, stage: str) -> None:
+    event = next_event(program)
+    while (event["type"], event.get("stage")) != (kind, stage):
+        event = next_event(program)
+
+
+def kill_in_its_second_stage(program: subprocess.Popen[bytes], first: str, second: str) -> None:
+    """End a program at once: SIGKILL, or TerminateProcess on Windows."""
+    try:
+        read_until(program, "check_stage_finished", first)
+        read_until(program, "check_progressed", second)
+    finally:
+        program.kill()
+        program.communicate()
+
+
+def test_a_check_survives_the_end_of_its_program(environment: dict[str, str]) -> None:
+    """On Windows as well, where the system ends a process and its lock in another way."""
+    kill_in_its_second_stage(started(environment, SHORT), "layouts", "memory")
+    again = started(environment, SHORT)
+    try:
+        assert next_event(again)["type"] == "check_started"
+        began = next_event(again)
+    finally:
+        again.kill()
+        _, err = again.communicate()
+    assert (began["type"], began["stage"]) == ("check_stage_began", "memory")
+    assert b"The program ended" in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a Ctrl-C for another process")
+def test_an_overnight_check_survives_kill_9(environment: dict[str, str]) -> None:
+    """The whole program, killed in its second stage, continues with that stage."""
+    kill_in_its_second_stage(started(environment, OVERNIGHT), "layouts", "link")
+    second = started(environment, OVERNIGHT)
+    try:
+        assert next_event(second)["type"] == "check_started"
+        began = next_event(second)
+        assert (began["type"], began["stage"]) == ("check_stage_began", "link")
+        read_until(second, "check_progressed", "link")
+        second.send_signal(signal.SIGINT)
+        out, err = second.communicate()
+    finally:
+        second.kill()
+        second.wait()
+    end = json.loads(out.splitlines()[-1])
+    assert (end["type"], end["verdict"]) == ("check_finished", "inconclusive")
+    assert [one["verdict"] for one in end["stages"]] == ["passed", "partial"]
+    assert b"The program ended" in err
+    assert second.returncode == 1
+
+
+class EngineThatIsHeld(ProcessEngine):
+    """The engine, whose process the system holds in the middle of a stage, as a driver does."""
+
+    held: psutil.Process | None = None
+
+    def run(self, request: Request) -> Iterator[Event]:
+        for event in super().run(request):
+            if isinstance(event, CheckStageBegan) and EngineThatIsHeld.held is None:
+                EngineThatIsHeld.held = psutil.Process(self.pid)
+                EngineThatIsHeld.held.suspend()
+            yield event
+
+
+def test_an_engine_that_is_held_is_a_failure_and_is_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(EngineThatIsHeld, "held", None)
+    monkeypatch.setattr(answers, "ProcessEngine", EngineThatIsHeld)
+    monkeypatch.setattr(check.platformdirs, "user_data_path", lambda *_, **__: tmp_path)
+    monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
+    monkeypatch.setattr(check_run, "STEP_PATIENCE_S", 0.2)
+
+    status = cli.main(["check", "--minutes", "1", "--stage", "layouts,link", *CPU])
+
+    out = capsys.readouterr().out
+    end = json.loads(out.splitlines()[-1])
+    assert (status, end["type"], end["verdict"]) == (1, "check_finished", "failed")
+    assert [one["verdict"] for one in end["stages"]] == ["failed", "skipped"]
+    assert "Restart the PC" in end["next_action"]
+    assert "Traceback" not in out
+    (record,) = CheckFolder(tmp_path / FOLDER_NAME).records()
+    assert record.findings[-1].kind == "card_lost"
+    assert "stopped answering" in record.findings[-1].sentence
+    assert "Operations and layouts" in record.findings[-1].sentence
+    held = EngineThatIsHeld.held
+    assert held is not None
+    _, alive = psutil.wait_procs([held], timeout=PATIENCE_S)
+    assert alive == []
