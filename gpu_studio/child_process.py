@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -90,7 +89,7 @@ class _Family:
     def __init__(self) -> None:
         outer = os.environ.get(_FAMILY, "")
         self.is_outermost = not outer
-        self._name = f"{outer}/{secrets.token_hex(8)}"
+        self._name = f"{outer}/{os.urandom(8).hex()}"  # the module secrets loads OpenSSL
         self._folder: FamilyFolder | None = None
         if sys.platform == "win32":
             self._job = _Job()

@@ -6,7 +6,6 @@ The setup is not a part of this package and is never imported here: its own entr
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -41,7 +40,7 @@ def set_up_entry(checkout: Path = _CHECKOUT, environment: str = sys.prefix) -> P
     """
     entry = checkout / _ENTRY
     try:
-        place = json.loads(Path(environment, _STAMP).read_text(encoding="utf-8"))["place"]
+        place = msgspec.json.decode(Path(environment, _STAMP).read_bytes())["place"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     is_ours = entry.is_file() and Path(environment, _MARK).exists()

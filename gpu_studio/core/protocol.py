@@ -6,6 +6,7 @@ is any number of events; exactly the last one is a `LAST_EVENTS`.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -324,9 +325,22 @@ class RecordingHeader(Message, frozen=True, kw_only=True):
 
 
 _encoder = msgspec.json.Encoder()
-_request_decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
-_event_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
-_said_decoder: msgspec.json.Decoder[Event | Heartbeat] = msgspec.json.Decoder(Event | Heartbeat)
+
+
+# The window reads nothing before its first paint, and each decoder takes milliseconds to make.
+@cache
+def _request_decoder() -> msgspec.json.Decoder[Request]:
+    return msgspec.json.Decoder(Request)
+
+
+@cache
+def _event_decoder() -> msgspec.json.Decoder[Event]:
+    return msgspec.json.Decoder(Event)
+
+
+@cache
+def _said_decoder() -> msgspec.json.Decoder[Event | Heartbeat]:
+    return msgspec.json.Decoder(Event | Heartbeat)
 
 
 def encode(message: Message) -> bytes:
@@ -336,17 +350,17 @@ def encode(message: Message) -> bytes:
 
 def decode_request(line: bytes) -> Request:
     """Return the request in a line; raise `msgspec.DecodeError` for anything else."""
-    return _request_decoder.decode(line)
+    return _request_decoder().decode(line)
 
 
 def decode_event(line: bytes) -> Event:
     """Return the event in a line; raise `msgspec.DecodeError` for anything else."""
-    return _event_decoder.decode(line)
+    return _event_decoder().decode(line)
 
 
 def decode_said(line: bytes) -> Event | Heartbeat:
     """Return the event or heartbeat in a line; raise as `decode_event`."""
-    return _said_decoder.decode(line)
+    return _said_decoder().decode(line)
 
 
 def encode_all(messages: Iterable[Message]) -> bytes:

@@ -5,41 +5,52 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.devices.devices import DevicesModel
-from gpu_studio.ui.devices.copy_button import CopyButton
 from gpu_studio.ui.devices.device_hero import DeviceHero
-from gpu_studio.ui.devices.fact_grid import FactGrid
 from gpu_studio.ui.devices.finding_line import FindingLine
-from gpu_studio.ui.devices.process_card import ProcessCard
-from gpu_studio.ui.devices.program_memory import ProgramMemory
-from gpu_studio.ui.devices.sensor_grid import SensorGrid
-from gpu_studio.ui.devices.sensor_log_button import SensorLogButton
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button
-from gpu_studio.ui.theme import device_role
+from gpu_studio.ui.parts import GAP, MARGIN, Text
+from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from PySide6.QtGui import QHideEvent, QShowEvent
+    from PySide6.QtGui import QHideEvent, QPaintEvent, QShowEvent
 
-    from gpu_studio.core.devices.facts import FactGroup
     from gpu_studio.model.headline import Headline
     from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.devices.device_details import DeviceDetails
     from gpu_studio.ui.theme import Theme
 
 
 class DevicesTab(QWidget):
-    """The findings, the answers about this PC, and below them its sensors, programs and facts."""
+    """The findings, the answers about this PC, and below them its sensors, programs and facts.
 
-    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
+    Args:
+        studio: the shown state.
+        theme: the look.
+        details_after_paint: make what stands below the answers after the first paint, as the
+            plots: the window appears sooner.
+        parent: the owner.
+    """
+
+    def __init__(
+        self,
+        studio: Studio,
+        theme: Theme,
+        parent: QWidget | None = None,
+        *,
+        details_after_paint: bool = False,
+    ) -> None:
         super().__init__(parent)
-        self._theme = theme
+        self._theme, self._settings = theme, studio.settings
         self._model = DevicesModel(studio, self)
         self._comparison = QuickComparison(studio, self)
         self._hero = DeviceHero(studio, self._model.list, self._comparison, theme)
+        self._details: DeviceDetails | None = None
+        self._makes_details = details_after_paint
         self._act = studio.headlines.act
         self._findings = QWidget()
         self._findings.setObjectName("devices.findings")
@@ -51,18 +62,7 @@ class DevicesTab(QWidget):
         self._doctor = studio.doctor
         self._checked = Text("", "muted", name="devices.checked", wraps=True)
         self._trouble = Text("", "amber", name="devices.trouble", wraps=True)
-        self._log = SensorLogButton(self._model.log, self)
-        self._sensors = SensorGrid(theme, self._log.press)
-        self._effect = Text("", "muted", name="devices.effect", wraps=True)
-        self._programs = ProgramMemory(theme)
-        self._fold = button("All facts", self._show_facts, name="devices.facts")
-        self._fold.setCheckable(True)
-        self._copy = CopyButton(self._model, theme)
-        self._facts = FactGrid(name="devices.details")
-        self._details = Card()
-        self._details.column.addWidget(self._facts)
-        self._processes = ProcessCard(self._model.processes, studio.settings)
-        self._lay_out()
+        self._column = self._laid_out()
         self._hero.list.device_selected.connect(self._select)
         # One inventory changes many parts. Each part updates once, in its own turn of the event
         # loop, so that the window stays responsive while the engine starts. Two timers that wait
@@ -76,16 +76,22 @@ class DevicesTab(QWidget):
         self._model.selection_changed.connect(self._update_sensors_soon)
         self._model.facts_changed.connect(self._update_soon)
         self._model.readings_changed.connect(self._update_sensors_soon)
-        self._sensors.readings_wanted.connect(self._update_sensors_soon)
         self._model.runs.marks_changed.connect(self._update_sensors_soon)
-        self._model.runs.effect_told.connect(self._effect.setText)
-        self._model.runs.effect_told.connect(self._effect.show)
+        if not details_after_paint:
+            self._make_details()
         self._update()
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether every change is shown."""
-        return not self._due
+        """Whether all parts are made and show every change."""
+        return self._details is not None and not self._due
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the answers first, and make the rest bit by bit after that."""
+        super().paintEvent(event)
+        if self._makes_details:
+            self._makes_details = False
+            steps().add(self._load_details, self._make_details)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Show the current facts, and keep asking while visible."""
@@ -99,27 +105,28 @@ class DevicesTab(QWidget):
         super().hideEvent(event)
         self._model.watch(False)
 
-    def _lay_out(self) -> None:
+    def _laid_out(self) -> QVBoxLayout:
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
         column.setSpacing(GAP)
-        facts = QHBoxLayout()
-        facts.setSpacing(GAP)
-        for widget in (
-            self._findings, self._hero, self._checked, self._trouble, self._sensors, self._effect,
-            self._log.said, self._programs,
-        ):  # fmt: skip
-            column.addWidget(widget)
-        column.addLayout(facts)
-        facts.addWidget(self._fold)
-        facts.addWidget(self._copy, 1)
-        for widget in (self._details, self._processes):
+        for widget in (self._findings, self._hero, self._checked, self._trouble):
             column.addWidget(widget)
         column.addStretch(1)
-        for widget in (
-            self._checked, self._trouble, self._effect, self._fold, self._details, self._processes,
-        ):  # fmt: skip
-            widget.hide()
+        self._checked.hide()
+        self._trouble.hide()
+        return column
+
+    def _load_details(self) -> None:
+        from gpu_studio.ui.devices import device_details  # noqa: F401  # most of their cost
+
+    def _make_details(self) -> None:
+        from gpu_studio.ui.devices.device_details import DeviceDetails
+
+        self._details = DeviceDetails(self._model, self._settings, self._theme)
+        self._details.readings_wanted.connect(self._update_sensors_soon)
+        self._column.insertWidget(self._column.count() - 1, self._details)
+        self._update_soon()
+        self._update_sensors_soon()
 
     def _select(self, identity: str) -> None:
         """Show at once what the user asked for."""
@@ -155,39 +162,17 @@ class DevicesTab(QWidget):
         self._show_also_found(self._model.also_found)
         self._checked.setText(self._doctor.sentence)
         self._checked.setVisible(bool(self._doctor.sentence))
-        self._copy.setEnabled(device is not None)
-        if device is None or not self.isVisible():
+        if not self.isVisible():
             return
-        from gpu_studio.core.devices.facts import identity_line  # not before the first paint
-
+        if self._details is not None:
+            self._details.show_device()
+        if device is None:
+            return
         self._hero.list.follow(device.identity)
-        is_card = device.kind == "cuda"
-        self._sensors.show_device(device.name, identity_line(device) if is_card else "")
         trouble = self._model.trouble
         is_said = verdict.code == "card_asleep" or trouble in verdict.sentence
         self._trouble.setText(trouble)
         self._trouble.setVisible(not is_said)
-        self._sensors.setVisible(self._model.is_readable)
-        self._programs.show_programs(
-            self._model.processes.processes if is_card else (),
-            self._model.memory_used,
-            device_role(device.address) if device.address else "other",
-        )
-        self._fold.show()
-        self._show_facts()
-
-    def _show_facts(self) -> None:
-        """Show the facts and the processes while they are unfolded."""
-        groups, device = self._model.groups, self._model.device
-        is_open = self._fold.isChecked()
-        self._fold.setText(f"{'Hide' if is_open else 'All'} facts ({_count(groups)})")
-        self._fold.setAccessibleName(self._fold.text())
-        self._details.setVisible(is_open)
-        is_card = device is not None and device.kind == "cuda" and self._model.is_readable
-        # Without their memory, the programs have no bars above.
-        self._processes.setVisible(is_card and (is_open or self._programs.isHidden()))
-        if is_open:
-            self._facts.show_groups(groups)
 
     def _show_also_found(self, headlines: Sequence[Headline]) -> None:
         """Show the other findings above the answers, each in a line."""
@@ -203,15 +188,5 @@ class DevicesTab(QWidget):
         self._findings.setVisible(bool(headlines))
 
     def _update_sensors(self) -> None:
-        device = self._model.device
-        if device is not None and self.isVisible():
-            role = device_role(device.address) if device.address else "other"
-            span_s = self._sensors.span_s
-            spans = self._model.spans(span_s)
-            newest_s = max((float(s.times_s[-1]) for s in spans if s.has_values), default=0.0)
-            marks = self._model.marks_since(newest_s - span_s)
-            self._sensors.show_spans(spans, role, marks, self._model.spans_beside(span_s))
-
-
-def _count(groups: Sequence[FactGroup]) -> int:
-    return sum(len(group.facts) for group in groups)
+        if self._details is not None and self.isVisible():
+            self._details.show_readings()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QEvent, QSize, Qt
@@ -56,6 +57,12 @@ def _devices() -> MakeTab:
     return DevicesTab
 
 
+def _devices_in_parts() -> MakeTab:
+    from gpu_studio.ui.devices_tab import DevicesTab
+
+    return partial(DevicesTab, details_after_paint=True)
+
+
 def _race() -> MakeTab:
     from gpu_studio.ui.race_tab import RaceTab
 
@@ -95,6 +102,8 @@ _TABS = (
     ("Memory", "memory", _memory),
     (CHECK, "shield", _check),
 )
+# Of a tab that has to be there at the first paint: the import of its first part.
+_IN_PARTS = {DEVICES: _devices_in_parts}
 # The record of a check as a page; as a picture, its contents tell it from a photo.
 _RECORD_ENDINGS = (".html", ".htm", ".json")
 # What a person drags here is a picture; the race's page says if it cannot be opened.
@@ -248,6 +257,8 @@ class MainWindow(QMainWindow):
         self.tabs.tabBar().setDrawBase(False)
         self.tabs.setAccessibleName("Tabs")
         for index, (title, image, load) in enumerate(_TABS):
+            if self._unmade:
+                load = _IN_PARTS.get(title, load)
             made = None if index in self._unmade else load()(self._studio, self._theme)
             tab = TabScroll(made) if made is not None else QWidget()
             self.tabs.addTab(tab, icon(image, self._theme, "muted", "accent"), title)

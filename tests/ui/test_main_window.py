@@ -84,6 +84,14 @@ def test_nothing_runs_before_the_first_paint(qtbot, make_window, engines):
     assert [type(request) for request in engines.requests][:1] == [DescribeEngine]
 
 
+def test_the_front_tab_is_completed_after_the_paint(qtbot, make_window):
+    window = make_window(tabs_after_paint=True)
+    assert window.findChild(QWidget, "devices.verdict") is not None
+    assert window.findChild(QWidget, "devices.sensors") is None
+    shown(qtbot, window)
+    assert all(window.findChild(QWidget, name) is not None for name in NAMES)
+
+
 def test_tabs_made_after_the_paint_are_the_same_tabs(qtbot, make_window, settings):
     settings.change(tab="Benchmark")
     window = make_window(tabs_after_paint=True)
