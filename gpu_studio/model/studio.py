@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model.build_installation import BuildInstallation
 from gpu_studio.model.doctor import Doctor
@@ -41,9 +40,9 @@ class Studio(QObject):
     of the results; None keeps them only in memory. `doctor` has the findings, and tests each card
     with a kernel if ``probe`` is given; `headlines` chooses the banner's sentence, `runs` marks the
     runs of the session. ``recorded_factory`` creates the engine that replays a recording;
-    ``cards_are_simulated`` is stated in every new recording. `check_folder` keeps the checks;
-    ``boot`` differs after each start of the PC. ``installer`` can install another
-    build of PyTorch; None in an environment that is not this program's own.
+    ``cards_are_simulated`` is stated in every new recording. ``boot`` differs after each start of
+    the PC. ``installer`` can install another build of PyTorch; None in an environment that is not
+    this program's own.
 
     Signals:
         comparison_wanted(): the user wants to compare the CPU and the cards.
@@ -87,8 +86,7 @@ class Studio(QObject):
         self.recorded_factory = recorded_factory
         self.cards_are_simulated = cards_are_simulated
         self.check_factory = lab_factory or engine_factory
-        folder = data_folder / FOLDER_NAME if data_folder is not None else None
-        self.check_folder = CheckFolder(folder, boot)
+        self.boot = boot
         self.session = EngineSession(engine_factory, self, wakes_cards=False)
         self.lab = LabEngines(self.session, lab_factory or engine_factory, modelled_factory, self)
         self.sensors = Sensors(sensor_source, self)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.check.check_folder import STATE_EVERY_S
+from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
 from gpu_studio.core.check.stages import NORMAL_MINUTES, can_continue
@@ -89,7 +89,9 @@ class CardCheck(QObject):
         self._kept: tuple[CheckRecord, ...] = ()
         self._has_released = False
         self._asked_earlier = self._knows_earlier = self._has_ended = False
-        self._keeper = CheckKeeper(studio.check_folder, self)
+        data = studio.data_folder
+        kept = CheckFolder(data / FOLDER_NAME if data is not None else None, studio.boot)
+        self._keeper = CheckKeeper(kept, self)
         self._keeper.others_found.connect(self._begin_alone)
         self._keeper.looked.connect(self._show_found)
         self._keeper.earlier_found.connect(self._take_earlier)
