@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import platformdirs
 from PySide6.QtCore import QMetaObject, Qt, QTimer, QtMsgType, qInstallMessageHandler
 from PySide6.QtGui import QFont, QFontMetrics, QIcon
-from PySide6.QtWidgets import QApplication, QMainWindow
+from PySide6.QtWidgets import QApplication
 
 from gpu_studio.console_end import ConsoleEnd
 from gpu_studio.core.engine import EngineEnvironment
@@ -79,7 +79,7 @@ def build_window(
     tabs_after_paint: bool = False,
     bad_end: str | None = None,
     installer: Installer | None = None,
-) -> QMainWindow:
+) -> MainWindow:
     """Return the whole window, not yet shown. It starts nothing before its first paint.
 
     Args:
@@ -187,11 +187,18 @@ def main() -> int:
     # Ctrl-C in the terminal closes the window as its own button does; Python looks at signals
     # only between its own instructions, so it gets a turn now and then.
     # SIGHUP comes where a terminal is closed; Windows has Ctrl-Break in its place.
-    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK"):
+    # SIGTERM is how a system that shuts down ends its programs.
+    for name, close in (
+        ("SIGINT", window.close),
+        ("SIGBREAK", window.close),
+        ("SIGTERM", window.end_with_system),
+        ("SIGHUP", window.end_with_system),
+    ):
         if (number := getattr(signal, name, None)) is not None:
-            signal.signal(number, lambda *_: window.close())
+            signal.signal(number, lambda *_, close=close: close())
+    application.commitDataRequest.connect(window.note_system_end)
     queued = Qt.ConnectionType.QueuedConnection  # Windows tells it in a thread of its own
-    console = ConsoleEnd(partial(QMetaObject.invokeMethod, window, "close", queued))
+    console = ConsoleEnd(partial(QMetaObject.invokeMethod, window, "end_with_system", queued))
     turn = QTimer(window)
     turn.timeout.connect(_take_turn)
     turn.start(500)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpu_studio.app import _keep_small
+from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -106,6 +107,77 @@ def test_the_start_after_a_bad_end_says_so_and_the_one_after_it_does_not(tmp_pat
     assert _start(tmp_path, "badly") == ""
     assert _start(tmp_path, "well") == "GPU Studio did not close properly last time."
     assert _start(tmp_path, "well") == ""
+
+
+# A start that ends in the middle of a check, by its window or by a signal.
+_A_CHECK = """
+import os, signal, sys
+from pathlib import Path
+from PySide6.QtCore import QTimer
+from gpu_studio import app
+from gpu_studio.core.messages.check_messages import RunCheck
+from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.ui.check_tab import CheckTab
+from tests.fakes.check_answers import check_round
+from tests.fakes.descriptions import described
+from tests.fakes.pc import SteadySensors, cpu_only
+from tests.fakes.scripted_engine import Engines
+
+engines = Engines({
+    DescribeEngine: [described()],
+    RunCheck: lambda _engine, request: check_round(request, pause_in="memory"),
+})
+
+def go_on():
+    tab = window.findChild(CheckTab)
+    if tab is None:
+        return
+    tab.check.start()
+    track = tab.check.run and tab.check.run.present
+    if track and track.name == "memory" and track.fraction and not tab.check._keeper._task:
+        turn.stop()
+        {"close": window.close, "kill": lambda: os._exit(3)}.get(
+            sys.argv[1], lambda: signal.raise_signal(getattr(signal, sys.argv[1], 0)))()
+
+def build(**options):
+    global turn, window
+    options["data_folder"] = Path(sys.argv[2])
+    window = build_window(
+        engine_factory=engines, sensor_source=SteadySensors(cpu_only()), **options
+    )
+    turn = QTimer(window, interval=10)
+    turn.timeout.connect(go_on)
+    turn.start()
+    return window
+
+build_window, app.build_window = app.build_window, build
+sys.exit(app.main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "is_cut_off"),
+    [("close", False), ("SIGINT", False), ("SIGTERM", True), ("kill", True)],
+)
+def test_only_a_check_that_you_did_not_end_yourself_was_cut_off(tmp_path, how, is_cut_off):
+    places = {name: str(tmp_path) for name in ("HOME", "USERPROFILE", "LOCALAPPDATA", "APPDATA")}
+    places |= dict.fromkeys(("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"), "")
+    ended = subprocess.run(
+        [sys.executable, "-c", _A_CHECK, how, str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, **places, "QT_QPA_PLATFORM": "offscreen"},
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
+        check=False,
+    )
+    assert ended.returncode == (3 if how == "kill" else 0), ended.stderr
+    folder = CheckFolder(tmp_path / FOLDER_NAME)
+    assert [one.state.plan.device for one in folder.cut_off()] == ["cpu"] * is_cut_off
+    records = folder.records()
+    assert [(one.verdict, one.is_stopped) for one in records] == (
+        [] if is_cut_off else [("partial", True)]
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows' folders of a user are the user's own")

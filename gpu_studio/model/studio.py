@@ -42,7 +42,8 @@ class Studio(QObject):
     runs of the session. ``recorded_factory`` creates the engine that replays a recording;
     ``cards_are_simulated`` is stated in every new recording. ``boot`` differs after each start of
     the PC. ``installer`` can install another build of PyTorch; None in an environment that is not
-    this program's own.
+    this program's own. `is_ended_by_system` is true if the system ends the program, such as at a
+    logoff; otherwise, you close it.
 
     Signals:
         comparison_wanted(): the user wants to compare the CPU and the cards.
@@ -81,6 +82,7 @@ class Studio(QObject):
         boot: str = "",
     ) -> None:
         super().__init__(parent)
+        self.is_ended_by_system = False
         self.settings = settings
         self.data_folder = data_folder
         self.recorded_factory = recorded_factory

@@ -7,7 +7,7 @@ import binascii
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QEvent, QSize, Qt
+from PySide6.QtCore import QByteArray, QEvent, QSize, Qt, Slot
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QApplication,
@@ -177,6 +177,16 @@ class MainWindow(QMainWindow):
         self._restore()
         self.tabs.currentChanged.connect(self._turn_to)
         self._turn_to(self.tabs.currentIndex())
+
+    def note_system_end(self) -> None:
+        """Note that the system ends the program: a check can continue at the next start."""
+        self._studio.is_ended_by_system = True
+
+    @Slot()
+    def end_with_system(self) -> None:
+        """Close because the system ends the program."""
+        self.note_system_end()
+        self.close()
 
     def tell(self, sentence: str) -> None:
         """Show a sentence about the program itself in the banner."""

@@ -248,6 +248,7 @@ class CardCheck(QObject):
         self._show_record(run.record())
         assert self._record is not None
         self._keeper.conclude(run, self._record)
+        self._keeper.look()
 
     def stop(self) -> None:
         """Stop the check; the results so far are kept."""
@@ -278,10 +279,20 @@ class CardCheck(QObject):
         return msgspec.structs.replace(record, uuid=found.uuid, serial=found.serial)
 
     def close(self) -> None:
-        """End the engine; a running check can be continued at the next start."""
+        """End the engine and a running check.
+
+        Your closing of the window stops the check, as its Stop button does. Only a check that the
+        system ends can be continued at the next start.
+        """
         self._keeping.stop()
-        if self._phase.is_busy and self._run is not None and not self._run.is_stopped:
-            self._keep_state()
+        run = self._run
+        if self._phase.is_busy and run is not None and not run.plan.plant:
+            if self._studio.is_ended_by_system and not run.is_stopped:
+                self._keep_state()
+            else:
+                if not run.is_over:
+                    run.stop()
+                self._keeper.conclude(run, run.record())
         self._engine.close()
         self._keeper.close()
 
@@ -369,6 +380,7 @@ class CardCheck(QObject):
         assert self._record is not None
         if not run.plan.plant:
             self._keeper.conclude(run, self._record)
+            self._keeper.look()
         self.choices_changed.emit()
 
     def _keep_state(self) -> None:

@@ -86,14 +86,13 @@ class CheckKeeper(QObject):
         if run.device is not None:  # otherwise, nothing was tested
             self._add(lambda: folder.keep_record(record, check_id, fingerprint))
         self._add(lambda: folder.forget_state(check_id))
-        self.look()
 
     def open_file(self, path: Path) -> None:
         """Open the record in a file."""
         self._add(lambda: read_record(path), self.opened.emit)
 
     def close(self) -> None:
-        """Finish what waits, and release the running check for the next start to find."""
+        """Finish what waits; the state of a check that is still kept is found at the next start."""
         if self._task is not None:
             self._task.wait()
         while self._waiting:

@@ -251,7 +251,7 @@ def test_a_second_failure_of_the_same_card_has_another_next_action(
     assert "failed twice" in second.next_action
 
 
-def test_a_check_whose_window_closed_continues_at_the_next_start(
+def test_a_check_that_the_system_ended_continues_at_the_next_start(
     made: Callable[..., CardCheck], engines: Engines
 ) -> None:
     check = made()
@@ -261,12 +261,12 @@ def test_a_check_whose_window_closed_continues_at_the_next_start(
     paused(engines)
     wait_until(lambda: check.run and check.run.present and check.run.present.fraction == 0.45)
     spent_s = check.run.elapsed_s if check.run else 0.0
-    check._studio.close()
+    end_by_system(check)
     answers(engines)
 
     again = made(boot="two")
     assert again.cut_off is not None
-    assert again.cut_off.interruption.after_s == spent_s, "kept when the window closed"
+    assert again.cut_off.interruption.after_s == spent_s, "kept at the end"
     assert again.cut_off.interruption.is_restart
     asked = len(requests_of(engines))
     again.resume()
@@ -288,7 +288,7 @@ def test_a_check_that_was_cut_off_can_be_kept_as_a_result(
     answers(engines, pause_in="memory")
     check.start()
     paused(engines)
-    check._studio.close()
+    end_by_system(check)
 
     again = made()
     assert not again.can_resume, "six minutes are not worth continuing"
@@ -299,6 +299,46 @@ def test_a_check_that_was_cut_off_can_be_kept_as_a_result(
     assert "The program ended" in again.record.sentence
     assert again.cut_off is None
     assert not list((tmp_path / "checks").glob("*.running"))
+
+
+def end_by_system(check: CardCheck) -> None:
+    """End the program as a logoff does: unlike you, it does not mean the check."""
+    check._studio.is_ended_by_system = True
+    check._studio.close()
+
+
+@pytest.mark.parametrize("stops_first", [False, True])
+def test_a_check_whose_window_you_closed_is_stopped_and_not_told_as_cut_off(
+    made: Callable[..., CardCheck], engines: Engines, stops_first: bool
+) -> None:
+    check = made()
+    check.choose_minutes(480)
+    engines.scripts[RunCheck] = deaf_in_compute
+    check.start()
+    paused(engines)
+    wait_until(lambda: check.run and check.run.present and check.run.present.fraction == 0.45)
+    if stops_first:
+        check.stop()
+    check._studio.close()
+
+    again = made(boot="two")
+    wait_until(lambda: again.kept)
+    assert again.cut_off is None
+    (record,) = again.kept
+    assert (record.verdict, record.is_stopped, record.interruptions) == ("partial", True, ())
+    assert [stage.verdict for stage in record.stages] == ["passed", "partial", *["skipped"] * 4]
+
+
+def test_a_closed_check_with_a_fault_made_on_purpose_is_not_kept(
+    made: Callable[..., CardCheck], engines: Engines, tmp_path: Path
+) -> None:
+    check = made()
+    check.choose_plant("bit")
+    answers(engines, pause_in="memory")
+    check.start()
+    paused(engines)
+    check._studio.close()
+    assert folder(tmp_path).records() == ()
 
 
 def test_a_running_check_is_not_offered_to_another_window_and_runs_alone(
