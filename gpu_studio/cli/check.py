@@ -100,9 +100,9 @@ def _begin(plan: CheckPlan, folder: CheckFolder) -> CheckRun:
     """Return a new check, or the interrupted one with the same plan, which continues."""
     program = f"GPU Studio {program_version()}"
     continued: CheckRun | None = None
-    for state, interruption in folder.cut_off() if plan.plant is None else ():
+    for state, interruption, can_continue in folder.cut_off() if plan.plant is None else ():
         sentence = interruption_sentence(interruption)
-        if state.plan == plan and continued is None:
+        if state.plan == plan and can_continue and continued is None:
             note(f"{sentence} The check continues.")
             continued = CheckRun.resumed(state, interruption, program)
             continue

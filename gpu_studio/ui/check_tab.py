@@ -8,7 +8,6 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.check.record_words import record_facts
-from gpu_studio.core.check.stages import can_continue
 from gpu_studio.model.check import check_words
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.ui.check.check_head import CheckHead
@@ -179,5 +178,5 @@ class CutOffCard(Card):
         self.setVisible(cut_off is not None)
         if cut_off is not None:
             self._text.setText(check_words.cut_off_text(cut_off))
-            self._resume.setVisible(can_continue(cut_off.state.plan.minutes))
+            self._resume.setVisible(cut_off.can_continue)
             self._resume.setEnabled(self._check.can_resume)

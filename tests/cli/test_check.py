@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -275,6 +276,19 @@ def test_a_short_check_continues_with_the_same_command(
     # The interruption itself is no pass.
     assert (status, end["verdict"]) == (1, "inconclusive")
     assert folder.cut_off() == ()
+
+
+def test_a_check_that_was_cut_off_long_ago_is_only_kept(
+    type_in: Typed, engines: Engines, tmp_path: Path
+) -> None:
+    folder = left_behind(tmp_path, 480)
+    (path,) = (tmp_path / FOLDER_NAME).glob("*.running")
+    os.utime(path, (0.0, 0.0))
+    _, _, err = type_in("--minutes", "480", "--json")
+    assert "The program ended" in err
+    assert "continues" not in err
+    assert asked(engines)[0].stages == STAGE_NAMES
+    assert {record.verdict for record in folder.records()} == {"passed", "inconclusive"}
 
 
 def test_another_check_than_the_interrupted_one_is_new(

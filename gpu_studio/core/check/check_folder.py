@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import sys
+import time
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 
 import msgspec
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 FOLDER_NAME = "checks"
 STATE_EVERY_S = 60.0
 """The longest time between two states of a running check in its file, in seconds."""
+CONTINUE_WITHIN_S = 24 * 3600.0
+"""A check that was cut off longer ago is not continued, in seconds."""
 _STATE, _LOCK, _RECORD = ".running", ".lock", ".json"
 _MOST_READ = 200
 _CLOCK_SET_S = 120.0  # a start time computed from the present time moves if the clock is set
@@ -35,10 +38,15 @@ _NAME = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
 class CutOffCheck(NamedTuple):
-    """A check whose program ended without its consent."""
+    """A check whose program ended without its consent.
+
+    ``can_continue`` says whether it ended a short time ago, so that the card, the driver and the
+    room are most likely the same; otherwise, it can only be kept as a result.
+    """
 
     state: CheckState
     interruption: Interruption
+    can_continue: bool = True
 
 
 class _KeptState(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +123,9 @@ class CheckFolder:
                 after_s=kept.state.elapsed_s,
                 is_restart=not is_same_boot(kept.boot, self._boot),
             )
-            found.append((_changed_at(path), CutOffCheck(kept.state, ended)))
+            ended_at = _changed_at(path)
+            is_recent = time.time() - ended_at <= CONTINUE_WITHIN_S
+            found.append((ended_at, CutOffCheck(kept.state, ended, is_recent)))
         return tuple(check for _, check in sorted(found, key=lambda one: -one[0]))
 
     def keep_record(self, record: CheckRecord, check_id: str, fingerprint: str) -> None:

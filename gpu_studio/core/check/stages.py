@@ -135,11 +135,6 @@ def round_count(minutes: int) -> int:
     return max(1, minutes // ROUND_MINUTES)
 
 
-def can_continue(minutes: int) -> bool:
-    """Return whether an interrupted check of this length is worth continuing."""
-    return minutes >= OVERNIGHT_MINUTES
-
-
 def round_s(minutes: int) -> float:
     """Return the time of one round in seconds."""
     return 60.0 * minutes / round_count(minutes)

@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
-from gpu_studio.core.check.stages import NORMAL_MINUTES, can_continue
+from gpu_studio.core.check.stages import NORMAL_MINUTES
 from gpu_studio.core.messages.check_messages import (
     CheckFindingMade,
     CheckStageFinished,
@@ -153,10 +153,10 @@ class CardCheck(QObject):
 
     @property
     def can_resume(self) -> bool:
-        """Whether the check that was cut off is long enough to continue, and its device is free."""
+        """Whether the check that was cut off ended recently, and its device is free."""
         if self.cut_off is None or self._studio.session.description is None:
             return False
-        if not can_continue(self.cut_off.state.plan.minutes):
+        if not self.cut_off.can_continue:
             return False
         addresses = [one.address for one in self.devices]
         return self.cut_off.state.plan.device in addresses and self._studio.session.is_free

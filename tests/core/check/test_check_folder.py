@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -84,6 +86,17 @@ def test_a_check_that_ended_with_its_window_is_found_and_continues(tmp_path: Pat
     assert request is not None
     assert request.stages == ("memory", "link", "cool")
     assert found.interruption.is_restart
+
+
+@pytest.mark.parametrize(("hours", "can_continue"), [(0, True), (23, True), (25, False)])
+def test_only_a_recent_check_can_continue(tmp_path: Path, hours: float, can_continue: bool) -> None:
+    folder = CheckFolder(tmp_path)
+    folder.keep_state(run_until("memory").state())
+    folder.close()
+    (path,) = tmp_path.glob("*.running")
+    ended_at = time.time() - 3600 * hours
+    os.utime(path, (ended_at, ended_at))
+    assert [one.can_continue for one in folder.cut_off()] == [can_continue]
 
 
 def test_a_check_that_is_over_leaves_no_state(tmp_path: Path) -> None:

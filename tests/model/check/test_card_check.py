@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -291,7 +292,7 @@ def test_a_check_that_was_cut_off_can_be_kept_as_a_result(
     end_by_system(check)
 
     again = made()
-    assert not again.can_resume, "six minutes are not worth continuing"
+    assert again.can_resume
     again.conclude()
     wait_until(lambda: again.kept)
 
@@ -299,6 +300,24 @@ def test_a_check_that_was_cut_off_can_be_kept_as_a_result(
     assert "The program ended" in again.record.sentence
     assert again.cut_off is None
     assert not list((tmp_path / "checks").glob("*.running"))
+
+
+def test_a_check_that_was_cut_off_long_ago_can_only_be_kept(
+    made: Callable[..., CardCheck], engines: Engines, tmp_path: Path
+) -> None:
+    check = made()
+    answers(engines, pause_in="memory")
+    check.start()
+    paused(engines)
+    end_by_system(check)
+    (path,) = (tmp_path / "checks").glob("*.running")
+    os.utime(path, (0.0, 0.0))
+
+    again = made()
+    assert again.cut_off is not None
+    assert not again.can_resume
+    again.resume()
+    assert not again.phase.is_busy
 
 
 def end_by_system(check: CardCheck) -> None:
