@@ -137,8 +137,8 @@ class ComputeWork:
             self._bench.plant.corrupt(seen)
         came_back = sum(part.wrong(seen) is not None for seen in again)
         wrong = (
-            f"{part.title}: {format_count(found.count)} of {format_count(found.total)} elements "
-            f"are wrong."
+            f"{part.title}: wrong in {format_count(found.count)} of {format_count(found.total)} "
+            f"elements."
         )
         if part.kind == "unstable_result" and not _any_two_agree(again):
             self._bench.report(

@@ -117,8 +117,8 @@ def _compare(bench: StageBench, seen: Tensor, first: Tensor) -> None:
     if found is not None:
         bench.report(
             "unstable_result", "error",
-            f"{format_count(found.count)} of {format_count(found.total)} elements of a product "
-            "under load differ from the first time.",
+            f"A product under load differs from the first time in {format_count(found.count)} of "
+            f"{format_count(found.total)} elements.",
             count=found.count,
         )  # fmt: skip
 
