@@ -60,9 +60,10 @@ STAGES: tuple[CheckStage, ...] = (
         name="layouts",
         title="Operations and layouts",
         share=0.05,
-        tests="Twenty operations, in place and not, on contiguous, transposed, strided and sliced "
-        "tensors, compared with the CPU.",
-        catches="An operation that PyTorch and this card compute differently in one layout.",
+        tests="27 operations in five dtypes, in place and not, on contiguous, transposed, strided "
+        "and sliced tensors, compared with the CPU.",
+        catches="An operation that PyTorch and this card compute differently in one layout or "
+        "dtype, and a write outside of the tensor.",
         misses="The other operations of PyTorch, and sizes over a few thousand elements.",
     ),
     CheckStage(

@@ -3,105 +3,41 @@
 The document "the bug that taught me more about PyTorch than years of using it" (Elana Pearl) is
 about a result that only one kind of device got wrong, and only in one layout: `addcmul_` wrote its
 result into a copy of a non-contiguous tensor. Only the same combination finds such a fault: the
-operation in place, on a tensor that is not contiguous.
+operation in place, on a tensor that is not contiguous. The other operands may be contiguous, so
+that case is tested as well.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
 
+from gpu_studio.core.failure import FailureKind, first_line
 from gpu_studio.core.units import format_count
-from gpu_studio.engine.check.detectors import mismatched_values
+from gpu_studio.engine.check.detectors import Mismatch, mismatched_values
+from gpu_studio.engine.check.operations import DTYPES, OPERATIONS, Operation, operands
 from gpu_studio.engine.check.stage import StageBench, Step
+from gpu_studio.engine.device import refuse_bfloat16_products
+from gpu_studio.engine.faults import failure_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator, Iterator
 
     from torch import Tensor
 
     from gpu_studio.core.messages.check_messages import StageName
+    from gpu_studio.engine.check.operations import Work
 
-    Work = Callable[[Tensor, Tensor, Tensor], Tensor]
 _SIZES = ((17, 33), (96, 128))
-_LARGEST = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One operation on three tensors of one shape: two of whole numbers, one of powers of two.
-
-    Each result is exact in float32, so that every correct device gives the same one.
-    """
-
-    name: str
-    work: Work
-    in_place: Work | None = None
-
-
-def _operation(name: str, work: Work, *, has_in_place: bool = True) -> Operation:
-    if not has_in_place:
-        return Operation(name, work)
-
-    def in_place(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-        # The same call, by the name of its form in place: add → add_.
-        return work(_InPlace(a), b, c)  # type: ignore[arg-type]
-
-    return Operation(name, work, in_place)
-
-
-class _InPlace:
-    """A tensor whose methods are those in place."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
-
-    def __getattr__(self, name: str) -> Callable[..., Tensor]:
-        method: Callable[..., Tensor] = getattr(self._tensor, f"{name}_")
-        return method
-
-
-OPERATIONS: tuple[Operation, ...] = (
-    _operation("add", lambda a, b, c: a.add(b)),
-    _operation("sub", lambda a, b, c: a.sub(b, alpha=2)),
-    _operation("mul", lambda a, b, c: a.mul(b)),
-    _operation("div", lambda a, b, c: a.div(c)),
-    _operation("addcmul", lambda a, b, c: a.addcmul(b, c, value=0.5)),
-    _operation("addcdiv", lambda a, b, c: a.addcdiv(b, c, value=2)),
-    _operation("lerp", lambda a, b, c: a.lerp(b, 0.5)),
-    _operation("neg", lambda a, b, c: a.neg()),
-    _operation("abs", lambda a, b, c: a.abs()),
-    _operation("sign", lambda a, b, c: a.sign()),
-    _operation("clamp", lambda a, b, c: a.clamp(-3, 4)),
-    _operation("square", lambda a, b, c: a.square()),
-    _operation("reciprocal", lambda a, b, c: c.reciprocal(), has_in_place=False),
-    _operation("relu", lambda a, b, c: a.relu()),
-    _operation("masked_fill", lambda a, b, c: a.masked_fill(b > 0, 7.0)),
-    _operation("tril", lambda a, b, c: a.tril()),
-    _operation("cumsum", lambda a, b, c: a.cumsum(1)),
-    _operation("where", lambda a, b, c: torch.where(b > 0, a, c), has_in_place=False),
-    _operation("maximum", lambda a, b, c: torch.maximum(a, b), has_in_place=False),
-    _operation("sum", lambda a, b, c: a.sum(0), has_in_place=False),
-    _operation("flip", lambda a, b, c: a.flip(1), has_in_place=False),
-    _operation("index_select", lambda a, b, c: a.index_select(0, _every_other(a)),
-               has_in_place=False),
-    _operation("matmul", lambda a, b, c: a.matmul(b.t()), has_in_place=False),
-    Operation("copy", lambda a, b, c: a.clone(), lambda a, b, c: a.copy_(b)),
-    Operation("fill", lambda a, b, c: torch.full_like(a, 3.0), lambda a, b, c: a.fill_(3.0)),
-)  # fmt: skip
-
-
-def _every_other(a: Tensor) -> Tensor:
-    return torch.arange(0, a.shape[0], 2, device=a.device)
-
-
 LAYOUTS = ("contiguous", "transposed", "strided", "sliced")
 
 
 def laid_out(values: Tensor, layout: str, device: torch.device) -> Tensor:
     """Return the same values on a device, in memory that lies in another way.
+
+    The memory between and around the values is zero.
 
     Args:
         values: a contiguous tensor of two dimensions, on the CPU.
@@ -124,79 +60,174 @@ def laid_out(values: Tensor, layout: str, device: torch.device) -> Tensor:
 
 
 class Layouts:
-    """Every operation in every layout, in place and not."""
+    """Every operation in every layout and dtype, in place and not."""
 
     name: StageName = "layouts"
 
     def run(self, bench: StageBench) -> Generator[Step, None, bool]:
         """Go through all combinations once; see `stage.Stage`."""
-        done = cases = 0
-        for operation in OPERATIONS:
-            if bench.is_over(has_tested_all=False):
-                break
-            for layout in LAYOUTS:
-                for shape in _SIZES:
-                    cases += _test(bench, operation, layout, shape)
-            done += 1
-            bench.vitals()
-            noun = "operation" if done == 1 else "operations"
-            tested = f"{done} {noun} in {len(LAYOUTS)} layouts, {format_count(cases)} results"
-            yield Step(doing=f"{operation.name} in {len(LAYOUTS)} layouts", tested=tested)
-        return done == len(OPERATIONS)
+        results, done, dtypes = 0, set[str](), set[torch.dtype]()
+        for dtype, largest in DTYPES:
+            for operation in OPERATIONS:
+                if operation.is_for_floats and not dtype.is_floating_point:
+                    continue
+                if bench.is_over(has_tested_all=False):
+                    return False
+                compared = _compared(bench, operation, dtype, largest)
+                if compared:
+                    results += compared
+                    done.add(operation.name)
+                    dtypes.add(dtype)
+                bench.vitals()
+                tested = _tested(len(done), len(dtypes), results)
+                yield Step(doing=f"{operation.name} in {_name(dtype)}", tested=tested)
+        return True
 
 
-def _test(bench: StageBench, operation: Operation, layout: str, shape: tuple[int, int]) -> int:
-    """Compare an operation with the CPU, and report a difference; return how many results."""
-    sources = _sources(bench, shape)
-    forms = [("", operation.work)]
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One form of an operation in one dtype."""
+
+    name: str
+    work: Work
+    is_in_place: bool
+    dtype: torch.dtype
+
+    def cases(self) -> Iterator[tuple[str, str]]:
+        """Yield each layout of the first operand, with that of the others."""
+        for layout in LAYOUTS:
+            yield layout, layout
+            if self.is_in_place and layout != "contiguous":
+                yield layout, "contiguous"
+
+
+@dataclass(slots=True)
+class _Difference:
+    """Where a form differs, over all of its cases."""
+
+    count: int = 0
+    total: int = 0
+    cases: list[tuple[str, str]] = field(default_factory=list)
+    came_back: bool = True
+
+    def add(self, found: Mismatch, case: tuple[str, str], *, came_back: bool) -> None:
+        """Count a case that differs."""
+        self.count += found.count
+        self.total += found.total
+        self.cases.append(case)
+        self.came_back &= came_back
+
+    @property
+    def tensors(self) -> str:
+        """The layouts that differ, in words."""
+        same = [layout for layout in LAYOUTS if (layout, layout) in self.cases]
+        if len(same) == len(LAYOUTS):
+            return "tensors of every layout"
+        mixed = [layout for layout, _ in self.cases if layout not in same]
+        parts = [f"{_listed(same)} tensors"] if same else []
+        if mixed:
+            in_order = [layout for layout in LAYOUTS if layout in mixed]
+            parts.append(f"{_listed(in_order)} tensors and contiguous operands")
+        return ", and with ".join(parts)
+
+
+def _compared(bench: StageBench, operation: Operation, dtype: torch.dtype, largest: int) -> int:
+    """Compare an operation with the CPU; return how many results, 0 if the device has none."""
+    forms = [_Form(operation.name, operation.work, False, dtype)]
     if operation.in_place is not None:
-        forms.append(("_", operation.in_place))
-    for ending, work in forms:
+        forms.append(_Form(f"{operation.name}_", operation.in_place, True, dtype))
+    try:
+        if operation.is_product and dtype is torch.bfloat16:
+            refuse_bfloat16_products(bench.device)
+        return sum(_test(bench, form, largest) for form in forms)
+    except Exception as error:
+        failure = failure_of(error)
+        if failure.kind is not FailureKind.DTYPE_UNSUPPORTED:
+            raise
+        reason = first_line(failure.message, 200)
+        bench.report("could_not_run", "note", f"{operation.name} in {_name(dtype)}: {reason}")
+        return 0
+
+
+def _test(bench: StageBench, form: _Form, largest: int) -> int:
+    """Compare one form in all layouts, and report a difference; return how many results."""
+    difference, results = _Difference(), 0
+    for shape in _SIZES:
+        sources = operands(bench.generator, shape, form.dtype, largest)
         # The reference has no layout and no rounding: contiguous, float64, on the CPU.
-        exact = work(*(source.double() for source in sources))
-        seen = _seen(bench, work, sources, layout)
-        bench.plant.corrupt(seen, sources[0] if seen.shape == sources[0].shape else None)
-        found = mismatched_values(seen, exact)
-        if found is None:
-            continue
-        again = _seen(bench, work, sources, layout)
-        bench.plant.corrupt(again)
-        came_back = mismatched_values(again, exact) is not None
-        how = "in place, " if ending else ""
-        each = "each time" if came_back else "not each time"
-        bench.report(
-            "disagreement", "error",
-            f"PyTorch and this {'card' if bench.is_card else 'CPU'} disagree on "
-            f"{operation.name}{ending} ({how}{layout} tensors): {format_count(found.count)} of "
-            f"{format_count(found.total)} elements, {each}.",
-            count=found.count, came_back=came_back,
-        )  # fmt: skip
-    return len(forms)
+        exact = form.work(*(source.to(torch.float64, copy=True) for source in sources))
+        for case in form.cases():
+            results += 1
+            found = _mismatch(bench, form, sources, case, exact, is_first=True)
+            if found is not None:
+                again = _mismatch(bench, form, sources, case, exact, is_first=False)
+                difference.add(found, case, came_back=again is not None)
+    if difference.count:
+        _report(bench, form, difference)
+    return results
 
 
-def _seen(bench: StageBench, work: Work, sources: list[Tensor], layout: str) -> Tensor:
-    """Return an operation's result from the device, contiguous on the CPU."""
-    operands = [laid_out(source, layout, bench.device) for source in sources]
-    result = work(*operands)
-    # To the CPU with its strides: a strided copy on the device would be part of the test.
-    return _on_cpu(result)
+def _mismatch(
+    bench: StageBench,
+    form: _Form,
+    sources: list[Tensor],
+    case: tuple[str, str],
+    exact: Tensor,
+    *,
+    is_first: bool,
+) -> Mismatch | None:
+    """Return the wrong elements of a result, or those around it that must not change."""
+    first, others = case
+    layouts = (first, others, others)
+    placed = [
+        laid_out(source, layout, bench.device)
+        for source, layout in zip(sources, layouts, strict=True)
+    ]
+    result = form.work(*placed)
+    memory = _storage_of(result)
+    there = memory.as_strided(result.shape, result.stride(), result.storage_offset())
+    seen = there.clone(memory_format=torch.contiguous_format)
+    before = sources[0] if is_first and seen.shape == sources[0].shape else None
+    bench.plant.corrupt(seen, before)
+    found = mismatched_values(seen, exact)
+    if found is None and form.is_in_place and memory.numel() > seen.numel():
+        there.zero_()  # what is left was written around the values
+        return mismatched_values(memory, torch.zeros_like(memory))
+    return found
 
 
-def _on_cpu(result: Tensor) -> Tensor:
-    """Return the values of a tensor, read through its whole storage."""
+def _storage_of(result: Tensor) -> Tensor:
+    """Return all the memory of a tensor, on the CPU.
+
+    It is copied whole: a strided copy on the device would be part of the test.
+    """
     memory = torch.empty(0, dtype=result.dtype, device=result.device)
     memory.set_(result.untyped_storage())
-    return (
-        memory.cpu()
-        .as_strided(result.shape, result.stride(), result.storage_offset())
-        .contiguous()
-        .clone()
-    )
+    return memory.to("cpu", copy=True)
 
 
-def _sources(bench: StageBench, shape: tuple[int, int]) -> list[Tensor]:
-    def whole() -> Tensor:
-        return torch.randint(-_LARGEST, _LARGEST + 1, shape, generator=bench.generator).float()
+def _report(bench: StageBench, form: _Form, difference: _Difference) -> None:
+    how = f"in place, {_name(form.dtype)}" if form.is_in_place else _name(form.dtype)
+    each = "each time" if difference.came_back else "not each time"
+    bench.report(
+        "disagreement", "error",
+        f"PyTorch and this {'card' if bench.is_card else 'CPU'} disagree on {form.name} ({how}) "
+        f"with {difference.tensors}: {format_count(difference.count)} of "
+        f"{format_count(difference.total)} elements, {each}.",
+        count=difference.count, came_back=difference.came_back,
+    )  # fmt: skip
 
-    power = torch.randint(-2, 3, shape, generator=bench.generator).float()
-    return [whole(), whole(), torch.pow(2.0, power)]
+
+def _listed(layouts: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(layouts[:-1]), layouts[-1])))
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _tested(operations: int, dtypes: int, results: int) -> str:
+    nouns = [f"{operations} operation{'s' * (operations != 1)}"]
+    nouns.append(f"{len(LAYOUTS)} layouts")
+    nouns.append(f"{dtypes} dtype{'s' * (dtypes != 1)}")
+    return f"{' × '.join(nouns)}, {format_count(results)} results"

@@ -11,8 +11,7 @@ import torch
 from gpu_studio.core.check.thresholds import OVERTIME_S, ram_bytes
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckedDevice, Vitals
-from gpu_studio.engine.check import compute, layouts, video_memory
-from gpu_studio.engine.check.layouts import LAYOUTS, Layouts, Operation, laid_out
+from gpu_studio.engine.check import compute, video_memory
 from gpu_studio.engine.check.link import LinkCheck
 from gpu_studio.engine.check.load import WarmUp
 from gpu_studio.engine.check.stage import StageBench
@@ -227,36 +226,6 @@ def test_the_products_are_exact_in_their_dtype(dtype: str, inner: int, largest: 
     limit = {"float32": 2**24, "float16": 2**11, "bfloat16": 2**8, "float64": 2**53}[dtype]
     assert total <= limit
     assert largest < 2**10 or dtype == "float64"
-
-
-def test_the_fault_of_the_document_is_found_only_where_it_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def broken(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-        if a.is_contiguous():
-            return a.addcmul_(b, c)
-        a.contiguous().addcmul_(b, c)  # the result goes into a copy and is lost
-        return a
-
-    operation = Operation("addcmul", lambda a, b, c: a.addcmul(b, c), broken)
-    monkeypatch.setattr(layouts, "OPERATIONS", (operation,))
-    bench = bench_for("layouts")
-    run(Layouts(), bench)
-    said = [finding.sentence for finding in bench.findings]
-    assert said
-    assert all("addcmul_ (in place" in sentence for sentence in said)
-    assert not any("contiguous tensors" in sentence for sentence in said)
-    assert all(finding.kind == "disagreement" for finding in bench.findings)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_layout_changes_the_memory_and_no_value(layout: str) -> None:
-    values = torch.arange(12.0).view(3, 4)
-    laid = laid_out(values, layout, CPU)
-    assert torch.equal(laid, values)
-    assert laid.is_contiguous() == (layout == "contiguous")
-    laid.zero_()
-    assert values.sum() == 66  # a copy, not a view
 
 
 def words_of(title: str, count: int = 200, seed: int = 0) -> list[int]:

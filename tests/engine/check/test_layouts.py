@@ -1,0 +1,161 @@
+"""Operations and layouts: faults like the one of the document, each found only where it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from gpu_studio.core.check.stages import stage_named
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.engine.check import layouts
+from gpu_studio.engine.check.layouts import LAYOUTS, Layouts, laid_out
+from gpu_studio.engine.check.operations import DTYPES, OPERATIONS, Operation, operands
+from tests.engine.check.benches import CPU, bench_for, run
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from gpu_studio.core.messages.check_messages import CheckFinding
+    from gpu_studio.engine.check.operations import Work
+
+
+def named(name: str) -> Operation:
+    return next(one for one in OPERATIONS if one.name == name)
+
+
+def found(
+    monkeypatch: pytest.MonkeyPatch, name: str, in_place: Work, *dtypes: torch.dtype
+) -> list[CheckFinding]:
+    """Return what is found if one operation has this form in place, with these dtypes."""
+    usual = named(name)
+    broken = Operation(usual.name, usual.work, in_place, usual.is_for_floats)
+    chosen = [one for one in DTYPES if one[0] in (dtypes or (torch.float32,))]
+    monkeypatch.setattr(layouts, "OPERATIONS", (broken,))
+    monkeypatch.setattr(layouts, "DTYPES", chosen)
+    bench = bench_for("layouts")
+    run(Layouts(), bench)
+    assert {one.kind for one in bench.findings} <= {"disagreement"}
+    return bench.findings
+
+
+def test_the_fault_of_the_document_is_found_only_where_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def into_a_copy(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+        if a.is_contiguous():
+            return a.addcmul_(b, c, value=0.5)
+        a.contiguous().addcmul_(b, c, value=0.5)  # the result is lost with the copy
+        return a
+
+    (finding,) = found(monkeypatch, "addcmul", into_a_copy)
+    assert "addcmul_ (in place, float32)" in finding.sentence
+    assert "with transposed, strided and sliced tensors" in finding.sentence
+    assert finding.came_back
+    assert finding.count > 1000
+
+
+def test_a_fault_with_contiguous_operands_only_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def only_mixed(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+        return a if a.is_contiguous() != b.is_contiguous() else a.add_(b)
+
+    (finding,) = found(monkeypatch, "add", only_mixed)
+    assert "contiguous operands" in finding.sentence
+
+
+def test_random_numbers_that_go_into_a_copy_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def into_a_copy(a: Tensor, _b: Tensor, _c: Tensor) -> Tensor:
+        a.zero_()
+        return a.random_(1, 9).clamp_(0, 1) if a.is_contiguous() else a
+
+    (finding,) = found(monkeypatch, "random", into_a_copy)
+    assert "random_" in finding.sentence
+    assert "strided" in finding.sentence
+
+
+def test_a_fault_in_one_dtype_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def only_halves(a: Tensor, b: Tensor, _c: Tensor) -> Tensor:
+        return a if a.dtype is torch.float16 else a.mul_(b)
+
+    every = [dtype for dtype, _ in DTYPES]
+    (finding,) = found(monkeypatch, "mul", only_halves, *every)
+    assert "float16" in finding.sentence
+    assert "every layout" in finding.sentence
+
+
+def test_a_write_around_the_tensor_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def over_the_end(a: Tensor, b: Tensor, _c: Tensor) -> Tensor:
+        result = a.add_(b)
+        memory = torch.empty(0, dtype=a.dtype).set_(a.untyped_storage())
+        if len(memory) > a.numel():
+            memory[-1] = 5.0
+        return result
+
+    (finding,) = found(monkeypatch, "add", over_the_end)
+    # Nothing but these two has memory around its values.
+    assert "with strided and sliced tensors" in finding.sentence
+
+
+def test_a_difference_that_does_not_come_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def once(a: Tensor, b: Tensor, _c: Tensor) -> Tensor:
+        calls.append(1)
+        return a if len(calls) == 2 else a.add_(b)  # the first call is the CPU's own
+
+    (finding,) = found(monkeypatch, "add", once)
+    assert finding.came_back is False
+    assert "not each time" in finding.sentence
+
+
+def test_every_operation_is_compared_in_every_dtype_that_has_it() -> None:
+    bench = bench_for("layouts")
+    steps, is_whole = run(Layouts(), bench)
+    assert is_whole
+    assert bench.findings == []
+    doing = {step.doing for step in steps}
+    assert {"addcmul in bfloat16", "matmul in float16", "cumsum in int32"} <= doing
+    assert f"{len(OPERATIONS)} operations × 4 layouts × {len(DTYPES)} dtypes" in steps[-1].tested
+
+
+def test_a_dtype_that_the_card_lacks_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_device: torch.device) -> None:
+        raise StudioError(FailureKind.DTYPE_UNSUPPORTED, "No bfloat16 here.")
+
+    monkeypatch.setattr(layouts, "refuse_bfloat16_products", refuse)
+    bench = bench_for("layouts")
+    _, is_whole = run(Layouts(), bench)
+    (note,) = bench.findings
+    assert (note.kind, note.severity) == ("could_not_run", "note")
+    assert "matmul in bfloat16" in note.sentence
+    assert is_whole
+
+
+@pytest.mark.parametrize(("dtype", "largest"), DTYPES)
+def test_the_largest_sum_of_products_is_exact_in_its_dtype(
+    dtype: torch.dtype, largest: int
+) -> None:
+    """Its size alone says whether every partial sum before it was exact."""
+    whole, _, powers = operands(torch.Generator().manual_seed(0), (96, 128), dtype, largest)
+    assert whole.dtype == powers.dtype == dtype
+    assert whole.abs().max() == largest
+    # A whole number is exact up to 2^(bits of the mantissa + 1).
+    exact_to = 2**31 if dtype is torch.int32 else 2 / torch.finfo(dtype).eps
+    assert 128 * largest**2 <= exact_to
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_changes_the_memory_and_no_value(layout: str) -> None:
+    values = torch.arange(12.0).view(3, 4)
+    laid = laid_out(values, layout, CPU)
+    assert torch.equal(laid, values)
+    assert laid.is_contiguous() == (layout == "contiguous")
+    laid.zero_()
+    assert values.sum() == 66  # a copy, not a view
+
+
+def test_the_stages_words_count_what_is_there() -> None:
+    said = stage_named("layouts").tests
+    assert said.startswith(f"{len(OPERATIONS)} operations in five dtypes")
+    assert len(DTYPES) == 5
