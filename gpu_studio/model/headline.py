@@ -36,6 +36,7 @@ _SILENCE = "driver_not_answering"
 _SLOW = "engine_slow"
 _NOT_RESPONDING = "engine_silent"
 _OWN = "program"
+_CHECKING = "check_running"
 # PyTorch on a slow disk takes half a minute to load; a driver that hangs blocks it forever.
 _LONG_START_MS = 45_000
 _SLOW_START = "PyTorch has not answered since it started."
@@ -117,8 +118,8 @@ def why_silent(asks_driver: bool) -> str:
 class HeadlineModel(QObject):
     """Chooses the headline of the banner.
 
-    Sentences about the program come first, then a lost engine, silent sensors, a lost card, and
-    the findings at the start.
+    Sentences about the program come first, then a lost engine, silent sensors, a lost card, the
+    check that other tabs wait for, and the findings at the start.
 
     Signals:
         headline_changed(Headline | None): None if there is nothing to say.
@@ -135,6 +136,7 @@ class HeadlineModel(QObject):
         self._told: Headline | None = None
         self._lost_reason = ""
         self._lost_cards: list[Headline] = []
+        self._check: Headline | None = None
         self._has_failed = self._has_met_engine = False
         self._start = QTimer(self)
         self._start.setSingleShot(True)
@@ -187,6 +189,18 @@ class HeadlineModel(QObject):
         self._told = Headline(code=_OWN, sentence=sentence, detail=detail, action=action)
         self._choose()
 
+    def tell_check(self, label: str) -> None:
+        """Say that the other tabs wait for the check of a card; without a label, it is over."""
+        # Each check is new, even if the sentence about the last one was dismissed.
+        self._dismissed = {told for told in self._dismissed if told[0] != _CHECKING}
+        sentence = f"{label} is being checked. The other tabs wait until the check ends."
+        self._check = (
+            Headline(code=_CHECKING, sentence=sentence, action=SHOW_CHECK, tone="")
+            if label
+            else None
+        )
+        self._choose()
+
     def dismiss(self) -> None:
         """Hide the current headline until it changes."""
         headline = self._headline
@@ -216,7 +230,8 @@ class HeadlineModel(QObject):
             self.dismiss()
             self.log_wanted.emit()
         elif action == SHOW_CHECK:
-            self.dismiss()
+            if headline is not self._check:  # the tabs still wait
+                self.dismiss()
             self._studio.page_wanted.emit(CHECK, "")
 
     def act_otherwise(self) -> None:
@@ -288,6 +303,7 @@ class HeadlineModel(QObject):
             self._of_engine(),
             self._of_sensors(),
             *self._lost_cards,
+            self._check,
             self._of_start(),
             *self._of_findings(),
         ]

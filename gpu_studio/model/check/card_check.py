@@ -327,6 +327,7 @@ class CardCheck(QObject):
         ending = session.release() if run.plan.device != "cpu" else None
         self._has_released = ending is not None
         if ending is not None:
+            self._studio.headlines.tell_check(self.device.label)
             ending.finished.connect(self._next_round)
         else:
             self._next_round()
@@ -375,6 +376,7 @@ class CardCheck(QObject):
         self._engine.end()
         if self._has_released:
             self._has_released = False
+            self._studio.headlines.tell_check("")
             self._studio.session.restart()
         self._show_record(run.record())
         assert self._record is not None

@@ -467,6 +467,37 @@ def test_a_check_that_was_cut_off_is_told_on_every_tab(
 
 
 @with_cards
+def test_the_other_tabs_say_that_they_wait_for_the_check(
+    window: MainWindow, engines: Engines
+) -> None:
+    answers(engines, pause_in="memory")
+    open_tab(window, "Check")
+    click(window, "check.run")
+    engine = paused(engines)
+    assert not sees(window, "banner.sentence"), "this tab shows the check itself"
+    for title in ("Devices", "Race", "Benchmark", "Switcher", "Memory"):
+        open_tab(window, title)
+        assert text(window, "banner.sentence").startswith("GT 1030 is being checked.")
+    click(window, "banner.action")
+    assert in_front(window) == "Check"
+    open_tab(window, "Race")
+    assert sees(window, "banner.sentence"), "it still waits"
+    engine.go()
+    wait_until(lambda: not sees(window, "banner.sentence"))
+
+
+def test_no_tab_waits_for_the_check_of_the_cpu(window: MainWindow, engines: Engines) -> None:
+    answers(engines, pause_in="memory")
+    open_tab(window, "Check")
+    click(window, "check.run")
+    engine = paused(engines)
+    open_tab(window, "Race")
+    assert not sees(window, "banner.sentence")
+    engine.go()
+    wait_until(lambda: find(window, "check.run").isEnabled())
+
+
+@with_cards
 def test_the_devices_tab_leads_to_the_check_of_its_card(window: MainWindow) -> None:
     button = find(window, "devices.check", QPushButton)
     wait_until(button.isVisible)
