@@ -106,6 +106,8 @@ class CardCheck(QObject):
         self._keeping.timeout.connect(self._keep_state)
         studio.session.engine_described.connect(self.choices_changed)
         studio.session.state_changed.connect(self.choices_changed)
+        studio.lab.session_began.connect(self.choices_changed)
+        studio.lab.session_ended.connect(self.choices_changed)
         studio.sensors.inventory_changed.connect(self.choices_changed)
         studio.closing.connect(self.close)
         self._keeper.look()
@@ -144,7 +146,7 @@ class CardCheck(QObject):
             return _STARTING
         if self.device.address is None:
             return self.device.reason
-        return "" if session.is_free else _OTHER_WORK
+        return "" if self._is_pc_free else _OTHER_WORK
 
     @property
     def can_run(self) -> bool:
@@ -159,7 +161,7 @@ class CardCheck(QObject):
         if not self.cut_off.can_continue:
             return False
         addresses = [one.address for one in self.devices]
-        return self.cut_off.state.plan.device in addresses and self._studio.session.is_free
+        return self.cut_off.state.plan.device in addresses and self._is_pc_free
 
     def choose_device(self, identity: str) -> None:
         """Choose what is checked."""
@@ -175,6 +177,14 @@ class CardCheck(QObject):
         """Choose a fault that the next check makes on purpose, or none."""
         self._plant = plant
         self.choices_changed.emit()
+
+    @property
+    def _is_pc_free(self) -> bool:
+        """Whether neither the program's engine nor an experiment of the memory lab works.
+
+        A reading of the memory is no work: it ends with its engine, and no signal tells its end.
+        """
+        return self._studio.session.state.is_idle and self._studio.lab.real is None
 
     # ── the check ────────────────────────────────────────────────────────────────────────────
 

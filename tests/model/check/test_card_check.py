@@ -11,7 +11,7 @@ from gpu_studio.core.check import check_run
 from gpu_studio.core.check.check_folder import CheckFolder
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
-from gpu_studio.core.protocol import EngineEnded, RequestFailed
+from gpu_studio.core.protocol import EngineEnded, ReadMemory, RequestFailed
 from gpu_studio.model.check import check_engine
 from gpu_studio.model.engine_session import EngineState
 from tests.driving.window import wait_until
@@ -401,6 +401,27 @@ def test_other_work_comes_first(check: CardCheck, engines: Engines) -> None:
     assert not check.can_run
     check.start()
     assert check.run is None
+
+
+def test_a_reading_of_the_memory_does_not_hold_the_check_up(
+    check: CardCheck, engines: Engines
+) -> None:
+    engines.scripts[ReadMemory] = [Pause()]
+    check._studio.session.submit(ReadMemory(device="cuda:0"))
+    engine = paused(engines)
+    assert check.can_run
+    check.start()
+    assert finish(check).verdict == "passed"
+    assert "abandon" in engine.calls
+
+
+def test_an_experiment_with_the_memory_comes_first(check: CardCheck) -> None:
+    changes: list[bool] = []
+    check.choices_changed.connect(lambda: changes.append(check.can_run))
+    check._studio.lab.engage(is_modelled=False)
+    assert "other work" in check.reason
+    check._studio.lab.end()
+    assert (changes[0], changes[-1]) == (False, True)
 
 
 def test_the_cards_name_is_added_only_on_request(check: CardCheck) -> None:

@@ -1,0 +1,86 @@
+"""The Check tab over a soft card of 2 GB: a check that is stopped, and a card that is lost in it.
+
+Soft kernels compute nothing, so a check of results fails here, as it has to. The load sees the
+same zeros each time and finds nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
+
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.studio import Studio
+from gpu_studio.ui.check.stage_list import StageList
+from gpu_studio.ui.trust_chip import TrustChip
+from tests.patience import PATIENCE_S
+from tests.softcards.catalogue import GTX_1650
+
+if TYPE_CHECKING:
+    from tests.soft.window.conftest import SitDownAt
+    from tests.soft.window.person import Person
+
+# The size of a GT 1030; PyTorch's newest build has no code for that card itself. So slow that no
+# stage is over before somebody has seen it.
+SLOW_CARD_OF_2_GB = replace(GTX_1650, mib=1996, nvml_mib=2048, kernel_ms=100)
+# A new engine starts PyTorch and CUDA, and a step of this card takes a second.
+LONGEST_S = 5 * PATIENCE_S
+
+
+def states(person: Person) -> list[str]:
+    return [row.state for row in person.find(StageList, "check.stages").rows.values()]
+
+
+def chip(person: Person) -> tuple[str, str]:
+    shown = person.find(TrustChip, "check.chip")
+    return shown.tone, shown.text
+
+
+def begin(person: Person) -> None:
+    """Start a check of a minute, and wait until its first stage has worked."""
+    person.open_tab("Check")
+    person.choose("check.minutes", "1 minute")
+    person.press("check.minutes", Qt.Key.Key_Return)
+    person.click("check.run")
+    person.until(lambda: "product" in person.text("check.stage.load.tested"), LONGEST_S)
+
+
+def until_over(person: Person) -> None:
+    """Wait for the end of the check, and for the program's own engine."""
+    person.until(lambda: not person.sees("check.stop"), LONGEST_S)
+    session = person.window.findChild(Studio).session
+    person.until(lambda: session.state is EngineState.READY, LONGEST_S)
+
+
+def test_a_card_that_is_lost_in_a_check_is_its_result(sit_down_at: SitDownAt) -> None:
+    pc, person = sit_down_at(SLOW_CARD_OF_2_GB)
+    begin(person)
+    pc.set(0, lost=1)
+    until_over(person)
+
+    assert chip(person) == ("failure", "Failed")
+    assert states(person) == ["failed", *["skipped"] * 5]
+    assert person.text("check.doing").startswith("The card")
+    assert "Warm up" in person.text("check.doing")
+    assert "Restart the PC" in person.text("check.next")
+    shown = [one.text() for one in person.window.findChildren(QLabel) if one.isVisible()]
+    assert not [text for text in shown if "Traceback" in text or 'File "' in text]
+    assert person.sees("check.save")
+
+
+def test_a_stop_keeps_what_was_seen_of_the_card(sit_down_at: SitDownAt) -> None:
+    pc, person = sit_down_at(SLOW_CARD_OF_2_GB)
+    pc.set(0, temperature_c=61)
+    begin(person)
+    person.until(lambda: person.text("check.temperature") == "61 °C", LONGEST_S)
+    person.click("check.stop")
+    until_over(person)
+
+    assert person.text("check.errors") == "0 errors"
+    assert chip(person) == ("amber", "Partial")
+    assert states(person) == ["partial", *["skipped"] * 5]
+    facts = [person.text(f"check.facts.{row}") for row in range(12)]
+    assert any("61 °C" in fact for fact in facts)
