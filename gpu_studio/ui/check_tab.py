@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QEvent, QTimer
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.check.record_words import record_facts
@@ -22,12 +22,14 @@ from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from PySide6.QtCore import QObject
     from PySide6.QtGui import QResizeEvent, QShowEvent
 
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
 _WIDE_LETTERS = 96
+_LOW_LINES = 44  # in a lower window, the curves would be below its end
 _ALL_ROOM = 100
 _WORDS_MS = 200  # words that change faster cannot be read
 
@@ -65,16 +67,32 @@ class CheckTab(QWidget):
         return not self._soon.isActive()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Show the present state."""
+        """Show the present state, and follow the size of the place for the tab."""
         super().showEvent(event)
         self._show_check()
+        room = self.parentWidget()
+        if room is not None:
+            room.installEventFilter(self)
+        self._fold()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Put the stages beside the result if there is room, or above it."""
+        """Fold for a small window."""
         super().resizeEvent(event)
+        self._fold()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Fold for a low window: the tab itself is as high as its contents."""
+        if event.type() is QEvent.Type.Resize:
+            self._fold()
+        return super().eventFilter(watched, event)
+
+    def _fold(self) -> None:
+        """Put the stages beside the result if there is room, or above it."""
         is_wide = self.width() >= letters(self, _WIDE_LETTERS)
         directions = QBoxLayout.Direction
         self._halves.setDirection(directions.LeftToRight if is_wide else directions.TopToBottom)
+        room = (self.parentWidget() or self).height()
+        self._sensors.set_low(room < _LOW_LINES * self.fontMetrics().height())
 
     def _arrange(self) -> None:
         column = QVBoxLayout(self)

@@ -120,9 +120,7 @@ def test_no_page_scrolls_inside_another_and_nothing_is_cut_in_a_small_window(qtb
     assert not found, "\n".join(found)
 
 
-_OF_ONE_AREA = {
-    page.title for page in PAGES if page.tab in ("Benchmark", "Devices", "Switcher", "Memory")
-}
+_OF_ONE_AREA = {page.title for page in PAGES if page.tab != "Race"}
 
 
 def scrolling(window: MainWindow) -> list[str]:

@@ -86,12 +86,14 @@ class CheckHead(FlowRow):
             self._minutes.setCurrentIndex(self._minutes.findData(check.minutes))
         with QSignalBlocker(self._expert):
             self._expert.setChecked(check.plant is not None)
-        self._plant.setVisible(check.plant is not None)
+        self._plant.setVisible(check.plant is not None and not is_busy)
         if check.plant is not None:
             self._plant.setCurrentIndex(self._plant.findData(check.plant))
         self._show_records()
         for choice in (self._device, self._minutes, self._expert, self._plant, self._open):
             choice.setEnabled(not is_busy)
+        for rest in (self._expert, self._open):  # the curves need the room
+            rest.setVisible(not is_busy)
         had_focus = self.run.hasFocus() or self.stop.hasFocus()
         self.run.setVisible(not is_busy)
         self.run.setEnabled(check.can_run)
@@ -122,8 +124,7 @@ class CheckHead(FlowRow):
                 self._kept.clear()
                 self._kept.addItems([_KEPT, *titles])
             self._kept.setCurrentIndex(0)
-        self._kept.setVisible(bool(titles))
-        self._kept.setEnabled(not self._check.phase.is_busy)
+        self._kept.setVisible(bool(titles) and not self._check.phase.is_busy)
 
     def _choose_device(self) -> None:
         self._check.choose_device(self._device.currentData())

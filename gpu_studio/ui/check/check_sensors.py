@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QBoxLayout
 
 from gpu_studio.core.check.stages import OVERNIGHT_MINUTES, ROUND_MINUTES
 from gpu_studio.ui.parts import GAP, Card, Text
@@ -20,14 +21,21 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
     from gpu_studio.ui.theme import Theme
 
-_PLOT_LINES = 8.5
+_PLOT_LINES, _LOW_PLOT_LINES = 8.5, 7.0
+_WORDS, _PLOT = 2, 7  # shares of the width
+_MIDDLE = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_TOP = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
+_ACROSS, _DOWN = QBoxLayout.Direction.LeftToRight, QBoxLayout.Direction.TopToBottom
 _MOST_POINTS = 600
 # Above the highest line is room for its name.
 _COLD_C, _HEAT_ROOM, _CLOCK_ROOM = 20.0, 1.25, 1.1
 
 
 class CheckSensors(Card):
-    """A row for temperature and one for clock and power: the value now, and its curve."""
+    """A part for temperature and one for clock and power: the value now, and its curve.
+
+    The parts are one above the other, or side by side in a low window.
+    """
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(name="check.sensors")
@@ -38,26 +46,39 @@ class CheckSensors(Card):
         self._power = Text("", "muted", name="check.power", wraps=True)
         self._heat = self._plot(theme, "check.temperature.plot", "°C", "")
         self._speed = self._plot(theme, "check.clock.plot", "MHz", "Minutes")
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(2 * GAP)
-        self.column.addLayout(grid)
-        for row, (title, value, below, plot) in enumerate(
-            (
-                ("Temperature", self._temperature, self._highest, self._heat),
-                ("Clock", self._clock, self._power, self._speed),
-            )
-        ):
-            words = QWidget()
-            column = QVBoxLayout(words)
-            column.setContentsMargins(0, 0, 0, 0)
-            for widget in (Text(title, "muted"), value, below):
-                column.addWidget(widget)
-            column.addStretch(1)
-            grid.addWidget(words, row, 0)
-            grid.addWidget(plot, row, 1)
-            grid.setRowStretch(row, 1)
-        grid.setColumnStretch(0, 2)
-        grid.setColumnStretch(1, 7)
+        self._both = QBoxLayout(_DOWN)
+        self._both.setSpacing(2 * GAP)
+        self.column.addLayout(self._both)
+        self._parts = (
+            self._part("Temperature", self._temperature, self._highest, self._heat),
+            self._part("Clock", self._clock, self._power, self._speed),
+        )
+        self.set_low(False)
+
+    def set_low(self, is_low: bool) -> None:
+        """Put the parts side by side, or one above the other."""
+        self._both.setDirection(_ACROSS if is_low else _DOWN)
+        lines = _LOW_PLOT_LINES if is_low else _PLOT_LINES
+        for part, words in self._parts:
+            part.setDirection(_DOWN if is_low else _ACROSS)
+            words.setDirection(_ACROSS if is_low else _DOWN)
+            part.setStretch(0, 0 if is_low else _WORDS)
+        for below in (self._highest, self._power):
+            below.setAlignment(_MIDDLE if is_low else _TOP)
+        for plot in (self._heat, self._speed):
+            plot.setMinimumHeight(round(lines * self.fontMetrics().height()))
+
+    def _part(self, title: str, value: Text, below: Text, plot: LivePlot) -> tuple[QBoxLayout, ...]:
+        """Add a value with its curve; return the layout of both, and that of the words."""
+        part, words = QBoxLayout(_ACROSS), QBoxLayout(_DOWN)
+        self._both.addLayout(part, 1)
+        part.setSpacing(GAP)
+        part.addLayout(words, _WORDS)
+        words.addWidget(Text(title, "muted"))
+        words.addWidget(value)
+        words.addWidget(below, 1)
+        part.addWidget(plot, _PLOT)
+        return part, words
 
     def show_run(self, run: CheckRun | None) -> None:
         """Show the sensors of a check; a device that reports none has no curves."""
@@ -95,7 +116,6 @@ class CheckSensors(Card):
 
     def _plot(self, theme: Theme, name: str, unit: str, label: str) -> LivePlot:
         made = LivePlot(theme, name=name, x_label=label, y_unit=unit, steady=True, legend=0)
-        made.setMinimumHeight(round(_PLOT_LINES * self.fontMetrics().height()))
         source = self._temperatures if unit == "°C" else self._clocks
         made.set_curve("card", Curve("", device_role("cuda:0"), source, smooth=True, gaps=True))
         made.setAccessibleName("Temperature" if unit == "°C" else "Clock")

@@ -467,6 +467,29 @@ def test_a_check_that_was_cut_off_is_told_on_every_tab(
 
 
 @with_cards
+def test_in_a_low_window_the_curves_are_side_by_side_and_in_sight(
+    window: MainWindow, engines: Engines
+) -> None:
+    answers(engines, pause_in="memory")
+    open_tab(window, "Check")
+    click(window, "check.run")
+    engine = paused(engines)
+    wait_until(lambda: sees(window, "check.sensors"))
+    heat, clock = (find(window, f"check.{name}.plot") for name in ("temperature", "clock"))
+
+    line = window.fontMetrics().height()
+    for lines, are_beside in ((64, False), (40, True), (64, False)):
+        window.resize(80 * line, lines * line)
+        wait_until(lambda beside=are_beside: (heat.y() == clock.y()) is beside)
+        for part in (clock, find(window, "check.power"), find(window, "check.temperature.highest")):
+            wait_until(lambda part=part: part.visibleRegion().boundingRect() == part.rect())
+            assert part.width() > 0, part.objectName()
+    assert not sees(window, "check.open"), "the choices leave their room to the curves"
+    engine.go()
+    wait_until(lambda: sees(window, "check.open"))
+
+
+@with_cards
 def test_the_other_tabs_say_that_they_wait_for_the_check(
     window: MainWindow, engines: Engines
 ) -> None:
