@@ -81,7 +81,10 @@ class SwitcherTab(QWidget):
         self._studio.snippets.turn_to_part(SWITCHER, self.pages.tabText(index))
 
     def _choose(self) -> QWidget:
-        return ChoosePage(self._studio, self._theme, self.model, self.pitfalls, self.pages)
+        # With a parent: Qt orders only what is in the same window, and the devices may be there.
+        return ChoosePage(
+            self._studio, self._theme, self.model, self.pitfalls, self.pages, self._stack
+        )
 
     def _place(self) -> QWidget:
         return PlacePage(self._studio, self._theme, self.model)

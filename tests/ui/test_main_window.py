@@ -9,6 +9,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QPlainTextEdit,
     QPushButton,
+    QRadioButton,
     QTabWidget,
     QWidget,
 )
@@ -23,7 +24,7 @@ from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.scroll_page import TabScroll
 from gpu_studio.ui.steps import steps
-from tests.driving.window import click, open_tab, sees, text, wait_ready
+from tests.driving.window import click, find, open_tab, sees, text, wait_ready
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
 from tests.fakes.scripted_engine import Engines
@@ -82,6 +83,20 @@ def test_nothing_runs_before_the_first_paint(qtbot, make_window, engines):
     assert studio_of(window).session.state is EngineState.ABSENT
     shown(qtbot, window)
     assert [type(request) for request in engines.requests][:1] == [DescribeEngine]
+
+
+def test_a_window_that_is_made_after_the_start_orders_its_devices(qtbot, engines, settings, theme):
+    """A warning of Qt fails a test: widgets of two windows have no order."""
+    studio = Studio(engines, SteadySensors(cpu_only()), settings)
+    studio.start()
+    wait_ready(studio)
+    window = MainWindow(studio, theme)
+    qtbot.addWidget(window)
+    window.show()
+    open_tab(window, "Switcher")
+    radio = find(window, "switcher.cards").findChild(QRadioButton)
+    assert radio is not None
+    assert radio.isVisible()
 
 
 def test_the_front_tab_is_completed_after_the_paint(qtbot, make_window):
