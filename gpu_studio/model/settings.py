@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from datetime import datetime, timezone
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -144,10 +145,15 @@ def _read(path: Path) -> dict[str, Any]:
     return kept
 
 
+@cache  # msgspec evaluates all annotations each time
+def _fields() -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(Choices)
+
+
 def _choices_of(kept: dict[str, Any]) -> Choices:
     """Return the choices, value by value: a bad value becomes the default of itself only."""
     good: dict[str, object] = {}
-    for field in msgspec.structs.fields(Choices):
+    for field in _fields():
         if field.name in kept:
             try:
                 good[field.name] = msgspec.convert(kept[field.name], field.type)

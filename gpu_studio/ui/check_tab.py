@@ -123,12 +123,17 @@ class CheckTab(QWidget):
 
     def _connect(self) -> None:
         check = self.check
-        check.choices_changed.connect(self._show_check)
+        check.choices_changed.connect(self._show_choices)
         check.check_changed.connect(self._show_soon)
         check.told.connect(self._tell_failure)
         self._result.save_wanted.connect(self._save)
         self._studio.check_wanted.connect(check.choose_device)
         self._studio.record_dropped.connect(self._open)
+
+    def _show_choices(self) -> None:
+        """Show the choices at once, unless the tab is hidden: `showEvent` shows them then."""
+        if self.isVisible():
+            self._show_check()
 
     def _show_soon(self) -> None:
         """Show the changes of the next moment together."""
