@@ -198,6 +198,8 @@ def _is_fatal(event: Event) -> bool:
 class NvmlSensor:
     """Reads cards through NVML for the result's trust; returns None if there is no NVML.
 
+    For a check, it reads the CPU as well.
+
     It opens the driver at the first reading, when the engine already uses the card.
     """
 
@@ -222,6 +224,12 @@ class NvmlSensor:
         from gpu_studio.hardware.checked_card import read_vitals
 
         return self._asked(uuid, read_vitals)
+
+    def cpu_vitals(self) -> Vitals | None:
+        """Return the CPU's readings for a check; None if the system reports none."""
+        from gpu_studio.hardware.checked_cpu import read_cpu_vitals
+
+        return read_cpu_vitals()
 
     def checked_device(self, uuid: str, address: str) -> CheckedDevice | None:
         """Return a card's facts for the record of a check; None if unknown."""

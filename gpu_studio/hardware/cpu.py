@@ -12,6 +12,8 @@ import psutil
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices.devices import Device, Telemetry
 
+_CPUFREQ = Path("/sys/devices/system/cpu/cpufreq")
+_MOST_CELSIUS = 200.0
 _REGISTRY_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
 # Drivers that measure the CPU, and the reading for the whole CPU.
 _TEMPERATURE_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "cpu-thermal")
@@ -48,7 +50,7 @@ class CpuSensor:
         utilization_percent = float(percent) if self._has_begun else None
         self._has_begun = True
         return Telemetry(
-            temperature_c=_temperature_c(),
+            temperature_c=temperature_c(),
             utilization_percent=utilization_percent,
             memory_used_bytes=memory.total - memory.available,
             memory_free_bytes=memory.available,
@@ -128,7 +130,8 @@ def _clock_max_mhz() -> float | None:
     return float(frequency.max) if frequency and frequency.max else None
 
 
-def _temperature_c() -> float | None:
+def temperature_c() -> float | None:
+    """Return the CPU's temperature; None if the system does not report it."""
     sensors = getattr(psutil, "sensors_temperatures", None)  # only on Linux and FreeBSD
     if sensors is None:
         return None
@@ -140,5 +143,21 @@ def _temperature_c() -> float | None:
         entries = by_driver.get(driver, [])
         whole = [entry for entry in entries if entry.label in _WHOLE_CPU] or entries
         if whole:
-            return float(max(entry.current for entry in whole))
+            hottest = float(max(entry.current for entry in whole))
+            return hottest if 0.0 <= hottest <= _MOST_CELSIUS else None
     return None
+
+
+def clock_mhz() -> float | None:
+    """Return the present clock of the fastest core; None if the system does not measure it.
+
+    Only Linux does, with a driver for the CPU's clock. Without one, as on Windows and in most
+    virtual machines, psutil's "current" clock is the nominal one and never changes.
+    """
+    if not any(_CPUFREQ.glob("policy*")):
+        return None
+    try:
+        cores = psutil.cpu_freq(percpu=True)
+    except (OSError, NotImplementedError, RuntimeError, AttributeError):
+        return None
+    return max((float(core.current) for core in cores if core.current > 0), default=None)

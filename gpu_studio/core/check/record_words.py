@@ -23,6 +23,7 @@ VERDICT_WORDS: dict[CheckVerdict, str] = {
     "skipped": "Skipped",
 }
 _NOT_REPORTED = "not reported by this card"
+_NOT_REPORTED_BY_PC = "not reported by this PC"
 
 
 class RecordFact(NamedTuple):
@@ -112,8 +113,7 @@ def _check_facts(record: CheckRecord) -> Iterator[RecordFact]:
     elif record.coverage is not None:
         share = format_percent(coverage_share(record.coverage))
         yield RecordFact("Memory tested", f"{coverage_text(record.coverage)} ({share})")
-    if record.device.address != "cpu":
-        yield from _sensor_facts(record)
+    yield from _sensor_facts(record)
     yield RecordFact("Errors", errors_text(record.errors))
     for stop in record.interruptions:
         what = "The PC restarted" if stop.is_restart else "The program ended"
@@ -122,11 +122,12 @@ def _check_facts(record: CheckRecord) -> Iterator[RecordFact]:
 
 def _sensor_facts(record: CheckRecord) -> Iterator[RecordFact]:
     device = record.device
-    highest = _amount(record.highest_temperature_c, "°C")
+    missing = _NOT_REPORTED_BY_PC if device.address == "cpu" else _NOT_REPORTED
+    highest = _amount(record.highest_temperature_c, "°C", missing)
     if device.slowdown_c is not None and record.highest_temperature_c is not None:
         highest += f" (slows down at {_amount(device.slowdown_c, '°C')})"
     yield RecordFact("Highest temperature", highest)
-    lowest = _amount(record.lowest_clock_mhz, "MHz")
+    lowest = _amount(record.lowest_clock_mhz, "MHz", missing)
     if device.base_clock_mhz is not None and record.lowest_clock_mhz is not None:
         lowest += f" (base clock {_amount(device.base_clock_mhz, 'MHz')})"
     yield RecordFact("Lowest clock under load", lowest)
@@ -134,5 +135,5 @@ def _sensor_facts(record: CheckRecord) -> Iterator[RecordFact]:
         yield RecordFact("Highest power", _amount(record.highest_power_w, "W"))
 
 
-def _amount(value: float | None, unit: str) -> str:
-    return _NOT_REPORTED if value is None else f"{value:.0f}\u202f{unit}"
+def _amount(value: float | None, unit: str, missing: str = _NOT_REPORTED) -> str:
+    return missing if value is None else f"{value:.0f}\u202f{unit}"

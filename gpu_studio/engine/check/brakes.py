@@ -56,11 +56,13 @@ def _report_throttling(bench: StageBench, found: Sequence[tuple[float, Vitals]])
     reasons = 0
     for _, one in found:
         reasons |= one.clock_event_reasons or 0
+    subject = "card" if bench.is_card else "CPU"
     fans = [one.fan_percent for _, one in found if one.fan_percent is not None]
     fan = f", with the fan at {max(fans):.0f} %" if fans else ""
     bench.report(
         "throttled", "doubt",
-        f"The card slowed itself down for about {_seconds(found)} s{_hottest_words(found)}{fan}: "
+        f"The {subject} slowed itself down for about {_seconds(found)} s"
+        f"{_hottest_words(found)}{fan}: "
         f"{held_back_words(reasons)}. {_begin_words(found)}",
     )  # fmt: skip
 

@@ -55,10 +55,13 @@ _FINGERPRINT_DIGITS = 16
 
 
 class CheckSensor(Protocol):
-    """Reads a card for a check. Never raises."""
+    """Reads a card or the CPU for a check. Never raises."""
 
     def vitals(self, uuid: str) -> Vitals | None:
         """Return a card's present sensors; None if unknown."""
+
+    def cpu_vitals(self) -> Vitals | None:
+        """Return the CPU's present sensors; None if the system reports none."""
 
     def checked_device(self, uuid: str, address: str) -> CheckedDevice | None:
         """Return a card's facts for the record; None if unknown."""
@@ -155,9 +158,11 @@ class CheckRound:
         return self._request
 
     def _read(self) -> Vitals | None:
-        if self._sensor is None or self._uuid is None:
+        if self._sensor is None:
             return None
-        return self._sensor.vitals(self._uuid)
+        if self._request.device == "cpu":
+            return self._sensor.cpu_vitals()
+        return None if self._uuid is None else self._sensor.vitals(self._uuid)
 
     def _checked_device(self, device: torch.device) -> CheckedDevice:
         address, facts = self._request.device, None

@@ -184,19 +184,22 @@ class Sensor:
         self.asked.append(uuid)
         return Vitals(temperature_c=50.0)
 
+    def cpu_vitals(self) -> Vitals | None:
+        return Vitals(temperature_c=61.0, sm_clock_mhz=3900.0)
+
     def checked_device(self, uuid: str, address: str) -> CheckedDevice | None:
         return CheckedDevice(address=address, name="GT 1030", vbios="86.08")
 
 
 def test_the_sensors_are_read_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     short_stages(monkeypatch)
-    monkeypatch.setattr(check_round, "uuid_of", lambda _device: "GPU-1")
     sensor = Sensor()
     events = events_of(request(), sensor=sensor)
     times = [event.elapsed_s for event in only(CheckVitalsRead, events)]
     assert len(times) >= len(STAGE_NAMES)
     assert times == sorted(times)
-    assert set(sensor.asked) == {"GPU-1"}
+    assert {event.vitals.temperature_c for event in only(CheckVitalsRead, events)} == {61.0}
+    assert sensor.asked == []  # no card
 
 
 def test_a_fingerprint_does_not_hold_the_uuid(monkeypatch: pytest.MonkeyPatch) -> None:

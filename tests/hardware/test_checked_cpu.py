@@ -1,0 +1,62 @@
+"""The CPU's readings for a check: only what the system measures."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.core.messages.check_messages import Vitals
+from gpu_studio.hardware import cpu
+from gpu_studio.hardware.checked_cpu import read_cpu_vitals
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def system(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, *, degrees: float | None, has_clock: bool
+) -> None:
+    """Let the system report these; psutil always has some \"current\" clock."""
+    monkeypatch.setattr(cpu, "_CPUFREQ", folder)
+    if has_clock:
+        (folder / "policy0").mkdir()
+    cores = [SimpleNamespace(current=clock) for clock in (1400.0, 3890.5, 0.0)]
+    monkeypatch.setattr("psutil.cpu_freq", lambda percpu: cores)
+    entries = [] if degrees is None else [SimpleNamespace(label="Tctl", current=degrees)]
+    monkeypatch.setattr("psutil.sensors_temperatures", lambda: {"k10temp": entries}, raising=False)
+
+
+def test_heat_and_the_clock_of_the_fastest_core_are_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    system(monkeypatch, tmp_path, degrees=61.5, has_clock=True)
+    assert read_cpu_vitals() == Vitals(temperature_c=61.5, sm_clock_mhz=3890.5)
+
+
+def test_a_nominal_clock_is_no_reading(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    system(monkeypatch, tmp_path, degrees=61.5, has_clock=False)
+    assert read_cpu_vitals() == Vitals(temperature_c=61.5)
+    system(monkeypatch, tmp_path, degrees=None, has_clock=False)
+    assert read_cpu_vitals() is None
+
+
+@pytest.mark.parametrize("degrees", [-55.0, 255.9, float("nan")])
+def test_a_sensor_that_is_not_connected_is_no_reading(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, degrees: float
+) -> None:
+    system(monkeypatch, tmp_path, degrees=degrees, has_clock=False)
+    assert read_cpu_vitals() is None
+
+
+@pytest.mark.parametrize("error", [NotImplementedError, OSError, RuntimeError])
+def test_a_clock_that_cannot_be_read_is_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: type[Exception]
+) -> None:
+    def fail(percpu: bool) -> None:
+        raise error
+
+    system(monkeypatch, tmp_path, degrees=61.5, has_clock=True)
+    monkeypatch.setattr("psutil.cpu_freq", fail)
+    assert read_cpu_vitals() == Vitals(temperature_c=61.5)
