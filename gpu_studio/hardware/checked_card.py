@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices.cards import chip_of, misnamings
 from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+from gpu_studio.core.units import format_count
 from gpu_studio.hardware.cards import base_clock_mhz, describe_card, read_telemetry
 from gpu_studio.hardware.nvml import number_from
 
@@ -70,7 +71,7 @@ def read_checked_device(card: NvmlCard, address: str, driver: Driver | None) -> 
         power_limit_w=device.telemetry.power_limit_w,
         pcie_generation_max=device.pcie_generation_max,
         pcie_width_max=device.pcie_width_max,
-        ecc=_ecc(device),
+        ecc=f"{_ecc(device)} {_replaced(card)}",
     )
 
 
@@ -80,6 +81,16 @@ def _ecc(device: Device) -> str:
     if device.ecc_enabled:
         return "The memory has ECC, and it is on: the card counts and corrects errors itself."
     return "The memory has ECC, but it is off."
+
+
+def _replaced(card: NvmlCard) -> str:
+    corrected, uncorrected, is_pending = _rows(card.ask("nvmlDeviceGetRemappedRows"))
+    if corrected is None:
+        return "It reports no replaced rows of its memory."
+    count = corrected + (uncorrected or 0)
+    noun = "row" if count == 1 else "rows"
+    text = f"It has replaced {format_count(count)} {noun} of its memory so far"
+    return f"{text}, and waits for a restart to replace more." if is_pending else f"{text}."
 
 
 def _rows(answer: object) -> tuple[int | None, int | None, bool | None]:

@@ -35,6 +35,8 @@ _ROWS = 512
 _EXACT = (
     ("float32", 256, 127), ("float16", 128, 3), ("bfloat16", 128, 1), ("float64", 256, 1 << 20),
 )  # fmt: skip
+# (dtype, bits of a factor): no product overflows.
+_WHOLE = (("int32", 15), ("int64", 31))
 _INDEXED = 1 << 18
 _FLOAT_SIDE = 512
 
@@ -85,8 +87,8 @@ class ComputeWork:
     def __init__(self, bench: StageBench) -> None:
         self._bench = bench
         self.parts: list[Part] = [
-            *(ExactProduct(*row) for row in _EXACT),
-            RepeatedWork(), Gather(), Scatter(), Convolution(),
+            *(ExactProduct(*row) for row in _EXACT), *(WholeNumbers(*row) for row in _WHOLE),
+            *(RepeatedWork(dtype) for dtype, _, _ in _EXACT), Gather(), Scatter(), Convolution(),
         ]  # fmt: skip
         self.results = 0
         self.rounds = 0
@@ -199,21 +201,69 @@ class ExactProduct:
         return (size * sign).double()
 
 
-class RepeatedWork:
-    """Float work whose result the device has to repeat, bit for bit."""
+class WholeNumbers:
+    """Arithmetic and bits of whole numbers, element by element: it has one exact result.
 
-    title = "Repeated float work"
+    Args:
+        dtype: the name of the dtype.
+        bits: of the factors.
+    """
+
+    kind: FindingKind = "wrong_result"
+
+    def __init__(self, dtype: str, bits: int) -> None:
+        self.title = f"Whole numbers in {dtype}"
+        self._dtype: torch.dtype = getattr(torch, dtype)
+        self._limit = 1 << bits
+        self._left = self._right = self._exact = torch.empty(0)
+
+    def prepare(self, bench: StageBench) -> None:
+        """Make new numbers, and the result that the CPU gets."""
+        left, right = (self._numbers(bench) for _ in range(2))
+        self._exact = _mixed(left, right)
+        self._left, self._right = left.to(bench.device), right.to(bench.device)
+
+    def result(self, _bench: StageBench) -> Tensor:
+        """Compute on the device."""
+        return _mixed(self._left, self._right).cpu()
+
+    def wrong(self, seen: Tensor) -> Mismatch | None:
+        """Compare every element with the CPU's."""
+        return mismatched_bits(seen, self._exact)
+
+    def _numbers(self, bench: StageBench) -> Tensor:
+        return torch.randint(
+            -self._limit, self._limit, (_INDEXED,), dtype=self._dtype, generator=bench.generator
+        )
+
+
+def _mixed(left: Tensor, right: Tensor) -> Tensor:
+    """Return a number that depends on every bit of both: product, sum, shift, and, xor."""
+    return (left * right - (left & right)) ^ (left >> 3) ^ (right + 1)
+
+
+class RepeatedWork:
+    """Float work whose result the device has to repeat, bit for bit.
+
+    Args:
+        dtype: the name of the dtype.
+    """
+
     kind: FindingKind = "unstable_result"
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: str) -> None:
+        self.title = f"Repeated work in {dtype}"
+        self._dtype: torch.dtype = getattr(torch, dtype)
         self._source: Tensor | None = None
         self._first: Tensor | None = None
 
     def prepare(self, bench: StageBench) -> None:
         """Make the input and the first result, once."""
         if self._source is None:
+            if self._dtype is torch.bfloat16:
+                refuse_bfloat16_products(bench.device)
             source = torch.randn(_FLOAT_SIDE, _FLOAT_SIDE, generator=bench.generator)
-            self._source = source.to(bench.device)
+            self._source = source.to(self._dtype).to(bench.device)
             self._first = self.result(bench)
 
     def result(self, bench: StageBench) -> Tensor:

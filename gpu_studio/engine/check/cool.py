@@ -34,7 +34,7 @@ class CoolDown:
             bench.rest(_LOOK_S)
             bench.vitals()
             yield Step(doing="A pause until the clocks are low", tested="")
-        rested = f"after a pause of {format_duration(bench.elapsed_s)}"
+        rested = f"after a pause of {format_duration(bench.elapsed_s)}{_clock_words(bench)}"
         work = ComputeWork(bench)
         for title in work.round():
             bench.vitals()
@@ -49,6 +49,13 @@ class CoolDown:
                 break
             yield Step(doing=step.doing, tested=f"{_results(work)}, {step.tested}, {rested}")
         return work.rounds == 1 and is_whole
+
+
+def _clock_words(bench: StageBench) -> str:
+    """Return the clock at the end of the pause, in words; empty if it is not reported."""
+    vitals = bench.vitals(at_once=True)
+    clock = vitals.sm_clock_mhz if vitals is not None else None
+    return "" if clock is None else f" at {clock:.0f}\u202fMHz"
 
 
 def _results(work: ComputeWork) -> str:

@@ -172,10 +172,11 @@ def test_a_dtype_that_the_card_lacks_is_a_note_and_the_rest_goes_on(
     monkeypatch.setattr(compute, "refuse_bfloat16_products", refuse)
     bench = bench_for("compute")
     steps, is_whole = run(stage_of("compute"), bench)
-    (note,) = bench.findings
-    assert (note.kind, note.severity, note.count) == ("could_not_run", "note", 0)
-    assert "bfloat16" in note.sentence
-    assert "of 7 kinds" in steps[-1].tested
+    assert len(bench.findings) == 2  # exact products and repeated work
+    for note in bench.findings:
+        assert (note.kind, note.severity, note.count) == ("could_not_run", "note", 0)
+        assert "bfloat16" in note.sentence
+    assert "of 11 kinds" in steps[-1].tested
     assert is_whole
 
 
@@ -206,6 +207,8 @@ def test_a_result_that_is_wrong_once_is_an_error(monkeypatch: pytest.MonkeyPatch
     real, calls = compute.RepeatedWork.result, []
 
     def wrong_once(work: compute.RepeatedWork, bench: StageBench) -> torch.Tensor:
+        if "float32" not in work.title:
+            return real(work, bench)
         calls.append(1)
         return real(work, bench) + (len(calls) == 2)
 
@@ -216,6 +219,47 @@ def test_a_result_that_is_wrong_once_is_an_error(monkeypatch: pytest.MonkeyPatch
     assert (finding.kind, finding.severity) == ("unstable_result", "error")
     assert finding.came_back is False
     assert "0 of 3" in finding.sentence
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_a_result_that_changes_in_one_dtype_is_told_with_it(
+    monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
+    real, calls = compute.RepeatedWork.result, []
+
+    def wrong_later(work: compute.RepeatedWork, bench: StageBench) -> torch.Tensor:
+        seen = real(work, bench)
+        if work.title.endswith(dtype):
+            calls.append(1)
+            seen[0, 0] += len(calls) > 1
+        return seen
+
+    monkeypatch.setattr(compute.RepeatedWork, "result", wrong_later)
+    bench = bench_for("compute", budget_s=0.1)
+    run(stage_of("compute"), bench)
+    (finding,) = bench.findings
+    assert finding.kind == "unstable_result"
+    assert dtype in finding.sentence
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_a_wrong_whole_number_is_told_with_its_dtype(
+    monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
+    real = compute.WholeNumbers.result
+
+    def wrong(work: compute.WholeNumbers, bench: StageBench) -> torch.Tensor:
+        seen = real(work, bench)
+        seen[1000] ^= int(work.title.endswith(dtype))
+        return seen
+
+    monkeypatch.setattr(compute.WholeNumbers, "result", wrong)
+    bench = bench_for("compute", budget_s=0.1)
+    run(stage_of("compute"), bench)
+    (finding,) = bench.findings
+    assert (finding.kind, finding.count) == ("wrong_result", 1)
+    assert dtype in finding.sentence
+    assert finding.came_back
 
 
 @pytest.mark.parametrize(("dtype", "inner", "largest"), compute._EXACT)
@@ -391,6 +435,14 @@ def test_a_card_with_too_little_free_memory_is_tested_in_part(
 
 def _take_two(memory: TestedMemory, _count: int) -> None:
     memory.chunks = [torch.empty(MIB // 2, dtype=torch.int64) for _ in range(2)]
+
+
+def test_the_clock_after_the_pause_is_told() -> None:
+    idle = Vitals(temperature_c=40.0, sm_clock_mhz=139.0)
+    busy = Vitals(temperature_c=60.0, sm_clock_mhz=1468.0)
+    bench = bench_for("cool", budget_s=10.0, read=sensor_of(busy, busy, idle))
+    steps, _ = run(stage_of("cool"), bench)
+    assert "at 139\u202fMHz" in steps[-1].tested
 
 
 COPYING = Vitals(pcie_generation=3, pcie_width=4, pcie_replays=7)
