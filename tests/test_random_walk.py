@@ -70,4 +70,5 @@ def test_a_thousand_steps_with_a_real_engine_bring_no_trouble():
     )  # fmt: skip
     told = f"exit status {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
     assert ended.returncode == 0, told
+    assert "check: partial" in ended.stdout.splitlines(), told
     assert ended.stdout.splitlines()[-1] == f"walked {_LONG_STEPS} steps, 0 troubles", told
