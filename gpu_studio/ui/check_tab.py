@@ -8,8 +8,12 @@ from PySide6.QtCore import QEvent, QTimer
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.check.record_words import record_facts
+from gpu_studio.core.check.stage_code import stage_code
+from gpu_studio.core.messages.check_messages import STAGE_NAMES
+from gpu_studio.core.switcher.whole_snippet import complete
 from gpu_studio.model.check import check_words
 from gpu_studio.model.check.card_check import CardCheck
+from gpu_studio.model.snippets import CHECK
 from gpu_studio.ui.check.check_head import CheckHead
 from gpu_studio.ui.check.check_hero import CheckHero
 from gpu_studio.ui.check.check_sensors import CheckSensors
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QObject
     from PySide6.QtGui import QResizeEvent, QShowEvent
 
+    from gpu_studio.core.messages.check_messages import StageName
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
@@ -41,6 +46,7 @@ class CheckTab(QWidget):
         super().__init__(parent)
         self._studio = studio
         self.check = CardCheck(studio, self)
+        self._coded, self._began = STAGE_NAMES[0], ""
         self._head = CheckHead(self.check, theme)
         self._cut_off = CutOffCard(self.check)
         self._heading = Text("", "title", name="check.heading", wraps=True)
@@ -127,6 +133,7 @@ class CheckTab(QWidget):
         check.check_changed.connect(self._show_soon)
         check.told.connect(self._tell_failure)
         self._result.save_wanted.connect(self._save)
+        self._stages.chosen.connect(self._choose_stage)
         self._studio.check_wanted.connect(check.choose_device)
         self._studio.record_dropped.connect(self._open)
 
@@ -154,8 +161,37 @@ class CheckTab(QWidget):
         facts = record_facts(check.record) if check.record is not None else ()
         self._fact_rows.show_rows(facts)
         self._facts.setVisible(bool(facts))
+        self._follow_stage()
         self._sensors.show_run(check.run)
         self._result.show_check()
+
+    def _choose_stage(self, name: StageName) -> None:
+        """Show the code of a stage, until the next one begins."""
+        self._coded = name
+        self._stages.mark(name)
+        self._show_code()
+
+    def _follow_stage(self) -> None:
+        """Show the code of a stage that began."""
+        run = self.check.run
+        present = run.present if run is not None and self.check.phase.is_busy else None
+        name = present.name if present is not None else ""
+        if name and name != self._began:
+            self._coded = name
+            self._stages.mark(None)
+        self._began = name
+        self._show_code()
+
+    def _show_code(self) -> None:
+        check, studio = self.check, self._studio
+        inventory = studio.sensors.inventory
+        address = check.checked_address or ("cuda:0" if check.device.is_card else "cpu")
+        code = complete(
+            stage_code(self._coded, address),
+            device_count=len(inventory.cards) if inventory is not None else 0,
+            visible_devices=studio.session.environment.visible_devices,
+        )
+        studio.snippets.show(code, CHECK)
 
     def _open(self, path: Path) -> None:
         self._result.tell("", has_failed=False)

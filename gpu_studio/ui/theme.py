@@ -259,6 +259,9 @@ QFrame[card="true"][tone="good"] { border: 1px solid @good@; border-left: 4px so
 QFrame[rule="true"] { background: @border@; border: none; }
 QFrame[zoomable="true"] { border: 1px solid transparent; border-radius: 6px; }
 QFrame[zoomable="true"]:focus { border-color: @accent@; }
+QFrame[choosable="true"] { border: 1px solid transparent; border-radius: 6px; }
+QFrame[choosable="true"][chosen="true"] { background: @hover@; }
+QFrame[choosable="true"]:focus { border-color: @accent@; }
 QLabel { background: transparent; }
 @hero_sizes@
 QLabel[role="lead"] { font-size: @1.1em@; }

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
+from gpu_studio.core.check.stage_code import stage_code
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, StageName
 from gpu_studio.core.protocol import (
     DescribeEngine,
     InspectFile,
@@ -212,3 +215,11 @@ def test_snippets_for_a_card_are_complete(snippet: str, capsys: pytest.CaptureFi
         errors = (AssertionError, AttributeError, RuntimeError)
         with pytest.raises(errors, match=r"CUDA|cuda|NVIDIA driver"):
             run_snippet(snippet, capsys)
+
+
+@pytest.mark.parametrize("stage", STAGE_NAMES)
+def test_the_code_of_a_stage_of_a_check_runs_and_finds_no_fault(
+    stage: StageName, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    assert run_snippet(stage_code(stage, "cpu"), capsys)

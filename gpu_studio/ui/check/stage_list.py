@@ -5,19 +5,26 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
-from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QProgressBar,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from gpu_studio.core.check.record_words import VERDICT_WORDS
 from gpu_studio.core.check.stages import STAGES, stage_named
 from gpu_studio.model.tool_tip import plain_tip
-from gpu_studio.ui.parts import GAP, Text, rule
+from gpu_studio.ui.parts import GAP, Text, rule, set_property
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from PySide6.QtGui import QPaintEvent
+    from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent
 
     from gpu_studio.core.messages.check_messages import StageName
     from gpu_studio.model.check.check_words import StageWords
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
 
 _SIGN_LINES = 1.35
 _STEPS = 1000  # of a progress bar
+_CODE_TIP = "Click to see its PyTorch code in the Code drawer (F9)."
 # Drawings in units of the disc's radius.
 _CHECK = ((-0.45, 0.02), (-0.12, 0.36), (0.48, -0.32))
 _CROSS = (((-0.36, -0.36), (0.36, 0.36)), ((0.36, -0.36), (-0.36, 0.36)))
@@ -38,7 +46,13 @@ _WORDS = {"waiting": "Waiting", "running": "Running"} | {
 
 
 class StageList(QWidget):
-    """The rows; one of a stage that is not part of the check is hidden."""
+    """The rows; one of a stage that is not part of the check is hidden.
+
+    Signals:
+        chosen(StageName): the user wants to see the code of a stage.
+    """
+
+    chosen = Signal(str)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -50,6 +64,12 @@ class StageList(QWidget):
         column.setSpacing(0)
         for row in self.rows.values():
             column.addWidget(row)
+            row.pressed.connect(self.chosen)
+
+    def mark(self, name: StageName | None) -> None:
+        """Mark the stage whose code is shown."""
+        for one, row in self.rows.items():
+            set_property(row, "chosen", one == name)
 
     def show_stages(self, stages: Sequence[StageWords]) -> None:
         """Show the stages of a check."""
@@ -60,12 +80,21 @@ class StageList(QWidget):
                 row.show_words(told[name])
 
 
-class StageRow(QWidget):
-    """One stage; its tool tip says what it catches and what it cannot find."""
+class StageRow(QFrame):
+    """One stage; its tool tip says what it catches and what it cannot find.
+
+    Signals:
+        pressed(StageName): by the mouse or a key.
+    """
+
+    pressed = Signal(str)
 
     def __init__(self, name: StageName, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         stage = stage_named(name)
+        self._name = name
+        self.setProperty("choosable", True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setObjectName(f"check.stage.{name}")
         self._sign = StageSign(theme)
         self._title = Text(stage.title, "value", name=f"check.stage.{name}.title")
@@ -77,7 +106,9 @@ class StageRow(QWidget):
         self._bar.setRange(0, _STEPS)
         self._bar.setTextVisible(False)
         self.setToolTip(
-            plain_tip(f"{stage.tests}\nCatches: {stage.catches}\nCannot find: {stage.misses}")
+            plain_tip(
+                f"{stage.tests}\nCatches: {stage.catches}\nCannot find: {stage.misses}\n{_CODE_TIP}"
+            )
         )
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -103,6 +134,18 @@ class StageRow(QWidget):
     def state(self) -> str:
         """The state that its sign shows: ``waiting``, ``running`` or a verdict."""
         return self._sign.state
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Show the code of this stage."""
+        super().mousePressEvent(event)
+        self.pressed.emit(self._name)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Show the code of this stage with Space or Return."""
+        if event.key() in (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.pressed.emit(self._name)
+        else:
+            super().keyPressEvent(event)
 
     def show_words(self, words: StageWords) -> None:
         """Show the stage's present state."""

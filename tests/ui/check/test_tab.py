@@ -380,6 +380,56 @@ def test_earlier_checks_of_this_pc_can_be_seen_again(tab: CheckTab, engines: Eng
     assert tab.check.record == first
 
 
+# ── the code ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def code(tab: CheckTab) -> str:
+    """Return the title in the first line of the shown code."""
+    tab._studio.snippets.turn_to("Check")
+    return tab._studio.snippets.snippet.partition("\n")[0]
+
+
+@with_cards
+def test_the_code_is_that_of_the_chosen_stage_and_follows_the_check(
+    tab: CheckTab, engines: Engines
+) -> None:
+    assert code(tab) == "# Warm up"
+    row = find(tab, "check.stage.link")
+    QTest.mouseClick(row, Qt.MouseButton.LeftButton)
+    assert code(tab) == "# PCIe link"
+    assert row.property("chosen") is True
+    QTest.keyClick(find(tab, "check.stage.compute"), Qt.Key.Key_Space)
+    assert code(tab) == "# Compute"
+    assert row.property("chosen") is False
+
+    answers(engines, pause_in="memory")
+    click(tab, "check.run")
+    engine = paused(engines)
+    wait_until(lambda: code(tab) == "# Video memory")
+    assert 'torch.device("cuda:0")' in tab._studio.snippets.snippet
+    assert "PCI_BUS_ID" in tab._studio.snippets.snippet, "of two cards, it means the same one"
+    QTest.mouseClick(row, Qt.MouseButton.LeftButton)
+    tab.check.check_changed.emit()
+    wait_until(lambda: tab.is_up_to_date)
+    assert code(tab) == "# PCIe link", "your choice stays until the next stage begins"
+    engine.go()
+    wait_over(tab)
+    assert code(tab) == "# PCIe link"
+
+    answers(engines, pause_in="compute")
+    click(tab, "check.run")
+    engine = paused(engines)
+    wait_until(lambda: code(tab) == "# Compute")
+    assert row.property("chosen") is False
+    engine.go()
+    wait_over(tab)
+
+
+def test_the_code_of_a_check_without_a_card_is_for_the_cpu(tab: CheckTab) -> None:
+    assert code(tab) == "# Warm up"
+    assert 'torch.device("cpu")' in tab._studio.snippets.snippet
+
+
 # ── a check that was cut off ─────────────────────────────────────────────────────────────────────
 
 
