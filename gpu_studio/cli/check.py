@@ -21,7 +21,7 @@ from gpu_studio.core.check.stages import stage_title
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckStageFinished, CheckStarted
 from gpu_studio.core.program_version import program_version
-from gpu_studio.core.protocol import RequestFailed, encode
+from gpu_studio.core.protocol import EngineEnded, RequestFailed, encode
 from gpu_studio.core.units import format_count, format_duration, format_percent
 from gpu_studio.hardware.surroundings import boot_mark
 
@@ -37,6 +37,8 @@ _COLUMNS = (("stage", 22), ("verdict", 12), ("errors", -8), ("time", -8), ("test
 _LOOK_S = 0.1
 # A step of a check takes a second at most, a stop has to wait for it.
 _STOP_PATIENCE_S = 5.0
+# An engine that was ended is gone within this time, unless a hung driver keeps it alive.
+_LONGEST_FAREWELL_S = 10.0
 
 
 class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,25 +164,29 @@ class _Terminal:
     def _events(self, request: RunCheck) -> Iterator[Event]:
         """Yield the events of a round; end an engine that is silent, or deaf to a stop."""
         stream = Stream(self._engine.run(request))
-        heard_s, asked_s = time.monotonic(), None
+        heard_s, asked_s, ended_s = time.monotonic(), None, None
         while not stream.has_ended:
             event = stream.wait(_LOOK_S)
             now_s = time.monotonic()
             if event is not None:
                 heard_s = now_s
                 yield event
-            elif now_s - heard_s > self._run.patience_s:
+            elif ended_s is not None and now_s - ended_s > _LONGEST_FAREWELL_S:
+                yield EngineEnded(exit_code=None, stopped=True)
+                return
+            elif ended_s is None and now_s - heard_s > self._run.patience_s:
                 self._run.give_up()
                 self._engine.abandon()
-                heard_s = now_s
+                ended_s = now_s
             if not self._interrupt.is_asked:
                 continue
             if asked_s is None:
                 asked_s = now_s
                 self._run.stop()
                 self._engine.stop()
-            elif now_s - asked_s > _STOP_PATIENCE_S:
+            elif ended_s is None and now_s - asked_s > _STOP_PATIENCE_S:
                 self._engine.abandon()
+                ended_s = now_s
 
     def _save(self) -> None:
         run = self._run

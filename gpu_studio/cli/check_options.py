@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _ABOUT = """\
 Check whether a card is sound: load, compute, layouts, memory, link, and a cool-down. Without a
 card, the check runs on the CPU, so that you can see what it does. If a crash or a restart cuts a
-check off, the same command continues it. Exit status: 0 if the check passed, otherwise 1. A pass
-applies to what was tested and to nothing else."""
+check off, the same command continues it within a day. Exit status: 0 if the check passed, otherwise
+1. A pass applies to what was tested and to nothing else."""
 
 
 def add_command(commands: Commands) -> None:

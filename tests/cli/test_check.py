@@ -18,10 +18,10 @@ from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES
 from gpu_studio.core.protocol import DescribeEngine, EngineEnded, RequestFailed, RunCheck
 from tests.fakes.check_answers import check_round, hot_card, wrong_bit
 from tests.fakes.descriptions import described, described_with_cuda
-from tests.fakes.scripted_engine import Engines, Pause
+from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     Typed = Callable[..., tuple[int, str, str]]
@@ -167,6 +167,26 @@ def test_a_device_that_is_not_there_is_said(type_in: Typed, engines: Engines) ->
     assert status == 1
     assert "cuda:9" in err
     assert not asked(engines)
+
+
+def test_an_engine_that_a_driver_keeps_alive_is_left_behind(
+    type_in: Typed, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Held(ScriptedEngine):
+        def abandon(self) -> None:
+            self.calls.append("abandon")
+
+    def deaf(_engine: ScriptedEngine, request: RunCheck) -> Iterator[Any]:
+        yield from check_round(request, end_in="compute")
+        yield Pause(deaf=True)
+
+    engines.kind = Held
+    engines.scripts[RunCheck] = deaf
+    monkeypatch.setattr(check_run, "STEP_PATIENCE_S", 0.001)
+    monkeypatch.setattr(check, "_LONGEST_FAREWELL_S", 0.001)
+    status, out, _ = type_in("--json")
+    assert (status, last_line(out)["verdict"]) == (1, "failed")
+    assert engines.made[-1].calls.count("abandon") == 1
 
 
 LOST = Failure(

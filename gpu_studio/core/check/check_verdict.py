@@ -230,12 +230,20 @@ def _failure(stages: Sequence[StageOutcome], findings: Sequence[CheckFinding]) -
     errors = [finding for finding in findings if finding.severity == "error"]
     if {finding.kind for finding in errors} == {"disagreement"}:
         return errors[0].sentence
-    if errors and errors[0].kind == "card_lost":
-        return errors[0].sentence
     count = sum(stage.errors for stage in stages)
+    lost = next((finding for finding in errors if finding.kind == "card_lost"), None)
+    if lost is not None:
+        return f"{lost.sentence}{_before_the_loss(count - lost.count)}"
     noun = "error" if count == 1 else "errors"
     first = f" {errors[0].sentence}" if errors else ""
     return f"{format_count(count)} {noun} found.{first}"
+
+
+def _before_the_loss(count: int) -> str:
+    if count <= 0:
+        return ""
+    noun = "error was" if count == 1 else "errors were"
+    return f" Before that, {format_count(count)} {noun} found."
 
 
 def _listed(titles: Sequence[str]) -> str:

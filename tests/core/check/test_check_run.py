@@ -173,7 +173,11 @@ def test_an_engine_that_is_lost_is_the_result_of_its_stage(
 
 def test_an_error_before_the_loss_is_counted_with_it() -> None:
     run = run_round(started(), CUDA_ERROR, findings={"memory": (wrong_bit(),)}, end_in="memory")
-    assert run.record().errors == 2
+    record = run.record()
+    assert record.errors == 2
+    # The loss is the result; the error may be its first sign.
+    assert record.sentence.startswith("The card failed during “Video memory”.")
+    assert record.sentence.endswith("Before that, 1 error was found.")
 
 
 def test_an_engine_that_never_starts_is_told_too() -> None:
