@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 Batch = tuple[torch.Tensor, ...]
 LEARNING_RATE = 0.01
 _SEED = 20250130
-_LONGEST_WAIT_S = 60.0
+# Each worker imports PyTorch at its start, all at once: on a PC with a hard disk, for minutes.
+_LONGEST_WAIT_S = 300.0
 
 
 class DataSet(msgspec.Struct, frozen=True):
