@@ -269,6 +269,10 @@ class CheckRun:
         """Take an event of the engine."""
         match event:
             case CheckStarted():
+                if "" not in (self.fingerprint, event.fingerprint) and (
+                    event.fingerprint != self.fingerprint
+                ):
+                    self._begin_anew()
                 self.device, self.fingerprint = event.device, event.fingerprint
             case CheckStageBegan():
                 self._has_begun = True
@@ -375,6 +379,21 @@ class CheckRun:
             seconds=track.seconds,
         )  # fmt: skip
 
+    def _begin_anew(self) -> None:
+        """Forget the results so far: another card has taken the place of the one before."""
+        for track in self.stages:
+            track.state, track.verdict, track.tested, track.fraction = "waiting", None, "", 0.0
+            track.errors, track.round_errors, track.seconds = 0, 0, 0.0
+        self.vitals, self.coverage, self.interruptions = [], None, ()
+        self.highest_temperature_c = self.lowest_clock_mhz = self.highest_power_w = None
+        self._before_s, self._rounds_done, self.round = 0.0, 0, 1
+        sentence = "Another card is in this place than before the interruption: its check is new."
+        self.findings = [
+            CheckFinding(
+                kind="could_not_run", severity="note", stage=self.stages[0].name, sentence=sentence
+            )
+        ]
+
     def _progress(self, event: CheckProgressed) -> None:
         track = self._track(event.stage)
         track.fraction, track.doing = event.fraction, event.doing
@@ -418,7 +437,7 @@ class CheckRun:
         self._before_s, self._round_at_s = self.elapsed_s, 0.0
         if is_stopped:
             self.is_stopped = self.is_over = True
-        else:
+        elif all(track.state == "finished" for track in self.stages):
             self._rounds_done += 1
 
     def _lose(self, event: RequestFailed | EngineEnded) -> None:

@@ -256,6 +256,22 @@ def test_an_interrupted_check_continues_after_its_last_finished_stage() -> None:
     assert record.sentence == "The PC restarted 41 minutes into the check."
 
 
+def test_a_continued_check_that_meets_another_card_is_a_check_of_that_card() -> None:
+    state = interrupted(findings={"memory": (wrong_bit(),)})
+    run = CheckRun.resumed(msgspec.structs.replace(state, fingerprint="another card"), RESTART)
+    request = run.next_request()
+    assert request is not None
+    for event in check_round(request):
+        run.apply(event)
+    assert (run.errors, run.interruptions) == (0, ())
+    request = run.next_request()
+    assert request is not None
+    assert (request.round, request.stages) == (1, ("load", "compute", "layouts"))
+    record = run_all(run)
+    assert (record.verdict, record.errors, record.rounds) == ("passed", 0, 16)
+    assert "Another card" in record.findings[0].sentence
+
+
 def test_errors_before_an_interruption_stay() -> None:
     state = interrupted(findings={"memory": (wrong_bit(),)})
     run = CheckRun.resumed(state, RESTART)
