@@ -158,7 +158,7 @@ class MainWindow(QMainWindow):
         self._code = CodeDrawer(studio.snippets, theme, self.tabs)
         self._code.setVisible(studio.settings.choices.code_drawer)
         self._code.opened_or_closed.connect(self._keep_code_drawer)
-        self.statusBar().addPermanentWidget(StatusLine(studio))
+        self.statusBar().addWidget(StatusLine(studio))  # at the left on every tab
         self._effect = EffectLine(studio)
         self.statusBar().addPermanentWidget(self._effect, 1)
         self.statusBar().setSizeGripEnabled(False)

@@ -53,6 +53,7 @@ def verdict(
     *,
     in_brief: bool = False,
     titles: Mapping[str, str] = MappingProxyType({}),
+    below_headline: bool = False,
 ) -> str:
     """Return some sentences about finished runs of the latest kind of work; empty without any.
 
@@ -62,6 +63,7 @@ def verdict(
         results: in the order of the runs.
         in_brief: only the first comparison, and any warning about wrong results.
         titles: what to call a workload, by its name; the terminal calls it by its name.
+        below_headline: whether a headline says above it that results are wrong, and at which sizes.
     """
     if not results:
         return ""
@@ -84,7 +86,7 @@ def verdict(
         sentences[1:] = [text[:1].upper() + text[1:] for text in others]
     else:
         sentences = [_alone(alike, titles, is_wrong=bool(wrong))]
-    return " ".join([*_warning(alike), *sentences])
+    return " ".join([*_warning(alike, below_headline=below_headline), *sentences])
 
 
 def is_doubted(results: Sequence[RunFinished]) -> bool:
@@ -190,15 +192,17 @@ def _reason(ratios: Iterable[Comparison]) -> str:
     return "; ".join(reasons)
 
 
-def _warning(results: Sequence[RunFinished]) -> list[str]:
+def _warning(results: Sequence[RunFinished], *, below_headline: bool) -> list[str]:
     """Return the warnings to show first: speed means nothing if the results are wrong."""
-    told = []
+    told: dict[str, str] = {}
     for device in dict.fromkeys(result.device for result in results):
         wrong = [each for each in results if each.device == device and each.verified is False]
         if wrong:
             sizes = _sizes(sorted({each.size for each in wrong}), wrong[-1].size_text)
-            told.append(f"Don't trust {_short(wrong[-1])} here: wrong results at {sizes}.")
-    return told
+            told[_short(wrong[-1])] = sizes
+    if below_headline and len(set(told.values())) == 1:
+        return [f"Don't trust {' and '.join(told)} here."]
+    return [f"Don't trust {name} here: wrong results at {sizes}." for name, sizes in told.items()]
 
 
 def _short(result: RunFinished) -> str:

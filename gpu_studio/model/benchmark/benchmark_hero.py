@@ -67,6 +67,11 @@ class Hero(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...] = ()
     has_failed: bool = False
 
+    @property
+    def says_wrong(self) -> bool:
+        """Whether the headline says that results are wrong, and the chip at which sizes."""
+        return self.tone == "failure" and not self.has_failed
+
 
 def hero_of(
     benchmark: Benchmark,

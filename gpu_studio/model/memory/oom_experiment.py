@@ -282,10 +282,14 @@ def explain_failure(event: RequestFailed) -> Outcome:
         FailureKind.NO_SUCH_DEVICE: "Choose another card above.",
         FailureKind.TOO_LARGE: "Use smaller tensors or a smaller budget.",
         FailureKind.DTYPE_UNSUPPORTED: "Choose another data type.",
-    }.get(failure.kind, "The details are in the log. Try again.")
+        FailureKind.OUT_OF_MEMORY: "Close the programs that use this card, and run it again.",
+    }.get(failure.kind, "Run it again. If it fails again, copy the diagnostics (Help menu).")
+    sentence = failure.message
+    if failure.kind is FailureKind.OUT_OF_MEMORY:
+        sentence = f"The card had too little memory to begin it. PyTorch says: {sentence}"
     return Outcome(
-        headline="The experiment failed.",
-        sentence=failure.message,
+        headline="The experiment could not run.",
+        sentence=sentence,
         next_step=next_step,
         tone="failure",
     )

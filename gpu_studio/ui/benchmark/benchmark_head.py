@@ -62,7 +62,7 @@ class BenchmarkHead(QWidget):
         super().__init__(parent)
         self._studio, self._benchmark, self._export = studio, benchmark, export
         self._theme = theme
-        self._is_brief = False
+        self._is_brief = self._says_wrong = False
         self._devices: tuple[str, ...] = ()
         self._chosen: Run | None = None
         self._hero = HeroCard(theme, name="benchmark.hero")
@@ -143,7 +143,11 @@ class BenchmarkHead(QWidget):
 
     def show_hero(self) -> None:
         """Update the top: at every news of a run."""
-        self._hero.show_hero(self.hero)
+        hero = self.hero
+        self._hero.show_hero(hero)
+        if hero.says_wrong != self._says_wrong:
+            self._says_wrong = hero.says_wrong
+            self._show_verdict()  # the sentence repeats nothing of the headline
 
     @property
     def hero(self) -> Hero:
@@ -159,9 +163,10 @@ class BenchmarkHead(QWidget):
     def portrait(self) -> HeroCard:
         """Return a new widget without a parent that shows the top of the page, untruncated."""
         made = HeroCard(self._theme, name="benchmark.hero.picture")
-        made.show_hero(self.hero)
-        results = self._benchmark.results
-        whole = verdict(results, titles=self._benchmark.titles)
+        hero = self.hero
+        made.show_hero(hero)
+        results, titles = self._benchmark.results, self._benchmark.titles
+        whole = verdict(results, titles=titles, below_headline=hero.says_wrong)
         made.show_verdict(whole, whole, is_doubted=is_doubted(results))
         return made
 
@@ -175,8 +180,10 @@ class BenchmarkHead(QWidget):
     def _show_verdict(self) -> None:
         results = self._benchmark.results
         titles = self._benchmark.titles
-        whole = verdict(results, titles=titles)
-        brief = verdict(results, in_brief=True, titles=titles) if self._is_brief else whole
+        says_wrong = self._says_wrong
+        whole = brief = verdict(results, titles=titles, below_headline=says_wrong)
+        if self._is_brief:
+            brief = verdict(results, in_brief=True, titles=titles, below_headline=says_wrong)
         self._hero.show_verdict(whole, brief, is_doubted=is_doubted(results))
         self._fit()
 

@@ -190,6 +190,17 @@ def test_wrong_results_are_said_first_and_win_nothing() -> None:
     assert said(alone).startswith("Don't trust the CPU here: wrong results at 512 × 512.")
 
 
+def test_below_a_headline_about_wrong_results_their_sizes_are_not_repeated() -> None:
+    results = pairs({512: 2.0, 1024: 4.0})
+    results[1] = msgspec.structs.replace(results[1], verified=False)
+    assert verdict(results, below_headline=True).startswith("Don't trust the GeForce GT 1030 here.")
+    assert "wrong" not in verdict(results, below_headline=True)
+    other = msgspec.structs.replace(result(1024, 1.0), verified=False)
+    both = verdict([*results, other], below_headline=True)
+    # Of two devices at two sizes, the headline cannot say which is wrong where.
+    assert both.count("wrong results at") == 2
+
+
 def test_wrong_results_of_the_cpu_leave_nothing_to_compare_with() -> None:
     results = pairs({512: 2.0, 1024: 4.0})
     results[0] = msgspec.structs.replace(results[0], verified=False)

@@ -145,6 +145,18 @@ def test_a_refused_experiment_says_why_and_what_next(model, scripts, qtbot, kind
     assert model.experiment.outcome.next_step
 
 
+def test_a_card_without_memory_for_an_experiment_is_no_result_of_it(model, scripts, qtbot):
+    scripts[RunMemoryExperiment] = [
+        RequestFailed(failure=Failure(FailureKind.OUT_OF_MEMORY, "Tried to allocate 256 MiB."))
+    ]
+    model.experiment.run(EXPERIMENT)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    outcome = model.experiment.outcome
+    assert "too little memory" in outcome.sentence
+    assert "Tried to allocate 256 MiB." in outcome.sentence
+    assert "Close the programs" in outcome.next_step
+
+
 def test_options_of_the_users_own_environment_are_told(model, scripts, qtbot):
     scripts[RunMemoryExperiment] = [oom_finished(conf="max_split_size_mb:64")]
     model.experiment.run(EXPERIMENT)
