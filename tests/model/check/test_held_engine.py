@@ -1,0 +1,60 @@
+"""A real engine of a check whose process the system holds, as a hung driver does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import psutil
+
+from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.protocol import CheckStageBegan, EngineEnded
+from gpu_studio.engine.client import ProcessEngine
+from gpu_studio.model.check.check_engine import CheckEngine
+from tests.driving.window import wait_until
+from tests.patience import PATIENCE_S
+
+if TYPE_CHECKING:
+    from gpu_studio.core.protocol import Event
+
+
+def test_an_engine_that_is_held_is_ended_and_is_the_result(qapp: object) -> None:
+    made: list[ProcessEngine] = []
+    held: list[psutil.Process] = []
+    events: list[Event] = []
+    is_over: list[bool] = []
+    run = CheckRun(CheckPlan(device="cpu", minutes=1, stages=("layouts", "link")), "")
+
+    def make(environment: EngineEnvironment) -> ProcessEngine:
+        made.append(ProcessEngine(environment))
+        return made[-1]
+
+    def receive(event: Event) -> None:
+        events.append(event)
+        run.apply(event)
+        if isinstance(event, CheckStageBegan) and not held:
+            held.append(psutil.Process(made[0].pid))
+            held[0].suspend()
+        if held:
+            engine.expect_within(0.2)
+
+    engine = CheckEngine(make)
+    engine.event_received.connect(receive)
+    engine.fell_silent.connect(run.give_up)
+    engine.finished.connect(lambda: is_over.append(True))
+    request = run.next_request()
+    assert request is not None
+    engine.run(request, EngineEnvironment())
+    try:
+        wait_until(lambda: is_over)
+    finally:
+        engine.close()
+
+    assert isinstance(events[-1], EngineEnded)
+    record = run.record()
+    assert [stage.verdict for stage in record.stages] == ["failed", "skipped"]
+    assert "stopped answering" in record.sentence
+    assert "Operations and layouts" in record.sentence
+    assert run.next_request() is None
+    _, alive = psutil.wait_procs(held, timeout=PATIENCE_S)
+    assert alive == []
