@@ -15,7 +15,7 @@ from gpu_studio.core.protocol import (
     RunPitfall,
 )
 from gpu_studio.core.switcher.pitfall_words import compare_parts, has_paid
-from gpu_studio.core.switcher.placement_words import explain_end
+from gpu_studio.core.switcher.placement_words import explain_end, explain_failure
 from gpu_studio.core.switcher.usable_cards import usable_cards
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class PitfallsModel(QObject):
             case PitfallFinished():
                 self._take_outcomes(event)
             case PitfallFailed() | RequestFailed():
-                self._note(name, failure=event.failure.message)
+                self._note(name, failure=explain_failure(event.failure))
             case EngineEnded():
                 self._note(name, failure=explain_end(event))
             case _:

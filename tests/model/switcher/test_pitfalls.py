@@ -117,7 +117,7 @@ def test_what_was_seen_on_another_device_is_not_set_beside_it(model, qtbot):
     [
         (
             PitfallFailed(name="tiny_model", failure=Failure(FailureKind.NO_KERNEL, "No code.")),
-            "No code.",
+            "No code. The Devices tab",  # the next step
         ),
         (EngineEnded(exit_code=-9), "ran out of memory (RAM)"),
     ],
