@@ -224,7 +224,7 @@ class EngineSession(QObject):
         self._worker: Worker | None = None
         self._deaths = self._idle_deaths = 0
         self._reason = ""
-        self._lost = self._closed = False
+        self._lost = self._closed = self._has_been_released = False
         self._missed, self._beats, self._is_silent = 0, False, False
         self._heartbeat = QTimer(self)
         self._heartbeat.setInterval(_BEAT_MS)
@@ -247,6 +247,11 @@ class EngineSession(QObject):
     def is_free(self) -> bool:
         """Whether no request runs or waits; a reading of the memory counts as well."""
         return self._state is EngineState.READY and self._reply is None and not self._waiting
+
+    @property
+    def is_released(self) -> bool:
+        """Whether the engine was ended to leave the card to other work, until `restart`."""
+        return self._state is EngineState.ABSENT and self._has_been_released
 
     @property
     def is_silent(self) -> bool:
@@ -331,6 +336,7 @@ class EngineSession(QObject):
             retired.abandon()
             self._farewell.start()
         ending = Task(retired.close, self)
+        self._has_been_released = True
         self._enter(EngineState.ABSENT)
         ending.start()
         return ending

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 
+_RELEASED = "waiting for other work"
 _STARTING = "starting and loading PyTorch"  # it takes seconds: longer than any other state
 
 
@@ -33,6 +34,8 @@ class StatusLine(Text):
     def _update(self) -> None:
         state = self._studio.session.state
         doing = _STARTING if state is EngineState.STARTING else state.value
+        if self._studio.session.is_released:
+            doing = _RELEASED
         parts = [f"Engine: {doing}", self._device(), *self._versions()]
         self.setText("  ·  ".join(part for part in parts if part))
 

@@ -38,6 +38,7 @@ _CUT_OFF = "The results so far are kept."
 _STARTING = "Wait until the engine has started."
 _OTHER_CHECK = "Another check is running on this PC: wait for its end, or stop it."
 _OTHER_WORK = "Wait until the other work has ended: it would disturb the check."
+_OPEN_LATER = "A check is running: open the record after its end, or stop the check."
 
 
 class CheckPhase(Enum):
@@ -269,10 +270,12 @@ class CardCheck(QObject):
             self.check_changed.emit()
 
     def open_file(self, path: Path) -> None:
-        """Show the record in a picture, a page or a JSON file."""
-        if not self._phase.is_busy:
-            self._file_name = path.name
-            self._keeper.open_file(path)
+        """Show the record in a picture, a page or a JSON file; not while a check runs."""
+        if self._phase.is_busy:
+            self.told.emit(_OPEN_LATER)
+            return
+        self._file_name = path.name
+        self._keeper.open_file(path)
 
     def show_kept(self, place: int) -> None:
         """Show a kept record by its place in `kept`."""

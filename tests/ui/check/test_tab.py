@@ -551,6 +551,7 @@ def test_the_other_tabs_say_that_they_wait_for_the_check(
     for title in ("Devices", "Race", "Benchmark", "Switcher", "Memory"):
         open_tab(window, title)
         assert text(window, "banner.sentence").startswith("GT 1030 is being checked.")
+    assert text(window, "status") == "Engine: waiting for other work"
     click(window, "banner.action")
     assert in_front(window) == "Check"
     open_tab(window, "Race")
@@ -595,6 +596,22 @@ def test_a_record_dropped_on_the_window_is_shown(
     assert in_front(window) == "Check"
     wait_until(lambda: text(window, "check.errors") == "1 error")
     assert "GT 1030" in text(window, "check.facts.0")
+
+
+def test_a_record_dropped_while_a_check_runs_has_to_wait_and_it_is_told(
+    window: MainWindow, engines: Engines, tmp_path: Path
+) -> None:
+    answers(engines, pause_in="memory")
+    open_tab(window, "Check")
+    click(window, "check.run")
+    engine = paused(engines)
+    path = tmp_path / "record.html"
+    path.write_bytes(page_of(check_record({"memory": (wrong_bit(),)})))
+    assert drop(window, path)
+
+    assert "check is running" in text(window, "check.outcome")
+    engine.go()
+    wait_until(lambda: find(window, "check.run").isEnabled())
 
 
 def test_a_photo_dropped_on_the_window_is_still_for_the_race(
