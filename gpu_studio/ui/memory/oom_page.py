@@ -145,7 +145,7 @@ class OomPage(QWidget):
         card = Card(name="memory.oom.curve_card")
         heading = "Allocated and reserved, last half minute"
         card.column.addWidget(Text(heading.upper(), "section", wraps=True))
-        self._plot = LivePlot(theme, name="memory.oom.plot", x_unit="", y_unit="bytes", legend=2)
+        self._plot = LivePlot(theme, name="memory.oom.plot", x_unit="ago", y_unit="bytes", legend=2)
         self._plot.setAccessibleName("Memory during the experiment")
         self._plot.describe("The Curves page shows the same readings as a table.")
         self._plot.setFixedHeight(_PLOT_HEIGHT)
