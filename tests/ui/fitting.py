@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
@@ -25,6 +26,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.ui.eliding import ElidedText, ElidingCombo, SpareText
 from gpu_studio.ui.parts import Table
 from gpu_studio.ui.scroll_page import TabScroll
+from tests.driving.window import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +42,13 @@ def misfits(window: QWidget) -> list[str]:
             name = f"{type(widget).__name__} {widget.objectName() or _text_of(widget)[:30]!r}"
             found += [f"{name}: {what}" for what in _misfits_of(widget)]
     return found
+
+
+def misfits_at_rest(window: QWidget) -> list[str]:
+    """Return as `misfits`, once layouts have come to rest: a busy PC needs more turns for them."""
+    with contextlib.suppress(AssertionError):
+        wait_until(lambda: not misfits(window))
+    return misfits(window)
 
 
 def _misfits_of(widget: QWidget) -> Iterator[str]:

@@ -19,7 +19,7 @@ from gpu_studio.ui import theme
 from tests.driving.pages import PAGES, go, scripts_of_all_pages, settle, use_everything
 from tests.driving.window import find
 from tests.fakes.pc import SteadySensors, reading, two_cards
-from tests.ui.fitting import misfits
+from tests.ui.fitting import misfits_at_rest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,10 +83,12 @@ def test_everything_can_be_read(qtbot, window):
         for page in PAGES:
             go(window, page)
             assert window.size().toTuple() == size, page.title
-            found += [f"{page.title} at {size[0]}: {what}" for what in misfits(window)]
+            found += [f"{page.title} at {size[0]}: {what}" for what in misfits_at_rest(window)]
         find(window, "code.open", QToolButton).click()
         settle()
-        found += [f"Code at {size[0]}: {what}" for what in misfits(find(window, "code.drawer"))]
+        found += [
+            f"Code at {size[0]}: {what}" for what in misfits_at_rest(find(window, "code.drawer"))
+        ]
         find(window, "code.open", QToolButton).click()
     assert not found, "\n".join(found)
 
@@ -115,7 +117,7 @@ def test_no_page_scrolls_inside_another_and_nothing_is_cut_in_a_small_window(qtb
                 continue
             go(window, page)
             where = f"{page.title} at {size[0]}"
-            found += [f"{where}: {what}" for what in misfits(window)]
+            found += [f"{where}: {what}" for what in misfits_at_rest(window)]
             found += [f"{where}: {name} scrolls" for name in scrolling(window)]
     assert not found, "\n".join(found)
 

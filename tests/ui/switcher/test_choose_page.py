@@ -6,7 +6,7 @@ from functools import partial
 
 import msgspec
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
@@ -61,6 +61,12 @@ def test_a_card_is_chosen_with_the_keyboard(tab, qtbot):
     first = radio(tab, FIRST)
     assert first.isChecked()
     first.setFocus()
+
+    def top_of(uuid: str) -> int:
+        return radio(tab, uuid).mapTo(tab, QPoint()).y()
+
+    # Qt goes to the button that lies below, so both must have their places.
+    qtbot.waitUntil(lambda: top_of(FIRST) < top_of(SECOND))
     qtbot.keyClick(first, Qt.Key.Key_Down)
     assert radio(tab, SECOND).isChecked()
     assert find(tab, "switcher.move", QPushButton).text().endswith("cuda:1")
