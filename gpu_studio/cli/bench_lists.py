@@ -10,8 +10,9 @@ import platformdirs
 from gpu_studio.cli.answers import describe_alone
 from gpu_studio.cli.screen import note, now, say, say_bytes
 from gpu_studio.cli.status import DONE, WrongUseError
-from gpu_studio.core.benchmark.history import FOLDER_NAME, History, shown_moment
+from gpu_studio.core.benchmark.history import FOLDER_NAME, History
 from gpu_studio.core.benchmark.result_import import import_results
+from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:

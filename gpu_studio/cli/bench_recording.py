@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.cli.answers import take_inventory
 from gpu_studio.cli.screen import note, now, say_bytes
 from gpu_studio.cli.status import WrongUseError
-from gpu_studio.core.benchmark.history import write_atomically
+from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.benchmark.recording import (
     RecordedPc,
     described_for_others,
@@ -17,7 +17,7 @@ from gpu_studio.core.benchmark.recording import (
     system_name,
 )
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.program_version import program_version
+from gpu_studio.core.program_version import program_title
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.hardware.cpu import cpu_name
 from gpu_studio.hardware.surroundings import are_cards_simulated
@@ -62,9 +62,7 @@ class Recorder:
         if not self._as_json and self._path is None:
             return
         self._described = described
-        self._header = header_of(
-            self._pc(described, devices), described, now(), f"GPU Studio {program_version()}"
-        )
+        self._header = header_of(self._pc(described, devices), described, now(), program_title())
         if self._as_json:
             say_bytes(encode_all([self._header, described_for_others(described, workloads)]))
 

@@ -20,7 +20,7 @@ from gpu_studio.core.check.record_words import planted_text, record_facts
 from gpu_studio.core.check.stages import stage_title
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckStageFinished, CheckStarted
-from gpu_studio.core.program_version import program_version
+from gpu_studio.core.program_version import program_title
 from gpu_studio.core.protocol import EngineEnded, RequestFailed, encode
 from gpu_studio.core.units import format_count, format_duration, format_percent
 from gpu_studio.hardware.surroundings import boot_mark
@@ -100,7 +100,7 @@ def _plan(request: CheckRequest, described: EngineDescribed) -> CheckPlan:
 
 def _begin(plan: CheckPlan, folder: CheckFolder) -> CheckRun:
     """Return a new check, or the interrupted one with the same plan, which continues."""
-    program = f"GPU Studio {program_version()}"
+    program = program_title()
     continued: CheckRun | None = None
     for state, interruption, can_continue in folder.cut_off() if plan.plant is None else ():
         sentence = interruption_sentence(interruption)

@@ -26,7 +26,7 @@ from gpu_studio.cli.parser import (
 )
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WRONG_USE, WrongUseError
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.program_version import program_version
+from gpu_studio.core.program_version import program_title
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,7 +137,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     if options.version:
-        sys.stdout.write(f"GPU Studio {program_version()}\n")
+        sys.stdout.write(f"{program_title()}\n")
         return DONE
     if options.command is not None:
         status: int = options.run(options, _start_log())

@@ -1,4 +1,4 @@
-"""The version of this program."""
+"""The name and the version of this program."""
 
 from __future__ import annotations
 
@@ -19,3 +19,8 @@ def program_version() -> str:
         except OSError:
             found = None
         return found[1] if found else "(unknown version)"
+
+
+def program_title() -> str:
+    """Return this program's name with its version, as files and records tell it."""
+    return f"GPU Studio {program_version()}"

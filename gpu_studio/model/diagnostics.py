@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSysInfo, qVersion
 
 from gpu_studio.core.log_end import without_names
-from gpu_studio.core.program_version import program_version
+from gpu_studio.core.program_version import program_title
 
 if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
@@ -30,7 +30,7 @@ def diagnostics_text(studio: Studio, log: str) -> str:
     cards = inventory.cards if inventory else ()
     kernel = f"{QSysInfo.kernelType()} {QSysInfo.kernelVersion()}"
     lines = [
-        f"GPU Studio {program_version()}",
+        program_title(),
         f"System: {QSysInfo.prettyProductName()}, {kernel}",
         f"Python {sys.version.split()[0]}, Qt {qVersion()}, PySide {_pyside()}",
         f"PyTorch: {described.torch_version if described else _NOT_TOLD}",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.moments import local_now
 from gpu_studio.core.race.pictures import PAINT
 from gpu_studio.model.race import race_words
 from gpu_studio.model.race.race import Race
@@ -371,13 +371,13 @@ class RaceTab(QWidget):
     def _save(self) -> None:
         from gpu_studio.ui.race.share_card import png_of_card
 
-        order = order_of(self.race, self._studio, _now())
+        order = order_of(self.race, self._studio, local_now())
         if order is not None:
             kind = "PNG picture (*.png)"
             self._save_as("Save picture", "race.png", kind, png_of_card(order))
 
     def _record(self, keeps_pictures: bool) -> None:
-        self._recording.make(_now(), keeps_pictures=keeps_pictures)
+        self._recording.make(local_now(), keeps_pictures=keeps_pictures)
 
     def _save_recording(self, contents: bytes) -> None:
         self._save_as("Save recording", "race.jsonl", "Recording (*.jsonl)", contents)
@@ -401,10 +401,6 @@ class RaceTab(QWidget):
     def _tell_failure(self, text: str) -> None:
         self._tell(text)
         self._outcome.set_role("failure")
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
 
 
 def _opened(path: Path) -> Photo | SharedRace | Recording:

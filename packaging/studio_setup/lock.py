@@ -8,6 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.file_lock import try_lock
 from studio_setup.console import SetupError
 
 if TYPE_CHECKING:
@@ -41,28 +42,13 @@ def one_at_a_time(path: Path, console: Console) -> Iterator[tuple[int, ...]]:
             "to a folder in your home folder and start it there."
         ) from error
     try:
-        if not _try_lock(descriptor):
+        if not try_lock(descriptor):
             console.note(
                 "Another GPU Studio setup is running in this folder: waiting for it to finish "
                 "(press Ctrl+C to stop waiting)."
             )
-            while not _try_lock(descriptor):
+            while not try_lock(descriptor):
                 time.sleep(_POLL_S)
         yield () if sys.platform == "win32" else (descriptor,)
     finally:
         os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

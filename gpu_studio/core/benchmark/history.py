@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import math
 import os
 import re
 import secrets
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.benchmark.kept_run import (
     LARGEST_FILE_BYTES,
     KeptHeader,
@@ -25,6 +23,7 @@ from gpu_studio.core.benchmark.kept_run import (
     refused,
 )
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.moments import moment_order
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
 if TYPE_CHECKING:
@@ -247,25 +246,6 @@ def read_capped(path: Path) -> bytes:
         raise refused(str(error)) from error
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader finds either the old or the new contents, never a part.
-
-    Raises:
-        OSError: nothing was changed.
-    """
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise
-
-
 def _header_of(kept: KeptRun) -> KeptHeader:
     return KeptHeader(
         name=kept.name, kept_at=kept.kept_at, budget_s=kept.budget_s, result=kept.result
@@ -275,37 +255,3 @@ def _header_of(kept: KeptRun) -> KeptHeader:
 def _trouble(what: str, error: OSError) -> StudioError:
     reason = _REASONS.get(error.errno or 0, error.strerror or type(error).__name__)
     return StudioError(FailureKind.NOT_SAVED, f"{what}: {reason}.")
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-
-def moment_order(kept_at: str) -> tuple[float, str]:
-    """Return the sort key of a time in any time zone: seconds since 1970 in UTC, then the text.
-
-    A time without a zone counts as UTC; a text that is not a time comes before all times.
-    """
-    moment = _moment(kept_at)
-    return (-math.inf if moment is None else (moment - _EPOCH).total_seconds()), kept_at
-
-
-def shown_moment(kept_at: str) -> str:
-    """Return a time by this PC's clock, to the minute; a text that is not a time unchanged."""
-    moment = _moment(kept_at)
-    if moment is not None:
-        try:
-            return moment.astimezone().isoformat(" ")[:16]
-        except (OverflowError, OSError, ValueError):
-            pass  # no local time at the ends of the calendar
-    return kept_at[:16].replace("T", " ")
-
-
-def _moment(kept_at: str) -> datetime | None:
-    try:
-        # Python 3.10 does not read the Z for UTC.
-        moment = datetime.fromisoformat(
-            kept_at.removesuffix("Z") + "+00:00" * kept_at.endswith("Z")
-        )
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)

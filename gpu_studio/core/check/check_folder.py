@@ -7,19 +7,19 @@ the lock if the process is killed or the PC restarts: a state without a lock was
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import sys
 import time
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
+from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.check.check_record import LARGEST_RECORD_BYTES, CheckRecord, Interruption
 from gpu_studio.core.check.check_run import (  # noqa: TC001  # msgspec reads the annotations
     CheckState,
 )
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.file_lock import try_lock
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class CheckFolder:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._lock(state.check_id)
-            _write(self._folder / f"{state.check_id}{_STATE}", content)
+            write_atomically(self._folder / f"{state.check_id}{_STATE}", content)
         except OSError as error:
             raise _unwritable(error) from error
 
@@ -145,7 +145,7 @@ class CheckFolder:
         content = msgspec.json.encode(_KeptRecord(fingerprint=fingerprint, record=record))
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            _write(self._folder / f"{moment or '0'}-{check_id}{_RECORD}", content)
+            write_atomically(self._folder / f"{moment or '0'}-{check_id}{_RECORD}", content)
         except OSError as error:
             raise _unwritable(error) from error
 
@@ -182,7 +182,7 @@ class CheckFolder:
             return
         assert self._folder is not None
         file = open(self._folder / f"{check_id}{_LOCK}", "ab")  # noqa: SIM115  # held until the end
-        if _take(file):
+        if try_lock(file.fileno()):
             self._locks[check_id] = file
         else:
             file.close()
@@ -194,7 +194,7 @@ class CheckFolder:
         assert self._folder is not None
         try:
             with open(self._folder / f"{check_id}{_LOCK}", "ab") as file:
-                return not _take(file)
+                return not try_lock(file.fileno())
         except OSError:
             return False
 
@@ -204,37 +204,6 @@ def is_same_boot(one: str, other: str) -> bool:
     if one.isdecimal() and other.isdecimal():
         return abs(int(one) - int(other)) <= _CLOCK_SET_S
     return one == other
-
-
-def _take(file: BinaryIO) -> bool:
-    """Lock a file for this process; return whether no other process holds it."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Replace a file whole: after a power cut, either the old or the new content is there."""
-    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
-    try:
-        with open(fresh, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            fresh.unlink()
-        raise
 
 
 def _decoded(path: Path, kind: type[_Kept]) -> _Kept | None:

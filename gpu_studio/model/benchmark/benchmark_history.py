@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
@@ -15,6 +14,7 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.benchmark.comparability import Comparability, compare
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.moments import local_now
 from gpu_studio.model.task import Task
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class BenchmarkHistory(QObject):
         from gpu_studio.core.benchmark.result_import import import_results
 
         def take_in() -> list[KeptRun]:
-            imported = import_results(path, _now())
+            imported = import_results(path, local_now())
             for kept in imported:
                 self._history.add(kept)
             return imported
@@ -149,7 +149,7 @@ class BenchmarkHistory(QObject):
 
     def export_file(self, key: str, path: Path) -> None:
         """Write a kept run to a file that another PC can import."""
-        from gpu_studio.core.benchmark.history import write_atomically
+        from gpu_studio.core.atomic_file import write_atomically
         from gpu_studio.core.benchmark.kept_run import encode_kept
 
         def write() -> Path:
@@ -200,7 +200,7 @@ class BenchmarkHistory(QObject):
             return
         self._kept.add(run_id)
         if run.recording is None:  # a recording already has a file, and is not from this PC
-            now = _now()
+            now = local_now()
             self._do(lambda: self._history.keep(run, now), self._changed)
         self._look_at_ghost(run.result)
 
@@ -314,7 +314,3 @@ def _ghost_label(kept: KeptRun) -> str:
     if kept.name or short_name(name) not in recording:
         return f"{kept.name or name}, recorded: {recording}"
     return f"recorded: {recording}"
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")

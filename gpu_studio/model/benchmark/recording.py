@@ -174,7 +174,7 @@ def recording_from(
         recording_of,
         system_name,
     )
-    from gpu_studio.core.program_version import program_version
+    from gpu_studio.core.program_version import program_title
 
     described, inventory = studio.session.description, studio.sensors.inventory
     ours = [run for run in runs if is_recordable(run)]
@@ -197,5 +197,5 @@ def recording_from(
         driver_version=inventory.driver.version if cards else None,
         is_simulated=studio.cards_are_simulated and bool(cards),
     )
-    header = header_of(pc, described, recorded_at, f"GPU Studio {program_version()}")
+    header = header_of(pc, described, recorded_at, program_title())
     return recording_of(header, described, ours, frames)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,8 @@ from gpu_studio.core.messages.check_messages import (
     CheckStageFinished,
     CheckStarted,
 )
-from gpu_studio.core.program_version import program_version
+from gpu_studio.core.moments import local_now
+from gpu_studio.core.program_version import program_title
 from gpu_studio.model.check.check_devices import CheckDevice, check_devices
 from gpu_studio.model.check.check_engine import CheckEngine
 from gpu_studio.model.check.check_keeper import CheckKeeper
@@ -236,7 +236,7 @@ class CardCheck(QObject):
             return
         self._identity = self.device.identity  # while its engine is released, no card is usable
         plan = CheckPlan(device=address, minutes=self._minutes, plant=self._plant)
-        self._begin(CheckRun(plan, _now(), program=_program()))
+        self._begin(CheckRun(plan, local_now(), program=program_title()))
 
     def resume(self) -> None:
         """Continue the check that was cut off, after its last finished stage."""
@@ -246,7 +246,7 @@ class CardCheck(QObject):
         self._drop(cut_off)
         address = cut_off.state.plan.device
         self._identity = next(one.identity for one in self.devices if one.address == address)
-        self._begin(CheckRun.resumed(cut_off.state, cut_off.interruption, _program()))
+        self._begin(CheckRun.resumed(cut_off.state, cut_off.interruption, program_title()))
 
     def conclude(self) -> None:
         """Keep the check that was cut off as a result."""
@@ -254,7 +254,7 @@ class CardCheck(QObject):
         if cut_off is None:
             return
         self._drop(cut_off)
-        run = CheckRun.concluded(cut_off.state, cut_off.interruption, _program())
+        run = CheckRun.concluded(cut_off.state, cut_off.interruption, program_title())
         self._run = run
         self._show_record(run.record())
         assert self._record is not None
@@ -425,11 +425,3 @@ class CardCheck(QObject):
     def _show_record(self, record: CheckRecord) -> None:
         self._record = record
         self.check_changed.emit()
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
-
-
-def _program() -> str:
-    return f"GPU Studio {program_version()}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.benchmark.history import FOLDER_NAME, History, shown_moment
+from gpu_studio.core.benchmark.history import FOLDER_NAME, History
 from gpu_studio.core.benchmark.kept_run import kept_of
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.moments import local_now, shown_moment
 from gpu_studio.model.race.race_entries import name_of
 from gpu_studio.model.race.sharing import ghost_side
 from gpu_studio.model.task import Task
@@ -103,7 +103,7 @@ class RaceHistory(QObject):
 
     def _keep_results(self) -> None:
         """Keep the runs that have finished since."""
-        now = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
+        now = local_now()
         for side in self._race.sides:
             run = side.run
             is_new = run.result is not None and run.request.run_id not in self._kept

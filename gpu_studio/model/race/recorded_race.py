@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.history import shown_moment
+from gpu_studio.core.moments import shown_moment
 from gpu_studio.model.race.race_entries import name_of
 from gpu_studio.model.race.race_history import track_of
 from gpu_studio.model.race.sharing import ghost_side

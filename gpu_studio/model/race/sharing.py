@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.history import shown_moment
 from gpu_studio.core.benchmark.kept_run import KeptRun, run_of
+from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.core.race.picture_order import picture_order
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S

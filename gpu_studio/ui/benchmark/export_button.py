@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
@@ -11,6 +10,7 @@ from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.moments import local_now
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING, recording_from
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.saving import save_as
@@ -82,12 +82,12 @@ class ExportButton(QPushButton):
         self._save("CSV table (*.csv)", ".csv", to_csv(self._runs()).encode())
 
     def _save_json(self) -> None:
-        text = to_json(self._runs(), self._studio.session.description, _now())
+        text = to_json(self._runs(), self._studio.session.description, local_now())
         self._save("JSON (*.json)", ".json", text.encode())
 
     def _save_recording(self) -> None:
         try:
-            content = recording_from(self._studio, self._runs(), _now())
+            content = recording_from(self._studio, self._runs(), local_now())
         except StudioError as error:
             self.told.emit(str(error), True)
             return
@@ -132,7 +132,3 @@ class ExportButton(QPushButton):
         )
         if outcome.text:
             self.told.emit(outcome.text, outcome.has_failed)
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")

@@ -9,10 +9,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QFileDialog, QHeaderView, QLineEdit
 
-from gpu_studio.core.benchmark.history import shown_moment
 from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.run import interval_words
 from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.benchmark.published_card import PublishedCard

@@ -5,20 +5,19 @@ from __future__ import annotations
 import errno
 import os
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gpu_studio.core.benchmark import history as history_module
-from gpu_studio.core.benchmark.history import History, moment_order, shown_moment, write_atomically
+from gpu_studio.core.benchmark.history import History
 from gpu_studio.core.benchmark.kept_run import LARGEST_FILE_BYTES, encode_kept
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.moments import moment_order
 from tests.core.benchmark.kept_runs import KEPT_AT, finished_run, kept_run
 from tests.core.benchmark.test_kept_run import HOSTILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -222,38 +221,6 @@ def test_without_a_folder_runs_are_kept_in_memory_without_a_word() -> None:
         kept.load("other")
 
 
-def test_readers_see_the_old_content_or_the_new(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_bytes(b"old")
-    seen: list[bytes] = []
-
-    class Slow(bytes):
-        pass
-
-    real = os.fsync
-
-    def fsync(number: int) -> None:
-        seen.append(path.read_bytes())
-        real(number)
-
-    history_module.os.fsync = fsync
-    try:
-        write_atomically(path, Slow(b"new"))
-    finally:
-        history_module.os.fsync = real
-    assert seen == [b"old"]
-    assert path.read_bytes() == b"new"
-
-
-@pytest.fixture
-def clock_of_nepal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "NPT-5:45")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
-
-
 def test_the_newest_run_comes_first_whatever_the_clock_on_the_wall_said() -> None:
     in_order = [
         "no time at all",
@@ -268,19 +235,3 @@ def test_the_newest_run_comes_first_whatever_the_clock_on_the_wall_said() -> Non
         kept.keep(finished_run(64 * size), moment)
     shown = [entry.header.kept_at for entry in kept.contents().entries]
     assert shown == in_order[::-1]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not let a process choose")
-def test_a_time_is_shown_by_this_pcs_clock(clock_of_nepal: None) -> None:
-    assert shown_moment("2026-03-01T05:00:00-05:00") == "2026-03-01 15:45"
-    assert shown_moment("2026-03-01T10:00:00Z") == "2026-03-01 15:45"
-
-
-@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
-def test_the_ends_of_the_calendar_are_shown_as_they_stand(text: str) -> None:
-    assert shown_moment(text) == text[:16].replace("T", " ")
-    assert moment_order(text)[1] == text
-
-
-def test_a_text_that_is_no_time_is_shown_as_it_stands() -> None:
-    assert shown_moment("once upon a time") == "once upon a time"
