@@ -9,14 +9,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.child_process import ChildProcess
 from gpu_studio.core.set_up_progress import SetUpProgress
+from gpu_studio.stoppable_child import LONGEST_END_S, StoppableChild
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +24,6 @@ _CHECKOUT = Path(__file__).resolve().parent.parent
 _ENTRY = Path("packaging", "bootstrap.py")
 # Written by studio_setup/stamp.py.
 _MARK, _STAMP = "made-by-gpu-studio", "gpu-studio-stamp.json"
-_LONGEST_END_S = 2.0
 _ENDED = "The setup ended without a reason. The log is in the folder .setup."
 
 _log = logging.getLogger(__name__)
@@ -56,10 +54,7 @@ class SetUpChild:
     """
 
     def __init__(self, entry: Path, log_path: Path | None = None) -> None:
-        self._entry, self._log_path = entry, log_path
-        self._lock = threading.Lock()
-        self._child: ChildProcess | None = None
-        self._is_closed = False
+        self._child = StoppableChild(entry, log_path)
 
     def installing(self, tag: str) -> Iterator[SetUpProgress]:
         """Install a build of PyTorch, and yield the progress; its last value is the outcome.
@@ -67,7 +62,7 @@ class SetUpChild:
         Raises:
             OSError: the child could not be started.
         """
-        child = self._start(["--torch", tag, "--progress", "lines", "install"])
+        child = self._child.start(["--torch", tag, "--progress", "lines", "install"])
         if child is None:
             return
         try:
@@ -82,28 +77,15 @@ class SetUpChild:
                     return
             yield SetUpProgress("failed", _ENDED)
         finally:
-            child.end(_LONGEST_END_S)
+            child.end(LONGEST_END_S)
 
     def stop(self) -> None:
         """Ask the setup to stop: it restores the environment if it can, and tells its end."""
-        with self._lock:
-            if self._child is not None:
-                self._child.close_input()
+        self._child.ask_to_stop()
 
     def close(self) -> None:
         """End the setup now; its next start continues."""
-        with self._lock:
-            self._is_closed = True
-            child = self._child
-        if child is not None:
-            child.end(_LONGEST_END_S)
-
-    def _start(self, arguments: list[str]) -> ChildProcess | None:
-        with self._lock:
-            if self._is_closed:
-                return None
-            self._child = ChildProcess(self._entry, arguments, log_path=self._log_path)
-            return self._child
+        self._child.close()
 
 
 def _normal(path: str) -> str:

@@ -371,13 +371,17 @@ class CheckRun:
     def _outcome(self, track: StageTrack) -> StageOutcome:
         verdict: CheckVerdict = track.verdict or "skipped"
         if track.state == "running":
-            found = [one for one in self.findings if one.stage == track.name]
-            now = stage_verdict(found, has_tested=bool(track.tested), is_complete=False)
-            verdict = now if track.verdict is None else worse(track.verdict, now)
+            verdict = self._verdict_if_cut(track)
         return StageOutcome(
             name=track.name, verdict=verdict, tested=track.tested, errors=track.total_errors,
             seconds=track.seconds,
         )  # fmt: skip
+
+    def _verdict_if_cut(self, track: StageTrack) -> CheckVerdict:
+        """Return the verdict of a stage that goes no further, with that of the rounds before."""
+        found = [one for one in self.findings if one.stage == track.name]
+        now = stage_verdict(found, has_tested=bool(track.tested), is_complete=False)
+        return _joined(track.verdict, now)
 
     def _begin_anew(self) -> None:
         """Forget the results so far: another card has taken the place of the one before."""
@@ -425,8 +429,7 @@ class CheckRun:
 
     def _finish_stage(self, event: CheckStageFinished) -> None:
         track = self._track(event.stage)
-        before = track.verdict
-        track.verdict = event.verdict if before is None else worse(before, event.verdict)
+        track.verdict = _joined(track.verdict, event.verdict)
         track.tested, track.doing = event.tested, ""
         track.errors, track.round_errors = track.errors + event.errors, 0
         track.seconds += event.seconds
@@ -453,17 +456,16 @@ class CheckRun:
             errors = track.round_errors + finding.count
             self._find(finding)
             track.round_errors = errors
-        verdict = stage_verdict(
-            [one for one in self.findings if one.stage == track.name],
-            has_tested=bool(track.tested),
-            is_complete=False,
-        )
-        track.verdict = verdict if track.verdict is None else worse(track.verdict, verdict)
+        track.verdict = self._verdict_if_cut(track)
         track.seconds += track.fraction * track.budget_s
         track.errors, track.round_errors = track.total_errors, 0
         track.state, track.doing = "finished", ""
         self._before_s, self._round_at_s = self.elapsed_s, 0.0
         self.is_over = True
+
+
+def _joined(before: CheckVerdict | None, now: CheckVerdict) -> CheckVerdict:
+    return now if before is None else worse(before, now)
 
 
 def _highest(before: float | None, now: float | None) -> float | None:

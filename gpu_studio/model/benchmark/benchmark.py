@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +23,7 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark_devices import run_label
+from gpu_studio.model.work_state import WorkState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,25 +85,6 @@ def left_words(left_s: float) -> str:
     return f"about {math.ceil(left_s / 60)}\u202fmin left"
 
 
-class PlanState(Enum):
-    """The state of a plan.
-
-    ::
-
-        IDLE ─► RUNNING ─► IDLE     (all its runs are over, or the engine ended)
-                   └─► STOPPING ─► IDLE
-    """
-
-    IDLE = "idle"
-    RUNNING = "running"
-    STOPPING = "stopping"
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a run of the plan is in progress."""
-        return self is not PlanState.IDLE
-
-
 class RunSource(NamedTuple):
     """The source of a plan's runs: for a recording, its label and its devices' names."""
 
@@ -131,7 +112,7 @@ class Benchmark(QObject):
         super().__init__(parent)
         self._studio = studio
         self._source = RunSource(studio.session)
-        self._state = PlanState.IDLE
+        self._state = WorkState.IDLE
         self._runs: list[Run] = []
         self._plan: RunPlan | None = None
         self._planned: list[Run] = []
@@ -146,7 +127,7 @@ class Benchmark(QObject):
         self._news.timeout.connect(self._tell_news)
 
     @property
-    def state(self) -> PlanState:
+    def state(self) -> WorkState:
         """The state of the plan."""
         return self._state
 
@@ -214,7 +195,7 @@ class Benchmark(QObject):
         run = self._running
         if run is None:
             return ""
-        if self._state is PlanState.STOPPING:
+        if self._state is WorkState.STOPPING:
             return "Stopping…"
         device = run_label(run, self._studio.sensors.inventory)
         return progress_sentence(run, device, self.left_s)
@@ -238,14 +219,14 @@ class Benchmark(QObject):
         self._wait_for(plan.requests(self._next_number))
         self._notice = Notice()
         if self._waiting:
-            self._state = PlanState.RUNNING
+            self._state = WorkState.RUNNING
             self._news.start()
             self._begin_next()
 
     def stop(self) -> None:
         """Stop the current run and drop the waiting ones; all samples are kept."""
-        if self._state is PlanState.RUNNING and self._reply is not None:
-            self._state = PlanState.STOPPING
+        if self._state is WorkState.RUNNING and self._reply is not None:
+            self._state = WorkState.STOPPING
             self.plan_changed.emit()
             self._reply.stop()
 
@@ -316,7 +297,7 @@ class Benchmark(QObject):
         event = reply.last
         assert event is not None
         self.run_changed.emit(run)
-        if self._state is PlanState.STOPPING:
+        if self._state is WorkState.STOPPING:
             self._finish(Notice(f"Stopped: {self._count()}. The results so far are kept."))
         elif _took_the_engine(event):
             self._finish(self._engine_gone(run, event))
@@ -330,7 +311,7 @@ class Benchmark(QObject):
     def _finish(self, notice: Notice) -> None:
         self._notice = notice
         self._waiting.clear()
-        self._state = PlanState.IDLE
+        self._state = WorkState.IDLE
         self._news.stop()
         self.plan_changed.emit()
 

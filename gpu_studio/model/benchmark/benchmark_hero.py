@@ -14,8 +14,9 @@ from gpu_studio.core.benchmark.run import RunState, mode_words
 from gpu_studio.core.benchmark.standing import Standing, standing_of
 from gpu_studio.core.benchmark.trust import stamp_of, trust_lines
 from gpu_studio.core.units import format_duration
-from gpu_studio.model.benchmark.benchmark import PlanState, left_words
+from gpu_studio.model.benchmark.benchmark import left_words
 from gpu_studio.model.benchmark.benchmark_devices import device_label, result_label, run_label
+from gpu_studio.model.work_state import WorkState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -142,7 +143,7 @@ class _Words:
         finished = [other.result for other in planned if other.result is not None]
         so_far = standing_of(finished)
         headline = so_far.ratio_text if so_far is not None else ""
-        if benchmark.state is PlanState.STOPPING:
+        if benchmark.state is WorkState.STOPPING:
             headline = headline or "Stopping…"
         left_s = benchmark.left_s
         left = left_words(left_s) if left_s is not None else "running"

@@ -1,13 +1,11 @@
 """The history: keeps, lists, names, deletes and imports runs, and overlays one on the plot.
 
-A `Task` reads and writes the files, one at a time: a slow disk does not block the window.
+A `TaskQueue` reads and writes the files: a slow disk does not block the window.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
@@ -15,10 +13,9 @@ from gpu_studio.core.benchmark.comparability import Comparability, compare
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.moments import local_now
-from gpu_studio.model.task import Task
+from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from gpu_studio.core.benchmark.history import History, HistoryEntry, HistoryList
@@ -33,9 +30,6 @@ if TYPE_CHECKING:
 # The newest runs: as many as the page shows in full. Each request for more doubles their number.
 _PAGE = 20
 _MOST_REFUSED = 10
-# If the window closes during a read, the file is not needed anymore.
-_LONGEST_READ_MS = 1000
-_LONGEST_WRITE_MS = 10_000
 
 
 class BenchmarkHistory(QObject):
@@ -59,12 +53,11 @@ class BenchmarkHistory(QObject):
         self._trouble = ""
         self._ghost: tuple[Run, str] | None = None
         self._kept: set[str] = set()
-        self._is_closed = False
         self._most = _PAGE
-        self._jobs: deque[_Job] = deque()
-        self._task: Task | None = None
+        self._files = TaskQueue(self)
+        self._files.failed.connect(self._fail)
         benchmark.run_changed.connect(self._run_changed)
-        studio.closing.connect(self.close)
+        studio.closing.connect(self._files.close)
 
     @property
     def _history(self) -> History:
@@ -111,13 +104,13 @@ class BenchmarkHistory(QObject):
     @property
     def is_busy(self) -> bool:
         """Whether files are being read or written."""
-        return self._task is not None
+        return self._files.is_busy
 
     def refresh(self) -> None:
         """Read the shown part of the list again."""
         most = self._most
-        self._do(
-            lambda: self._history.contents(most, lambda: self._is_closed),
+        self._files.add(
+            lambda: self._history.contents(most, lambda: self._files.is_closed),
             self._show_contents,
             keeps=False,
         )
@@ -129,11 +122,11 @@ class BenchmarkHistory(QObject):
 
     def rename(self, key: str, name: str) -> None:
         """Give a kept run a name."""
-        self._do(lambda: self._history.rename(key, name), self._changed)
+        self._files.add(lambda: self._history.rename(key, name), self._changed)
 
     def delete(self, key: str) -> None:
         """Delete a kept run."""
-        self._do(lambda: self._history.delete(key), self._changed)
+        self._files.add(lambda: self._history.delete(key), self._changed)
 
     def import_file(self, path: Path) -> None:
         """Import the results in a file from elsewhere, as the terminal command does."""
@@ -145,7 +138,7 @@ class BenchmarkHistory(QObject):
                 self._history.add(kept)
             return imported
 
-        self._do(take_in, self._imported)
+        self._files.add(take_in, self._imported)
 
     def export_file(self, key: str, path: Path) -> None:
         """Write a kept run to a file that another PC can import."""
@@ -163,11 +156,11 @@ class BenchmarkHistory(QObject):
                 ) from error
             return path
 
-        self._do(write, self._exported)
+        self._files.add(write, self._exported)
 
     def save_again(self) -> None:
         """Try to save the runs that are only in memory."""
-        self._do(self._history.save_pending, self._saved)
+        self._files.add(self._history.save_pending, self._saved)
 
     def race(self, entry: HistoryEntry, result: RunFinished | None) -> None:
         """Overlay a kept run on the live plot, unless it is not comparable.
@@ -178,7 +171,7 @@ class BenchmarkHistory(QObject):
         """
         found = self.comparability(entry, result)
         if found.is_comparable:
-            self._do(lambda: self._history.load(entry.key), self._loaded, keeps=False)
+            self._files.add(lambda: self._history.load(entry.key), self._loaded, keeps=False)
         else:
             self.told.emit(found.sentence, True)
 
@@ -201,7 +194,7 @@ class BenchmarkHistory(QObject):
         self._kept.add(run_id)
         if run.recording is None:  # a recording already has a file, and is not from this PC
             now = local_now()
-            self._do(lambda: self._history.keep(run, now), self._changed)
+            self._files.add(lambda: self._history.keep(run, now), self._changed)
         self._look_at_ghost(run.result)
 
     def _look_at_ghost(self, result: RunFinished) -> None:
@@ -244,33 +237,7 @@ class BenchmarkHistory(QObject):
         self.ghost_changed.emit()
         self.told.emit("Shown on the live plot.", False)
 
-    # ── one task at a time ───────────────────────────────────────────────────────────────────
-
-    def _do(
-        self, work: Callable[[], Any], then: Callable[[Any], None], *, keeps: bool = True
-    ) -> None:
-        if self._is_closed:
-            return
-        self._jobs.append(_Job(work, then, keeps))
-        if self._task is None:
-            self._next()
-
-    def _next(self) -> None:
-        if not self._jobs:
-            return
-        self._task = Task(self._jobs[0].work, self)
-        self._task.succeeded.connect(self._take)
-        self._task.failed.connect(self._fail)
-        self._task.finished.connect(self._finish)
-        self._task.start()
-
-    def _take(self, value: Any) -> None:
-        if not self._is_closed:
-            self._jobs[0].then(value)
-
     def _fail(self, failure: Failure) -> None:
-        if self._is_closed:
-            return
         mistake = failure.message
         if failure.kind is FailureKind.INTERNAL:
             mistake = f"The history failed: {mistake}"
@@ -279,32 +246,6 @@ class BenchmarkHistory(QObject):
         self.told.emit(mistake, True)
         if self._contents is None or self._history.pending:
             self.refresh()
-
-    def _finish(self) -> None:
-        if not self._is_closed:
-            self._task = None
-            self._jobs.popleft()
-            self._next()
-
-    def close(self) -> None:
-        """Finish the current write, then the waiting ones: no result is lost."""
-        self._is_closed = True
-        task, self._task = self._task, None
-        if task is not None:
-            task.wait(_LONGEST_WRITE_MS if self._jobs.popleft().keeps else _LONGEST_READ_MS)
-        for job in self._jobs:
-            if job.keeps:
-                with contextlib.suppress(StudioError):  # the window is closing and cannot show it
-                    job.work()
-        self._jobs.clear()
-
-
-class _Job(NamedTuple):
-    """A job for the thread; ``keeps``: it changes files and must run before the program ends."""
-
-    work: Callable[[], Any]
-    then: Callable[[Any], None]
-    keeps: bool
 
 
 def _ghost_label(kept: KeptRun) -> str:

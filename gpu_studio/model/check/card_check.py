@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,6 +22,7 @@ from gpu_studio.model.check.check_devices import CheckDevice, check_devices
 from gpu_studio.model.check.check_engine import CheckEngine
 from gpu_studio.model.check.check_keeper import CheckKeeper
 from gpu_studio.model.headline import SHOW_CHECK
+from gpu_studio.model.work_state import WorkState
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,25 +39,6 @@ _STARTING = "Wait until the engine has started."
 _OTHER_CHECK = "Another check is running on this PC: wait for its end, or stop it."
 _OTHER_WORK = "Wait until the other work has ended: it would disturb the check."
 _OPEN_LATER = "A check is running: open the record after its end, or stop the check."
-
-
-class CheckPhase(Enum):
-    """What a check does.
-
-    ::
-
-        IDLE ─► RUNNING ─► IDLE     (over, or the card ended it)
-                   └─► STOPPING ─► IDLE
-    """
-
-    IDLE = "idle"
-    RUNNING = "running"
-    STOPPING = "stopping"
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a check runs."""
-        return self is not CheckPhase.IDLE
 
 
 class CardCheck(QObject):
@@ -79,7 +60,7 @@ class CardCheck(QObject):
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._studio = studio
-        self._phase = CheckPhase.IDLE
+        self._phase = WorkState.IDLE
         self._identity = ""
         self._minutes = NORMAL_MINUTES
         self._plant: PlantKind | None = None
@@ -101,7 +82,7 @@ class CardCheck(QObject):
         self._engine = CheckEngine(studio.check_factory, self)
         self._engine.event_received.connect(self._receive)
         self._engine.fell_silent.connect(self._give_up)
-        self._engine.finished.connect(self._end_of_round)
+        self._engine.finished.connect(self._next_round)
         self._keeping = QTimer(self)
         self._keeping.setInterval(round(1000 * STATE_EVERY_S))
         self._keeping.timeout.connect(self._keep_state)
@@ -190,7 +171,7 @@ class CardCheck(QObject):
     # ── the check ────────────────────────────────────────────────────────────────────────────
 
     @property
-    def phase(self) -> CheckPhase:
+    def phase(self) -> WorkState:
         """What the check does."""
         return self._phase
 
@@ -256,15 +237,15 @@ class CardCheck(QObject):
         self._drop(cut_off)
         run = CheckRun.concluded(cut_off.state, cut_off.interruption, program_title())
         self._run = run
-        self._show_record(run.record())
-        assert self._record is not None
-        self._keeper.conclude(run, self._record)
+        record = run.record()
+        self._show_record(record)
+        self._keeper.conclude(run, record)
         self._keeper.look()
 
     def stop(self) -> None:
         """Stop the check; the results so far are kept."""
-        if self._phase is CheckPhase.RUNNING and self._run is not None:
-            self._phase = CheckPhase.STOPPING
+        if self._phase is WorkState.RUNNING and self._run is not None:
+            self._phase = WorkState.STOPPING
             self._run.stop()
             self._engine.stop()
             self.check_changed.emit()
@@ -318,7 +299,7 @@ class CardCheck(QObject):
     def _begin(self, run: CheckRun) -> None:
         self._run, self._record, self._file_name = run, None, ""
         self._asked_earlier = self._knows_earlier = self._has_ended = False
-        self._phase = CheckPhase.RUNNING
+        self._phase = WorkState.RUNNING
         self._keeper.find_others()
         self.choices_changed.emit()
         self.check_changed.emit()
@@ -329,7 +310,7 @@ class CardCheck(QObject):
         if run is None or not self._phase.is_busy:
             return
         if others_run:
-            self._run, self._phase = None, CheckPhase.IDLE
+            self._run, self._phase = None, WorkState.IDLE
             self.told.emit(_OTHER_CHECK)
             self.choices_changed.emit()
             self.check_changed.emit()
@@ -374,9 +355,6 @@ class CardCheck(QObject):
         if self._run is not None:
             self._run.give_up()
 
-    def _end_of_round(self) -> None:
-        self._next_round()
-
     def _end(self) -> None:
         run = self._run
         if run is None or not self._phase.is_busy:
@@ -384,17 +362,17 @@ class CardCheck(QObject):
         self._has_ended = True
         if self._asked_earlier and not self._knows_earlier:
             return  # the next action depends on the last check of this card
-        self._phase = CheckPhase.IDLE
+        self._phase = WorkState.IDLE
         self._keeping.stop()
         self._engine.end()
         if self._has_released:
             self._has_released = False
             self._studio.headlines.tell_check("")
             self._studio.session.restart()
-        self._show_record(run.record())
-        assert self._record is not None
+        record = run.record()
+        self._show_record(record)
         if not run.plan.plant:
-            self._keeper.conclude(run, self._record)
+            self._keeper.conclude(run, record)
             self._keeper.look()
         self.choices_changed.emit()
 

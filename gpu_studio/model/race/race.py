@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -18,6 +17,7 @@ from gpu_studio.model.race import race_words
 from gpu_studio.model.race.race_entries import RaceEntry, first_contestants, race_entries
 from gpu_studio.model.race.race_side import RaceSide
 from gpu_studio.model.snippets import RACE
+from gpu_studio.model.work_state import WorkState
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import WorkloadDescription
@@ -35,25 +35,6 @@ REST_S = 0.01
 _SETTLE_MS = 400
 _REPLAY_MS = 50
 _LONGEST_REPLAY_S = 12.0
-
-
-class RaceState(Enum):
-    """The state of a race.
-
-    ::
-
-        IDLE ─► RUNNING ─► IDLE     (both sides are over, or one could not finish)
-                   └─► STOPPING ─► IDLE
-    """
-
-    IDLE = "idle"
-    RUNNING = "running"
-    STOPPING = "stopping"
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a side runs."""
-        return self is not RaceState.IDLE
 
 
 class LeadChange(NamedTuple):
@@ -79,7 +60,7 @@ class Race(QObject):
     def __init__(self, studio: Studio, photo: RacePhoto, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._studio, self.photo = studio, photo
-        self._state = RaceState.IDLE
+        self._state = WorkState.IDLE
         self._picture_name = PICTURES[0].name
         self._sizes: dict[str, int] = {}
         self._seeds: tuple[tuple[float, float], ...] = ()
@@ -242,7 +223,7 @@ class Race(QObject):
     # ── the race ─────────────────────────────────────────────────────────────────────────────
 
     @property
-    def state(self) -> RaceState:
+    def state(self) -> WorkState:
         """The state of the race."""
         return self._state
 
@@ -285,7 +266,7 @@ class Race(QObject):
     @property
     def told(self) -> Told:
         """The headline and the sentence below it."""
-        if self._state is RaceState.STOPPING:
+        if self._state is WorkState.STOPPING:
             return race_words.Told("Stopping…", "")
         if self._state.is_busy:
             return race_words.progress(self._raced, self._sides)
@@ -348,7 +329,7 @@ class Race(QObject):
             fresh[0] = self._ghost
         self._sides = tuple(fresh)
         self._clock_s, self._verdict = 0.0, None
-        self._state = RaceState.RUNNING
+        self._state = WorkState.RUNNING
         if self.is_at_once:
             self._submit(RunAtOnce(runs=tuple(requests)))
         else:
@@ -359,8 +340,8 @@ class Race(QObject):
     def stop(self) -> None:
         """Stop the race; the frames so far are kept."""
         self._runs_again = False
-        if self._state is RaceState.RUNNING and self._reply is not None:
-            self._state = RaceState.STOPPING
+        if self._state is WorkState.RUNNING and self._reply is not None:
+            self._state = WorkState.STOPPING
             self.race_changed.emit()
             self._reply.stop()
 
@@ -410,7 +391,7 @@ class Race(QObject):
 
     def _end_of_side(self) -> None:
         self._reply = None
-        is_going_on = self._state is RaceState.RUNNING and all(
+        is_going_on = self._state is WorkState.RUNNING and all(
             side.run.state in (RunState.FINISHED, RunState.WAITING) for side in self._sides
         )
         if is_going_on and self._live is not None:
@@ -421,7 +402,7 @@ class Race(QObject):
             self._end()
 
     def _end(self) -> None:
-        self._state = RaceState.IDLE
+        self._state = WorkState.IDLE
         self._verdict = judge(self._raced, [side.run for side in self._sides])
         leader = self._verdict.finished.leader
         is_known = all(side.run.state is RunState.FINISHED for side in self._sides)
@@ -438,7 +419,7 @@ class Race(QObject):
 
     def _run_again(self) -> None:
         """Run at the size at which the lever came to rest."""
-        if self._state is RaceState.IDLE:
+        if self._state is WorkState.IDLE:
             self.start()
             return
         self.stop()

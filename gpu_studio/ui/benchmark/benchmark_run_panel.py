@@ -8,8 +8,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.plan import time_left_s
-from gpu_studio.model.benchmark.benchmark import PlanState
 from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.work_state import WorkState
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import GAP, Text, button
@@ -126,7 +126,7 @@ class BenchmarkRunPanel(QWidget):
 
     def _enable(self, *, can_run: bool) -> None:
         """Enable Run or Stop; the keyboard focus goes from the disabled one to the other."""
-        can_stop = self._benchmark.state is PlanState.RUNNING
+        can_stop = self._benchmark.state is WorkState.RUNNING
         pairs = ((self._run, can_run, self._stop), (self._stop, can_stop, self._run))
         for made, can, other in sorted(pairs, key=lambda pair: not pair[1]):
             if not can and made.hasFocus() and other.isEnabled():

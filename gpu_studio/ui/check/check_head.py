@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QSizePolicy, QW
 
 from gpu_studio.core.check.plants import PLANTED_FAULTS
 from gpu_studio.core.check.stages import GLANCE_MINUTES, NORMAL_MINUTES, OVERNIGHT_MINUTES
-from gpu_studio.model.check.card_check import CheckPhase
 from gpu_studio.model.check.check_words import kept_title
+from gpu_studio.model.work_state import WorkState
 from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
@@ -98,7 +98,7 @@ class CheckHead(FlowRow):
         self.run.setVisible(not is_busy)
         self.run.setEnabled(check.can_run)
         self.stop.setVisible(is_busy)
-        self.stop.setEnabled(check.phase is CheckPhase.RUNNING)
+        self.stop.setEnabled(check.phase is WorkState.RUNNING)
         if had_focus:  # a hidden button loses the focus
             (self.stop if is_busy else self.run).setFocus()
 

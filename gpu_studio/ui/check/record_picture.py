@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRectF, Qt
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QImage, QPainter, QPen
 
 from gpu_studio.core.check.check_record import encode_record
@@ -20,6 +20,7 @@ from gpu_studio.core.check.record_words import (
 )
 from gpu_studio.core.check.stages import stage_title
 from gpu_studio.model.check.check_words import findings_text, findings_tone
+from gpu_studio.ui.png import png_bytes
 from gpu_studio.ui.theme import COLOURS, application_font
 
 if TYPE_CHECKING:
@@ -61,11 +62,7 @@ def paint_record(record: CheckRecord) -> QImage:
 
 def png_of_record(record: CheckRecord) -> bytes:
     """Return the PNG file of a record."""
-    content = QByteArray()
-    buffer = QBuffer(content)
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    paint_record(record).save(buffer, "PNG")  # type: ignore[call-overload]  # the stubs say bytes
-    return bytes(content.data())
+    return png_bytes(paint_record(record))
 
 
 class _Sheet:

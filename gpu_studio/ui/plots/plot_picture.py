@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QPoint, QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QBuffer, QByteArray, QPoint, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QImage, QPainter
 from PySide6.QtWidgets import QWidget
+
+from gpu_studio.ui.png import png_bytes
 
 if TYPE_CHECKING:
     from gpu_studio.ui.plots.live_plot import LivePlot
@@ -37,11 +39,7 @@ def png_of(plot: LivePlot, title: str, theme: Theme, head: QWidget | None = None
     image = QImage(size * _SCALE, QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(_SCALE)
     picture.paint(QPainter(image))
-    contents = QByteArray()
-    buffer = QBuffer(contents)
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    image.save(buffer, "PNG")  # type: ignore[call-overload]  # its stub wants bytes
-    return bytes(contents.data())
+    return png_bytes(image)
 
 
 def svg_of(plot: LivePlot, title: str, theme: Theme, head: QWidget | None = None) -> bytes:

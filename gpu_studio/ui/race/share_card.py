@@ -11,7 +11,7 @@ import sys
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import (
     QColor,
     QFont,
@@ -24,6 +24,7 @@ from PySide6.QtGui import (
 
 from gpu_studio.core.race.shared_race import CHUNK, decode_order, encode_shared
 from gpu_studio.core.units import format_duration
+from gpu_studio.ui.png import png_bytes
 from gpu_studio.ui.theme import COLOURS, application_font, side_role
 
 if TYPE_CHECKING:
@@ -64,11 +65,7 @@ def paint_card(order: PictureOrder) -> QImage:
 
 def png_of_card(order: PictureOrder) -> bytes:
     """Return the PNG file of a race's card."""
-    content = QByteArray()
-    buffer = QBuffer(content)
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    paint_card(order).save(buffer, "PNG")  # type: ignore[call-overload]  # the stubs say bytes
-    return bytes(content.data())
+    return png_bytes(paint_card(order))
 
 
 def _shown(shared: SharedRace) -> list[int]:

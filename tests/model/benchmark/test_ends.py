@@ -18,7 +18,7 @@ from gpu_studio.core.protocol import (
     RunFailed,
     RunWorkload,
 )
-from gpu_studio.model.benchmark.benchmark import Benchmark, PlanState
+from gpu_studio.model.work_state import WorkState
 from tests.fakes.descriptions import described, elementwise
 from tests.fakes.scripted_engine import Engines, Pause
 from tests.model.benchmark.plans import (
@@ -35,6 +35,7 @@ from tests.model.benchmark.plans import (
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
+    from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.studio import Studio
 
 
@@ -48,7 +49,7 @@ def test_a_stop_ends_the_plan_and_keeps_the_samples(
     benchmark.start(plan(64, 128, 256))
     wait_paused(qtbot, engines, benchmark)
     benchmark.stop()
-    assert (benchmark.state, benchmark.sentence) == (PlanState.STOPPING, "Stopping…")
+    assert (benchmark.state, benchmark.sentence) == (WorkState.STOPPING, "Stopping…")
     benchmark.stop()
     wait_over(qtbot, benchmark)
     (run,) = benchmark.runs
@@ -67,7 +68,7 @@ def test_a_stop_of_a_run_that_has_not_begun(
     qtbot.waitUntil(lambda: engines.latest.paused.is_set())
     benchmark.start(plan(64, 128))
     benchmark.stop()
-    assert benchmark.state is PlanState.IDLE
+    assert benchmark.state is WorkState.IDLE
     assert states(benchmark) == [RunState.STOPPED]
     engines.latest.go()
     qtbot.waitUntil(lambda: ready_studio.session.state.is_idle)

@@ -8,13 +8,14 @@ import pytest
 
 from gpu_studio.core.benchmark.plan import Sweep
 from gpu_studio.core.protocol import RunWorkload
-from gpu_studio.model.benchmark.benchmark import Benchmark, PlanState
+from gpu_studio.model.work_state import WorkState
 from tests.fakes.pc import gt_1030
 from tests.model.benchmark.plans import held, hold_the_last, plan, wait_over, wait_paused
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
+    from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.studio import Studio
     from tests.fakes.scripted_engine import Engines
 
@@ -23,7 +24,7 @@ def test_a_plan_runs_every_combination_with_devices_side_by_side(
     qtbot: QtBot, benchmark: Benchmark, engines: Engines
 ) -> None:
     benchmark.start(plan(64, 512, devices=("cpu", "cuda:0")))
-    assert benchmark.state is PlanState.RUNNING
+    assert benchmark.state is WorkState.RUNNING
     wait_over(qtbot, benchmark)
     asked = [request for request in engines.requests if isinstance(request, RunWorkload)]
     assert [(request.size, request.device) for request in asked] == [
@@ -59,7 +60,7 @@ def test_another_start_while_one_runs_is_not_heard(
 
 def test_an_empty_plan_is_nothing(benchmark: Benchmark) -> None:
     benchmark.start(plan(devices=()))
-    assert (benchmark.state, benchmark.runs) == (PlanState.IDLE, [])
+    assert (benchmark.state, benchmark.runs) == (WorkState.IDLE, [])
 
 
 def test_events_of_other_requests_are_not_taken(

@@ -118,7 +118,7 @@ def test_a_fault_made_on_purpose_is_marked_and_not_kept(
     record = finish(check)
 
     assert requests_of(engines)[0].plant == record.planted == "stuck"
-    wait_until(lambda: check._keeper._task is None)
+    wait_until(lambda: not check._keeper.is_busy)
     assert not check.kept
     assert not (tmp_path / "checks").exists()
 
@@ -367,7 +367,7 @@ def test_a_running_check_is_not_offered_to_another_window_and_runs_alone(
     answers(engines, pause_in="load")
     check.start()
     engine = paused(engines)
-    wait_until(lambda: check._keeper._task is None)
+    wait_until(lambda: not check._keeper.is_busy)
 
     other = made()
     told: list[str] = []

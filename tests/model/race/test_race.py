@@ -12,8 +12,8 @@ from gpu_studio.core.protocol import DescribeEngine, RunFailed, RunWorkload
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.core.race.shared_race import decode_shared, encode_shared
 from gpu_studio.model.race import race as race_module
-from gpu_studio.model.race.race import RaceState
 from gpu_studio.model.race.sharing import ghost_of, order_of
+from gpu_studio.model.work_state import WorkState
 from tests.driving.window import plain
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import two_cards
@@ -182,7 +182,7 @@ def test_a_stop_keeps_the_frames_so_far(
     qtbot.waitUntil(lambda: racing.latest.paused.is_set())
 
     race.stop()
-    qtbot.waitUntil(lambda: race.state is RaceState.IDLE)
+    qtbot.waitUntil(lambda: race.state is WorkState.IDLE)
 
     assert len(race.sides[0].track) == 5
     assert race.verdict.finished.leader is None

@@ -1,0 +1,110 @@
+"""Jobs on a separate thread, one after the other: for files, because a disk may be slow."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.model.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpu_studio.core.failure import Failure
+
+_log = logging.getLogger(__name__)
+# If the window closes during a read, the file is not needed anymore.
+_LONGEST_READ_MS = 1000
+_LONGEST_WRITE_MS = 10_000
+
+
+class TaskQueue(QObject):
+    """Does one job after the other.
+
+    Signals:
+        failed(Failure): a job raised an error; the next one begins.
+    """
+
+    failed = Signal(object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._jobs: deque[_Job] = deque()
+        self._task: Task | None = None
+        self._is_closed = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a job is being done."""
+        return self._task is not None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the window closes: a job that only reads can end."""
+        return self._is_closed
+
+    def add(
+        self,
+        work: Callable[[], Any],
+        then: Callable[[Any], None] | None = None,
+        *,
+        keeps: bool = True,
+    ) -> None:
+        """Do a job after those before it.
+
+        Args:
+            work: returns the result; called in a thread.
+            then: gets the result.
+            keeps: whether the job writes something, and is done even if the window closes.
+        """
+        if self._is_closed:
+            return
+        self._jobs.append(_Job(work, then, keeps))
+        if self._task is None:
+            self._next()
+
+    def close(self) -> None:
+        """Finish the present job, then the waiting ones that write: no result is lost."""
+        self._is_closed = True
+        task, self._task = self._task, None
+        if task is not None:
+            task.wait(_LONGEST_WRITE_MS if self._jobs.popleft().keeps else _LONGEST_READ_MS)
+        for job in self._jobs:
+            if job.keeps:
+                try:
+                    job.work()
+                except Exception:  # the window is closing and cannot show it
+                    _log.exception("A file was not written while the window closed")
+        self._jobs.clear()
+
+    def _next(self) -> None:
+        if not self._jobs:
+            return
+        self._task = Task(self._jobs[0].work, self)
+        self._task.succeeded.connect(self._take)
+        self._task.failed.connect(self._fail)
+        self._task.finished.connect(self._finish)
+        self._task.start()
+
+    def _take(self, result: Any) -> None:
+        if not self._is_closed and self._jobs[0].then is not None:
+            self._jobs[0].then(result)
+
+    def _fail(self, failure: Failure) -> None:
+        if not self._is_closed:
+            self.failed.emit(failure)
+
+    def _finish(self) -> None:
+        if not self._is_closed:
+            self._task = None
+            self._jobs.popleft()
+            self._next()
+
+
+class _Job(NamedTuple):
+    work: Callable[[], Any]
+    then: Callable[[Any], None] | None
+    keeps: bool
