@@ -11,6 +11,7 @@ import pytest
 
 from gpu_studio.app import _keep_small
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
+from tests.own_home import own_home
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,12 +45,10 @@ sys.exit(app.main())
 
 
 def test_a_call_that_cannot_be_ended_ends_with_the_program(tmp_path):
-    places = {name: str(tmp_path) for name in ("HOME", "LOCALAPPDATA", "APPDATA")}
-    places |= dict.fromkeys(("XDG_CONFIG_HOME", "XDG_STATE_HOME"), "")
     ended = subprocess.run(
         [sys.executable, "-c", _A_CALL_THAT_DOES_NOT_END],
         cwd=ROOT,
-        env={**os.environ, **places, "QT_QPA_PLATFORM": "offscreen"},
+        env={**os.environ, **own_home(tmp_path), "QT_QPA_PLATFORM": "offscreen"},
         capture_output=True,
         text=True,
         timeout=2 * PATIENCE_S,
@@ -88,12 +87,10 @@ sys.exit(app.main())
 
 
 def _start(home: Path, how: str) -> str:
-    places = {name: str(home) for name in ("HOME", "USERPROFILE", "LOCALAPPDATA", "APPDATA")}
-    places |= dict.fromkeys(("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"), "")
     done = subprocess.run(
         [sys.executable, "-c", _A_START, how],
         cwd=ROOT,
-        env={**os.environ, **places, "QT_QPA_PLATFORM": "offscreen"},
+        env={**os.environ, **own_home(home), "QT_QPA_PLATFORM": "offscreen"},
         capture_output=True,
         text=True,
         timeout=2 * PATIENCE_S,
@@ -160,12 +157,10 @@ sys.exit(app.main())
     [("close", False), ("SIGINT", False), ("SIGTERM", True), ("kill", True)],
 )
 def test_only_a_check_that_you_did_not_end_yourself_was_cut_off(tmp_path, how, is_cut_off):
-    places = {name: str(tmp_path) for name in ("HOME", "USERPROFILE", "LOCALAPPDATA", "APPDATA")}
-    places |= dict.fromkeys(("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"), "")
     ended = subprocess.run(
         [sys.executable, "-c", _A_CHECK, how, str(tmp_path)],
         cwd=ROOT,
-        env={**os.environ, **places, "QT_QPA_PLATFORM": "offscreen"},
+        env={**os.environ, **own_home(tmp_path), "QT_QPA_PLATFORM": "offscreen"},
         capture_output=True,
         text=True,
         timeout=2 * PATIENCE_S,
@@ -200,12 +195,11 @@ def test_without_any_font_a_sentence_stands_in_for_a_window_of_boxes(tmp_path):
         '<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>'
         f"<dir>{tmp_path}</dir><cachedir>{tmp_path}</cachedir></fontconfig>"
     )
-    homes = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), str(tmp_path))
     ended = subprocess.run(
         [sys.executable, "-m", "gpu_studio"],
         cwd=ROOT,
         env={
-            **os.environ, **homes,
+            **os.environ, **own_home(tmp_path),
             "QT_QPA_PLATFORM": "offscreen", "FONTCONFIG_FILE": str(configuration),
         },
         capture_output=True,

@@ -16,6 +16,7 @@ from gpu_studio.core.benchmark.history import History
 from gpu_studio.core.failure import StudioError
 from gpu_studio.model.settings import Settings
 from tests.core.benchmark.kept_runs import kept_run
+from tests.own_home import own_home
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -118,9 +119,8 @@ def test_a_run_in_use_is_told_and_hides_no_other(tmp_path: Path):
 
 
 def test_a_log_in_use_holds_no_start(tmp_path: Path):
-    places = {name: str(tmp_path) for name in ("HOME", "USERPROFILE", "LOCALAPPDATA", "APPDATA")}
     command = [sys.executable, "-c", _START]
-    env = {**os.environ, **places, "QT_QPA_PLATFORM": "offscreen"}
+    env = {**os.environ, **own_home(tmp_path), "QT_QPA_PLATFORM": "offscreen"}
 
     def start() -> str:
         done = subprocess.run(

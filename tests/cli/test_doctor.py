@@ -17,6 +17,7 @@ from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.core.failure import FailureKind
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030
+from tests.own_home import own_home
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -25,7 +26,7 @@ def test_on_a_pc_without_a_card_it_says_so_and_fails(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "gpu_studio", "doctor", "--json"],
         capture_output=True, encoding="utf-8", timeout=240, cwd=ROOT, check=False,
-        env=os.environ | {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)},
+        env=os.environ | own_home(tmp_path),
     )  # fmt: skip
     findings = json.loads(done.stdout)["findings"]
     assert done.stderr == ""

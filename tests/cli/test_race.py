@@ -33,6 +33,7 @@ from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.race_answers import FRAMES, pictures_of, race_run
 from tests.fakes.run_answers import batch, finished, samples_of, started
 from tests.fakes.scripted_engine import Engines
+from tests.own_home import own_home
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -320,9 +321,8 @@ def test_a_real_race_ends_with_a_picture(tmp_path):
          "--size", "16", "--json", "--save", str(path)],
         capture_output=True, encoding="utf-8", timeout=240, cwd=ROOT,
         env=hidden | {
-            "CUDA_VISIBLE_DEVICES": "", "QT_QPA_PLATFORM": "offscreen", "HOME": str(tmp_path),
-            "XDG_DATA_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path),
-            "LOCALAPPDATA": str(tmp_path), "PYTHONIOENCODING": "utf-8",
+            **own_home(tmp_path), "CUDA_VISIBLE_DEVICES": "", "QT_QPA_PLATFORM": "offscreen",
+            "PYTHONIOENCODING": "utf-8",
         },
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -22,11 +22,14 @@ from gpu_studio.core.messages.check_messages import (
     Vitals,
     WrongBits,
 )
-from tests.fakes.scripted_engine import Pause
+from gpu_studio.core.protocol import DescribeEngine
+from tests.fakes.descriptions import described_for
+from tests.fakes.scripted_engine import Engines, Pause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.protocol import Event
 
 MIB = 1 << 20
@@ -165,3 +168,13 @@ def _verdict(findings: tuple[CheckFinding, ...]) -> CheckVerdict:
     if "error" in severities:
         return "failed"
     return "inconclusive" if "doubt" in severities else "passed"
+
+
+def checking_engines(inventory: Inventory) -> Engines:
+    """Return engines that can use the cards of a PC, and whose checks find nothing."""
+    return Engines(
+        {
+            DescribeEngine: [described_for(inventory)],
+            RunCheck: lambda _engine, request: check_round(request),
+        }
+    )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from gpu_studio.core.protocol import EngineDescribed, ModelDescription, WorkloadDescription
+
+if TYPE_CHECKING:
+    from gpu_studio.core.devices.devices import Inventory
 
 
 def elementwise() -> WorkloadDescription:
@@ -54,3 +57,9 @@ def described_with_cuda(**changes: Any) -> EngineDescribed:
         "cuda_reason": None, "device_count": 1, "arch_list": ("sm_61", "sm_86"),
     }  # fmt: skip
     return described(**{**with_cuda, **changes})
+
+
+def described_for(inventory: Inventory) -> EngineDescribed:
+    """Return the description of an engine that can use the cards of a PC, if there are any."""
+    cards = len(inventory.cards)
+    return described_with_cuda(device_count=cards) if cards else described()

@@ -23,7 +23,7 @@ from tests.driving.window import (
     wait_until,
     write,
 )
-from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.descriptions import described, described_for, described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
 from tests.fakes.race_answers import race_run
 
@@ -109,10 +109,9 @@ def test_one_click_races_and_ends_with_a_sentence_and_two_pictures(
     make_window, engines, tmp_path, inventory, devices
 ):
     engines.scripts[RunWorkload] = lambda _engine, request: race_run(request, tmp_path)
-    cards = len(inventory.cards)
-    described_pc = described_with_cuda(device_count=cards) if cards else described()
-    window = make_window(inventory, described_pc)
-    assert ("GPU" in find(window, "devices.race", QPushButton).text()) is bool(cards)
+    window = make_window(inventory, described_for(inventory))
+    has_cards = bool(inventory.cards)
+    assert ("GPU" in find(window, "devices.race", QPushButton).text()) is has_cards
     click(window, "devices.race")
     tab = window.findChild(RaceTab)
     wait_over(tab)

@@ -6,33 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpu_studio.core.messages.check_messages import RunCheck
-from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.studio import Studio
 from tests.driving.window import wait_until
-from tests.fakes.check_answers import check_round
-from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.check_answers import checking_engines
 from tests.fakes.pc import SteadySensors
-from tests.fakes.scripted_engine import Engines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from gpu_studio.model.settings import Settings
+    from tests.fakes.scripted_engine import Engines
 
 
 @pytest.fixture
 def engines(inventory: Any) -> Engines:
-    cards = len(inventory.cards)
-    description = described_with_cuda(device_count=cards) if cards else described()
-    return Engines(
-        {
-            DescribeEngine: [description],
-            RunCheck: lambda _engine, request: check_round(request),
-        }
-    )
+    return checking_engines(inventory)
 
 
 @pytest.fixture

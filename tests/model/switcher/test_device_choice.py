@@ -168,7 +168,7 @@ def test_a_card_without_a_uuid_cannot_be_shown_alone(scripts, studio, sensor_sou
     sensor_source._events[0] = nameless
     model = PlacementModel(studio, studio)
     studio.start()
-    qtbot.waitUntil(lambda: studio.session.is_free and len(model.rows) == 3)
+    qtbot.waitUntil(lambda: studio.session.is_free and studio.sensors.inventory is not None)
     model.show_only()
     qtbot.waitUntil(lambda: model.rows[2].number == "hidden" and model.can_show_all)
     model.choose(model.rows[2].identity)

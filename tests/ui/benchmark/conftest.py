@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFileDialog
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from tests.driving.benchmark import open_more
-from tests.fakes.descriptions import described, described_with_cuda, elementwise
+from tests.fakes.descriptions import described, described_for, elementwise
 from tests.fakes.scripted_engine import Engines
 from tests.ui.benchmark.answers import train_step
 
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def engines(inventory: Any) -> Engines:
-    cards = len(inventory.cards)
-    description = described_with_cuda(device_count=cards) if cards else described()
-    return Engines({DescribeEngine: [description]})
+    return Engines({DescribeEngine: [described_for(inventory)]})
 
 
 @pytest.fixture

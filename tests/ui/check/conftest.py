@@ -6,13 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpu_studio.core.messages.check_messages import RunCheck
-from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check_tab import CheckTab
-from tests.fakes.check_answers import check_round
-from tests.fakes.descriptions import described, described_with_cuda
-from tests.fakes.scripted_engine import Engines
+from tests.fakes.check_answers import checking_engines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,18 +19,12 @@ if TYPE_CHECKING:
     from gpu_studio.model.settings import Settings
     from gpu_studio.ui.theme import Theme
     from tests.fakes.pc import SteadySensors
+    from tests.fakes.scripted_engine import Engines
 
 
 @pytest.fixture
 def engines(inventory: Any) -> Engines:
-    cards = len(inventory.cards)
-    description = described_with_cuda(device_count=cards) if cards else described()
-    return Engines(
-        {
-            DescribeEngine: [description],
-            RunCheck: lambda _engine, request: check_round(request),
-        }
-    )
+    return checking_engines(inventory)
 
 
 @pytest.fixture

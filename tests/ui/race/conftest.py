@@ -8,7 +8,7 @@ import pytest
 
 from gpu_studio.core.protocol import DescribeEngine, RunAtOnce, RunWorkload
 from gpu_studio.ui.race_tab import RaceTab
-from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.descriptions import described_for
 from tests.fakes.race_answers import race_run, runs_at_once
 from tests.fakes.scripted_engine import Engines
 
@@ -23,11 +23,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def engines(inventory: Any, tmp_path: Path) -> Engines:
-    cards = len(inventory.cards)
-    description = described_with_cuda(device_count=cards) if cards else described()
     return Engines(
         {
-            DescribeEngine: [description],
+            DescribeEngine: [described_for(inventory)],
             RunWorkload: lambda _engine, request: race_run(request, tmp_path),
             RunAtOnce: lambda _engine, request: runs_at_once(request, tmp_path),
         }

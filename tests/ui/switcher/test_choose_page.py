@@ -193,7 +193,7 @@ def test_a_name_from_outside_is_plain_text(unstarted, sensor_source, studio, qtb
     evil = msgspec.structs.replace(inventory.cards[0], name=EVIL)
     sensor_source._events[0] = msgspec.structs.replace(inventory, devices=(inventory.cpu, evil))
     studio.start()
-    qtbot.waitUntil(lambda: len(unstarted.model.rows) == 2)
+    qtbot.waitUntil(lambda: studio.sensors.inventory is not None)
     card = find(unstarted, f"switcher.card.{FIRST}")
     names = [label for label in card.findChildren(QLabel) if label.text() == EVIL]
     assert len(names) == 1
