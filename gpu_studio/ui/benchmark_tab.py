@@ -37,6 +37,7 @@ from gpu_studio.ui.scroll_page import PageStack, TabScroll, bring_into_view
 from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from PySide6.QtGui import QResizeEvent, QShowEvent
@@ -361,18 +362,39 @@ class BenchmarkTab(QWidget):
 
 
 class Caption(ElidedText):
-    """Sentences, or the first words on one line with the full text in a tool tip."""
+    """Sentences, or as many of them as fit on one line, with the full text in a tool tip."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__("", "muted", name="benchmark.plot.caption", wraps=True)
+        self._sentences = ""
         self.setParent(parent)
         self.setContentsMargins(_INDENT, 0, 0, 0)
 
     def say(self, sentences: str, *, in_one_line: bool) -> None:
         """Show the sentences, on one line if the plot needs the space."""
-        # The uncertainty of a crossover follows in parentheses; the plot marks it as well.
-        first = sentences.partition(". ")[0].partition(" (")[0]
-        is_cut = in_one_line and first != sentences
-        self.setText(f"{first} …" if is_cut else sentences)
+        self._sentences = sentences
         self.setWordWrap(not in_one_line)
         self.setToolTip(rich_tip([sentences]) if in_one_line else "")
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Show as much as fits into the new width."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        texts = list(self._shortened()) if not self.wordWrap() else [self._sentences]
+        width = self.contentsRect().width()
+        advance = self.fontMetrics().horizontalAdvance
+        self.setText(next((one for one in texts if advance(one) <= width), texts[-1]))
+
+    def _shortened(self) -> Iterator[str]:
+        """Yield the sentences whole, then without the last ones."""
+        yield self._sentences
+        kept = self._sentences.removesuffix(".").split(". ")
+        for count in range(len(kept) - 1, 0, -1):
+            yield f"{'. '.join(kept[:count])} …"
+        # The uncertainty of a crossover follows in parentheses; the plot marks it as well.
+        first = kept[0].partition(" (")[0]
+        if first != self._sentences:
+            yield f"{first} …"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent
 
 _MARGIN = 16
+_LABEL_EDGE = 1  # pixels that Qt's styles keep free on each side of the text of a box
 
 
 class ElidedText(Text):
@@ -121,7 +122,7 @@ class ElidingCombo(QComboBox):
             QStyle.ComplexControl.CC_ComboBox, option,
             QStyle.SubControl.SC_ComboBoxEditField, self,
         )  # fmt: skip
-        return field.width() - 4
+        return field.width() - 2 * _LABEL_EDGE
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the frame, and as much of the text as fits."""

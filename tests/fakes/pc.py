@@ -117,6 +117,18 @@ def two_cards() -> Inventory:
     )
 
 
+def long_names() -> Inventory:
+    """A PC whose devices have some of the longest names that drivers and systems report."""
+    usual = two_cards()
+    names = (
+        "Intel(R) Core(TM) i7-10750H CPU @ 2.60GHz",
+        "NVIDIA GeForce GTX 1650 with Max-Q Design", "NVIDIA GeForce RTX 4060 Laptop GPU",
+    )  # fmt: skip
+    devices = zip(usual.devices, names, strict=True)
+    named = tuple(msgspec.structs.replace(device, name=name) for device, name in devices)
+    return msgspec.structs.replace(usual, devices=named)
+
+
 def reading(inventory: Inventory, taken_at_s: float = 0.0, **changes: Any) -> Reading:
     """Return a reading of all devices of an inventory; ``changes`` are of each card's telemetry."""
     card_telemetry = Telemetry(

@@ -36,6 +36,14 @@ from gpu_studio.core.units import format_duration, format_percent, format_size
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.trust import TrustStamp
 
+_SHORT_CAUSES = {
+    FailureKind.OUT_OF_MEMORY: "out of memory",
+    FailureKind.TOO_LARGE: "too large",
+    FailureKind.DTYPE_UNSUPPORTED: "not supported",
+    FailureKind.NO_KERNEL: "no code for it",
+    FailureKind.ENGINE_ENDED: "engine ended",
+}
+
 
 class RunState(Enum):
     """The state of a run.
@@ -176,7 +184,8 @@ class Run:
             case RunStarted():
                 self.state, self.has_begun = RunState.PREPARING, True
                 self.snippet, self.recording = event.snippet, event.recording
-                self.size_text, self.device_name = event.size_text, event.device_name
+                self.size_text = event.size_text
+                self.device_name = event.device_name or self.device_name
             case RunPhaseChanged():
                 self._enter_phase(event)
             case SamplesMeasured():
@@ -242,10 +251,16 @@ def sign_of(run: Run) -> str:
     if run.state is RunState.STOPPED:
         return "■ stopped" + ", recording" * bool(run.recording)
     if run.state is RunState.FAILED:
-        return f"✖ {state_text(run)}"
+        return f"✖ {_short_cause(run)}"
     if run.unsteadiness:
         return "▲ not steady yet" + ", recording" * bool(run.recording)
     return f"… {run.phase or run.state.value}" + ", recording" * bool(run.recording)
+
+
+def _short_cause(run: Run) -> str:
+    """Return why a run failed in two or three words, for the cell of a table."""
+    kind = run.failure.kind if run.failure is not None else None
+    return _SHORT_CAUSES.get(kind, run.state.value) if kind is not None else run.state.value
 
 
 def interval_words(interval_s: tuple[float, float], samples: int) -> str:
@@ -287,7 +302,8 @@ def describe_run(run: Run, device_label: str, title: str = "") -> list[str]:
         sign = "✔" if run.result is not None and run.result.verified else "·"
         lines.append(f"{sign} {_capitalized('; '.join(stamp.facts))}.")
     elif run.state.is_over:
-        lines.append(f"{sign_of(run).rstrip('.')}.")
+        sign = f"✖ {state_text(run)}" if run.failure is not None else sign_of(run)
+        lines.append(f"{sign.rstrip('.')}.")
     if run.recording:
         lines.append(f"Recording: {run.recording}.")
     return lines

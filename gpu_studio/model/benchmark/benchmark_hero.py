@@ -13,6 +13,7 @@ import msgspec
 from gpu_studio.core.benchmark.run import RunState, mode_words
 from gpu_studio.core.benchmark.standing import Standing, standing_of
 from gpu_studio.core.benchmark.trust import stamp_of, trust_lines
+from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark import left_words
 from gpu_studio.model.benchmark.benchmark_devices import device_label, result_label, run_label
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import RunFinished, RunWorkload
     from gpu_studio.model.benchmark.benchmark import Benchmark
 
+_FREE_MEMORY = "Choose smaller sizes, or close other programs that use the card."
 _COPIES = "with copies"
 
 
@@ -164,12 +166,13 @@ class _Words:
         bars = tuple(self._bar_of(run) for run in beside)
         if not any(run.state is RunState.FAILED for run in benchmark.planned):
             return Hero("Stopped", notice.text, bars, is_final=False)
-        causes = dict.fromkeys(
-            run.failure.message for run in benchmark.planned if run.failure is not None
-        )
+        failures = [run.failure for run in benchmark.planned if run.failure is not None]
+        causes = dict.fromkeys(failure.message for failure in failures)
         # If the engine ended, the notice has the cause and what to do now.
         is_told = any(cause in notice.text for cause in causes)
-        cause = notice.text if is_told else " ".join(causes)
+        is_full = any(failure.kind is FailureKind.OUT_OF_MEMORY for failure in failures)
+        said = (*causes, _FREE_MEMORY) if is_full else causes
+        cause = notice.text if is_told else " ".join(said)
         return Hero("No result", cause, bars, tone="failure", chip="Failed", has_failed=True)
 
     def before_any_run(self, devices: Sequence[str]) -> Hero:

@@ -292,7 +292,14 @@ def verdict_of_card(
     failures = [finding for finding in findings if finding.severity == "failure"]
     usable = [finding for finding in findings if finding.code == "ok"]
     doubts = [f for f in findings if f.severity == "warning" and f.device_uuid == card.identity]
-    for finding in failures or usable or findings:
+    # A note about the whole PC does not answer whether PyTorch can use the card.
+    is_card = card.kind != "cpu"
+    answers = [
+        finding
+        for finding in findings
+        if not (is_card and finding.severity == "note" and finding.device_uuid is None)
+    ]
+    for finding in failures or usable or answers:
         headline = headline_from(finding)
         is_doubted = headline.tone == "good" and bool(doubts)
         return msgspec.structs.replace(headline, tone="amber") if is_doubted else headline

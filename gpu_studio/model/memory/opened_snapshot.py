@@ -33,6 +33,11 @@ class OpenedSnapshot(QObject):
         self._is_over = False
         self._task: Task | None = None
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether a file is being read."""
+        return self._task is not None
+
     def open(self, path: Path) -> None:
         """Read a file; does nothing while another is being read."""
         if self._task is not None:
@@ -50,6 +55,7 @@ class OpenedSnapshot(QObject):
         self._task.failed.connect(self._refuse)
         self._task.finished.connect(self._finish)
         self._task.start()
+        self.changed.emit()
 
     def close(self) -> None:
         """Close the snapshot."""
@@ -75,3 +81,5 @@ class OpenedSnapshot(QObject):
 
     def _finish(self) -> None:
         self._task = None
+        if not self._is_over:
+            self.changed.emit()

@@ -324,7 +324,8 @@ class Race(QObject):
             at_once=self.is_at_once,
         )
         self._next_number += len(requests)
-        fresh = [RaceSide(entry, Run(one)) for entry, one in zip(chosen, requests, strict=True)]
+        runs = [self._named_run(one) for one in requests]
+        fresh = [RaceSide(entry, run) for entry, run in zip(chosen, runs, strict=True)]
         if self._ghost is not None:
             fresh[0] = self._ghost
         self._sides = tuple(fresh)
@@ -359,6 +360,14 @@ class Race(QObject):
         self._replay.start(_REPLAY_MS)
         self.race_changed.emit()
         self.moment_changed.emit()
+
+    def _named_run(self, request: RunWorkload) -> Run:
+        """Return a run that knows its device's name: without a result, the engine gives none."""
+        run = Run(request)
+        inventory = self._studio.sensors.inventory
+        device = inventory.find(request.device) if inventory is not None else None
+        run.device_name = device.name if device is not None else ""
+        return run
 
     def _run_next(self) -> None:
         side = next(one for one in self._sides if not one.is_over)

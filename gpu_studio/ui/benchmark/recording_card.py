@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.benchmark.recording import RecordingPlayer
     from gpu_studio.ui.theme import Theme
 
+_OPEN = "Open a recording…"
 _PACES = (
     ("Original speed", OWN_PACE),
     ("10 × faster", 10 * OWN_PACE),
@@ -47,7 +48,7 @@ class RecordingCard(Card):
         self._sentences = Text("", name="benchmark.recording.sentences", wraps=True)
         self._outcome = Text("", "failure", name="benchmark.recording.outcome", wraps=True)
         self.open_button = button(
-            "Open a recording…", self.choose_file, name="benchmark.recording.open",
+            _OPEN, self.choose_file, name="benchmark.recording.open",
             tip="Watch runs from a file; nothing in the file is executed",
         )  # fmt: skip
         self.open_button.setIcon(icon("file", theme))
@@ -90,6 +91,7 @@ class RecordingCard(Card):
         self._sentences.setText("\n".join(sentences))
         self._sentences.setVisible(bool(sentences))
         self._about.setVisible(not sentences)
+        self.open_button.setText("Reading…" if self._player.is_reading else _OPEN)
         self.open_button.setEnabled(not self._player.is_reading)
         for part in (self._play, self._pace):
             part.setEnabled(self._player.can_play)

@@ -63,7 +63,7 @@ class FitPage(QWidget):
 
     def _make_most(self) -> Card:
         card = Card(name="memory.fit.most")
-        self._card_name = section("")
+        self._card_name = Text("", "section")
         self._card_name.setObjectName("memory.fit.card")
         card.column.addWidget(self._card_name)
         line = QHBoxLayout()
@@ -200,9 +200,7 @@ class FitPage(QWidget):
     def _show_answer(self, answer: FitAnswer) -> None:
         card, fit, network = answer.question.card, answer.fit, answer.model_fit
         told = "modeled" if self._model.chosen.is_modelled else "computed by the model"
-        self._card_name.setText(
-            f"{card.name}, {format_bytes(card.free_bytes)} free · {told}".upper()
-        )
+        self._card_name.setText(f"{card.name}, {format_bytes(card.free_bytes)} free · {told}")
         side = fit.largest_square_side
         self._most["matrix"][0].setText(format_size(side) if side else "none")
         self._most["matrix"][1].setText(

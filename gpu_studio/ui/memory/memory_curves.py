@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QPushButton, QTableView, QWidget
 
-from gpu_studio.model.memory.memory_history import WINDOW_S, Mark
+from gpu_studio.model.memory.memory_history import WINDOW_S
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.memory.mark_labels import markers
 from gpu_studio.ui.parts import GAP, Card, Text, button, table
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _SPANS_S = (30.0, 60.0, WINDOW_S)  # the first minutes are enlarged
-_LABEL_GAP, _AXIS_WIDTH = 16, 70
 _HEAD = ("Second", "Allocated", "Reserved", "Free", "Event")
 # key: label, color role, column of the history, dashed; shown on request.
 _MORE = {
@@ -148,42 +148,10 @@ class MemoryCurves(Card):
         return now_s - span_s, now_s
 
     def _show_marks(self) -> None:
-        """Mark the events in the shown time span; important events get their labels first.
-
-        A mark that would cross another label is only in the table.
-        """
-        start_s, end_s = self._span_s()
-        shown = [mark for mark in self._model.history.marks if mark.at_s >= start_s]
-        labelled: dict[int, tuple[float, float]] = {}
-        for mark in sorted(shown, key=_importance):
-            left_s, right_s = self._label_place(mark, start_s, end_s)
-            if all(right_s <= left or right <= left_s for left, right in labelled.values()):
-                labelled[id(mark)] = (left_s, right_s)
-        self._plot.set_markers(
-            [
-                (
-                    mark.at_s,
-                    mark.label if id(mark) in labelled else "",
-                    "failure" if mark.is_failure else "muted",
-                )
-                for mark in shown
-                if id(mark) in labelled
-                or not any(left < mark.at_s < right for left, right in labelled.values())
-            ]
-        )
-
-    def _label_place(self, mark: Mark, start_s: float, end_s: float) -> tuple[float, float]:
-        """Return the place of a mark's label: right of its line, or left in the right half."""
-        width = self.fontMetrics().horizontalAdvance(mark.label) + _LABEL_GAP
-        width_s = width / max(self._plot.width() - _AXIS_WIDTH, 1) * (end_s - start_s)
-        if mark.at_s < (start_s + end_s) / 2:
-            return mark.at_s, mark.at_s + width_s
-        return mark.at_s - width_s, mark.at_s
-
-
-def _importance(mark: Mark) -> tuple[bool, bool, float]:
-    """Order marks: failures, then user actions, then automatic events; newest first."""
-    return not mark.is_failure, mark.label == "freed", -mark.at_s
+        """Mark the events in the shown time span; one without a mark is only in the table."""
+        span_s = self._span_s()
+        shown = [mark for mark in self._model.history.marks if mark.at_s >= span_s[0]]
+        self._plot.set_markers(markers(shown, span_s, self._plot))
 
 
 def toggle(text: str, name: str, tip: str) -> QPushButton:

@@ -16,6 +16,7 @@ from gpu_studio.core.units import format_bytes
 from gpu_studio.model.memory.oom_experiment import EXPANDABLE
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.memory.mark_labels import markers
 from gpu_studio.ui.memory.oom_panel import OomPanel
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
@@ -103,7 +104,7 @@ class OomPage(QWidget):
         self._plot.set_x_range(start_s, now_s)
         self._plot.set_y_range(0, max(highest, _LEAST_TOP_BYTES) * 1.2)
         failures = [mark for mark in history.marks if mark.is_failure and mark.at_s >= start_s]
-        self._plot.set_markers([(mark.at_s, mark.label, "failure") for mark in failures])
+        self._plot.set_markers(markers(failures, (start_s, now_s), self._plot))
 
     # ── making ───────────────────────────────────────────────────────────────────────────────
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_OPEN = "Open snapshot…"
 _TABLE_LETTERS = 37
 _ROW_PADDING = 11
 _ANY_WIDTH = (1 << 24) - 1  # QWIDGETSIZE_MAX of Qt
@@ -88,7 +89,7 @@ class SegmentPage(QWidget):
         self._largest = Text(role="headline", name="memory.largest")
         self._fragmentation = Text(role="muted", name="memory.fragmentation", wraps=True)
         self._open = button(
-            "Open snapshot…", self._ask_file, name="memory.snapshot.open",
+            _OPEN, self._ask_file, name="memory.snapshot.open",
             tip="Open a file of torch.cuda.memory._dump_snapshot; nothing in it is executed",
         )  # fmt: skip
         self._close = button(
@@ -149,6 +150,8 @@ class SegmentPage(QWidget):
         self._refusal.setText(self._snapshot.refusal)
         self._refusal.setVisible(bool(self._snapshot.refusal))
         self._close.setVisible(self._snapshot.blocks is not None)
+        self._open.setText("Reading…" if self._snapshot.is_reading else _OPEN)
+        self._open.setEnabled(not self._snapshot.is_reading)
         read = self._model.segments
         if self._snapshot.blocks is not None:
             self._shown = self._snapshot.blocks

@@ -32,7 +32,7 @@ class PictureChip(NamedTuple):
 
 
 class ChipPainter:
-    """Paints chips in a font. Too long a text takes a new line after a comma.
+    """Paints chips in a font. Too long a text takes a new line after a comma, or between words.
 
     Args:
         theme: has the colors.
@@ -90,11 +90,15 @@ class ChipPainter:
         painter.fillPath(swatch, QColor(self._theme.colour(chip.role)))
 
     def _lines_of(self, chip: PictureChip, room: float) -> list[str]:
+        parts = self._broken(chip.text, _BETWEEN, room)
+        return [line for part in parts for line in self._broken(part, " ", room)]
+
+    def _broken(self, text: str, between: str, room: float) -> list[str]:
         lines: list[str] = []
-        for part in chip.text.split(_BETWEEN):
-            longer = f"{lines[-1]}{_BETWEEN}{part}" if lines else part
+        for part in text.split(between):
+            longer = f"{lines[-1]}{between}{part}" if lines else part
             if lines and self._metrics.horizontalAdvance(longer) + self._beside > room:
-                lines[-1] += _BETWEEN.rstrip()
+                lines[-1] += between.rstrip()
                 lines.append(part)
             else:
                 lines[-1:] = [longer]

@@ -108,8 +108,13 @@ class _Body(QWidget):
         return self._size(self._picture.sizeHint())
 
     def minimumSizeHint(self) -> QSize:
-        """Return the size for a small picture above the figures, or for the figures alone."""
-        return self._size(self._picture.minimumSizeHint())
+        """Return the size for a small picture above the figures, or for the figures alone.
+
+        It is as high as the figures in a column: beside them, the picture is twice as large.
+        """
+        least = self._size(self._picture.minimumSizeHint())
+        column = self._figures.height_beside(self._figures.column_width())
+        return QSize(least.width(), max(least.height(), column))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Place both again."""

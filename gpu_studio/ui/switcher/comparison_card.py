@@ -138,8 +138,7 @@ class ComparisonCard(Card):
             for size in workload.sizes:
                 self._size.addItem(format_size(size, workload.size_text), size)
             self._size.setCurrentIndex(len(workload.sizes) // 2)
-        if workload is None:
-            self._title.setText(self.model.workload)
+        self._title.setVisible(workload is not None)  # its title is not known before
         devices = self.model.devices
         if devices != [self._device.itemText(i) for i in range(self._device.count())]:
             self._device.clear()

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from gpu_studio.core.benchmark.run import Run, describe_run, sign_of, spread_text
 from gpu_studio.core.failure import Failure, FailureKind
@@ -127,7 +128,15 @@ def test_a_sustained_run_is_amber_until_its_median_is_steady() -> None:
 def test_a_failure_is_told_once_with_one_full_stop() -> None:
     run = begun()
     run.apply(RunFailed(run_id="1", failure=Failure(FailureKind.TOO_LARGE, "Too large.")))
-    assert sign_of(run) == "✖ failed: Too large."
+    assert sign_of(run) == "✖ too large"  # the cell of a table has no room for a sentence
     assert words(run) == (
         "elementwise · 512 × 512 · float32 · GT 1030: no results.\n✖ failed: Too large."
     )
+
+
+@pytest.mark.parametrize("kind", FailureKind)
+def test_a_failure_has_a_short_sign(kind: FailureKind) -> None:
+    run = begun()
+    run.apply(RunFailed(run_id="1", failure=Failure(kind, "A long sentence about the cause.")))
+    assert sign_of(run).startswith("✖ ")
+    assert len(sign_of(run)) <= len("▲ not steady yet")

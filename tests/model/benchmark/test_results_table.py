@@ -129,7 +129,8 @@ def test_a_doubt_and_a_failure_show_in_the_stamp(runs: Runs, table: ResultsTable
     failure = Failure(FailureKind.TOO_LARGE, "It needs 64 GiB, 3 GiB are free.")
     runs.tell(failed, RunFailed(run_id="1", failure=failure))
     assert texts(table, 0)[Column.STAMP] == "▲ throttled"
-    assert texts(table, 1)[Column.STAMP] == "✖ failed: It needs 64 GiB, 3 GiB are free."
+    assert texts(table, 1)[Column.STAMP] == "✖ too large"
+    assert failure.message in table.index(1, 0).data(Qt.ItemDataRole.ToolTipRole)
 
 
 def test_a_row_tells_all_facts_as_plain_text(runs: Runs, table: ResultsTable) -> None:

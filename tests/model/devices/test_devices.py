@@ -109,6 +109,17 @@ def test_until_pytorch_was_heard_it_is_being_asked(qtbot, studio, with_cuda, mod
     qtbot.waitUntil(lambda: model.verdict.code == "ok")
 
 
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_a_note_does_not_take_the_place_of_the_answer(qtbot, studio, with_cuda, model):
+    with_cuda.scripts[DescribeEngine] = [Pause(), described_with_cuda(device_count=2)]
+    studio.start()
+    qtbot.waitUntil(lambda: any(one.severity == "note" for one in studio.doctor.findings))
+    assert model.verdict.code == "waiting"
+    assert [headline.code for headline in model.also_found] == ["mixed_order"]
+    with_cuda.latest.go()
+    qtbot.waitUntil(lambda: model.verdict.code == "ok")
+
+
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_where_pytorch_does_not_start_nobody_knows(qtbot, studio, engines, model):
     failure = Failure(FailureKind.INTERNAL, "No torch here.")

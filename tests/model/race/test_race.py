@@ -210,7 +210,10 @@ def test_a_lost_card_leaves_the_cpus_run_and_names_the_card(
     cpu, card = race.sides
     assert cpu.run.state is RunState.FINISHED
     assert len(card.track) > 0
-    assert "dropped off the bus" in race.verdict.finished.sentence
+    sentence = race.verdict.finished.sentence
+    assert "dropped off the bus" in sentence
+    assert card.entry.label in sentence
+    assert "cuda:0" not in sentence
     assert race.verdict.finished.leader is None
     assert race.crossover is None
 

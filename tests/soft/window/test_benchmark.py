@@ -146,7 +146,7 @@ def test_an_engine_that_dies_is_replaced_and_the_results_stay(
     # The third was not begun: what ended one engine may end the next one, too.
     assert len(person.table(RESULTS)) == 2
     assert person.table(RESULTS)[0] == kept
-    assert stamps(person)[1].startswith("✖ failed:")
+    assert stamps(person)[1].startswith("✖")
     assert counts(person)[1] > 0
     assert "Press Run" in person.text("benchmark.hero.work")
     pc.clear_faults()

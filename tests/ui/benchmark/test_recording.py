@@ -22,6 +22,7 @@ from gpu_studio.core.protocol import RunWorkload, encode_all
 from gpu_studio.engine.recorded_engine import RecordedEngine
 from gpu_studio.model.benchmark.recording import AT_ONCE
 from gpu_studio.model.benchmark.results_table import Column
+from gpu_studio.ui.benchmark.recording_card import RecordingCard
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import cells, drawn_keys, reasons, run, select_row, trust, wait_over
 from tests.driving.window import click, drawn, drop, find, text
@@ -92,6 +93,18 @@ def test_a_file_is_opened_by_the_button_and_says_what_it_is(
     facts = ("2026-01-02", "03:04", "NVIDIA A100", "Ryzen 7 5700G, Linux", "4 runs", "8.00 s")
     assert all(fact in said for fact in facts)
     assert replaying.benchmark.runs == []
+
+
+def test_the_button_says_that_a_file_is_being_read(
+    qtbot: QtBot, replaying: BenchmarkTab, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
+    click(replaying, "benchmark.view.history")
+    card = find(replaying, "benchmark.recording", RecordingCard)
+    card.choose_file()
+    assert (card.open_button.text(), card.open_button.isEnabled()) == ("Reading…", False)
+    qtbot.waitUntil(card.open_button.isEnabled)
+    assert "Open" in card.open_button.text()
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()], ids=["card"])

@@ -144,7 +144,7 @@ def test_an_engine_that_dies_is_told_and_run_goes_on(
     assert "signal 11" in text(ready, "benchmark.warning")
     assert "Run" in text(ready, "benchmark.warning")
     assert cells(ready, Column.STAMP)[0] == "✔ verified"
-    assert cells(ready, Column.STAMP)[1].startswith("✖ failed: ")
+    assert cells(ready, Column.STAMP)[1].startswith("✖ engine")
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request)
     qtbot.waitUntil(find(ready, "benchmark.run", QPushButton).isEnabled)
     run(ready, "128")
@@ -166,9 +166,9 @@ def test_a_refusal_is_a_row_with_its_sentence(
     run(ready, "64")
     (stamp,) = cells(ready, Column.STAMP)
     assert stamp.startswith("✖")
-    assert refusal.message in stamp
     assert text(ready, "benchmark.hero.work") == refusal.message
     select_row(ready, 0)
+    assert refusal.message in text(ready, "benchmark.details")
     assert "Traceback" not in text(ready, "benchmark.details")
 
 

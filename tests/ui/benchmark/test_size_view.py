@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QScrollArea, QTableView
 
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import RunFailed, RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import cells, run
@@ -149,8 +150,25 @@ def test_a_low_window_tells_where_the_curves_cross_in_one_line(
     assert all(fact in whole for fact in ("measured", "64 × 64", "512 × 512"))
     ready.resize(720, 560)
     caption = find(ready, "benchmark.plot.caption", QLabel)
-    qtbot.waitUntil(lambda: caption.text().endswith(" …"))
-    assert whole.startswith(text(ready, "benchmark.plot.caption")[:-2])
-    assert "measured" not in caption.text()
+    qtbot.waitUntil(lambda: not caption.wordWrap())
+    assert whole.startswith(text(ready, "benchmark.plot.caption").removesuffix(" …"))
+    assert "overtakes" in text(ready, "benchmark.plot.caption")
     assert "measured" in caption.toolTip()
-    assert not caption.wordWrap()
+
+
+@with_a_card
+def test_a_line_that_fits_is_not_cut(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
+    """A sentence that ends in "…" beside free room hides something without a reason."""
+    engines.scripts[RunWorkload] = lambda _engine, request: [
+        RunFailed(run_id=request.run_id, failure=Failure(FailureKind.TOO_LARGE, "Too large."))
+    ]
+    run(ready, "64")
+    ready.resize(900, 520)
+    caption = find(ready, "benchmark.plot.caption", QLabel)
+    qtbot.waitUntil(lambda: not caption.wordWrap())
+    click(ready, "benchmark.view.explanation")
+    room = caption.fontMetrics().horizontalAdvance("No runs. Each is explained here.")
+    assert caption.width() > 2 * room
+    assert "…" not in caption.text()
+    ready.resize(720, 520)
+    assert caption.fontMetrics().horizontalAdvance(caption.text()) <= caption.width()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from PySide6.QtWidgets import QPushButton
 
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.ui.memory.segment_map import SegmentMapView
@@ -31,8 +32,12 @@ def test_a_snapshot_from_a_file_is_drawn_and_put_away_again(segments, tmp_path, 
     path = tmp_path / "theirs.pickle"
     path.write_bytes(pickle.dumps(model.snapshot()))
     segments.open_snapshot(path)
+    opens = find(segments, "memory.snapshot.open", QPushButton)
+    assert (opens.text(), opens.isEnabled()) == ("Reading…", False)  # a large one takes seconds
     view = find(segments, "memory.segments", SegmentMapView)
     qtbot.waitUntil(lambda: view.blocks is not None and len(view.blocks) == 2)
+    qtbot.waitUntil(opens.isEnabled)
+    assert "Open" in opens.text()
     assert text(segments, "memory.largest") == "theirs.pickle"
     assert all(fact in text(segments, "memory.fragmentation") for fact in ("21 MiB", "40 MiB"))
     click(segments, "memory.snapshot.close")

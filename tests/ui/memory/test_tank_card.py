@@ -17,6 +17,7 @@ from gpu_studio.core.protocol import (
     ReadMemory,
     RunMemoryExperiment,
 )
+from gpu_studio.ui.eliding import ElidingCombo
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.memory_tab import CURVES, FIT, LAB_PAGE, SEGMENTS
 from gpu_studio.ui.plots.live_plot import LivePlot
@@ -28,7 +29,7 @@ from tests.fakes.memory_answers import (
     no_context,
     oom_finished,
 )
-from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
+from tests.fakes.pc import cpu_only, gt_1030, long_names, reading, two_cards
 
 
 def test_a_card_is_shown_as_a_tank_that_says_in_words_what_it_paints(tab, studio, qtbot):
@@ -44,6 +45,16 @@ def test_a_card_is_shown_as_a_tank_that_says_in_words_what_it_paints(tab, studio
     assert stretches[-1].right() <= bar.width()
     assert all(a.right() < b.left() for a, b in pairwise(stretches))
     assert stretches[1].width() > stretches[2].width() > stretches[3].width()
+
+
+@pytest.mark.parametrize("inventory", [long_names()])
+@pytest.mark.parametrize("width", [900, 1280])
+def test_a_long_name_of_a_card_stands_whole_beside_free_room(tab, studio, qtbot, width):
+    start(tab, studio)
+    cards = find(tab, "memory.card", ElidingCombo)
+    tab.resize(width, 700)
+    qtbot.waitUntil(lambda: "1650 with Max-Q Design" in cards.currentText())
+    qtbot.waitUntil(lambda: not cards.is_elided)
 
 
 def test_the_programs_on_the_card_are_named_with_their_memory(tab, studio, sensor_source, qtbot):

@@ -73,6 +73,16 @@ def test_the_figures_stand_where_they_leave_the_picture_more_room(lane):
     assert lane.picture.width() > 0.95 * lane.width()
 
 
+def test_the_lowest_lane_has_its_picture_beside_the_figures(lane):
+    """Above them, the picture would be half as high."""
+    lane.set_dense(True)
+    lane.show_contestant(PictureChip("CPU, 4 threads"), PictureChip("Finishes at 12.0 s"))
+    lane.picture.show_picture(shape(96, 96))
+    height = lane.minimumSizeHint().height()
+    lane.resize(4 * height, height)
+    wait_until(lambda: lane.picture.height() > 0.9 * lane.height())
+
+
 def test_a_click_beside_the_picture_points_nowhere(lane):
     picture = lane.picture
     picture.show_picture(shape(128, 32))
@@ -97,6 +107,15 @@ def test_a_side_without_a_picture_is_narrow_and_its_state_is_not_cut(lane, theme
     one, two = (chips.size_of(state, room) for room in (1000, 200))
     assert two.height() > one.height(), "a long state takes a second line and is not cut"
     assert two.width() < one.width()
+
+
+def test_a_long_name_takes_a_second_line_and_is_not_cut(lane, theme):
+    name = PictureChip("GTX 1650 with Max-Q Design", "gpu0")
+    chips = ChipPainter(theme, lane.font())
+    whole = chips.size_of(name, 1000)
+    narrow = chips.size_of(name, 0.7 * whole.width())
+    assert narrow.height() > whole.height()
+    assert narrow.width() < 0.7 * whole.width(), "no line is as wide as the room: none is elided"
 
 
 def test_large_type_is_for_the_names_too(lane):

@@ -116,6 +116,13 @@ def test_mixed_precision_and_the_same_bits_are_on_one_page(tab, engines, studio,
     assert find(tab, "switcher.train_step.results").isHidden()
 
 
+def test_no_identifier_stands_in_for_a_title_while_the_engine_starts(unstarted):
+    for page, name in (("Feeding", "dataloader"), ("Several cards", "data_parallel")):
+        unstarted.show_page(page)
+        assert text(unstarted, f"switcher.{name}.reason")
+        assert not text(unstarted, f"switcher.{name}.title")
+
+
 def test_a_page_of_two_workloads_has_one_primary_button(tab):
     tab.show_page("AMP and reproducibility")
     buttons = [find(tab, f"switcher.{name}.run") for name in ("train_step", "conv2d")]
