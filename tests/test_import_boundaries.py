@@ -131,6 +131,7 @@ def test_only_app_names_the_real_engine_and_the_sensor_reader_for_the_window():
 # layer → room → the rooms of the same layer that it may import; what stands in no room is free.
 ROOMS = {
     "core": {
+        "builds": set(),
         "messages": set(),
         "devices": {"messages"},
         "benchmark": {"messages", "devices"},

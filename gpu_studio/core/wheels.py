@@ -26,6 +26,8 @@ _ARCH = re.compile(r"(sm|compute)_(\d+)(\d)([af]?)")
 # torch/cuda/__init__.py, 2.13.0.
 _EMBEDDED = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1)})
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+# The wheels of PyTorch 2.13.0 and of what it needs have these tags, besides "any".
+_LINUX_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux2014")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,24 @@ class WheelChoice:
         """The command that installs this build in the program's environment."""
         index = f" --index-url {self.index_url}" if self.index_url else ""
         return f"python -m pip install {self.requirement}{index}"
+
+    def download_command(self, python: tuple[int, int], platform_key: str) -> str:
+        """Return the command that fills a folder of wheels on another PC.
+
+        Args:
+            python: The Python that the wheels are for, (3, 11).
+            platform_key: Of the PC that they are for, as `platform_key`.
+        """
+        system, _, machine = platform_key.partition("-")
+        tags = [f"{tag}_{machine}" for tag in _LINUX_TAGS] if system == "linux" else ["win_amd64"]
+        platforms = " ".join(f"--platform {tag}" for tag in tags)
+        # PyTorch's own index may lack a package that PyTorch needs.
+        index = f"--index-url {self.index_url} --extra-index-url https://pypi.org/simple "
+        return (
+            "python -m pip download --dest wheels --only-binary :all: "
+            f"--python-version {python[0]}.{python[1]} {platforms} "
+            f"{index if self.index_url else ''}{self.requirement}"
+        )
 
 
 def serves(arch_list: Iterable[str], compute_capability: tuple[int, int]) -> bool:

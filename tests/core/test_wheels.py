@@ -71,6 +71,19 @@ def test_no_card_takes_the_cpu_build() -> None:
     assert choice.sentence == "No NVIDIA card found, so PyTorch's CPU build is used."
 
 
+def test_wheels_for_another_pc_are_named_for_it() -> None:
+    choice = choice_of_tag("cu126", system="Windows")
+    windows = choice.download_command((3, 11), "windows-x86_64")
+    assert windows == (
+        "python -m pip download --dest wheels --only-binary :all: --python-version 3.11 "
+        "--platform win_amd64 --index-url https://download.pytorch.org/whl/cu126 "
+        "--extra-index-url https://pypi.org/simple torch==2.13.0+cu126"
+    )
+    linux = choice.download_command((3, 12), "linux-aarch64")
+    assert "--platform manylinux_2_28_aarch64 --platform" in linux
+    assert "--python-version 3.12" in linux
+
+
 def test_macos_takes_the_plain_build_from_the_usual_index() -> None:
     choice = choose_wheel([], None, system="Darwin", machine="arm64")
     assert (choice.requirement, choice.index_url) == ("torch==2.13.0", None)

@@ -1,0 +1,163 @@
+"""Reads the page of a package index, in HTML or JSON, and finds the wheel for a Python.
+
+Standard library only: the setup imports this before anything is installed. The formats are those
+of PEP 503 (HTML), 691 and 700 (JSON, with sizes) and 658 and 714 (the metadata beside a wheel).
+"""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin
+
+_NAME = re.compile(
+    r"(?P<name>[^-]+)-(?P<version>[^-]+)(-\d[^-]*)?-(?P<tags>[^-]+-[^-]+-[^-]+)\.whl"
+)
+# The oldest C library of the wheels that this program can use is older than Debian 11.
+_LINUX = re.compile(r"(?:manylinux\w*|linux)_(x86_64|aarch64)")
+_WINDOWS = {"x86_64": "win_amd64", "aarch64": "win_arm64"}
+
+
+@dataclass(frozen=True)
+class WheelLink:
+    """One wheel on a page.
+
+    Attributes:
+        name: Its file name.
+        url: Its address, without a fragment.
+        sha256: The published hash, "" if the page has none.
+        size_bytes: The published size; None if the page has none.
+        metadata_sha256: The hash of the metadata file beside it; "" if it has no hash, None if
+            there is no such file.
+    """
+
+    name: str
+    url: str
+    sha256: str = ""
+    size_bytes: int | None = None
+    metadata_sha256: str | None = None
+
+    @property
+    def metadata_url(self) -> str:
+        """The address of the metadata file, if there is one."""
+        return f"{self.url}.metadata"
+
+
+def links_in(text: str, page_url: str) -> tuple[WheelLink, ...]:
+    """Return the wheels of an index's page, in its order.
+
+    Raises:
+        ValueError: It looks like JSON and is none, or has no list of files.
+    """
+    if text.lstrip().startswith("{"):
+        return _links_of_json(text, page_url)
+    parser = _Links(page_url)
+    parser.feed(text)
+    parser.close()
+    return tuple(parser.found)
+
+
+def wheel_for(
+    links: tuple[WheelLink, ...], version: str, python: tuple[int, int], platform_key: str
+) -> WheelLink | None:
+    """Return the wheel of a version for a Python and a platform; None if there is none.
+
+    Args:
+        links: Of a page.
+        version: The exact version, "2.13.0+cu126".
+        python: (3, 11).
+        platform_key: As `core.wheels.platform_key`, "windows-x86_64".
+    """
+    for link in links:
+        match = _NAME.fullmatch(link.name)
+        if match is None or match["version"] != version:
+            continue
+        if fits(match["tags"], python, platform_key):
+            return link
+    return None
+
+
+def fits(tags: str, python: tuple[int, int], platform_key: str) -> bool:
+    """Return whether a wheel's tags, "cp311-cp311-win_amd64", are those of a CPython."""
+    interpreters, abis, platforms = (part.split(".") for part in tags.split("-"))
+    own = f"cp{python[0]}{python[1]}"
+    is_pure = "none" in abis and ("py3" in interpreters or own in interpreters)
+    if not (is_pure or (own in interpreters and own in abis)):
+        return False
+    return any(one == "any" or _is_platform(one, platform_key) for one in platforms)
+
+
+def _is_platform(tag: str, platform_key: str) -> bool:
+    system, _, machine = platform_key.partition("-")
+    if system == "windows":
+        return tag == _WINDOWS.get(machine)
+    match = _LINUX.fullmatch(tag)
+    return system == "linux" and match is not None and match[1] == machine
+
+
+def version_of(name: str) -> str:
+    """Return the version in a wheel's file name; "" if it is no wheel's name."""
+    match = _NAME.fullmatch(name)
+    return match["version"] if match else ""
+
+
+def _links_of_json(text: str, page_url: str) -> tuple[WheelLink, ...]:
+    content: Any = json.loads(text)
+    try:
+        files = [one for one in content["files"] if one["filename"].endswith(".whl")]
+        return tuple(_link_of_json(one, page_url) for one in files)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError("the page has no list of files") from error
+
+
+def _link_of_json(one: dict[str, Any], page_url: str) -> WheelLink:
+    metadata = one.get("core-metadata", one.get("dist-info-metadata", False))
+    size = one.get("size")
+    return WheelLink(
+        name=one["filename"],
+        url=urldefrag(urljoin(page_url, one["url"])).url,
+        sha256=one.get("hashes", {}).get("sha256", ""),
+        size_bytes=size if isinstance(size, int) else None,
+        metadata_sha256=_metadata_hash(metadata),
+    )
+
+
+def _metadata_hash(told: Any) -> str | None:
+    """Return the hash of a metadata file from either form; None if there is no file."""
+    if isinstance(told, dict):
+        return str(told.get("sha256", ""))
+    if isinstance(told, str) and told not in ("", "false"):
+        return told.removeprefix("sha256=") if told.startswith("sha256=") else ""
+    return "" if told is True else None
+
+
+class _Links(html.parser.HTMLParser):
+    def __init__(self, page_url: str) -> None:
+        super().__init__()
+        self._page_url = page_url
+        self.found: list[WheelLink] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        said = dict(attrs)
+        if tag == "base" and said.get("href"):
+            self._page_url = urljoin(self._page_url, said["href"])
+        href = said.get("href") if tag == "a" else None
+        if not href:
+            return
+        url, fragment = urldefrag(urljoin(self._page_url, href))
+        name = unquote(url.rpartition("/")[2])
+        if not name.endswith(".whl"):
+            return
+        match = re.search(r"(?:^|&)sha256=([0-9a-fA-F]{64})", fragment)
+        metadata = said.get("data-core-metadata", said.get("data-dist-info-metadata"))
+        self.found.append(
+            WheelLink(
+                name=name,
+                url=url,
+                sha256=match[1].lower() if match else "",
+                metadata_sha256=_metadata_hash(metadata),
+            )
+        )

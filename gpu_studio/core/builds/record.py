@@ -1,0 +1,113 @@
+"""The record of one installed build of PyTorch, a small JSON file beside its folder.
+
+It is written last, so a folder without a record was interrupted. Standard library only: the setup
+imports this before anything is installed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+# The builds that this program installs, from the one that runs on every PC on.
+FAMILIES = ("cpu", "cu126", "cu130")
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class BuildRecord:
+    """An installed build.
+
+    Attributes:
+        family: "cpu", "cu126" or "cu130".
+        torch_version: "2.13.0+cu126".
+        python: The Python that it was made for, "3.11".
+        state: "ready", or "broken" if its last test failed.
+        size_bytes: The size of its folder after the installation.
+        runs_on_card: Whether a kernel ran on a graphics card in the test.
+        note: What the test said, "" if nothing.
+    """
+
+    family: str
+    torch_version: str
+    python: str
+    state: str = "ready"
+    size_bytes: int = 0
+    runs_on_card: bool = False
+    note: str = ""
+
+    def text(self) -> str:
+        """Return the file's content."""
+        return json.dumps({"format": _FORMAT, **asdict(self)}, indent=2) + "\n"
+
+    def outdated(self, torch_version: str, python: str) -> str:
+        """Return why this program cannot use the build; "" if it can.
+
+        Args:
+            torch_version: The version that this program installs, "2.13.0".
+            python: The Python of this program, "3.11".
+        """
+        if self.python != python:
+            return f"It was made for Python {self.python}; this program uses Python {python}."
+        if self.torch_version.partition("+")[0] != torch_version:
+            has = self.torch_version.partition("+")[0]
+            return f"It has PyTorch {has}; this program was tested with {torch_version}."
+        return ""
+
+    def broken(self, note: str) -> BuildRecord:
+        """Return the record of the same build after a failed test."""
+        return replace(self, state="broken", note=note)
+
+
+class Wanted(NamedTuple):
+    """What the user asked for.
+
+    Attributes:
+        builds: The builds to have, in the order of their installation.
+        used: The build to use, "" for the best.
+        is_paused: Whether the user paused the installation.
+    """
+
+    builds: tuple[str, ...] = ()
+    used: str = ""
+    is_paused: bool = False
+
+
+def record_from(text: str) -> BuildRecord | None:
+    """Read a record; None if it is none, or one of a newer program."""
+    try:
+        content: Any = json.loads(text)
+        if content["format"] != _FORMAT or content["family"] not in FAMILIES:
+            return None
+        return BuildRecord(
+            family=content["family"],
+            torch_version=str(content["torch_version"]),
+            python=str(content["python"]),
+            state=str(content["state"]),
+            size_bytes=int(content["size_bytes"]),
+            runs_on_card=bool(content["runs_on_card"]),
+            note=str(content["note"]),
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def best_of(records: tuple[BuildRecord, ...], wanted: str, torch_version: str, python: str) -> str:
+    """Return the family for the engine: the wanted one, or one that runs on a card, or the CPU's.
+
+    A build of an older program is used as long as this Python can load it. Returns "" if there is
+    none.
+    """
+    usable = [one for one in records if one.state == "ready" and one.python == python]
+    current = [one for one in usable if not one.outdated(torch_version, python)]
+    for among in (current, usable):
+        families = [one.family for one in among]
+        if wanted in families:
+            return wanted
+        on_card = [one.family for one in among if one.runs_on_card]
+        if on_card:
+            return max(on_card)
+        if families:
+            return "cpu" if "cpu" in families else families[0]
+    return ""

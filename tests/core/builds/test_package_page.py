@@ -1,0 +1,124 @@
+"""Pages of package indexes, in the forms that PyTorch's index and PyPI have."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gpu_studio.core.builds.package_page import WheelLink, fits, links_in, version_of, wheel_for
+
+SHA = "a" * 64
+OTHER_SHA = "b" * 64
+PAGE_URL = "https://download.pytorch.org/whl/cu126/torch/"
+# The form of PyTorch's own pages: an absolute path, the plus sign escaped, two names of one thing.
+HTML = f"""<!DOCTYPE html><html><body><h1>Links for torch</h1>
+<a href="/whl/cu126/torch-2.12.0%2Bcu126-cp311-cp311-win_amd64.whl#sha256={OTHER_SHA}"
+ >torch-2.12.0+cu126-cp311-cp311-win_amd64.whl</a><br/>
+<a href="/whl/cu126/torch-2.13.0%2Bcu126-cp311-cp311-win_amd64.whl#sha256={SHA}"
+ data-dist-info-metadata="sha256={OTHER_SHA}" data-core-metadata="sha256={OTHER_SHA}"
+ >torch-2.13.0+cu126-cp311-cp311-win_amd64.whl</a><br/>
+<a href="https://elsewhere.example/torch-2.13.0%2Bcu126-cp313-cp313t-manylinux_2_28_x86_64.whl"
+ >free-threaded</a><br/>
+<a href="torch-2.13.0%2Bcu126-cp313-cp313-manylinux_2_28_x86_64.whl" data-core-metadata="true"
+ >torch</a><br/>
+<a href="torch-2.13.0.tar.gz">a source</a><a name="nothing">no link</a>
+</body></html>"""
+WINDOWS_WHEEL = "torch-2.13.0+cu126-cp311-cp311-win_amd64.whl"
+
+
+def test_an_html_page_tells_address_hash_and_metadata():
+    links = links_in(HTML, PAGE_URL)
+    assert [link.name.split("-")[1] for link in links] == [
+        "2.12.0+cu126", "2.13.0+cu126", "2.13.0+cu126", "2.13.0+cu126",
+    ]  # fmt: skip
+    assert links[1] == WheelLink(
+        WINDOWS_WHEEL,
+        "https://download.pytorch.org/whl/cu126/torch-2.13.0%2Bcu126-cp311-cp311-win_amd64.whl",
+        SHA,
+        None,
+        OTHER_SHA,
+    )
+    assert links[1].metadata_url.endswith("win_amd64.whl.metadata")
+    assert links[0].metadata_sha256 is None
+    assert links[2].sha256 == ""
+    assert links[3].url.startswith(PAGE_URL)
+    assert links[3].metadata_sha256 == ""  # a file without a hash
+
+
+def test_a_base_address_changes_where_links_lead():
+    page = '<base href="https://mirror.example/x/"><a href="a-1.0-py3-none-any.whl">a</a>'
+    assert links_in(page, PAGE_URL)[0].url == "https://mirror.example/x/a-1.0-py3-none-any.whl"
+
+
+def test_a_json_page_tells_the_size():
+    page = json.dumps({
+        "files": [
+            {"filename": "a-1.0.tar.gz", "url": "a-1.0.tar.gz", "hashes": {}},
+            {
+                "filename": "a-1.0-py3-none-any.whl",
+                "url": "../../files/a-1.0-py3-none-any.whl#egg",
+                "hashes": {"sha256": SHA},
+                "size": 1234,
+                "core-metadata": {"sha256": OTHER_SHA},
+            },
+            {"filename": "b-1.0-py3-none-any.whl", "url": "b", "core-metadata": False},
+        ]
+    })  # fmt: skip
+    first, second = links_in(page, "https://pypi.org/simple/a/")
+    assert first == WheelLink(
+        "a-1.0-py3-none-any.whl",
+        "https://pypi.org/files/a-1.0-py3-none-any.whl",
+        SHA,
+        1234,
+        OTHER_SHA,
+    )
+    assert second.metadata_sha256 is None
+
+
+@pytest.mark.parametrize("page", ['{"files": 3}', "{}", '{"files": [{}]}', "{broken"])
+def test_a_page_that_only_looks_like_json_is_an_error(page):
+    with pytest.raises(ValueError):  # noqa: PT011
+        links_in(page, PAGE_URL)
+
+
+@pytest.mark.parametrize(
+    ("python", "platform_key", "wanted"),
+    [
+        ((3, 11), "windows-x86_64", WINDOWS_WHEEL),
+        ((3, 13), "linux-x86_64", "torch-2.13.0+cu126-cp313-cp313-manylinux_2_28_x86_64.whl"),
+        ((3, 12), "windows-x86_64", None),
+        ((3, 11), "linux-x86_64", None),
+        ((3, 11), "windows-aarch64", None),
+    ],
+)
+def test_the_wheel_of_this_python_and_platform_is_found(python, platform_key, wanted):
+    found = wheel_for(links_in(HTML, PAGE_URL), "2.13.0+cu126", python, platform_key)
+    assert (found.name if found else None) == wanted
+
+
+def test_another_version_is_never_taken():
+    links = links_in(HTML, PAGE_URL)
+    assert wheel_for(links, "2.13.0", (3, 11), "windows-x86_64") is None
+
+
+@pytest.mark.parametrize(
+    ("tags", "is_fit"),
+    [
+        ("py3-none-any", True),
+        ("py2.py3-none-any", True),
+        ("py3-none-manylinux_2_27_x86_64", True),
+        ("cp311-cp311-manylinux2014_x86_64.manylinux_2_17_x86_64", True),
+        ("cp310-cp310-manylinux_2_28_x86_64", False),
+        ("cp311-cp311-musllinux_1_2_x86_64", False),
+        ("cp311-cp311-manylinux_2_28_aarch64", False),
+        ("py2-none-any", False),
+    ],
+)
+def test_tags_are_compared_with_the_python(tags, is_fit):
+    assert fits(tags, (3, 11), "linux-x86_64") is is_fit
+
+
+def test_a_build_number_does_not_hide_the_version():
+    assert version_of("a-1.0-1-py3-none-any.whl") == "1.0"
+    assert version_of("a-1.0.tar.gz") == ""
