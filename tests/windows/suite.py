@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from tests.windows.wine_pc import WindowsPc
 
 # "endings" is not a folder but the files in tests/ about how processes, files and consoles end.
-FOLDERS = ("packaging", "core", "cli", "engine", "hardware", "model", "ui", "endings")
+FOLDERS = (
+    "packaging", "core", "builds", "cli", "engine", "hardware", "model", "ui", "endings",
+)  # fmt: skip
 _ENDINGS = (
     "tests/test_app.py", "tests/test_child_process.py", "tests/test_child_streams.py",
     "tests/test_console_end.py", "tests/test_family_folder.py", "tests/test_files_in_use.py",

@@ -1,0 +1,100 @@
+"""Tests an installed build with a real import and a real kernel, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gpu_studio.builds.download import StoppedError
+from gpu_studio.child_process import ChildProcess
+from gpu_studio.core.builds import trouble as troubles
+from gpu_studio.core.builds.trouble import TroubleError
+from gpu_studio.packages_folder import variables_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+MODULE = "gpu_studio.engine.build_check"
+_POLL_S = 0.1
+_LONGEST_S = 300.0  # the first import on a slow disk, with a virus scanner
+_LONGEST_END_S = 2.0
+_RUNTIME = re.compile(r"DLL load failed|WinError (126|127|1114)|c10\.dll|vcruntime", re.IGNORECASE)
+_LAST_LINES = 12
+
+
+class CheckedBuild(NamedTuple):
+    """The outcome of a test.
+
+    Attributes:
+        torch_version: "2.13.0+cu126".
+        runs_on_card: Whether a kernel ran on a graphics card.
+        sentence: What ran, for people.
+    """
+
+    torch_version: str
+    runs_on_card: bool
+    sentence: str
+
+
+def check_build(
+    tag: str,
+    folder: Path,
+    log_path: Path,
+    is_over: Callable[[], bool] = lambda: False,
+    module: str = MODULE,
+    longest_s: float = _LONGEST_S,
+) -> CheckedBuild:
+    """Import PyTorch from a folder and compute with it.
+
+    Args:
+        tag: The build.
+        folder: Its packages.
+        log_path: The file for the child's errors.
+        is_over: Returns whether to stop.
+        module: The child's module.
+        longest_s: How long to wait.
+
+    Raises:
+        TroubleError: It does not run; a missing runtime of Windows has its own words.
+        StoppedError: The user stopped.
+    """
+    start = log_path.stat().st_size if log_path.exists() else 0
+    child = ChildProcess(module, environment=variables_for(folder), log_path=log_path)
+    try:
+        waited_s = 0.0
+        while child.wait(_POLL_S) is None:
+            waited_s += _POLL_S
+            if is_over():
+                raise StoppedError
+            if waited_s >= longest_s:
+                detail = f"no answer within {longest_s:.0f} s"
+                raise TroubleError(troubles.failed_check(tag, detail))
+        line = next(child.lines(), b"")
+    finally:
+        child.kill()
+        child.end(_LONGEST_END_S)
+    try:
+        told: Any = json.loads(line)
+        return CheckedBuild(
+            str(told["torch_version"]), bool(told["runs_on_card"]), str(told["sentence"])
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise TroubleError(_trouble(tag, _end_of(log_path, start))) from error
+
+
+def _end_of(log_path: Path, start: int) -> str:
+    try:
+        with open(log_path, "rb") as file:
+            file.seek(start)
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    return "\n".join([line for line in text.splitlines() if line.strip()][-_LAST_LINES:])
+
+
+def _trouble(tag: str, said: str) -> troubles.Trouble:
+    if _RUNTIME.search(said):
+        return troubles.missing_runtime(said)
+    return troubles.failed_check(tag, said or "its process ended without an answer")

@@ -1,0 +1,440 @@
+"""Downloads one file so that nothing is lost: it resumes, it checks, and it says what went wrong.
+
+The part of a file stays on the disk (``NAME.part``, with a small ``NAME.part.json`` beside it), so
+a broken line, a pause or a restart of the program continues there. A server that cannot continue
+sends the whole file again. A file counts only after its SHA-256 matched.
+
+Standard library only: the setup imports this before anything is installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import http.client
+import json
+import socket
+import ssl
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from gpu_studio.core.builds import trouble as troubles
+from gpu_studio.core.builds.trouble import Trouble, TroubleError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_CHUNK = 1 << 18
+_TIMEOUT_S = 30.0
+# Waits between attempts that brought nothing; an attempt that brought bytes starts them again.
+_WAITS_S = (1.0, 2.0, 4.0, 8.0, 15.0)
+# A virus scanner holds a new file for seconds.
+_HELD_WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+_ERROR_DISK_FULL = 112  # of winerror.h
+_ERRORS_HELD = (32, 33)  # ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION
+_AGENT = {"User-Agent": "gpu-studio", "Accept-Encoding": "identity"}
+
+
+class StoppedError(Exception):
+    """The user paused or stopped; the parts stay."""
+
+
+@dataclass(frozen=True)
+class WheelFile:
+    """A file to download.
+
+    Attributes:
+        name: Its file name.
+        url: Its address, ``https:`` or ``file:``.
+        sha256: The published hash; "" if there is none.
+        size_bytes: Its size; None if unknown.
+    """
+
+    name: str
+    url: str
+    sha256: str = ""
+    size_bytes: int | None = None
+
+    @property
+    def local_path(self) -> Path | None:
+        """Its path, if it is on this PC already."""
+        parts = urlsplit(self.url)
+        if parts.scheme != "file":
+            return None
+        return Path(urllib.request.url2pathname(parts.path))
+
+
+class Downloader:
+    """Downloads files into a folder.
+
+    Args:
+        folder: The folder, which is made if it is missing.
+        is_over: Returns whether to stop.
+        wait: Waits some seconds.
+        note_broken: Called before each wait for a broken line.
+        timeout_s: How long a server may be silent.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        is_over: Callable[[], bool] = lambda: False,
+        wait: Callable[[float], None] = time.sleep,
+        note_broken: Callable[[], None] = lambda: None,
+        timeout_s: float = _TIMEOUT_S,
+    ) -> None:
+        self.folder, self._timeout_s = folder, timeout_s
+        self._is_over, self._wait, self._note_broken = is_over, wait, note_broken
+
+    def begin(self) -> None:
+        """Make the folder.
+
+        Raises:
+            TroubleError: This user cannot write there.
+        """
+        probe = self.folder / "writable"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            probe.write_bytes(b"")
+            probe.unlink()
+        except OSError as error:
+            raise TroubleError(disk_trouble(error, str(self.folder), None)) from error
+
+    def kept_bytes(self, file: WheelFile) -> int:
+        """Return how many bytes of a file are on the disk already."""
+        if file.local_path is not None:
+            return file.size_bytes or 0
+        for path in (self.folder / file.name, self._part(file)):
+            with contextlib.suppress(OSError):
+                return path.stat().st_size
+        return 0
+
+    def text(self, url: str, accept: str = "*/*") -> str:
+        """Return a small text, with as many attempts as a file has.
+
+        Raises:
+            TroubleError: It cannot be had.
+            StoppedError: The user stopped.
+        """
+        waits = list(_WAITS_S[:3])
+        while True:
+            self._stop_if_over()
+            try:
+                with self._opened(url, {"Accept": accept}) as answer:
+                    content: bytes = answer.read()
+                return content.decode("utf-8", errors="replace")
+            except (OSError, http.client.HTTPException) as error:
+                self._wait_or_give_up(waits, error, url)
+
+    def size(self, url: str) -> int | None:
+        """Return the size of a file on a server; None if the server does not tell."""
+        self._stop_if_over()
+        request = urllib.request.Request(url, headers=_AGENT, method="HEAD")
+        try:
+            with urllib.request.urlopen(request, timeout=self._timeout_s) as answer:
+                return int(answer.headers["Content-Length"])
+        except urllib.error.HTTPError as error:
+            error.close()
+        except (OSError, http.client.HTTPException, ValueError, TypeError):
+            pass
+        return None
+
+    def fetch(self, file: WheelFile, told: Callable[[int], None] = lambda _bytes: None) -> Path:
+        """Return the path of a whole and checked file; download what is missing of it.
+
+        Args:
+            file: The file.
+            told: Gets the number of bytes of this file that are there, again and again. It may
+                become smaller: a changed file starts again.
+
+        Raises:
+            TroubleError: It cannot be had.
+            StoppedError: The user stopped; the part stays.
+        """
+        local = file.local_path
+        path = local or self.folder / file.name
+        for is_last in (False, True):
+            found = self._hash(path) if path.exists() else ""
+            if not found and local is None:
+                self._download(file, told)
+                found = self._hash(path)
+            if found and found == (file.sha256 or found):
+                told(path.stat().st_size)
+                return path
+            if local is not None:
+                break
+            # Changed on its way, or removed: once is an accident.
+            self._remove(path)
+            if is_last and not found:
+                raise TroubleError(troubles.file_removed(str(path)))
+        raise TroubleError(troubles.changed_file(file.name, file.sha256, found or "none"))
+
+    def _download(self, file: WheelFile, told: Callable[[int], None]) -> None:
+        """Bring the part to its end, whatever the line does, and name it as the file."""
+        waits = list(_WAITS_S)
+        while True:
+            self._stop_if_over()
+            before = self._part_size(file)
+            try:
+                if self._continue(file, told):
+                    break
+                error: Exception = http.client.IncompleteRead(b"")
+            except TroubleError:
+                raise
+            except (OSError, http.client.HTTPException) as raised:
+                error = raised
+            if self._part_size(file) > before:
+                waits = list(_WAITS_S)
+            self._wait_or_give_up(waits, error, file.url)
+        self._name(file)
+
+    def _continue(self, file: WheelFile, told: Callable[[int], None]) -> bool:
+        """Ask for the missing bytes and write them; return whether the file is whole."""
+        part, mark = self._part(file), self._read_mark(file)
+        start = self._part_size(file) if mark["url"] == file.url else 0
+        headers = {}
+        if start:
+            headers["Range"] = f"bytes={start}-"
+            if mark["etag"]:
+                headers["If-Range"] = mark["etag"]
+        try:
+            answer = self._opened(file.url, headers)
+        except urllib.error.HTTPError as error:
+            if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
+                raise
+            error.close()
+            # Nothing is left to send, or the file has become shorter.
+            if start and start == _size_in(error.headers.get("Content-Range", "")):
+                return True
+            self._remove(part)
+            return False
+        with answer:
+            sent_from = _start_in(answer)
+            if sent_from not in (0, start):  # some other part: useless
+                self._remove(part)
+                return False
+            start = sent_from
+            total = _total_of(answer, start)
+            self._write_mark(file, answer.headers.get("ETag", ""))
+            return self._write(file, answer, start, total, told)
+
+    def _write(
+        self, file: WheelFile, answer: Any, start: int, total: int | None,
+        told: Callable[[int], None],
+    ) -> bool:  # fmt: skip
+        part = self._part(file)
+        missing = None if total is None else total - start
+        with self._opened_part(part, start, missing) as out:
+            done = start
+            told(done)
+            while chunk := answer.read(_CHUNK):
+                try:
+                    out.write(chunk)
+                except OSError as error:
+                    left = None if total is None else total - done
+                    raise TroubleError(disk_trouble(error, str(part), left)) from error
+                done += len(chunk)
+                told(done)
+                self._stop_if_over()
+        return total is None or done == total
+
+    def _opened_part(self, part: Path, start: int, missing: int | None) -> Any:
+        waits = list(_HELD_WAITS_S)
+        while True:
+            try:
+                # Unbuffered: what was counted is on the disk, however this process ends.
+                out = open(part, "r+b" if start else "wb", buffering=0)  # noqa: SIM115
+                out.seek(start)
+                return out
+            except OSError as error:
+                if not waits or not is_held(error):
+                    raise TroubleError(disk_trouble(error, str(part), missing)) from error
+                self._wait(waits.pop(0))
+
+    def _name(self, file: WheelFile) -> None:
+        part, path = self._part(file), self.folder / file.name
+        waits = list(_HELD_WAITS_S)
+        while True:
+            try:
+                part.replace(path)
+                break
+            except FileNotFoundError as error:
+                raise TroubleError(troubles.file_removed(str(part))) from error
+            except OSError as error:
+                if not waits:
+                    raise TroubleError(disk_trouble(error, str(path), None)) from error
+                self._wait(waits.pop(0))
+        self._remove(self._mark(file))
+
+    def _hash(self, path: Path) -> str:
+        """Return the SHA-256 of a file; "" if it is gone."""
+        waits = list(_HELD_WAITS_S)
+        while True:
+            total = hashlib.sha256()
+            try:
+                with open(path, "rb") as file:
+                    while chunk := file.read(_CHUNK):
+                        total.update(chunk)
+                        self._stop_if_over()
+                return total.hexdigest()
+            except FileNotFoundError:
+                return ""
+            except OSError as error:
+                if not waits:
+                    raise TroubleError(disk_trouble(error, str(path), None)) from error
+                self._wait(waits.pop(0))
+
+    def _opened(self, url: str, headers: dict[str, str]) -> Any:
+        request = urllib.request.Request(url, headers=_AGENT | headers)
+        return urllib.request.urlopen(request, timeout=self._timeout_s)
+
+    def _wait_or_give_up(self, waits: list[float], error: Exception, url: str) -> None:
+        trouble = network_trouble(error, url)
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
+        if not waits or not _may_pass(error):
+            raise TroubleError(trouble) from error
+        self._note_broken()
+        self._wait(waits.pop(0))
+        self._stop_if_over()
+
+    def _stop_if_over(self) -> None:
+        if self._is_over():
+            raise StoppedError
+
+    def _part(self, file: WheelFile) -> Path:
+        return self.folder / f"{file.name}.part"
+
+    def _mark(self, file: WheelFile) -> Path:
+        return self.folder / f"{file.name}.part.json"
+
+    def _part_size(self, file: WheelFile) -> int:
+        try:
+            return self._part(file).stat().st_size
+        except OSError:
+            return 0
+
+    def _read_mark(self, file: WheelFile) -> dict[str, str]:
+        """Return the address and the ETag of a part; "" for those that are unknown."""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            told = json.loads(self._mark(file).read_text(encoding="utf-8"))
+            return {"url": str(told["url"]), "etag": str(told["etag"])}
+        return {"url": "", "etag": ""}
+
+    def _write_mark(self, file: WheelFile, etag: str) -> None:
+        # A weak ETag promises no equal bytes: RFC 9110, section 13.1.5.
+        told = {"url": file.url, "etag": "" if etag.startswith("W/") else etag}
+        try:
+            self._mark(file).write_text(json.dumps(told), encoding="utf-8")
+        except OSError as error:
+            raise TroubleError(disk_trouble(error, str(self.folder), None)) from error
+
+    def _remove(self, path: Path) -> None:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def is_held(error: OSError) -> bool:
+    """Return whether another program holds a file: it may let go."""
+    code = getattr(error, "winerror", None)
+    return code in _ERRORS_HELD or isinstance(error, PermissionError)
+
+
+def disk_trouble(error: OSError, path: str, missing_bytes: int | None) -> Trouble:
+    """Return an error of the disk in words.
+
+    Args:
+        error: The error.
+        path: The file or folder.
+        missing_bytes: The bytes that were still to be written; None if unknown.
+    """
+    said = str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT) or (
+        getattr(error, "winerror", None) == _ERROR_DISK_FULL
+    ):
+        return troubles.disk_full(str(Path(path).parent), missing_bytes, said)
+    if getattr(error, "winerror", None) in _ERRORS_HELD:
+        return troubles.file_held(path, said)
+    if isinstance(error, FileNotFoundError):
+        return troubles.file_removed(path)
+    if isinstance(error, PermissionError) and Path(path).is_file():
+        return troubles.file_held(path, said)
+    return troubles.no_write(path, said)
+
+
+def network_trouble(error: Exception, url: str, proxies: dict[str, str] | None = None) -> Trouble:
+    """Return an error of the network in words.
+
+    Args:
+        error: From `urllib` or `http.client`.
+        url: The address.
+        proxies: The system's proxies, by scheme; None asks the system.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or url
+    if proxies is None:
+        proxies = {} if _is_bypassed(host) else urllib.request.getproxies()
+    proxy = proxies.get(parts.scheme, "")
+    said = f"{url}\n{type(error).__name__}: {error}"
+    if isinstance(error, urllib.error.HTTPError):
+        if error.code == http.client.PROXY_AUTHENTICATION_REQUIRED:
+            return troubles.proxy_refused(_without_password(proxy), said)
+        return troubles.server_refused(host, error.code, said)
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return troubles.untrusted(host, said)
+    if "Tunnel connection failed" in str(reason) or (
+        proxy and isinstance(reason, (socket.gaierror, ConnectionRefusedError))
+    ):
+        return troubles.proxy_refused(_without_password(proxy), said)
+    if isinstance(reason, (http.client.HTTPException, ConnectionResetError, BrokenPipeError)):
+        return troubles.broken_line(host, said)
+    return troubles.no_network(host, said)
+
+
+def _is_bypassed(host: str) -> bool:
+    try:
+        return bool(urllib.request.proxy_bypass(host))
+    except OSError:
+        return False
+
+
+def _without_password(proxy: str) -> str:
+    return proxy.rpartition("@")[2].removeprefix("http://").rstrip("/") or "of this PC"
+
+
+def _may_pass(error: Exception) -> bool:
+    """Return whether another attempt makes sense."""
+    if isinstance(error, urllib.error.HTTPError):
+        return error.code >= 500 or error.code in (
+            http.client.REQUEST_TIMEOUT,
+            http.client.TOO_MANY_REQUESTS,
+        )
+    return not isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError)
+
+
+def _start_in(answer: Any) -> int:
+    """Return the first byte that a server sends: 0 if it ignored the wish for a part."""
+    if answer.status != http.client.PARTIAL_CONTENT:
+        return 0
+    range_text = str(answer.headers.get("Content-Range", ""))
+    first = range_text.removeprefix("bytes ").partition("-")[0]
+    return int(first) if first.isdigit() else -1
+
+
+def _size_in(range_text: str) -> int:
+    """Return the size in "bytes */1234"; -1 if there is none."""
+    last = range_text.rpartition("/")[2]
+    return int(last) if last.isdigit() else -1
+
+
+def _total_of(answer: Any, start: int) -> int | None:
+    """Return the size of the whole file; None if the server does not tell."""
+    length = answer.headers.get("Content-Length")
+    return start + int(length) if length is not None and length.isdigit() else None

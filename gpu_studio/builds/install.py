@@ -1,0 +1,351 @@
+"""Installs one build of PyTorch: plan, download, check, unpack, test, and record, in this order.
+
+Everything that takes long can be stopped and continues at the next start: the plan and the wheels
+stay in the folder of downloads, a half unpacked wheel has no RECORD, and the build's own record is
+written last. Standard library only: the setup imports this before anything is installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from gpu_studio.builds.check import check_build
+from gpu_studio.builds.download import Downloader, StoppedError, disk_trouble
+from gpu_studio.builds.plan import Planner, WheelPlan, plan_from
+from gpu_studio.builds.shelf import extended, require_short
+from gpu_studio.builds.unpack import Unpacker, unpacked_bytes
+from gpu_studio.core import operating_system
+from gpu_studio.core.builds import trouble as troubles
+from gpu_studio.core.builds.progress import DownloadPace, InstallProgress, InstallStage
+from gpu_studio.core.builds.record import BuildRecord
+from gpu_studio.core.builds.trouble import TroubleError
+from gpu_studio.core.wheel_table import load_table
+from gpu_studio.core.wheels import platform_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from gpu_studio.builds.check import CheckedBuild
+    from gpu_studio.builds.shelf import BuildShelf
+    from gpu_studio.core.wheel_table import WheelTable
+
+    Tell = Callable[[InstallProgress], None]
+    Check = Callable[[str, Path, Path, Callable[[], bool]], CheckedBuild]
+
+_TELL_EVERY_S = 0.1
+# The bar's shares of a download; a disk unpacks some ten times as fast as a home's line.
+_DOWNLOADED, _UNPACKED = 0.8, 0.97
+# Unpacked bytes for each byte of a wheel: 3.6 was measured for torch 2.13.0+cpu on Linux, 1.3 for
+# its CUDA build with all packages. The exact number is known and checked after the download.
+_GROWTH = {"cpu": 3.7}
+_GROWTH_OF_CUDA = 1.6
+
+
+class BuildInstaller:
+    """Installs builds onto a shelf.
+
+    Args:
+        shelf: The shelf.
+        tell: Takes the progress; the last one is one of `progress.ENDS`.
+        is_over: Returns whether to stop.
+        clock: Returns seconds that never go back.
+        wait: Waits some seconds.
+        table: The builds; the program's own if None.
+        check: Tests an installed build.
+    """
+
+    def __init__(
+        self,
+        shelf: BuildShelf,
+        tell: Tell,
+        is_over: Callable[[], bool] = lambda: False,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[float], None] = time.sleep,
+        table: WheelTable | None = None,
+        check: Check = check_build,
+    ) -> None:
+        self._shelf, self._tell, self._is_over = shelf, tell, is_over
+        self._clock, self._wait, self._check = clock, wait, check
+        self._table = table or load_table()
+        self._pace = DownloadPace(clock)
+        self._told_s = -1.0
+        self._last = InstallProgress(InstallStage.WAITING)
+        self._downloader = Downloader(shelf.downloads, is_over, wait, self._note_broken)
+        key = platform_key(operating_system.system(), operating_system.machine())
+        self._planner = Planner(self._downloader, self._table, key, shelf.log_path, is_over)
+
+    def install(self, family: str, wheels: Path | None = None) -> bool:
+        """Install a build, or finish an interrupted installation; return whether it is ready.
+
+        Args:
+            family: "cpu", "cu126" or "cu130".
+            wheels: A folder of wheels in place of a download.
+        """
+        return self._guarded(family, lambda: self._install(family, wheels))
+
+    def fetch(self, family: str) -> bool:
+        """Download a build and change nothing: the engine may use an older one meanwhile."""
+
+        def work() -> None:
+            self._fetch(family, None)
+            self._say(InstallStage.FETCHED)
+
+        return self._guarded(family, work)
+
+    def repair(self, family: str, wheels: Path | None = None) -> bool:
+        """Look at every file of a build, and install again what is damaged or missing."""
+
+        def work() -> None:
+            self._say(InstallStage.CHECKING)
+            unpacker = Unpacker(self._shelf.folder(family), self._is_over, self._wait)
+            for record in unpacker.damaged():
+                unpacker.forget(record)
+            self._install(family, wheels)
+
+        return self._guarded(family, work)
+
+    def _guarded(self, family: str, work: Callable[[], None]) -> bool:
+        """Do the work alone, and tell its end."""
+        try:
+            with self._shelf.alone(family):
+                work()
+            return True
+        except StoppedError:
+            self._say(InstallStage.PAUSED)
+        except TroubleError as error:
+            self._fail(error.trouble)
+        except OSError as error:
+            path = str(error.filename or self._shelf.root)
+            self._fail(disk_trouble(error, path, None))
+        return False
+
+    def _fetch(self, family: str, wheels: Path | None) -> tuple[WheelPlan, list[Path]]:
+        self._require_fit(family)
+        self._say(InstallStage.PLANNING)
+        self._downloader.begin()
+        plan = self._plan(family, wheels)
+        self._require_bytes(self._needed_bytes(family, plan))
+        with self._telling_room(family, plan):
+            return plan, self._download(plan)
+
+    def _install(self, family: str, wheels: Path | None) -> None:
+        plan, paths = self._fetch(family, wheels)
+        with self._telling_room(family, plan):
+            self._unpack(family, plan, paths)
+        checked = self._test(family)
+        self._shelf.write_record(
+            BuildRecord(
+                family=family,
+                torch_version=checked.torch_version,
+                python=plan.python,
+                size_bytes=self._shelf.size_bytes(family),
+                runs_on_card=checked.runs_on_card,
+                note=checked.sentence,
+            )
+        )
+        self._clear(family, plan)
+        self._say(InstallStage.READY, fraction=1.0, told=checked.sentence)
+
+    def _require_fit(self, family: str) -> None:
+        unfit = troubles.unfit_pc(
+            operating_system.system(), operating_system.machine(), is_64_bit=sys.maxsize > 2**32
+        )
+        if unfit is not None:
+            raise TroubleError(unfit)
+        require_short(self._shelf.folder(family), allows_long=_allows_long_paths())
+
+    def _plan(self, family: str, wheels: Path | None) -> WheelPlan:
+        """Return the kept plan of an interrupted installation, or a new one."""
+        if wheels is not None:
+            return self._planner.from_folder(family, wheels)
+        path = self._plan_path(family)
+        python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        wanted = f"{self._table.torch_version}+{family}"
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            kept = plan_from(path.read_text(encoding="utf-8"))
+            if kept is not None and (kept.torch_version, kept.python) == (wanted, python):
+                return kept
+        plan = self._planner.from_index(family)
+        path.write_text(plan.text(), encoding="utf-8")
+        return plan
+
+    def _needed_bytes(self, family: str, plan: WheelPlan) -> int:
+        """Return how much the rest of an installation adds to the disk."""
+        kept = sum(self._downloader.kept_bytes(file) for file in plan.files)
+        growth = _GROWTH.get(family, _GROWTH_OF_CUDA)
+        needed = max(0, plan.total_bytes - kept) + round(growth * plan.total_bytes)
+        return needed - self._shelf.size_bytes(family)
+
+    @contextlib.contextmanager
+    def _telling_room(self, family: str, plan: WheelPlan) -> Iterator[None]:
+        """If the disk fills up, tell the room for all that is left: not only for one file."""
+        try:
+            yield
+        except TroubleError as error:
+            if error.trouble.kind is not troubles.TroubleKind.DISK_FULL:
+                raise
+            missing = self._needed_bytes(family, plan) - self._shelf.free_bytes()
+            root = str(self._shelf.root)
+            told = troubles.disk_full(root, missing if missing > 0 else None, error.trouble.detail)
+            raise TroubleError(told) from error
+
+    def _require_bytes(self, needed: int) -> None:
+        free = self._shelf.free_bytes()
+        if needed > free:
+            text = f"{troubles.format_size(needed)} needed, {troubles.format_size(free)} free"
+            root = str(self._shelf.root)
+            raise TroubleError(troubles.disk_full(root, needed - free, f"{root}: {text}"))
+
+    def _download(self, plan: WheelPlan) -> list[Path]:
+        total, before, paths = plan.total_bytes, 0, []
+        try:
+            for file in plan.files:
+
+                def told(done: int, name: str = file.name, base: int = before) -> None:
+                    self._note_bytes(InstallStage.DOWNLOADING, base + done, total, name)
+
+                paths.append(self._downloader.fetch(file, told))
+                before += file.size_bytes or paths[-1].stat().st_size
+        except TroubleError as error:
+            if error.trouble.kind in (
+                troubles.TroubleKind.SERVER,
+                troubles.TroubleKind.CHANGED_FILE,
+            ):
+                self._forget_plans()  # the index may have other files now
+            raise
+        return paths
+
+    def _unpack(self, family: str, plan: WheelPlan, paths: Sequence[Path]) -> None:
+        folder = self._shelf.folder(family)
+        self._shelf.withdraw(family)
+        if not _holds_only(folder, plan):
+            self._say(InstallStage.INSTALLING, fraction=_DOWNLOADED)
+            self._shelf.remove(family)
+        sizes = [unpacked_bytes(path) for path in paths]
+        self._require_bytes(sum(sizes) - self._shelf.size_bytes(family))
+        unpacker = Unpacker(folder, self._is_over, self._wait)
+        self._pace.restart()
+        before = 0
+        for path, size in zip(paths, sizes, strict=True):
+
+            def told(done: int, name: str = path.name, base: int = before) -> None:
+                self._note_bytes(InstallStage.INSTALLING, base + done, sum(sizes), name)
+
+            unpacker.unpack(path, told)
+            before += size
+        unpacker.require_all()
+
+    def _test(self, family: str) -> CheckedBuild:
+        self._say(InstallStage.TESTING, fraction=_UNPACKED)
+        folder, log = self._shelf.folder(family), self._shelf.log_path
+        return self._check(family, folder, log, self._is_over)
+
+    def _clear(self, family: str, plan: WheelPlan) -> None:
+        """Remove the wheels: what they had is in the folder now."""
+        with contextlib.suppress(OSError):
+            self._plan_path(family).unlink()
+        others = [
+            other.name
+            for path in self._shelf.downloads.glob("*.plan.json")
+            if (kept := plan_from(path.read_text(encoding="utf-8"))) is not None
+            for other in kept.files
+        ]
+        for file in plan.files:
+            if file.local_path is None and file.name not in others:
+                with contextlib.suppress(OSError):
+                    (self._shelf.downloads / file.name).unlink()
+        shutil.rmtree(self._shelf.downloads / "plan", ignore_errors=True)
+
+    def _forget_plans(self) -> None:
+        for path in self._shelf.downloads.glob("*.plan.json"):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+    def _plan_path(self, family: str) -> Path:
+        return self._shelf.downloads / f"{family}.plan.json"
+
+    def _note_bytes(self, stage: InstallStage, done: int, total: int, subject: str) -> None:
+        """Tell bytes, but not more often than a person can see."""
+        now_s = self._clock()
+        is_due = now_s - self._told_s >= _TELL_EVERY_S or done >= total
+        if stage is self._last.stage and subject == self._last.subject and not is_due:
+            return
+        self._pace.note(done)
+        share = min(1.0, done / total) if total else 0.0
+        low, high = (0.0, _DOWNLOADED)
+        if stage is InstallStage.INSTALLING:
+            low, high = _DOWNLOADED, _UNPACKED
+        self._put(
+            InstallProgress(
+                stage=stage,
+                done_bytes=done,
+                total_bytes=total,
+                fraction=low + share * (high - low),
+                left_s=self._pace.left_s(total),
+                subject=subject,
+            )
+        )
+
+    def _note_broken(self) -> None:
+        last = self._last
+        self._pace.restart()
+        self._put(
+            InstallProgress(
+                InstallStage.RESUMING, last.done_bytes, last.total_bytes, last.fraction,
+                None, last.subject,
+            )
+        )  # fmt: skip
+
+    def _say(self, stage: InstallStage, *, fraction: float | None = None, told: str = "") -> None:
+        last = self._last
+        share = last.fraction if fraction is None else fraction
+        # Bytes are those of a stage; a pause is the one that continues.
+        is_pause = stage is InstallStage.PAUSED
+        done, total = (last.done_bytes, last.total_bytes) if is_pause else (0, 0)
+        self._put(InstallProgress(stage, done, total, share, None, "", None, told))
+
+    def _fail(self, trouble: troubles.Trouble) -> None:
+        last = self._last
+        self._put(
+            InstallProgress(
+                InstallStage.FAILED, last.done_bytes, last.total_bytes, last.fraction,
+                None, last.subject, trouble,
+            )
+        )  # fmt: skip
+
+    def _put(self, progress: InstallProgress) -> None:
+        self._last, self._told_s = progress, self._clock()
+        self._tell(progress)
+
+
+def _holds_only(folder: Path, plan: WheelPlan) -> bool:
+    """Return whether a folder has nothing but whole or half unpacked wheels of a plan."""
+    planned = {"-".join(file.name.split("-")[:2]).lower() for file in plan.files}
+    with contextlib.suppress(OSError):
+        for name in os.listdir(extended(folder)):
+            is_wheel = name.endswith(".dist-info")
+            if is_wheel and name.removesuffix(".dist-info").lower() not in planned:
+                return False
+    return True
+
+
+def _allows_long_paths() -> bool:
+    """Return whether long paths are turned on in this Windows."""
+    try:
+        winreg: Any = importlib.import_module("winreg")
+    except ImportError:  # not Windows
+        return True
+    place = r"SYSTEM\CurrentControlSet\Control\FileSystem"
+    try:
+        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, place) as key:
+            return bool(winreg.QueryValueEx(key, "LongPathsEnabled")[0])
+    except OSError:
+        return False

@@ -1,0 +1,332 @@
+"""Finds the wheels of a build: PyTorch's own on its index, the packages that it needs on PyPI.
+
+PyTorch's page names the wheel, its hash, and a small file with its metadata. A wheel with nothing
+but this metadata is given to pip, which answers with the addresses and hashes of everything that
+PyTorch needs, and downloads nothing. A folder of wheels takes the place of both.
+
+Standard library only: the setup imports this before anything is installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sys
+import zipfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from gpu_studio.builds.download import Downloader, StoppedError, WheelFile
+from gpu_studio.builds.unpack import metadata_in
+from gpu_studio.child_process import ChildProcess
+from gpu_studio.core import operating_system
+from gpu_studio.core.builds import trouble as troubles
+from gpu_studio.core.builds.package_page import fits, links_in, version_of, wheel_for
+from gpu_studio.core.builds.record import FAMILIES
+from gpu_studio.core.builds.trouble import TroubleError
+from gpu_studio.core.wheel_table import load_table
+from gpu_studio.core.wheels import platform_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpu_studio.core.builds.package_page import WheelLink
+    from gpu_studio.core.builds.trouble import Trouble
+    from gpu_studio.core.wheel_table import WheelTable
+
+_POLL_S = 0.1
+_LONGEST_END_S = 1.0
+_LAST_LINES = 12
+# PyPI's wheels have no build in their version; for these systems they are these builds.
+_PLAIN_BUILDS = {"windows": "cpu", "linux": "cu130"}
+_ACCEPT = "application/vnd.pypi.simple.v1+json;q=0.9, text/html"
+_NETWORK = re.compile(
+    r"getaddrinfo|Name or service|Temporary failure|Max retries|timed out|NewConnectionError|"
+    r"Connection (?:refused|reset)|RemoteDisconnected|ProtocolError"
+)
+_PROXY = re.compile(r"ProxyError|Tunnel connection failed|407 Proxy")
+_CERTIFICATE = re.compile(r"CERTIFICATE_VERIFY_FAILED|SSLError")
+_NOT_FOUND = re.compile(r"ERROR: (?:No matching|Could not find).*")
+_MISSING = re.compile(r"No matching distribution found for (\S+)")
+
+
+@dataclass(frozen=True)
+class WheelPlan:
+    """The wheels of a build.
+
+    Attributes:
+        torch_version: "2.13.0+cu126".
+        python: The Python that they are for, "3.11".
+        files: All wheels, PyTorch's first.
+    """
+
+    torch_version: str
+    python: str
+    files: tuple[WheelFile, ...]
+
+    @property
+    def total_bytes(self) -> int:
+        """The known size of all downloads."""
+        return sum(file.size_bytes or 0 for file in self.files)
+
+    def text(self) -> str:
+        """Return it for a file."""
+        return json.dumps(asdict(self))
+
+
+def plan_from(text: str) -> WheelPlan | None:
+    """Read what `WheelPlan.text` returned; None if it is something else."""
+    try:
+        told: Any = json.loads(text)
+        files = tuple(WheelFile(**one) for one in told["files"])
+        return WheelPlan(str(told["torch_version"]), str(told["python"]), files)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+class Planner:
+    """Plans the wheels of builds for this Python.
+
+    Args:
+        downloader: Reads pages, and has the folder for pip's answer.
+        table: The builds.
+        platform_key: As `core.wheels.platform_key`.
+        log_path: The file for pip's words.
+        is_over: Returns whether to stop.
+        python: The Python that the builds are for.
+    """
+
+    def __init__(
+        self,
+        downloader: Downloader,
+        table: WheelTable,
+        platform_key: str,
+        log_path: Path,
+        is_over: Callable[[], bool] = lambda: False,
+        python: tuple[int, int] = sys.version_info[:2],
+    ) -> None:
+        self._downloader, self._table, self._platform = downloader, table, platform_key
+        self._log_path, self._is_over, self._python = log_path, is_over, python
+
+    def from_index(self, tag: str) -> WheelPlan:
+        """Plan a build from the package indexes.
+
+        Raises:
+            TroubleError: The indexes cannot be reached, or have no such build.
+            StoppedError: The user stopped.
+        """
+        link = self.torch_link(tag)
+        file = WheelFile(
+            link.name, link.url, link.sha256, link.size_bytes or self._downloader.size(link.url)
+        )
+        if link.metadata_sha256 is None:
+            # An index without metadata files: the wheel itself has it.
+            requirement = self._downloader.fetch(file)
+        else:
+            metadata = self._downloader.text(link.metadata_url)
+            requirement = self._downloader.folder / "plan" / link.name
+            write_stub(requirement, metadata)
+        needed = self._resolved(requirement, ())
+        return self._plan(link.name, (file, *needed))
+
+    def from_folder(self, tag: str, folder: Path) -> WheelPlan:
+        """Plan a build from a folder of wheels; what PyTorch needs may come from an index as well.
+
+        Raises:
+            TroubleError: The folder lacks something, and no index has it.
+            StoppedError: The user stopped.
+        """
+        version = self._table.torch_version
+        torch = torch_wheel_in(folder, tag, version, self._platform, self._python)
+        if torch is None:
+            wanted = f"PyTorch {version}+{tag}"
+            place, python = str(folder), self._python_text
+            raise TroubleError(troubles.folder_without_torch(place, wanted, python, self._platform))
+        local = ("--find-links", str(folder))
+        try:
+            needed = self._resolved(torch, ("--no-index", *local))
+        except TroubleError as error:
+            try:
+                needed = self._resolved(torch, local)
+            except TroubleError:
+                detail = error.trouble.detail
+                missing = _MISSING.search(detail)
+                told = troubles.unusable_folder(str(folder), missing[1] if missing else "", detail)
+                raise TroubleError(told) from error
+        file = WheelFile(torch.name, torch.as_uri(), "", torch.stat().st_size)
+        return self._plan(torch.name, (file, *needed))
+
+    def torch_link(self, tag: str) -> WheelLink:
+        """Return PyTorch's wheel on its own index.
+
+        Raises:
+            TroubleError: The index cannot be reached, or has no such wheel.
+            StoppedError: The user stopped.
+        """
+        page_url = f"{self._table.build(tag).index_url}/torch/"
+        host = urlsplit(page_url).hostname or page_url
+        page = self._downloader.text(page_url, _ACCEPT)
+        try:
+            links = links_in(page, page_url)
+        except ValueError as error:
+            # A hotel's or a company's page instead of the index's.
+            raise TroubleError(troubles.no_network(host, str(error))) from error
+        version = f"{self._table.torch_version}+{tag}"
+        link = wheel_for(links, version, self._python, self._platform)
+        if link is None:
+            torch = f"PyTorch {version}"
+            raise TroubleError(troubles.no_wheel(torch, self._python_text, self._platform, host))
+        return link
+
+    def _plan(self, torch_name: str, files: tuple[WheelFile, ...]) -> WheelPlan:
+        return WheelPlan(version_of(torch_name), self._python_text, files)
+
+    @property
+    def _python_text(self) -> str:
+        return f"{self._python[0]}.{self._python[1]}"
+
+    def _resolved(self, requirement: Path, options: tuple[str, ...]) -> tuple[WheelFile, ...]:
+        """Return the wheels that a wheel needs, without itself."""
+        report = self._downloader.folder / "plan" / "report.json"
+        report.parent.mkdir(parents=True, exist_ok=True)
+        report.unlink(missing_ok=True)
+        before = self._log_size()
+        self._run_pip(
+            "install", "--dry-run", "--ignore-installed", "--only-binary", ":all:",
+            "--quiet", "--report", str(report), *options, str(requirement),
+        )  # fmt: skip
+        try:
+            told: Any = json.loads(report.read_text(encoding="utf-8"))
+            found = [_file_of(one) for one in told["install"]]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise TroubleError(pip_trouble(self._log_since(before))) from error
+        return tuple(self._sized(one) for one in found if one.name != requirement.name)
+
+    def _sized(self, file: WheelFile) -> WheelFile:
+        local = file.local_path
+        size = local.stat().st_size if local is not None else self._downloader.size(file.url)
+        return WheelFile(file.name, file.url, file.sha256, size)
+
+    def _run_pip(self, *arguments: str) -> None:
+        """Run pip, which may end with an error; its words are in the log."""
+        child = ChildProcess(
+            pip_module(),
+            ["--disable-pip-version-check", "--no-input", *arguments],
+            environment={"PIP_RETRIES": "1", "PIP_DEFAULT_TIMEOUT": "15"},
+            log_path=self._log_path,
+        )
+        try:
+            while child.wait(_POLL_S) is None:
+                if self._is_over():
+                    raise StoppedError
+        finally:
+            child.kill()
+            child.end(_LONGEST_END_S)
+
+    def _log_size(self) -> int:
+        with contextlib.suppress(OSError):
+            return self._log_path.stat().st_size
+        return 0
+
+    def _log_since(self, start: int) -> str:
+        with contextlib.suppress(OSError), open(self._log_path, "rb") as file:
+            file.seek(start)
+            return file.read().decode("utf-8", errors="replace")
+        return ""
+
+
+def torch_wheel_in(
+    folder: Path, tag: str, torch_version: str, platform_key: str, python: tuple[int, int]
+) -> Path | None:
+    """Return PyTorch's wheel of a build in a folder; None if the folder has none.
+
+    Args:
+        folder: The folder.
+        tag: The build.
+        torch_version: "2.13.0".
+        platform_key: As `core.wheels.platform_key`.
+        python: The Python that the wheel is for.
+    """
+    versions = [f"{torch_version}+{tag}"]
+    if _PLAIN_BUILDS.get(platform_key.partition("-")[0]) == tag:
+        versions.append(torch_version)
+    try:
+        paths = sorted(folder.glob("torch-*.whl"))
+    except OSError:
+        paths = []
+    for wanted in versions:
+        for path in paths:
+            tags = path.stem.split("-", 2)[-1]
+            if version_of(path.name) == wanted and fits(tags, python, platform_key):
+                return path
+    return None
+
+
+def builds_in(folder: Path) -> tuple[str, ...]:
+    """Return the builds whose PyTorch, for this Python and PC, is in a folder of wheels."""
+    version = load_table().torch_version
+    key = platform_key(operating_system.system(), operating_system.machine())
+    python = sys.version_info[:2]
+    return tuple(
+        one for one in FAMILIES if torch_wheel_in(folder, one, version, key, python) is not None
+    )
+
+
+def pip_module() -> Path | str:
+    """Return pip: the wheel beside this program, which can be run as it is, or this Python's."""
+    home = Path(__file__).resolve().parent.parent.parent
+    wheels = sorted(home.glob("pip-*.whl"))
+    return wheels[-1] / "pip" if wheels else "pip"
+
+
+def write_stub(path: Path, metadata: str) -> None:
+    """Write a wheel that has nothing but metadata, for pip to read.
+
+    Args:
+        path: Its path, with the name of the real wheel.
+        metadata: The content of METADATA.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    name, version = path.name.split("-")[:2]
+    folder = f"{name}-{version}.dist-info"
+    tags = "\n".join(f"Tag: {tag}" for tag in _single_tags(path.stem.split("-", 2)[2]))
+    wheel = f"Wheel-Version: 1.0\nGenerator: gpu-studio\nRoot-Is-Purelib: false\n{tags}\n"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{folder}/METADATA", metadata)
+        archive.writestr(f"{folder}/WHEEL", wheel)
+        archive.writestr(f"{folder}/RECORD", "")
+
+
+def requirements_in(wheel: Path) -> list[str]:
+    """Return the requirements of a wheel, as it writes them."""
+    lines = metadata_in(wheel).splitlines()
+    return [line.partition(": ")[2] for line in lines if line.startswith("Requires-Dist: ")]
+
+
+def pip_trouble(log_text: str) -> Trouble:
+    """Return pip's last words as a trouble."""
+    lines = [line for line in log_text.splitlines() if line.strip()]
+    detail = "\n".join(lines[-_LAST_LINES:])
+    if _PROXY.search(log_text):
+        return troubles.proxy_refused("of this PC", detail)
+    if _CERTIFICATE.search(log_text):
+        return troubles.untrusted("the package index", detail)
+    if _NETWORK.search(log_text):
+        return troubles.no_network("the package index", detail)
+    missing = _NOT_FOUND.findall(log_text)
+    return troubles.unresolved("\n".join(missing) or detail)
+
+
+def _single_tags(tags: str) -> list[str]:
+    pythons, abis, platforms = (part.split(".") for part in tags.split("-"))
+    return [f"{p}-{a}-{s}" for p in pythons for a in abis for s in platforms]
+
+
+def _file_of(item: dict[str, Any]) -> WheelFile:
+    told = item["download_info"]
+    url = str(told["url"])
+    sha256 = str(told.get("archive_info", {}).get("hashes", {}).get("sha256", ""))
+    return WheelFile(unquote(urlsplit(url).path.rpartition("/")[2]), url, sha256)

@@ -1,0 +1,113 @@
+"""The installer's process: ``python -m gpu_studio.builds.serve --engines FOLDER install cpu``.
+
+It writes one JSON object per line, the last of which tells the end, and it ends when its input
+closes: closing it means a pause, because everything that was downloaded stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from gpu_studio.builds.install import BuildInstaller
+from gpu_studio.builds.shelf import BuildShelf
+from gpu_studio.child_streams import take_over_stdin, take_over_stdout
+from gpu_studio.core.builds.progress import InstallProgress, InstallStage
+from gpu_studio.core.builds.record import FAMILIES
+from gpu_studio.core.builds.trouble import Trouble, TroubleKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_GRACE_S = 0.5  # for a read of the network, which cannot be interrupted; nothing is lost then
+_log = logging.getLogger(__name__)
+
+
+def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the command line's values."""
+    parser = argparse.ArgumentParser(prog="python -m gpu_studio.builds.serve")
+    parser.add_argument("--engines", type=Path, required=True, help="the folder of all builds")
+    parser.add_argument("what", choices=("install", "repair", "fetch"))
+    parser.add_argument("family", choices=FAMILIES)
+    parser.add_argument("--wheels", type=Path, help="a folder of wheels in place of a download")
+    parser.add_argument(
+        "--keep-on", action="store_true", help="do not end when the standard input ends"
+    )
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Install or repair a build; return the exit code."""
+    options = parsed(arguments)
+    lifeline, out = take_over_stdin(buffering=0), take_over_stdout(buffering=0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal: the parent decides
+    over = threading.Event()
+    last = InstallProgress(InstallStage.PLANNING)
+
+    def tell(progress: InstallProgress) -> None:
+        nonlocal last
+        last = progress
+        _write(out, progress)
+
+    def tell_pause() -> None:
+        _write(out, replace(last, stage=InstallStage.PAUSED, left_s=None, subject=""))
+
+    if not options.keep_on:
+        threading.Thread(target=_end_with, args=(lifeline, tell_pause, over), daemon=True).start()
+
+    shelf = BuildShelf(options.engines)
+    installer = BuildInstaller(shelf, tell, over.is_set, wait=_waiting(over))
+    try:
+        if options.what == "fetch":
+            return 0 if installer.fetch(options.family) else 1
+        work = installer.repair if options.what == "repair" else installer.install
+        return 0 if work(options.family, options.wheels) else 1
+    except Exception as error:
+        said = traceback.format_exc()
+        sys.stderr.write(said)
+        trouble = Trouble(
+            TroubleKind.INTERNAL,
+            "The installation stopped because of an error in GPU Studio.",
+            "Try again. If it happens again, copy the details and report them.",
+            f"{type(error).__name__}: {error}",
+        )
+        tell(InstallProgress(InstallStage.FAILED, trouble=trouble))
+        return 1
+
+
+def _waiting(over: threading.Event) -> Callable[[float], None]:
+    def wait(seconds: float) -> None:
+        over.wait(seconds)
+
+    return wait
+
+
+def _write(out: BinaryIO, progress: InstallProgress) -> None:
+    try:
+        out.write(json.dumps(progress.value()).encode() + b"\n")
+    except OSError:  # the window is gone
+        os._exit(1)
+
+
+def _end_with(lifeline: BinaryIO, tell_pause: Callable[[], None], over: threading.Event) -> None:
+    while lifeline.read(1 << 10):
+        pass
+    over.set()
+    time.sleep(_GRACE_S)
+    # A read of a slow line or a child of pip may still block: the parts are on the disk.
+    tell_pause()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,204 @@
+"""The folder with the installed builds of PyTorch: one folder and one record for each.
+
+::
+
+    engines/cpu/          the packages of a build
+    engines/cpu.json      its record, written last
+    engines/downloads/    whole wheels and parts of wheels, until they are installed
+    engines/wanted.json   the builds that the user asked for, and the one to use
+    engines/setup.log
+
+Standard library only: the setup imports this before anything is installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any
+
+from gpu_studio.core.atomic_file import write_atomically
+from gpu_studio.core.builds import trouble as troubles
+from gpu_studio.core.builds.record import FAMILIES, BuildRecord, Wanted, best_of, record_from
+from gpu_studio.core.builds.trouble import TroubleError
+from gpu_studio.core.file_lock import try_lock
+from gpu_studio.core.wheel_table import load_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# Windows allows paths of 259 characters by default. The longest file that is imported, a compiled
+# module of torch 2.13.0, takes 118 of them below the folder, and the slash one.
+LONGEST_FOLDER = 140
+OWN_PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+class BuildShelf:
+    """The installed builds.
+
+    Args:
+        root: The folder ``engines``, which may be missing.
+        torch_version: The version that this program installs; that of its table if None.
+        python: The Python of this program.
+    """
+
+    def __init__(
+        self, root: Path, torch_version: str | None = None, python: str = OWN_PYTHON
+    ) -> None:
+        self.root = root
+        self._torch_version, self._python = torch_version or load_table().torch_version, python
+        self.downloads = root / "downloads"
+        self.log_path = root / "setup.log"
+
+    def folder(self, family: str) -> Path:
+        """Return the folder of a build's packages, which may be missing."""
+        return self.root / family
+
+    def records(self) -> tuple[BuildRecord, ...]:
+        """Return the records of all finished builds, the CPU's first."""
+        found = (self.record(family) for family in FAMILIES)
+        return tuple(one for one in found if one is not None)
+
+    def record(self, family: str) -> BuildRecord | None:
+        """Return a build's record; None if there is no finished build."""
+        try:
+            text = self._record_path(family).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return None
+        record = record_from(text)
+        is_whole = record is not None and record.family == family and self.folder(family).is_dir()
+        return record if is_whole else None
+
+    def used(self) -> str:
+        """Return the build that the next engine uses; "" if there is none."""
+        wanted = self.wanted().used
+        return best_of(self.records(), wanted, self._torch_version, self._python)
+
+    def used_folder(self) -> Path | None:
+        """Return the packages of the build that the next engine uses; None if there is none."""
+        family = self.used()
+        return self.folder(family) if family else None
+
+    def outdated(self, record: BuildRecord) -> str:
+        """Return why a build is older than this program; "" if it is not."""
+        return record.outdated(self._torch_version, self._python)
+
+    def write_record(self, record: BuildRecord) -> None:
+        """Write a build's record in one step."""
+        write_atomically(self._record_path(record.family), record.text().encode())
+
+    def withdraw(self, family: str) -> None:
+        """Remove a build's record: from now on, the build is unfinished."""
+        with contextlib.suppress(FileNotFoundError):
+            self._record_path(family).unlink()
+
+    def remove(self, family: str) -> None:
+        """Remove a build; the record first, so that a rest is never taken for a build.
+
+        Raises:
+            TroubleError: A program holds a file of it.
+        """
+        self.withdraw(family)
+        folder = self.folder(family)
+        try:
+            if folder.exists():
+                shutil.rmtree(extended(folder))
+        except OSError as error:
+            path = str(getattr(error, "filename", None) or folder)
+            raise TroubleError(troubles.file_held(path, str(error))) from error
+
+    def size_bytes(self, family: str) -> int:
+        """Return the size of a build's files now."""
+        return _size_of(extended(self.folder(family)))
+
+    def downloads_bytes(self) -> int:
+        """Return the size of the downloads that are not installed."""
+        return _size_of(extended(self.downloads))
+
+    def free_bytes(self) -> int:
+        """Return the free space of the disk."""
+        folder = next(one for one in (self.root, *self.root.parents) if one.exists())
+        return shutil.disk_usage(folder).free
+
+    def wanted(self) -> Wanted:
+        """Return what the user asked for; nothing if the file is missing or broken."""
+        try:
+            told: Any = json.loads(self._wanted_path.read_text(encoding="utf-8"))
+            builds = tuple(one for one in told["builds"] if one in FAMILIES)
+            used = told["used"] if told["used"] in FAMILIES else ""
+            return Wanted(builds, used, bool(told["is_paused"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return Wanted()
+
+    def write_wanted(self, wanted: Wanted) -> None:
+        """Remember what the user asked for; a folder that cannot be written to forgets it."""
+        with contextlib.suppress(OSError):
+            self.root.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._wanted_path, (json.dumps(wanted._asdict()) + "\n").encode())
+
+    @contextlib.contextmanager
+    def alone(self, family: str) -> Iterator[None]:
+        """Hold the lock of the builds, which ends with this process, however it ends.
+
+        Raises:
+            TroubleError: Another process has it, or this user cannot write there.
+        """
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise TroubleError(troubles.no_write(str(self.root), str(error))) from error
+        try:
+            if not try_lock(descriptor):
+                raise TroubleError(troubles.build_in_use(family))
+            yield
+        finally:
+            os.close(descriptor)
+
+    @property
+    def _wanted_path(self) -> Path:
+        return self.root / "wanted.json"
+
+    def _record_path(self, family: str) -> Path:
+        return self.root / f"{family}.json"
+
+
+def extended(path: Path, system: str = sys.platform) -> str:
+    """Return a path in the form that Windows accepts at any length; elsewhere the path.
+
+    Microsoft, "Maximum Path Length Limitation": the prefix asks for the long form.
+    """
+    if system != "win32":
+        return str(path)
+    plain = os.path.abspath(path)
+    if plain.startswith("\\\\"):
+        return plain if plain.startswith("\\\\?\\") else "\\\\?\\UNC" + plain[1:]
+    return "\\\\?\\" + plain
+
+
+def require_short(folder: Path, system: str = sys.platform, *, allows_long: bool = False) -> None:
+    """Refuse a folder whose files Windows could not import.
+
+    Args:
+        folder: The folder of a build.
+        system: A value of `sys.platform`.
+        allows_long: Whether long paths are turned on in this Windows.
+
+    Raises:
+        TroubleError: The folder's name is too long.
+    """
+    if system == "win32" and not allows_long and len(str(folder)) > LONGEST_FOLDER:
+        raise TroubleError(troubles.long_path(str(folder), LONGEST_FOLDER))
+
+
+def _size_of(folder: str) -> int:
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(place, name)).st_size
+    return total

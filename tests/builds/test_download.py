@@ -1,0 +1,431 @@
+"""A download over lines that break, from servers that cannot continue or lie, onto full disks."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import http.client
+import json
+import socket
+import ssl
+import urllib.error
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+from gpu_studio.builds import download
+from gpu_studio.builds.download import (
+    Downloader,
+    StoppedError,
+    WheelFile,
+    disk_trouble,
+    network_trouble,
+)
+from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
+from tests.builds.wheel_server import Served
+
+CONTENT = bytes(range(256)) * 4096  # 1 MiB
+SHA = hashlib.sha256(CONTENT).hexdigest()
+URL_PATH = "/a-1.0-py3-none-any.whl"
+
+
+class Waits(list):
+    """Records each wait instead of waiting."""
+
+    def __call__(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+@pytest.fixture
+def waits():
+    return Waits()
+
+
+@pytest.fixture
+def downloader(tmp_path, waits):
+    made = Downloader(tmp_path / "Übung eins" / "downloads", wait=waits)
+    made.begin()
+    return made
+
+
+def wheel(server, sha256=SHA):
+    return WheelFile(URL_PATH[1:], server.url + URL_PATH, sha256, len(CONTENT))
+
+
+def kind_of(raised):
+    return raised.value.trouble.kind
+
+
+def test_a_file_arrives_whole_and_leaves_no_part(server, downloader, waits):
+    server.files[URL_PATH] = Served(CONTENT)
+    told = []
+    path = downloader.fetch(wheel(server), told.append)
+    assert path.read_bytes() == CONTENT
+    assert [one.name for one in downloader.folder.iterdir()] == [path.name]
+    assert told[0] == 0
+    assert told[-1] == len(CONTENT)
+    assert told == sorted(told)
+    assert waits == []
+
+
+def test_what_is_counted_is_on_the_disk(server, downloader):
+    server.files[URL_PATH] = Served(CONTENT)
+    part, behind = downloader.folder / f"{URL_PATH[1:]}.part", []
+
+    def told(done):
+        if part.exists():
+            behind.append(done - part.stat().st_size)
+
+    downloader.fetch(wheel(server), told)
+    assert set(behind) == {0}
+
+
+def test_a_broken_line_continues_where_it_broke(server, downloader, waits):
+    server.files[URL_PATH] = Served(CONTENT, breaks_after=[300_000, 400_000])
+    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
+    assert server.ranges_of(URL_PATH) == ["", "bytes=300000-", "bytes=700000-"]
+    assert waits == [1.0, 1.0]  # each attempt brought bytes, so the waits stay short
+
+
+def test_another_start_of_the_program_continues(server, downloader, waits):
+    over = []
+
+    def told(done):
+        if done > 500_000:
+            over.append(True)
+
+    stopping = Downloader(downloader.folder, is_over=lambda: bool(over), wait=waits)
+    server.files[URL_PATH] = Served(CONTENT)
+    with pytest.raises(StoppedError):
+        stopping.fetch(wheel(server), told)
+    kept = downloader.kept_bytes(wheel(server))
+    assert 500_000 < kept < len(CONTENT)
+    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
+    assert server.ranges_of(URL_PATH) == ["", f"bytes={kept}-"]
+
+
+def test_a_server_that_ignores_range_sends_everything_again(server, downloader):
+    served = Served(CONTENT, breaks_after=[300_000], ignores_range=True)
+    server.files[URL_PATH] = served
+    told = []
+    assert downloader.fetch(wheel(server), told.append).read_bytes() == CONTENT
+    assert told.count(0) == 2
+
+
+def test_a_file_that_changed_between_two_parts_starts_again(server, downloader):
+    server.files[URL_PATH] = Served(b"x" * len(CONTENT), breaks_after=[300_000], etag='"old"')
+    wanted = wheel(server)
+
+    def wait(_seconds):
+        server.files[URL_PATH] = Served(CONTENT, etag='"new"')
+
+    changing = Downloader(downloader.folder, wait=wait)
+    assert changing.fetch(wanted).read_bytes() == CONTENT
+    assert len(server.ranges_of(URL_PATH)) == 2  # its ETag said so, before any byte came
+
+
+def test_parts_of_two_files_without_etag_are_told_apart_by_the_hash(server, downloader):
+    server.files[URL_PATH] = Served(b"x" * len(CONTENT), breaks_after=[300_000], etag="")
+
+    def wait(_seconds):
+        server.files[URL_PATH] = Served(CONTENT, etag="")
+
+    changing = Downloader(downloader.folder, wait=wait)
+    assert changing.fetch(wheel(server)).read_bytes() == CONTENT
+    assert server.ranges_of(URL_PATH) == ["", "bytes=300000-", ""]
+
+
+def test_a_part_of_another_address_is_not_continued(server, downloader):
+    server.files[URL_PATH] = Served(CONTENT)
+    part = downloader.folder / f"{URL_PATH[1:]}.part"
+    part.write_bytes(b"x" * 1000)
+    part.with_name(part.name + ".json").write_text(json.dumps({"url": "http://x/", "etag": ""}))
+    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
+    assert server.ranges_of(URL_PATH) == [""]
+
+
+def test_a_part_that_is_whole_needs_no_byte_more(server, downloader):
+    server.files[URL_PATH] = Served(CONTENT)
+    part = downloader.folder / f"{URL_PATH[1:]}.part"
+    part.write_bytes(CONTENT)
+    mark = {"url": server.url + URL_PATH, "etag": '"one"'}
+    part.with_name(part.name + ".json").write_text(json.dumps(mark))
+    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
+    assert server.ranges_of(URL_PATH) == [f"bytes={len(CONTENT)}-"]
+
+
+def test_wrong_bytes_twice_are_refused_and_deleted(server, downloader):
+    server.files[URL_PATH] = Served(b"y" * len(CONTENT))
+    with pytest.raises(TroubleError) as raised:
+        downloader.fetch(wheel(server))
+    assert kind_of(raised) is TroubleKind.CHANGED_FILE
+    assert SHA in raised.value.trouble.detail
+    assert len(server.ranges_of(URL_PATH)) == 2
+    assert list(downloader.folder.iterdir()) == []
+
+
+def test_a_whole_file_is_not_downloaded_again_but_checked(server, downloader):
+    server.files[URL_PATH] = Served(CONTENT)
+    path = downloader.fetch(wheel(server))
+    assert downloader.fetch(wheel(server)) == path
+    assert len(server.asked) == 1
+    path.write_bytes(b"damaged")
+    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
+
+
+def test_a_line_that_stays_broken_is_given_up_in_words(server, downloader, waits):
+    server.files[URL_PATH] = Served(CONTENT, breaks_after=[100] + [0] * 20)
+    with pytest.raises(TroubleError) as raised:
+        downloader.fetch(wheel(server))
+    assert kind_of(raised) is TroubleKind.BROKEN_LINE
+    assert waits == [1.0, 2.0, 4.0, 8.0, 15.0]
+    assert downloader.kept_bytes(wheel(server)) == 100  # for the next time
+
+
+def test_a_server_in_trouble_gets_time(server, downloader, waits):
+    server.files[URL_PATH] = Served(CONTENT, statuses=[503, 429, 0])
+    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
+    assert waits == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("status", [403, 404, 410])
+def test_a_final_refusal_is_told_at_once(server, downloader, waits, status):
+    server.files[URL_PATH] = Served(CONTENT, statuses=[status])
+    with pytest.raises(TroubleError) as raised:
+        downloader.fetch(wheel(server))
+    assert kind_of(raised) is TroubleKind.SERVER
+    assert str(status) in raised.value.trouble.sentence
+    assert waits == []
+
+
+def test_a_server_that_falls_silent_is_asked_again(server, downloader, waits):
+    server.files[URL_PATH] = Served(CONTENT, stalls=True)
+
+    def wait(_seconds):
+        server.files[URL_PATH] = Served(CONTENT)
+
+    patient = Downloader(downloader.folder, wait=wait, timeout_s=0.2)
+    assert patient.fetch(wheel(server)).read_bytes() == CONTENT
+    assert server.ranges_of(URL_PATH)[1] == f"bytes={len(CONTENT) // 2}-"
+
+
+def test_no_server_is_no_network(downloader, waits):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, but it does not listen
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}{URL_PATH}"
+        with pytest.raises(TroubleError) as raised:
+            downloader.fetch(WheelFile(URL_PATH[1:], url, SHA))
+    assert kind_of(raised) is TroubleKind.NO_NETWORK
+    assert waits == [1.0, 2.0, 4.0, 8.0, 15.0]
+
+
+def test_each_wait_is_noted(server, tmp_path):
+    noted = []
+    server.files[URL_PATH] = Served(CONTENT, breaks_after=[9])
+    downloader = Downloader(
+        tmp_path, wait=lambda _seconds: None, note_broken=lambda: noted.append(1)
+    )
+    downloader.fetch(wheel(server))
+    assert noted == [1]
+
+
+def test_a_stop_while_waiting_ends_it(server, tmp_path):
+    over = []
+    downloader = Downloader(
+        tmp_path, is_over=lambda: bool(over), wait=lambda _seconds: over.append(1)
+    )
+    server.files[URL_PATH] = Served(CONTENT, breaks_after=[10, 10, 10])
+    with pytest.raises(StoppedError):
+        downloader.fetch(wheel(server))
+    assert len(server.asked) == 1
+
+
+class FullDisk:
+    """A file whose disk is full after some bytes."""
+
+    def __init__(self, file, room):
+        self._file, self._room = file, room
+
+    def write(self, chunk):
+        self._room -= len(chunk)
+        if self._room < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return self._file.write(chunk)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._file.close()
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+
+def test_a_disk_that_fills_up_says_how_much_to_free_and_keeps_the_part(
+    server, downloader, monkeypatch
+):
+    server.files[URL_PATH] = Served(CONTENT)
+    whole = Downloader._opened_part
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            Downloader,
+            "_opened_part",
+            lambda self, *arguments: FullDisk(whole(self, *arguments), 600_000),
+        )
+        with pytest.raises(TroubleError) as raised:
+            downloader.fetch(wheel(server))
+    assert kind_of(raised) is TroubleKind.DISK_FULL
+    kept = downloader.kept_bytes(wheel(server))
+    assert 0 < kept <= 600_000
+    assert f"{(len(CONTENT) - kept) / 1000:.0f}\u202fkB" in raised.value.trouble.action
+    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
+    assert server.ranges_of(URL_PATH)[1] == f"bytes={kept}-"
+
+
+def held(times, real):
+    """Return a method of `Path` that fails some times, as for a file that a scanner has open."""
+    left = [times]
+
+    def replace(self, target):
+        if left[0]:
+            left[0] -= 1
+            raise PermissionError(errno.EACCES, "used by another process")
+        return real(self, target)
+
+    return replace
+
+
+def test_a_file_that_a_virus_scanner_holds_is_tried_again(server, downloader, waits, monkeypatch):
+    server.files[URL_PATH] = Served(CONTENT)
+    monkeypatch.setattr(Path, "replace", held(3, Path.replace))
+    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
+    assert waits == [0.2, 0.5, 1.0]
+
+
+def test_a_part_that_is_held_is_tried_again(server, downloader, waits, monkeypatch):
+    server.files[URL_PATH] = Served(CONTENT)
+    left = [2]
+
+    def opened(path, mode, **options):
+        if mode == "wb" and left[0]:
+            left[0] -= 1
+            raise PermissionError(errno.EACCES, "used by another process")
+        return open(path, mode, **options)
+
+    monkeypatch.setattr(download, "open", opened, raising=False)
+    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
+    assert waits == [0.2, 0.5]
+
+
+def test_a_file_that_stays_held_is_named(server, downloader, monkeypatch):
+    server.files[URL_PATH] = Served(CONTENT)
+    (downloader.folder / URL_PATH[1:]).mkdir()  # nothing can take its place
+    monkeypatch.setattr(Path, "replace", held(99, Path.replace))
+    with pytest.raises(TroubleError) as raised:
+        downloader.fetch(wheel(server))
+    assert kind_of(raised) in (TroubleKind.FILE_HELD, TroubleKind.NO_WRITE)
+    assert URL_PATH[1:] in raised.value.trouble.detail
+
+
+def test_a_file_that_a_virus_scanner_removes_is_named(server, downloader, monkeypatch):
+    server.files[URL_PATH] = Served(CONTENT)
+    real = Path.replace
+
+    def quarantined(self, target):
+        real(self, target)
+        target.unlink()
+
+    monkeypatch.setattr(Path, "replace", quarantined)
+    with pytest.raises(TroubleError) as raised:
+        downloader.fetch(wheel(server))
+    assert kind_of(raised) is TroubleKind.FILE_REMOVED
+    assert len(server.ranges_of(URL_PATH)) == 2  # once may be an accident
+
+
+def test_a_folder_without_write_access_is_told_before_the_download(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TroubleError) as raised:
+        Downloader(tmp_path / "file" / "downloads").begin()
+    assert kind_of(raised) is TroubleKind.NO_WRITE
+
+
+def test_a_file_of_this_pc_is_checked_where_it_lies(downloader, tmp_path):
+    path = tmp_path / "my wheels äö %2B" / "a-1.0-py3-none-any.whl"
+    path.parent.mkdir()
+    path.write_bytes(CONTENT)
+    assert downloader.fetch(WheelFile(path.name, path.as_uri(), SHA)) == path
+    assert list(downloader.folder.iterdir()) == []
+    path.write_bytes(b"other")
+    with pytest.raises(TroubleError) as raised:
+        downloader.fetch(WheelFile(path.name, path.as_uri(), SHA))
+    assert kind_of(raised) is TroubleKind.CHANGED_FILE
+    assert path.exists()  # it is the user's own
+
+
+def test_a_text_and_a_size_are_asked_for(server, downloader):
+    server.files["/simple/"] = Served("Grüße".encode(), statuses=[503])
+    assert downloader.text(server.url + "/simple/") == "Grüße"
+    assert downloader.size(server.url + "/simple/") == len("Grüße".encode())
+    assert downloader.size(server.url + "/none/") is None
+
+
+def _http_error(code):
+    return urllib.error.HTTPError("http://pypi.org", code, "", Message(), None)
+
+
+PROXIES = {"https": "http://me:secret@proxy.home:8080"}
+
+
+@pytest.mark.parametrize(
+    ("error", "proxies", "kind", "fact"),
+    [
+        (urllib.error.URLError(socket.gaierror(-2, "x")), {}, TroubleKind.NO_NETWORK, "pypi.org"),
+        (urllib.error.URLError(socket.gaierror(-2, "x")), PROXIES, TroubleKind.PROXY, "proxy.home"),
+        (urllib.error.URLError(ConnectionRefusedError()), PROXIES, TroubleKind.PROXY, "8080"),
+        (_http_error(407), PROXIES, TroubleKind.PROXY, "proxy.home:8080"),
+        (OSError("Tunnel connection failed: 403"), PROXIES, TroubleKind.PROXY, "proxy.home"),
+        (_http_error(502), {}, TroubleKind.SERVER, "502"),
+        (
+            urllib.error.URLError(ssl.SSLCertVerificationError("self-signed")),
+            {}, TroubleKind.CERTIFICATE, "pypi.org",
+        ),
+        (TimeoutError(), {}, TroubleKind.NO_NETWORK, "pypi.org"),
+        (http.client.IncompleteRead(b""), {}, TroubleKind.BROKEN_LINE, "pypi.org"),
+        (ConnectionResetError(), {}, TroubleKind.BROKEN_LINE, "pypi.org"),
+    ],
+)  # fmt: skip
+def test_errors_of_the_network_have_words(error, proxies, kind, fact):
+    trouble = network_trouble(error, "https://pypi.org/simple/", proxies)
+    assert trouble.kind is kind
+    assert fact in trouble.sentence
+    assert "secret" not in f"{trouble.sentence}{trouble.action}{trouble.detail}"
+
+
+def _windows_error(number):
+    error = OSError(errno.EACCES, "as Windows says it")
+    error.winerror = number
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OSError(errno.ENOSPC, "full"), TroubleKind.DISK_FULL),
+        (OSError(errno.EDQUOT, "quota"), TroubleKind.DISK_FULL),
+        (_windows_error(112), TroubleKind.DISK_FULL),
+        (_windows_error(32), TroubleKind.FILE_HELD),
+        (FileNotFoundError(errno.ENOENT, "gone"), TroubleKind.FILE_REMOVED),
+        (PermissionError(errno.EACCES, "no"), TroubleKind.NO_WRITE),
+        (OSError(errno.EROFS, "read-only"), TroubleKind.NO_WRITE),
+    ],
+)
+def test_errors_of_the_disk_have_words(error, kind, tmp_path):
+    assert disk_trouble(error, str(tmp_path / "a.dll"), None).kind is kind
+
+
+def test_a_certificate_is_not_tried_again():
+    error = urllib.error.URLError(ssl.SSLCertVerificationError("self-signed"))
+    assert not download._may_pass(error)
+    assert download._may_pass(TimeoutError())

@@ -1,0 +1,177 @@
+"""The wheels of a build, from indexes on this PC and from a folder; pip itself answers."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from gpu_studio.builds.client import BuildInstallChild
+from gpu_studio.builds.download import Downloader, StoppedError, WheelFile
+from gpu_studio.builds.plan import (
+    Planner,
+    WheelPlan,
+    pip_trouble,
+    plan_from,
+    requirements_in,
+    torch_wheel_in,
+    write_stub,
+)
+from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
+from gpu_studio.core.wheel_table import load_table
+from tests.builds.indexes import KEY, MACHINE, NEEDS, OWN, TAGS, TORCH, put_needed, put_torch
+from tests.builds.wheel_server import Served
+from tests.builds.wheels import PYTHON, metadata, write_wheel
+
+
+@pytest.fixture
+def planner(tmp_path, wheel_table):
+    downloader = Downloader(tmp_path / "Übung eins", wait=lambda _seconds: None)
+    downloader.begin()
+    return Planner(downloader, wheel_table, KEY, tmp_path / "setup.log")
+
+
+def test_a_build_is_planned_without_its_download(server, planner):
+    torch = put_torch(server)
+    put_needed(server)
+    plan = planner.from_index("cpu")
+    assert (plan.torch_version, plan.python) == ("9.1.0+cpu", OWN)
+    assert sorted(file.name.split("-")[0] for file in plan.files) == ["deeper", "needed", "torch"]
+    first = plan.files[0]
+    assert (first.sha256, first.size_bytes) == (torch.sha256, len(torch.content))
+    needed = server.files["/files/needed-1.5-py3-none-any.whl"]
+    by_name = {file.name.split("-")[0]: file for file in plan.files}
+    assert by_name["needed"].sha256 == needed.sha256
+    assert by_name["needed"].size_bytes == len(needed.content)
+    assert plan.total_bytes == sum(file.size_bytes for file in plan.files)
+    assert server.ranges_of(f"/whl/cpu/{TORCH}") == []
+
+
+def test_an_index_without_metadata_gives_the_wheel_first(server, planner):
+    put_torch(server, has_metadata=False)
+    put_needed(server)
+    plan = planner.from_index("cpu")
+    assert len(plan.files) == 3
+    assert len(server.ranges_of(f"/whl/cpu/{TORCH}")) == 1
+
+
+def test_a_plan_survives_its_file():
+    plan = WheelPlan("9.1.0+cpu", "3.11", (WheelFile("a.whl", "https://x/a.whl", "0" * 64, 3),))
+    assert plan_from(plan.text()) == plan
+    assert plan_from("[]") is None
+    assert plan_from('{"files": [{"size": 1}]}') is None
+
+
+def test_an_index_without_this_build_says_so(server, planner):
+    put_torch(server)
+    server.files["/whl/cu126/torch/"] = server.files["/whl/cpu/torch/"]
+    with pytest.raises(TroubleError) as raised:
+        planner.from_index("cu126")
+    assert raised.value.trouble.kind is TroubleKind.NO_WHEEL
+    assert "9.1.0+cu126" in raised.value.trouble.sentence
+    assert OWN in raised.value.trouble.sentence
+
+
+def test_a_page_that_is_no_index_is_no_network(server, planner):
+    server.files["/whl/cpu/torch/"] = Served(b'{"login": "please"}')
+    with pytest.raises(TroubleError) as raised:
+        planner.from_index("cpu")
+    assert raised.value.trouble.kind is TroubleKind.NO_NETWORK
+
+
+def test_a_missing_package_is_named(server, planner):
+    put_torch(server)
+    with pytest.raises(TroubleError) as raised:
+        planner.from_index("cpu")
+    assert raised.value.trouble.kind is TroubleKind.PIP
+    assert "needed" in raised.value.trouble.detail
+
+
+def test_a_folder_of_wheels_needs_no_network(server, planner, tmp_path):
+    folder = tmp_path / "my wheels äö"
+    torch = write_wheel(folder, "torch", "9.1.0+cpu", {"torch/__init__.py": ""}, NEEDS, TAGS)
+    write_wheel(folder, "needed", "1.5", {"needed.py": ""})
+    write_wheel(folder, "unrelated", "1.0", {"unrelated.py": ""})
+    plan = planner.from_folder("cpu", folder)
+    assert [file.name.split("-")[0] for file in plan.files] == ["torch", "needed"]
+    assert plan.files[0].local_path == torch
+    assert plan.files[1].local_path == folder / "needed-1.5-py3-none-any.whl"
+    assert server.asked == []
+
+
+def test_what_a_folder_lacks_comes_from_the_index(server, planner, tmp_path):
+    write_wheel(tmp_path / "w", "torch", "9.1.0+cpu", {"torch/__init__.py": ""}, NEEDS, TAGS)
+    put_needed(server)
+    plan = planner.from_folder("cpu", tmp_path / "w")
+    assert sorted(file.local_path is None for file in plan.files) == [False, True, True]
+
+
+def test_a_folder_that_lacks_something_names_it(planner, tmp_path):
+    write_wheel(tmp_path / "w", "torch", "9.1.0+cpu", {"torch/__init__.py": ""}, NEEDS, TAGS)
+    with pytest.raises(TroubleError) as raised:
+        planner.from_folder("cpu", tmp_path / "w")
+    assert raised.value.trouble.kind is TroubleKind.FOLDER
+    assert "lacks needed>=1.0" in raised.value.trouble.sentence
+    assert "needed" in raised.value.trouble.detail
+
+
+@pytest.mark.parametrize(
+    ("version", "tags"),
+    [("9.1.0+cu126", TAGS), ("9.0.0+cpu", TAGS), ("9.1.0+cpu", f"cp39-cp39-{MACHINE}")],
+)
+def test_a_folder_with_another_pytorch_is_refused(planner, tmp_path, version, tags):
+    write_wheel(tmp_path / "w", "torch", version, {"torch/__init__.py": ""}, (), tags)
+    with pytest.raises(TroubleError) as raised:
+        planner.from_folder("cpu", tmp_path / "w")
+    assert raised.value.trouble.kind is TroubleKind.FOLDER
+
+
+@pytest.mark.parametrize(("key", "tag", "other"), [
+    ("windows-x86_64", "cpu", "cu130"), ("linux-x86_64", "cu130", "cpu"),
+])  # fmt: skip
+def test_pypis_wheel_is_another_build_on_each_system(tmp_path, key, tag, other):
+    machine = "win_amd64" if key.startswith("windows") else "manylinux_2_28_x86_64"
+    path = write_wheel(tmp_path / "w", "torch", "9.1.0", {}, (), f"{PYTHON}-{PYTHON}-{machine}")
+    python = sys.version_info[:2]
+    assert torch_wheel_in(tmp_path / "w", tag, "9.1.0", key, python) == path
+    assert torch_wheel_in(tmp_path / "w", other, "9.1.0", key, python) is None
+
+
+def test_the_window_looks_which_builds_a_folder_has(tmp_path):
+    folder = tmp_path / "Räder für später"
+    version = load_table().torch_version
+    for build, tags in (("cu126", TAGS), ("cpu", f"cp39-cp39-{MACHINE}")):
+        write_wheel(folder, "torch", f"{version}+{build}", {}, (), tags)
+    child = BuildInstallChild(tmp_path / "engines")
+    assert child.builds_in(folder) == ("cu126",)
+    assert child.builds_in(tmp_path / "nowhere") == ()
+
+
+def test_a_stop_ends_pip(tmp_path, wheel_table):
+    over = []
+    downloader = Downloader(tmp_path / "d")
+    downloader.begin()
+    write_wheel(tmp_path / "w", "torch", "9.1.0+cpu", {}, NEEDS, TAGS)
+    stopped = Planner(downloader, wheel_table, KEY, tmp_path / "log", lambda: not over.append(1))
+    with pytest.raises(StoppedError):
+        stopped.from_folder("cpu", tmp_path / "w")
+
+
+def test_a_stub_has_the_metadata(tmp_path):
+    path = tmp_path / "plan" / TORCH
+    write_stub(path, metadata("torch", "9.1.0+cpu", NEEDS))
+    assert requirements_in(path) == NEEDS
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Max retries exceeded with url: /simple/", TroubleKind.NO_NETWORK),
+        ("ProxyError('Cannot connect to proxy.', Max retries", TroubleKind.PROXY),
+        ("SSLError(SSLCertVerificationError, Max retries", TroubleKind.CERTIFICATE),
+        ("ERROR: No matching distribution found for sympy", TroubleKind.PIP),
+        ("", TroubleKind.PIP),
+    ],
+)
+def test_pips_words_become_ours(text, kind):
+    assert pip_trouble(text).kind is kind

@@ -1,0 +1,157 @@
+"""The folder with the installed builds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpu_studio.builds.shelf import (
+    LONGEST_FOLDER,
+    BuildShelf,
+    extended,
+    require_short,
+)
+from gpu_studio.core.builds.record import BuildRecord, Wanted
+from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
+
+CPU = BuildRecord("cpu", "2.13.0+cpu", "3.11", size_bytes=7)
+
+
+@pytest.fixture
+def shelf(tmp_path):
+    return BuildShelf(tmp_path / "Übung eins" / "engines")
+
+
+def put(shelf, family="cpu"):
+    folder = shelf.folder(family)
+    (folder / "torch").mkdir(parents=True)
+    (folder / "torch" / "a.py").write_bytes(b"1234")
+    shelf.write_record(BuildRecord(family, f"2.13.0+{family}", "3.11"))
+
+
+def test_a_build_is_there_once_it_has_a_record(shelf):
+    assert shelf.records() == ()
+    shelf.folder("cpu").mkdir(parents=True)
+    assert shelf.record("cpu") is None
+    shelf.write_record(CPU)
+    assert shelf.records() == (CPU,)
+    shelf.withdraw("cpu")
+    assert shelf.records() == ()
+
+
+def test_a_record_without_its_folder_or_of_another_build_counts_nothing(shelf):
+    shelf.root.mkdir(parents=True)
+    shelf.write_record(CPU)
+    assert shelf.record("cpu") is None
+    put(shelf, "cu126")
+    (shelf.root / "cu126.json").write_text(CPU.text())
+    assert shelf.record("cu126") is None
+
+
+def test_a_removed_build_leaves_nothing_and_no_other(shelf):
+    put(shelf)
+    put(shelf, "cu126")
+    shelf.remove("cpu")
+    assert [one.family for one in shelf.records()] == ["cu126"]
+    assert sorted(path.name for path in shelf.root.iterdir()) == ["cu126", "cu126.json"]
+    shelf.remove("cpu")  # nothing there
+
+
+def test_a_build_that_a_program_holds_is_named(shelf, monkeypatch):
+    put(shelf)
+
+    def refuse(path, *_, **__):
+        raise PermissionError(13, "used by another process", str(Path(path) / "torch" / "c10.dll"))
+
+    monkeypatch.setattr("shutil.rmtree", refuse)
+    with pytest.raises(TroubleError) as raised:
+        shelf.remove("cpu")
+    assert raised.value.trouble.kind is TroubleKind.FILE_HELD
+    assert "c10.dll" in raised.value.trouble.sentence
+    assert shelf.records() == ()  # a half removed build is none
+
+
+def test_sizes_are_those_of_the_files(shelf):
+    assert shelf.size_bytes("cpu") == 0
+    put(shelf)
+    assert shelf.size_bytes("cpu") == 4
+    assert shelf.free_bytes() > 0
+
+
+def test_what_is_wanted_is_remembered(shelf):
+    assert shelf.wanted() == Wanted()
+    shelf.write_wanted(Wanted(("cpu", "cu126"), "cpu", True))
+    assert shelf.wanted() == Wanted(("cpu", "cu126"), "cpu", True)
+    (shelf.root / "wanted.json").write_text('{"builds": ["rocm", "cpu"], "used": 3}')
+    assert shelf.wanted() == Wanted()
+    (shelf.root / "wanted.json").write_text(
+        '{"builds": ["rocm", "cpu"], "used": "rocm", "is_paused": false}'
+    )
+    assert shelf.wanted() == Wanted(("cpu",))
+
+
+_HOLDER = """
+import sys
+from pathlib import Path
+from gpu_studio.builds.shelf import BuildShelf
+with BuildShelf(Path(sys.argv[1])).alone("cpu"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_two_windows_do_not_install_at_once(shelf):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", _HOLDER, str(shelf.root)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    with holder:
+        assert holder.stdout.readline().strip() == b"held"
+        with pytest.raises(TroubleError) as raised, shelf.alone("cpu"):
+            pass
+        assert raised.value.trouble.kind is TroubleKind.IN_USE
+        holder.stdin.close()
+        holder.wait()
+    with shelf.alone("cpu"):  # the lock ended with its process
+        pass
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TroubleError) as raised, BuildShelf(tmp_path / "file" / "x").alone("cpu"):
+        pass
+    assert raised.value.trouble.kind is TroubleKind.NO_WRITE
+
+
+def test_long_names_of_windows_get_their_prefix():
+    assert extended(Path("/a/b"), "linux") == str(Path("/a/b"))
+    assert extended(Path("/a/b"), "win32").startswith("\\\\?\\")
+
+
+def test_a_folder_whose_files_windows_cannot_import_is_refused():
+    long = Path("/" + "x" * LONGEST_FOLDER)
+    require_short(long, "linux")
+    require_short(Path("/short"), "win32")
+    require_short(long, "win32", allows_long=True)
+    with pytest.raises(TroubleError) as raised:
+        require_short(long, "win32")
+    assert raised.value.trouble.kind is TroubleKind.LONG_PATH
+
+
+def test_the_engine_gets_the_best_build_that_it_can_load(shelf):
+    assert shelf.used_folder() is None
+    put(shelf)
+    mine = BuildShelf(shelf.root, "2.13.0", "3.11")
+    assert (mine.used(), mine.used_folder()) == ("cpu", shelf.folder("cpu"))
+    shelf.folder("cu126").mkdir()
+    shelf.write_record(BuildRecord("cu126", "2.13.0+cu126", "3.11", runs_on_card=True))
+    assert mine.used() == "cu126"
+    shelf.write_wanted(Wanted(used="cpu"))
+    assert mine.used() == "cpu"
+    newer = BuildShelf(shelf.root, "2.14.1", "3.11")
+    assert newer.used() == "cpu"
+    assert "2.14.1" in newer.outdated(shelf.record("cpu"))
+    assert BuildShelf(shelf.root, "2.13.0", "3.12").used() == ""

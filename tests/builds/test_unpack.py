@@ -1,0 +1,197 @@
+"""Wheels are unpacked file by file, whatever a virus scanner or a full disk does."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import zipfile
+
+import pytest
+
+from gpu_studio.builds import unpack
+from gpu_studio.builds.download import StoppedError
+from gpu_studio.builds.unpack import Unpacker, metadata_in, unpacked_bytes
+from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
+from tests.builds.wheels import write_wheel
+
+FILES = {
+    "engine/__init__.py": "ANSWER = 42\n",
+    "engine/lib/größe.dll": b"\x00" * 5000,
+    "engine/bin/tool": "#!/bin/sh\n",
+    "engine-1.0.data/purelib/beside.py": "BESIDE = True\n",
+    "engine-1.0.data/scripts/engine": "never here",
+}
+RECORD = "engine-1.0.dist-info/RECORD"
+
+
+@pytest.fixture
+def wheel(tmp_path):
+    folder = tmp_path / "my wheels äö"
+    return write_wheel(folder, "engine", "1.0", FILES, executables=["engine/bin/tool"])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "engines äö" / "cpu"
+
+
+def kind_of(raised):
+    return raised.value.trouble.kind
+
+
+def test_a_wheel_is_unpacked_where_python_finds_it(wheel, folder):
+    told = []
+    Unpacker(folder).unpack(wheel, told.append)
+    assert (folder / "engine/__init__.py").read_text() == "ANSWER = 42\n"
+    assert (folder / "engine/lib/größe.dll").stat().st_size == 5000
+    assert (folder / "beside.py").exists()
+    assert (folder / RECORD).exists()
+    assert not [path for path in folder.rglob("*") if path.name == "engine" and path.is_file()]
+    assert told == sorted(told)
+    assert 5000 < told[-1] <= unpacked_bytes(wheel)
+    assert Unpacker(folder).damaged() == ()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permission")
+def test_a_program_may_be_run(wheel, folder):
+    Unpacker(folder).unpack(wheel)
+    assert os.access(folder / "engine/bin/tool", os.X_OK)
+    assert not os.access(folder / "engine/lib/größe.dll", os.X_OK)
+
+
+def test_a_whole_wheel_is_left_alone(wheel, folder):
+    Unpacker(folder).unpack(wheel)
+    (folder / "engine/__init__.py").write_text("changed")
+    Unpacker(folder).unpack(wheel)
+    assert (folder / "engine/__init__.py").read_text() == "changed"
+
+
+def test_an_interrupted_wheel_has_no_record_and_is_unpacked_again(wheel, folder):
+    over = []
+    stopping = Unpacker(folder, is_over=lambda: bool(over))
+    with pytest.raises(StoppedError):
+        stopping.unpack(wheel, lambda _done: over.append(1))
+    assert (folder / "engine/__init__.py").exists()
+    assert not (folder / RECORD).exists()
+    Unpacker(folder).unpack(wheel)
+    assert (folder / RECORD).exists()
+
+
+@pytest.mark.parametrize("harm", ["change", "shorten", "remove"])
+def test_damage_is_found_and_repaired(wheel, folder, harm):
+    other = write_wheel(wheel.parent, "other", "2.0", {"other.py": "x = 1\n"})
+    unpacker = Unpacker(folder)
+    unpacker.unpack(wheel)
+    unpacker.unpack(other)
+    library = folder / "engine/lib/größe.dll"
+    if harm == "change":
+        library.write_bytes(b"\x01" * 5000)
+    elif harm == "shorten":
+        library.write_bytes(b"")
+    else:
+        library.unlink()
+    assert unpacker.damaged() == (RECORD,)
+    unpacker.forget(RECORD)
+    unpacker.unpack(wheel)
+    assert unpacker.damaged() == ()
+    assert library.read_bytes() == b"\x00" * 5000
+
+
+def held_open(name, times, error):
+    """Return an `open` that fails some times for one file, as while a scanner reads it."""
+    left = [times]
+
+    def opened(path, mode="r", **options):
+        if mode == "wb" and str(path).endswith(name) and left[0]:
+            left[0] -= 1
+            raise error
+        return open(path, mode, **options)
+
+    return opened
+
+
+HELD = PermissionError(errno.EACCES, "used by another process")
+
+
+def test_a_held_file_is_tried_again(wheel, folder, monkeypatch):
+    waits = []
+    monkeypatch.setattr(unpack, "open", held_open("größe.dll", 3, HELD), raising=False)
+    Unpacker(folder, wait=waits.append).unpack(wheel)
+    assert waits == [0.2, 0.5, 1.0]
+    assert Unpacker(folder).damaged() == ()
+
+
+def test_a_file_that_stays_held_is_named(wheel, folder, monkeypatch):
+    waits = []
+    monkeypatch.setattr(unpack, "open", held_open("größe.dll", 99, HELD), raising=False)
+    with pytest.raises(TroubleError) as raised:
+        Unpacker(folder, wait=waits.append).unpack(wheel)
+    assert len(waits) == 6
+    assert "größe.dll" in raised.value.trouble.detail
+    assert not (folder / RECORD).exists()
+
+
+def test_a_removed_file_is_named(wheel, folder):
+    unpacker = Unpacker(folder)
+    unpacker.unpack(wheel)
+    (folder / "engine/lib/größe.dll").unlink()
+    with pytest.raises(TroubleError) as raised:
+        unpacker.require_all()
+    assert kind_of(raised) is TroubleKind.FILE_REMOVED
+    assert "größe.dll" in raised.value.trouble.sentence
+    assert not (folder / RECORD).exists()  # so that "Try again" writes it again
+
+
+def test_a_full_disk_is_told_at_once(wheel, folder, monkeypatch):
+    waits = []
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(unpack, "open", held_open("größe.dll", 99, full), raising=False)
+    with pytest.raises(TroubleError) as raised:
+        Unpacker(folder, wait=waits.append).unpack(wheel)
+    assert kind_of(raised) is TroubleKind.DISK_FULL
+    assert waits == []
+
+
+def rewritten(wheel, change):
+    """Write a wheel again with some files changed behind its RECORD's back."""
+    with zipfile.ZipFile(wheel) as archive:
+        files = {info.filename: archive.read(info) for info in archive.infolist()}
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, data in (files | change).items():
+            if data is not None:
+                archive.writestr(name, data)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"engine/__init__.py": b"ANSWER = 43\n"},
+        {"../outside.py": b""},
+        {"/outside.py": b""},
+        {"c:/outside.py": b""},
+        {RECORD: None},
+    ],
+    ids=["changed", "above", "absolute", "drive", "no record"],
+)
+def test_a_wheel_that_is_not_what_it_says_is_refused(wheel, folder, change):
+    rewritten(wheel, change)
+    with pytest.raises(TroubleError) as raised:
+        Unpacker(folder).unpack(wheel)
+    assert kind_of(raised) is TroubleKind.CHANGED_FILE
+    assert not (folder / RECORD).exists()
+    assert not (folder.parent / "outside.py").exists()
+
+
+def test_what_is_no_wheel_is_refused(tmp_path, folder):
+    path = tmp_path / "a-1.0-py3-none-any.whl"
+    path.write_bytes(b"<html>Please log in to the hotel's network</html>")
+    with pytest.raises(TroubleError) as raised:
+        Unpacker(folder).unpack(path)
+    assert kind_of(raised) is TroubleKind.CHANGED_FILE
+    assert unpacked_bytes(path) == 0
+
+
+def test_the_metadata_is_read_without_unpacking(tmp_path):
+    path = write_wheel(tmp_path, "a", "1.0", {}, requires=["b>=2"])
+    assert "Requires-Dist: b>=2" in metadata_in(path)
