@@ -38,7 +38,7 @@ ARROWS = {
         "set_up_child",
         "ui",
     },
-    "cli": {"core", "engine", "hardware"},
+    "cli": {"builds", "core", "engine", "hardware", "packages_folder"},
     "__main__": {"app", "cli"},
 }
 # The child's composition root hands the sensor to the timing.

@@ -139,12 +139,27 @@ def _run(options: argparse.Namespace) -> int:
     if options.version:
         sys.stdout.write(f"{program_title()}\n")
         return DONE
+    _use_installed_build()
     if options.command is not None:
         status: int = options.run(options, _start_log())
         return status
     from gpu_studio.cli.first_look import take_first_look
 
     return take_first_look(_start_log())
+
+
+def _use_installed_build() -> None:
+    """Let every child import the PyTorch that the window installed, if this Python has none."""
+    from gpu_studio.packages_folder import has_own_torch, variables_for
+
+    if has_own_torch():
+        return
+    import platformdirs
+
+    from gpu_studio.builds.shelf import BuildShelf
+
+    data = platformdirs.user_data_path("gpu-studio", appauthor=False)
+    os.environ.update(variables_for(BuildShelf(data / "engines").used_folder()))
 
 
 def _start_log() -> Path:

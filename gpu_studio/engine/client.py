@@ -22,9 +22,10 @@ from gpu_studio.core.protocol import (
     is_end,
     is_last,
 )
+from gpu_studio.packages_folder import variables_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 _MODULE = "gpu_studio.engine.serve"
@@ -38,12 +39,23 @@ class ProcessEngine:
 
     A crash, an abort in a driver or a kill ends the child, never the window. It yields an
     `EngineEnded`, even if no request was running, and the next request gets a new child.
+
+    Args:
+        environment: the settings that CUDA reads at its start.
+        log_path: the file for the child's standard error; None inherits this process's.
+        packages: returns the folder with PyTorch for the next child; None if PyTorch is a package
+            of this Python.
     """
 
     def __init__(
-        self, environment: EngineEnvironment | None = None, *, log_path: Path | None = None
+        self,
+        environment: EngineEnvironment | None = None,
+        *,
+        log_path: Path | None = None,
+        packages: Callable[[], Path | None] = lambda: None,
     ) -> None:
         self._environment = environment or EngineEnvironment()
+        self._packages = packages
         self._log_path = log_path
         self._child: ChildProcess | None = None
         # Prevents one thread from replacing the child while another ends it.
@@ -147,7 +159,7 @@ class ProcessEngine:
             unsent, self._unsent = self._unsent, []
             self._child = ChildProcess(
                 _MODULE,
-                environment=self._environment.variables(),
+                environment=self._environment.variables() | variables_for(self._packages()),
                 log_path=self._log_path,
             )
             for line in unsent:

@@ -35,6 +35,7 @@ from gpu_studio.core.protocol import (
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.sensor import CardState
 from gpu_studio.hardware.cpu import cpu_name
+from gpu_studio.packages_folder import use_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -299,6 +300,7 @@ def _are_cards_asleep() -> bool:
 
 def main() -> int:
     """Run the engine's process; return its exit code."""
+    use_packages()
     requests, out = take_over_stdin(), take_over_stdout()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal: the parent decides
     with contextlib.suppress(RuntimeError, ValueError, OSError):  # no standard error to write to

@@ -15,6 +15,7 @@ import msgspec
 
 from gpu_studio.child_process import ChildProcess
 from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep, TorchCard
+from gpu_studio.packages_folder import variables_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,6 +53,7 @@ def probing(
     load_s: float = 0.0,
     patience_s: tuple[float, float] = (_START_PATIENCE_S, _CARD_PATIENCE_S),
     is_over: Callable[[], bool] = lambda: False,
+    packages: Path | None = None,
 ) -> Iterator[TorchCard | PcProbed]:
     """Run one real kernel on every card that the user's scripts would see.
 
@@ -64,12 +66,13 @@ def probing(
         load_s: seconds of copies on each card, so that its link can be read under load.
         patience_s: the most seconds for the start of PyTorch and CUDA, and for each card.
         is_over: returns whether to give up; called several times a second.
+        packages: the folder with PyTorch; None if it is a package of this Python.
     """
     found: PcProbed | None = None
     cards: tuple[TorchCard, ...] = ()
     probed: list[CardProbed] = []
     while True:
-        attempt = _Attempt(log_path, len(probed), load_s)
+        attempt = _Attempt(log_path, len(probed), load_s, packages)
         try:
             yield from attempt.follow(*patience_s, is_over)
         finally:
@@ -88,7 +91,9 @@ def probing(
 class _Attempt:
     """One child process, from its start to its end."""
 
-    def __init__(self, log_path: Path | None, first: int, load_s: float) -> None:
+    def __init__(
+        self, log_path: Path | None, first: int, load_s: float, packages: Path | None
+    ) -> None:
         self.pc: PcProbed | None = None
         self.cards: tuple[TorchCard, ...] = ()
         self.begun: TorchCard | None = None
@@ -97,7 +102,10 @@ class _Attempt:
         self.why = ""
         self._load_s = load_s
         self._child = ChildProcess(
-            _MODULE, ["--first", str(first), "--load-s", str(load_s)], log_path=log_path
+            _MODULE,
+            ["--first", str(first), "--load-s", str(load_s)],
+            environment=variables_for(packages),
+            log_path=log_path,
         )
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         threading.Thread(target=self._pump, daemon=True).start()
