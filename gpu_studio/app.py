@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import platformdirs
@@ -16,6 +17,8 @@ from PySide6.QtCore import QMetaObject, Qt, QTimer, QtMsgType, qInstallMessageHa
 from PySide6.QtGui import QFont, QFontMetrics, QIcon
 from PySide6.QtWidgets import QApplication
 
+from gpu_studio.builds.client import BuildInstallChild
+from gpu_studio.builds.shelf import BuildShelf
 from gpu_studio.console_end import ConsoleEnd
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.resources import MissingResourceError, resource_path
@@ -28,13 +31,13 @@ from gpu_studio.model.start_mark import StartMark
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
 from gpu_studio.override_guard import guard_overrides
+from gpu_studio.packages_folder import has_own_torch
 from gpu_studio.set_up_child import SetUpChild, set_up_entry
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.theme import Theme
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
     from types import TracebackType
 
     from PySide6.QtCore import QMessageLogContext
@@ -53,6 +56,7 @@ _WITHOUT_FONT = (
     "“sudo apt-get install -y fonts-dejavu-core”), then start GPU Studio again. The terminal "
     "commands, such as “gpu-studio devices”, work without a font."
 )
+_WHEELS = "GPU_STUDIO_WHEELS"  # for an installation without a person: in a school, in a test
 _LINK_LOAD_S = 2.5  # two readings of the sensors: an idle card's link sleeps
 
 APP_ID = "org.gpustudio.GPUStudio"
@@ -79,6 +83,8 @@ def build_window(
     tabs_after_paint: bool = False,
     bad_end: str | None = None,
     installer: Installer | None = None,
+    builds: BuildShelf | None = None,
+    wheels: Path | None = None,
 ) -> MainWindow:
     """Return the whole window, not yet shown. It starts nothing before its first paint.
 
@@ -93,27 +99,35 @@ def build_window(
         tabs_after_paint: make the hidden tabs after the first paint.
         bad_end: the end of the log of a start that crashed.
         installer: installs another build of PyTorch; None if there is none for this environment.
+        builds: the builds that the window installs for itself; None if PyTorch is a package of
+            this Python.
+        wheels: a folder of wheels that the builds are installed from without a question.
     """
     guard_overrides()
     forget_sources()
     kept = settings or Settings(_settings_path())
 
+    def packages() -> Path | None:
+        return builds.used_folder() if builds is not None else None
+
     def real_engine(environment: EngineEnvironment) -> Engine:
-        # The visible cards are chosen before CUDA starts, so this needs a separate process.
-        if kept.choices.engine == "window" and environment == EngineEnvironment():
+        # The visible cards are chosen before CUDA starts, so this needs a separate process; so do
+        # builds that are not a package of this Python.
+        is_plain = environment == EngineEnvironment() and builds is None
+        if kept.choices.engine == "window" and is_plain:
             from gpu_studio.engine.local_engine import LocalEngine
 
             return LocalEngine(are_cards_asleep=_are_cards_asleep)
-        return ProcessEngine(environment, log_path=log_path)
+        return ProcessEngine(environment, log_path=log_path, packages=packages)
 
     def lab_engine(environment: EngineEnvironment) -> Engine:
         # The lab breaks a separate process, regardless of the setting.
-        return ProcessEngine(environment, log_path=log_path)
+        return ProcessEngine(environment, log_path=log_path, packages=packages)
 
     def real_probe(is_over: Callable[[], bool]) -> Iterator[TorchCard | PcProbed]:
         from gpu_studio.engine.devices.probe_client import probing
 
-        return probing(log_path, load_s=_LINK_LOAD_S, is_over=is_over)
+        return probing(log_path, load_s=_LINK_LOAD_S, is_over=is_over, packages=packages())
 
     studio = Studio(
         engine_factory or real_engine,
@@ -128,6 +142,9 @@ def build_window(
         boot=boot_mark(),
         # PyTorch in the window's own process stays loaded whatever is installed.
         installer=installer if kept.choices.engine != "window" else None,
+        build_store=builds,
+        build_installer=BuildInstallChild(builds.root, log_path) if builds is not None else None,
+        wheels=wheels,
     )
     theme = Theme(kept)
     theme.apply()
@@ -141,6 +158,11 @@ def own_installer(log_path: Path | None) -> Installer | None:
     """Return the setup that made this environment; None in an environment that it did not make."""
     entry = set_up_entry()
     return SetUpChild(entry, log_path) if entry is not None else None
+
+
+def own_builds() -> BuildShelf | None:
+    """Return the builds that the window installs; None if PyTorch is a package of this Python."""
+    return None if has_own_torch() else BuildShelf(_data_folder() / "engines")
 
 
 def modelled_engine(environment: EngineEnvironment) -> Engine:
@@ -182,6 +204,8 @@ def main() -> int:
         tabs_after_paint=True,
         bad_end=bad_end,
         installer=own_installer(log_path),
+        builds=own_builds(),
+        wheels=_folder_of_wheels(),
     )
     sys.excepthook = _report_unexpected
     # Ctrl-C in the terminal closes the window as its own button does; Python looks at signals
@@ -241,6 +265,11 @@ def _settings_path() -> Path:
 def _data_folder() -> Path:
     """Return the folder for results, which the terminal shares."""
     return platformdirs.user_data_path("gpu-studio", appauthor=False)
+
+
+def _folder_of_wheels() -> Path | None:
+    folder = os.environ.get(_WHEELS, "")
+    return Path(folder) if folder else None
 
 
 def _start_log() -> Path | None:

@@ -29,12 +29,14 @@ ARROWS = {
     "model": {"core", "family_folder"},
     "ui": {"core", "model"},
     "app": {
+        "builds",
         "core",
         "console_end",
         "engine",
         "hardware",
         "model",
         "override_guard",
+        "packages_folder",
         "set_up_child",
         "ui",
     },
@@ -168,6 +170,7 @@ ROOMS = {
         "switcher": {"plots"},
         "race": set(),
         "check": {"plots"},
+        "setup": set(),
     },
 }
 

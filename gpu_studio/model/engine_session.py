@@ -225,6 +225,7 @@ class EngineSession(QObject):
         self._deaths = self._idle_deaths = 0
         self._reason = ""
         self._lost = self._closed = self._has_been_released = False
+        self._absence = ""
         self._missed, self._beats, self._is_silent = 0, False, False
         self._heartbeat = QTimer(self)
         self._heartbeat.setInterval(_BEAT_MS)
@@ -242,6 +243,26 @@ class EngineSession(QObject):
     def state(self) -> EngineState:
         """The state of the engine."""
         return self._state
+
+    @property
+    def absence(self) -> str:
+        """Why there is no engine; empty if there is one, or one is about to start."""
+        return self._absence
+
+    @property
+    def what_is_missing(self) -> str:
+        """The reason why the engine cannot answer yet; empty once it has described itself."""
+        if self._description is not None:
+            return ""
+        if self._state is EngineState.ABSENT and self._absence:
+            return self._absence
+        return "The engine is starting and loading PyTorch."
+
+    def set_absence(self, reason: str) -> None:
+        """Say why there is no engine; empty if one is about to start."""
+        if reason != self._absence:
+            self._absence = reason
+            self.state_changed.emit(self._state)
 
     @property
     def is_free(self) -> bool:
@@ -274,7 +295,9 @@ class EngineSession(QObject):
         return self._current_device
 
     def start(self) -> None:
-        """Start the engine; does nothing if there is one."""
+        """Start the engine; does nothing if there is one, or if none is installed."""
+        if self._absence:
+            return
         if self._state in (EngineState.ABSENT, EngineState.FAILED):
             self._deaths = self._idle_deaths = 0
             self._describe_next()
@@ -306,9 +329,10 @@ class EngineSession(QObject):
     def restart(self, environment: EngineEnvironment | None = None) -> None:
         """End this engine and start a new one, in another environment if one is given.
 
-        Everything on the cards and in the engine is lost; the window's results are not.
+        Everything on the cards and in the engine is lost; the window's results are not. Does
+        nothing if no engine is installed.
         """
-        if self._closed:
+        if self._closed or self._absence:
             return
         self._engines.renew(environment)
         self._describe_next(is_chosen=environment is not None)

@@ -31,6 +31,8 @@ READ_AGAIN = "Restart the sensors"
 WAKE = "Wake card"
 SHOW_LOG = "Show what happened"
 SHOW_CHECK = "Show check"
+SET_UP = "Set up the engine"
+SHOW_SET_UP = "Show the installation"
 
 _SILENCE = "driver_not_answering"
 _SLOW = "engine_slow"
@@ -164,7 +166,13 @@ class HeadlineModel(QObject):
 
     def offered(self, headline: Headline) -> Headline:
         """Return a headline with a button that installs its build, if this program can."""
-        if not headline.build_tag or not self._studio.installation.is_possible:
+        if not headline.build_tag:
+            return headline
+        if self._studio.builds is not None:
+            is_coming = headline.build_tag in self._studio.builds.coming
+            action = SHOW_SET_UP if is_coming else f"Install the {headline.build_tag} engine"
+            return msgspec.structs.replace(headline, command="", action=action)
+        if not self._studio.installation.is_possible:
             return headline
         return msgspec.structs.replace(headline, action=f"Install the {headline.build_tag} build")
 
@@ -224,6 +232,8 @@ class HeadlineModel(QObject):
             self._studio.sensors.start_again()
         elif action == WAKE:
             self._studio.wake_cards()
+        elif action in (SET_UP, SHOW_SET_UP):
+            self._studio.set_up_wanted.emit()
         elif headline is not None and action and headline.build_tag:
             self._studio.installation_wanted.emit(headline.build_tag)
         elif action == SHOW_LOG:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model.build_installation import BuildInstallation
+from gpu_studio.model.builds import Builds
 from gpu_studio.model.doctor import Doctor
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.headline import HeadlineModel
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.protocol import EngineDescribed
     from gpu_studio.model.build_installation import Installer
+    from gpu_studio.model.builds import BuildInstallerPort, BuildStore
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.settings import Settings
@@ -42,8 +44,10 @@ class Studio(QObject):
     runs of the session. ``recorded_factory`` creates the engine that replays a recording;
     ``cards_are_simulated`` is stated in every new recording. ``boot`` differs after each start of
     the PC. ``installer`` can install another build of PyTorch; None in an environment that is not
-    this program's own. `is_ended_by_system` is true if the system ends the program, such as at a
-    logoff; otherwise, you close it.
+    this program's own. `builds` has the builds that the window installs for itself, if
+    ``build_store`` and ``build_installer`` are given; ``wheels`` is a folder of wheels for them.
+    `is_ended_by_system` is true if the system ends the program, such as at a logoff; otherwise, you
+    close it.
 
     Signals:
         comparison_wanted(): the user wants to compare the CPU and the cards.
@@ -53,6 +57,7 @@ class Studio(QObject):
         record_dropped(Path): the user dropped the record of a check on the window.
         picture_dropped(Path): the user dropped a picture or a recording on the window.
         page_wanted(str, str): the user wants to see a tab, and a page of it if one is named.
+        set_up_wanted(): the user wants to see the page that installs the engine.
         closing(): the program is ending: receivers finish their writing.
     """
 
@@ -63,6 +68,7 @@ class Studio(QObject):
     record_dropped = Signal(object)
     picture_dropped = Signal(object)
     page_wanted = Signal(str, str)
+    set_up_wanted = Signal()
     closing = Signal()
 
     def __init__(
@@ -80,6 +86,9 @@ class Studio(QObject):
         cards_are_simulated: bool = False,
         installer: Installer | None = None,
         boot: str = "",
+        build_store: BuildStore | None = None,
+        build_installer: BuildInstallerPort | None = None,
+        wheels: Path | None = None,
     ) -> None:
         super().__init__(parent)
         self.is_ended_by_system = False
@@ -94,6 +103,12 @@ class Studio(QObject):
         self.sensors = Sensors(sensor_source, self)
         self.doctor = Doctor(self.session, self.sensors, probe, self)
         self.installation = BuildInstallation(self.session, self.lab, installer, self)
+        self.builds: Builds | None = None
+        if build_store is not None and build_installer is not None:
+            self.builds = Builds(
+                self.session, self.lab, self.sensors, build_store, build_installer, self,
+                wheels=wheels,
+            )  # fmt: skip
         self.headlines = HeadlineModel(self, self)
         self.runs = RunMarks(self, self)
         self.snippets = Snippets(self)
@@ -106,12 +121,17 @@ class Studio(QObject):
     def start(self) -> None:
         """Start the sensor reader and the engine; called after the window's first paint."""
         self.sensors.start()
-        self.session.start()
+        if self.builds is not None:
+            self.builds.start()
+        else:
+            self.session.start()
 
     def close(self) -> None:
         """End all work and processes."""
         self.closing.emit()
         self.installation.close()
+        if self.builds is not None:
+            self.builds.close()
         self.doctor.close()
         self.lab.close()
         self.session.close()

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.model.headline import Headline
     from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.setup.setup_line import SetupLine
     from gpu_studio.ui.theme import Theme
 
     MakeTab = Callable[[Studio, Theme], QWidget]
@@ -175,6 +176,8 @@ class MainWindow(QMainWindow):
         self._show_headline(studio.headlines.headline)  # set before this window was connected
         self.setMinimumSize(*_SMALLEST)
         self._restore()
+        self._setup_page: QWidget | None = None
+        studio.set_up_wanted.connect(self.show_setup)
         self.tabs.currentChanged.connect(self._turn_to)
         self._turn_to(self.tabs.currentIndex())
 
@@ -236,6 +239,8 @@ class MainWindow(QMainWindow):
         """Let Esc stop what runs in front, or else close the code, or leave the full screen."""
         if event.key() != Qt.Key.Key_Escape:
             super().keyPressEvent(event)
+        elif self.tabs.isHidden():
+            self._hide_setup()
         elif press_stop(self.tabs.currentWidget()):
             return
         elif not self._code.isHidden():
@@ -289,8 +294,39 @@ class MainWindow(QMainWindow):
         banner_column.setContentsMargins(MARGIN, GAP, MARGIN, 0)
         banner_column.addWidget(self.banner)
         column.addWidget(banner_place)
+        self._line: SetupLine | None = None
+        if self._studio.builds is not None:
+            from gpu_studio.ui.setup.setup_line import SetupLine
+
+            self._line = SetupLine(self._studio.builds, self.show_setup)
+            banner_column.addWidget(self._line)
         column.addWidget(self.tabs, 1)
         return page
+
+    def show_setup(self) -> None:
+        """Show the page that installs the engine in the place of the tabs."""
+        builds, place = self._studio.builds, self.tabs.parentWidget()
+        column = place.layout() if place is not None else None
+        if builds is None or not isinstance(column, QVBoxLayout):
+            return
+        if self._setup_page is None:
+            from gpu_studio.ui.setup_page import SetupPage
+
+            self._setup_page = TabScroll(SetupPage(builds, self._hide_setup))
+            column.addWidget(self._setup_page, 1)
+        self._swap_setup(is_shown=True)
+
+    def _hide_setup(self) -> None:
+        self._swap_setup(is_shown=False)
+
+    def _swap_setup(self, *, is_shown: bool) -> None:
+        assert self._setup_page is not None
+        self.tabs.setVisible(not is_shown)
+        self._setup_page.setVisible(is_shown)
+        if self._line is not None:
+            self._line.set_wanted(not is_shown)
+        first = self._setup_page if is_shown else self.tabs
+        first.setFocus()
 
     def _turn_to(self, index: int) -> None:
         """Follow the tab in front with the code and the headline.
@@ -333,6 +369,10 @@ class MainWindow(QMainWindow):
             )
 
     def _show_installation(self, tag: str) -> None:
+        if self._studio.builds is not None:
+            self._studio.builds.begin(tag)
+            self.show_setup()
+            return
         from gpu_studio.ui.install_dialog import InstallDialog
 
         dialog = InstallDialog(self._studio.installation, self._studio.session, tag, self)
@@ -401,6 +441,9 @@ class MainWindow(QMainWindow):
             self._code.take_last_place()
             self._collector.start()
             self._studio.start()
+            builds = self._studio.builds
+            if builds is not None and not builds.has_engine:
+                self.show_setup()
 
     def _restore(self) -> None:
         room = self.screen().availableSize()

@@ -50,7 +50,11 @@ def fill_menus(
     engine = bar.addMenu("&Engine")
     engine.setToolTipsVisible(True)
     engine.addAction("Start a &new engine", studio.session.restart)
-    _add_engine_choice(engine, studio)
+    if studio.builds is None:
+        _add_engine_choice(engine, studio)
+    else:
+        set_up = engine.addAction("&Install or remove engines…", studio.set_up_wanted.emit)
+        set_up.setObjectName("menu.set_up")
     about = bar.addMenu("&Help")
     log = about.addAction("Open the &log folder", partial(_open_folder, log_path))
     log.setEnabled(log_path is not None)

@@ -185,7 +185,8 @@ class RaceTab(QWidget):
         told = self.race.told
         self._sentence.setText(self.race.problem or told.headline)
         seeding = _SEEDING if self.race.picture.name == "grow" and not self.race.sides else ""
-        self._reason.setText(" ".join(filter(None, (told.detail, seeding))))
+        waits = self._studio.session.absence
+        self._reason.setText(" ".join(filter(None, (told.detail, seeding, waits))))
         self._fit()
 
     def _show_trust(self) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _RELEASED = "waiting for other work"
 _STARTING = "starting and loading PyTorch"  # it takes seconds: longer than any other state
+_MISSING = "not installed"
 
 
 class StatusLine(Text):
@@ -36,6 +37,8 @@ class StatusLine(Text):
         doing = _STARTING if state is EngineState.STARTING else state.value
         if self._studio.session.is_released:
             doing = _RELEASED
+        elif state is EngineState.ABSENT and self._studio.session.absence:
+            doing = _MISSING
         parts = [f"Engine: {doing}", self._device(), *self._versions()]
         self.setText("  ·  ".join(part for part in parts if part))
 

@@ -62,6 +62,7 @@ class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Everything known about the PC at one time.
 
     ``memory`` is keyed by PyTorch's address. ``links``, each as seen under load, by identity.
+    ``why_no_engine`` is the reason why ``engine`` is None, if it is.
     """
 
     inventory: Inventory
@@ -70,6 +71,7 @@ class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     current_device: int | None = None
     memory: Mapping[str, MemoryRead] = {}
     links: Mapping[str, Link] = {}
+    why_no_engine: str = "The engine is starting."
 
     def telemetry(self, device: Device) -> Telemetry:
         """Return the newest telemetry of a device: the last reading's, or the inventory's."""
@@ -377,7 +379,7 @@ class _Rows:
         """Return a row about PyTorch's allocator in this program's engine."""
         engine, address = self._snapshot.engine, self._card.address
         if engine is None:
-            return fact(key, label, None, "The engine is starting.")
+            return fact(key, label, None, self._snapshot.why_no_engine)
         if not engine.cuda_available or address is None:
             reason = engine.cuda_reason or "PyTorch does not see this card."
             return fact(key, label, None, reason)
@@ -435,7 +437,6 @@ def _switch(state: bool | None) -> str | None:
 
 _NO_CPU_SENSOR = "The system has no such sensor for this CPU."
 _NOT_READ_YET = "Not read yet."
-_ENGINE_STARTS = "The engine is starting."
 _CPU_BUILD = "This PyTorch is a CPU-only build."
 _STARTING = EngineDescribed(pid=0, torch_version="")
 _SIMD = "Used by PyTorch's own kernels on this CPU."
@@ -486,7 +487,7 @@ def _cpu_group(device: Device, snapshot: PcSnapshot) -> FactGroup:
         fact("name", "Name", device.name),
         fact("cores", "Cores", _cores(device), "The system does not report it."),
         fact("clock", "Highest clock", clock, _NO_CPU_SENSOR),
-        fact("simd", "Vector instructions", simd, _ENGINE_STARTS, _SIMD),
+        fact("simd", "Vector instructions", simd, snapshot.why_no_engine, _SIMD),
         fact("utilization", "Utilization", percent_text(now.utilization_percent), _NOT_READ_YET),
         fact("temperature", "Temperature", temperature, _NO_CPU_SENSOR),
         fact("memory_total", "RAM", bytes_text(device.memory_total_bytes), _NOT_READ_YET),
@@ -507,7 +508,7 @@ def _cores(device: Device) -> str | None:
 
 def _torch_group(snapshot: PcSnapshot) -> FactGroup:
     engine = snapshot.engine or _STARTING
-    why_not = "PyTorch does not report it." if snapshot.engine else _ENGINE_STARTS
+    why_not = "PyTorch does not report it." if snapshot.engine else snapshot.why_no_engine
     no_cuda = engine.cuda_reason or ("PyTorch sees no card." if snapshot.engine else why_not)
     cpu_build = _CPU_BUILD if snapshot.engine else why_not
     no_code = "PyTorch reports it only if it can use CUDA." if engine.cuda_build else cpu_build

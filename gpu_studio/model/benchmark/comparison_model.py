@@ -56,9 +56,9 @@ class ComparisonModel(QObject):
         return next((one for one in known if one.name == self.workload), None)
 
     @property
-    def is_described(self) -> bool:
-        """Whether the engine has described itself."""
-        return self._session.description is not None
+    def what_is_missing(self) -> str:
+        """The reason why the engine cannot answer yet; empty if it can."""
+        return self._session.what_is_missing
 
     @property
     def devices(self) -> list[str]:

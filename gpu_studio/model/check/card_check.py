@@ -125,7 +125,7 @@ class CardCheck(QObject):
         """Why no check can start now; empty if one can."""
         session = self._studio.session
         if session.description is None:
-            return _STARTING
+            return session.absence or _STARTING
         if self.device.address is None:
             return self.device.reason
         return "" if self._is_pc_free else _OTHER_WORK

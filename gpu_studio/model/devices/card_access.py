@@ -28,7 +28,7 @@ class CardAccess(msgspec.Struct, frozen=True, kw_only=True):
 def access_of(card: Device, description: EngineDescribed | None) -> CardAccess:
     """Return how an engine addresses a card; ``description`` is None before the engine starts."""
     if description is None:
-        return CardAccess(address=None, reason="The engine is starting.")
+        return CardAccess(address=None, reason="Not known until the engine has started.")
     if card.cuda_index is None:
         return CardAccess(
             address=None,

@@ -5,18 +5,27 @@ The module that words the facts is imported with the first facts, after the firs
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.devices.facts import FactGroup, PcSnapshot
 from gpu_studio.model.devices.card_memory import CardMemory
 from gpu_studio.model.devices.device_list import DeviceList
 from gpu_studio.model.devices.process_table import ProcessTable
 from gpu_studio.model.devices.sensor_log import SensorLog
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.headline import WAKE, Headline, headline_from, lost_headline, why_silent
+from gpu_studio.model.headline import (
+    SET_UP,
+    SHOW_SET_UP,
+    WAKE,
+    Headline,
+    headline_from,
+    lost_headline,
+    why_silent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +37,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import EngineDescribed
     from gpu_studio.model.studio import Studio
 
+Installation = Literal["", "runs", "stopped"]
+"""What the installation of the engine does; empty before it began and after its end."""
 _BESIDE_A_CARD = ("utilization", "memory")
 
 
@@ -65,6 +76,9 @@ class DevicesModel(QObject):
         studio.doctor.findings_changed.connect(self.facts_changed)
         studio.doctor.check_changed.connect(self.facts_changed)
         studio.headlines.headline_changed.connect(self.facts_changed)
+        self._told_installation = self._installation
+        if studio.builds is not None:
+            studio.builds.changed.connect(self._follow_installation)
         sensors.reading_taken.connect(self._read)
         sensors.silence_changed.connect(self.facts_changed)
         self._find()
@@ -100,6 +114,7 @@ class DevicesModel(QObject):
             inventory=sensors.inventory,
             reading=sensors.newest,
             engine=session.description,
+            why_no_engine=session.what_is_missing,
             current_device=session.current_device,
             memory=self._memory.by_address,
             links=sensors.links,
@@ -179,6 +194,8 @@ class DevicesModel(QObject):
         device, session = self.device, self._studio.session
         if device is None:
             return verdict_before_devices(self._studio.sensors.is_silent)
+        if session.absence:
+            return verdict_without_engine(device, self._installation)
         if device.kind == "cpu" and self.has_cards:
             return verdict_of_cpu(device, session.description, session.state)
         findings, trouble = self._findings_of(device), self._trouble_of(device)
@@ -245,6 +262,19 @@ class DevicesModel(QObject):
             self.selection_changed.emit()
             self._memory.look_elsewhere()
 
+    @property
+    def _installation(self) -> Installation:
+        builds = self._studio.builds
+        if builds is None or builds.progress.stage in (InstallStage.WAITING, InstallStage.READY):
+            return "runs" if builds is not None and builds.is_at_work else ""
+        return "runs" if builds.is_at_work else "stopped"
+
+    def _follow_installation(self) -> None:
+        """Follow the begin and the end of an installation; it reports ten times a second."""
+        if self._installation != self._told_installation:
+            self._told_installation = self._installation
+            self.facts_changed.emit()
+
     def _meet_engine(self) -> None:
         self._memory.forget()
         self._find()
@@ -304,6 +334,22 @@ def verdict_of_card(
         is_doubted = headline.tone == "good" and bool(doubts)
         return msgspec.structs.replace(headline, tone="amber") if is_doubted else headline
     return _verdict_without_findings(card, engine, state, trouble)
+
+
+def verdict_without_engine(device: Device, installation: Installation) -> Headline:
+    """Return the verdict while no PyTorch is installed.
+
+    Args:
+        device: the card or the CPU.
+        installation: what the installation does; empty if it has not begun.
+    """
+    question = f"if PyTorch can use your {device.short_name}"
+    if installation:
+        now = "is being installed" if installation == "runs" else "is not installed completely"
+        sentence = f"The engine {now}. After that, you see here {question}."
+        return Headline(code="waiting", sentence=sentence, action=SHOW_SET_UP, tone="")
+    sentence = f"Install the engine to see {question}."
+    return Headline(code="waiting", sentence=sentence, action=SET_UP, tone="")
 
 
 def verdict_of_cpu(cpu: Device, engine: EngineDescribed | None, state: EngineState) -> Headline:

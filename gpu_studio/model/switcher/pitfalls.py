@@ -59,6 +59,11 @@ class PitfallsModel(QObject):
         self._session.engine_described.connect(self._take_engine)
 
     @property
+    def what_is_missing(self) -> str:
+        """The reason why the engine cannot answer yet; empty if it can."""
+        return self._session.what_is_missing
+
+    @property
     def pitfalls(self) -> tuple[PitfallDescription, ...]:
         """The pitfalls; empty until the engine has started."""
         description = self._session.description

@@ -137,9 +137,7 @@ class BenchmarkRunPanel(QWidget):
         session = self._studio.session
         if session.state is EngineState.FAILED:
             return "The engine has stopped."
-        if session.description is None:
-            return "The engine is starting…"
-        return self._missing
+        return session.what_is_missing or self._missing
 
     def _idle_sentence(self, problem: str) -> str:
         notice = self._benchmark.notice

@@ -264,9 +264,8 @@ class OomPanel(Card):
             return ""
         if state is EngineState.FAILED:
             return "The engine has stopped. Start a new one from the Engine menu."
-        description = self._session.description
-        if description is None:
-            return "The engine is starting and loading PyTorch."
+        if self._session.what_is_missing:
+            return self._session.what_is_missing
         if chosen.is_card:
             return "" if chosen.address else f"PyTorch cannot use this card. {chosen.reason}"
         if self._model.devices.has_usable_card:

@@ -193,8 +193,10 @@ def what_is_shown(model: MemoryModel, session: EngineSession) -> str:
         return _of_modelled(model)
     if state is EngineState.FAILED:
         return "The engine has stopped. Start a new one from the Engine menu."
-    if session.description is None:
-        return "The engine is starting and loading PyTorch. Its numbers come next."
+    if session.absence:
+        return session.absence
+    if session.what_is_missing:
+        return f"{session.what_is_missing} Its numbers come next."
     if not chosen.is_card:
         return _without_card(model)
     if chosen.address is None:

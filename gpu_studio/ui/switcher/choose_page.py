@@ -20,6 +20,7 @@ from gpu_studio.ui.scroll_page import PageColumn
 from gpu_studio.ui.switcher.device_card import DeviceCard
 
 if TYPE_CHECKING:
+    from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.studio import Studio
     from gpu_studio.model.switcher.pitfalls import PitfallsModel
     from gpu_studio.model.switcher.placement_model import PlacementModel
@@ -202,7 +203,7 @@ class ChoosePage(QWidget):
 
     def _why_so_few(self) -> str:
         """Return why there is no card to choose, or why the tab is waiting."""
-        waiting = what_is_waited_for(self._session.state, self._session.description is not None)
+        waiting = what_is_waited_for(self._session)
         if waiting or len(self.model.rows) > 1:
             return waiting
         description = self._session.description
@@ -246,10 +247,8 @@ class ChoosePage(QWidget):
             text.setVisible(bool(text.text()))
 
 
-def what_is_waited_for(state: EngineState, is_described: bool) -> str:
+def what_is_waited_for(session: EngineSession) -> str:
     """Return the reason why the tab is waiting; empty if it is ready."""
-    if state is EngineState.FAILED:
+    if session.state is EngineState.FAILED:
         return "The engine has stopped. Start a new one from the Engine menu."
-    if not is_described:
-        return "The engine is starting and loading PyTorch."
-    return ""
+    return session.what_is_missing

@@ -146,8 +146,8 @@ class ComparisonCard(Card):
         self._show_buttons()
 
     def _why_not(self, workload: WorkloadDescription | None) -> str:
-        if not self.model.is_described:
-            return "The engine is starting and loading PyTorch."
+        if self.model.what_is_missing:
+            return self.model.what_is_missing
         if workload is None:
             return f"This engine has no workload {self.model.workload}."
         return workload.skipped

@@ -209,7 +209,7 @@ class PitfallPage(QWidget):
         for widget in shown:
             widget.setVisible(is_there)
         if pitfall is None:
-            self._title.setText("The engine is starting and loading PyTorch.")
+            self._title.setText(self.model.what_is_missing)
             for hidden in (self._failure_card, self._change, self._broken, self._fixed, self._stop):
                 hidden.setVisible(False)
             return

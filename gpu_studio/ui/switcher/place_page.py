@@ -283,7 +283,7 @@ class PlacePage(QWidget):
         self._show_hint()
 
     def _show_hint(self) -> None:
-        waiting = what_is_waited_for(self._session.state, self._session.description is not None)
+        waiting = what_is_waited_for(self._session)
         self._result.show_hint(
             waiting
             or f"Press “{self._move.text()}” to see each parameter and buffer of the model here, "

@@ -64,7 +64,7 @@ def test_before_the_engine_is_there_the_sensors_tell(scripts, studio, sensor_sou
     sensor_source.send(reading(gt_1030()))
     qtbot.waitUntil(lambda: studio.sensors.newest is not None)
     model.devices.choose(model.devices.choices[1].identity)
-    assert model.devices.choices[1].reason == "The engine is starting."
+    assert model.devices.choices[1].reason == "Not known until the engine has started."
     assert parts(model) == {"others": 348, "free": 1700}
 
 

@@ -1,0 +1,186 @@
+"""The sentences about an installation of the engine: for its page, its line, and its list."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from gpu_studio.core import operating_system
+from gpu_studio.core.builds.progress import InstallStage, format_left
+from gpu_studio.core.builds.trouble import format_size
+from gpu_studio.model.builds import CPU, build_title
+
+if TYPE_CHECKING:
+    from gpu_studio.core.builds.progress import InstallProgress
+    from gpu_studio.core.builds.record import BuildRecord
+    from gpu_studio.model.builds import Builds
+
+# PyTorch 2.13.0 with all that it needs: the CPU's wheels were measured (132 MB for Windows, 202 MB
+# for Linux), those with CUDA have between 1.9 and 3.1 GB. The exact size is known once it is asked.
+_CPU_DOWNLOADS = {"Windows": "130 MB", "Linux": "200 MB"}
+DOWNLOADS = {
+    CPU: _CPU_DOWNLOADS.get(operating_system.system(), "100 to 200 MB"),
+    "cu126": "2 to 3 GB",
+    "cu130": "2 to 3 GB",
+}
+# Measured after an installation, rounded up: 0.74 GB for the CPU; the others as in wheels.json.
+DISK = {CPU: "0.8 GB", "cu126": "up to 6 GB", "cu130": "up to 6 GB"}
+_HALTED = (InstallStage.PAUSED, InstallStage.FAILED)
+_STAGES = {
+    InstallStage.WAITING: "Waiting for the {}",
+    InstallStage.PLANNING: "Looking up the files of the {}…",
+    InstallStage.DOWNLOADING: "Downloading the {}",
+    InstallStage.RESUMING: "The line broke. Connecting again…",
+    InstallStage.CHECKING: "Checking the files of the {}",
+    InstallStage.INSTALLING: "Installing the {}",
+    InstallStage.TESTING: "Testing the {} with a real computation",
+    InstallStage.PAUSED: "The {} is paused",
+    InstallStage.FETCHED: "The new {} is installed as soon as the present run ends",
+    InstallStage.FAILED: "The {} could not be installed",
+    InstallStage.READY: "The {} is ready",
+}
+
+
+def stage_sentence(builds: Builds) -> str:
+    """Return what happens now, in a few words."""
+    if builds.is_pausing:
+        return "Pausing…"
+    stage = builds.progress.stage
+    if builds.trouble is not None:
+        return builds.trouble.sentence
+    if not builds.family or (stage is InstallStage.WAITING and not builds.is_at_work):
+        return "The engine is ready" if builds.has_engine else "The engine is not installed yet"
+    return _STAGES[stage].format(build_title(builds.family))
+
+
+def has_share(progress: InstallProgress) -> bool:
+    """Return whether the done share of an installation is known.
+
+    A failure may come before the sizes are known; a pause may be of an earlier start.
+    """
+    return progress.stage.is_at_work or (progress.stage in _HALTED and progress.total_bytes > 0)
+
+
+def line_sentence(builds: Builds) -> str:
+    """Return what happens now for the line above the tabs, where no title names the engine."""
+    if builds.trouble is not None:
+        return f"{build_title(builds.family)}: {builds.trouble.sentence}"
+    said = bytes_sentence(builds.progress) if builds.progress.stage.is_at_work else ""
+    return ": ".join(filter(None, (stage_sentence(builds), said)))
+
+
+def figure(builds: Builds) -> str:
+    """Return the one large figure: the done share, or the size of the download before it."""
+    if has_share(builds.progress):
+        return f"{100 * builds.progress.fraction:.0f}\u202f%"
+    is_offer = not builds.has_engine and builds.progress.stage not in _HALTED
+    return f"About {DOWNLOADS[CPU]}" if is_offer else ""
+
+
+def bytes_sentence(progress: InstallProgress) -> str:
+    """Return the done bytes and the time that is left; empty if neither is known."""
+    parts = []
+    if progress.total_bytes:
+        done, total = format_size(progress.done_bytes), format_size(progress.total_bytes)
+        verb = " unpacked" if progress.stage is InstallStage.INSTALLING else ""
+        parts.append(f"{done} of {total}{verb}")
+    if progress.left_s is not None and progress.stage.is_at_work:
+        parts.append(format_left(progress.left_s))
+    return " · ".join(parts)
+
+
+def kept_sentence(builds: Builds) -> str:
+    """Return what a pause of an earlier start has downloaded; empty if that is nothing."""
+    is_earlier = builds.progress.stage is InstallStage.PAUSED and not has_share(builds.progress)
+    kept = builds.downloads_bytes() if is_earlier else 0
+    return f"{format_size(kept)} are downloaded already." if kept else ""
+
+
+def next_sentence(builds: Builds) -> str:
+    """Return what happens after this: the next builds, or a take-over; empty if nothing does."""
+    if builds.taking_over:
+        title = build_title(builds.taking_over)
+        return f"The {title} takes over as soon as the present run ends."
+    names = [
+        f"{build_title(one)} ({DOWNLOADS[one]})"
+        for one in builds.next_builds
+        if one != builds.family
+    ]
+    if names and builds.is_at_work:
+        works = " Meanwhile everything works on the CPU." if builds.has_engine else ""
+        return f"Next: {', then '.join(names)}.{works}"
+    if builds.is_at_work and builds.in_use:
+        return f"The {build_title(builds.in_use)} works meanwhile."
+    return ""
+
+
+def offer_sentence(builds: Builds) -> str:
+    """Return what one press downloads, before the first."""
+    if builds.planned == (CPU,):
+        return (
+            "GPU Studio computes with PyTorch. The CPU engine is a small download. It takes "
+            f"{DISK[CPU]} of {format_size(builds.free_bytes)} free disk space."
+        )
+    if CPU in builds.planned:
+        cards = [one for one in builds.planned if one != CPU]
+        return (
+            "GPU Studio computes with PyTorch. The CPU engine comes first, so that you can start "
+            f"within minutes. The {build_title(cards[0])} for your graphics card "
+            f"({DOWNLOADS[cards[0]]}) follows while you use the first. They take {DISK[CPU]} and "
+            f"{DISK[cards[0]]} of {format_size(builds.free_bytes)} free disk space."
+        )
+    return ""
+
+
+def begin_label(builds: Builds) -> str:
+    """Return the text of the button that starts the installation."""
+    if len(builds.planned) > 1:
+        return "Install both engines"
+    return f"Install the {build_title(builds.planned[0])}" if builds.planned else ""
+
+
+def record_sentence(record: BuildRecord, builds: Builds) -> str:
+    """Return the state of an installed build, or what is done to it now."""
+    if record.family == builds.removing:
+        return "Removing its files…"
+    if record.family == builds.repairing:
+        return "Ending its engine before the repair…"
+    parts = [f"PyTorch {record.torch_version}", format_size(record.size_bytes)]
+    if record.family == builds.in_use:
+        parts.append("in use")
+    older = builds.outdated(record)
+    parts += [one for one in (older, record.note) if one]
+    return " · ".join(parts)
+
+
+def disk_sentence(builds: Builds, downloads_bytes: int) -> str:
+    """Return how much disk the engines take and how much is free."""
+    used = sum(one.size_bytes for one in builds.records)
+    taken = f"The engines take {format_size(used)}." if used else "No engine is installed."
+    if downloads_bytes:
+        taken += f" Unfinished downloads take {format_size(downloads_bytes)}."
+    return f"{taken} {format_size(builds.free_bytes)} of the disk are free."
+
+
+def _download_command(family: str) -> str:
+    from gpu_studio.core.wheels import choice_of_tag, platform_key
+
+    key = platform_key(operating_system.system(), operating_system.machine())
+    return choice_of_tag(family).download_command(sys.version_info[:2], key)
+
+
+def details_text(builds: Builds) -> str:
+    """Return the facts of a failure to paste into a report."""
+    trouble = builds.trouble
+    if trouble is None:
+        return ""
+    lines = [
+        f"GPU Studio: {trouble.sentence}", trouble.action, f"Kind: {trouble.kind.value}",
+        f"Build: {builds.family}", f"Recommended: {builds.recommended} ({builds.why})",
+        f"Stage: {100 * builds.progress.fraction:.0f} %, "
+        f"{builds.progress.done_bytes} of {builds.progress.total_bytes} bytes, "
+        f"{builds.progress.subject}",
+        f"Free disk space: {builds.free_bytes} bytes", trouble.detail,
+        "To fill a folder of wheels on another PC:", _download_command(builds.family or CPU),
+    ]  # fmt: skip
+    return "\n".join(line for line in lines if line)

@@ -1,0 +1,206 @@
+"""The card with the one progress bar: what is installed now, how far it is, and what to press."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QComboBox, QFileDialog, QProgressBar, QPushButton, QWidget
+
+from gpu_studio.core.builds.progress import InstallStage
+from gpu_studio.core.builds.record import FAMILIES
+from gpu_studio.model import setup_words as words
+from gpu_studio.model.builds import CPU, build_title
+from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button
+
+if TYPE_CHECKING:
+    from gpu_studio.model.builds import Builds
+
+_STEPS = 1000
+_INSTALL, _USE = "Install this one", "Use this one"
+_FOLDER = "Use a folder of wheels instead…"
+_FOLDER_TIP = "For a PC without internet: download the wheels on another PC and choose their folder"
+
+
+class SetupHero(Card):
+    """Shows the installation in work, or offers the first one.
+
+    Args:
+        builds: the builds.
+    """
+
+    def __init__(self, builds: Builds) -> None:
+        super().__init__(name="setup.hero")
+        self._builds = builds
+        self._next_focus: QWidget | None = None
+        self._title = Text("", "headline", name="setup.title", wraps=True)
+        self._figure = Text("", "hero", name="setup.figure")
+        self._bar = QProgressBar()
+        self._bar.setObjectName("setup.progress")
+        self._bar.setAccessibleName("Progress of the installation")
+        self._bar.setTextVisible(False)
+        self._bar.setRange(0, _STEPS)
+        self._bytes = Text("", "lead", name="setup.bytes", wraps=True)
+        self._offer = Text("", "lead", name="setup.offer", wraps=True)
+        self._action = Text("", name="setup.action", wraps=True)
+        self._next = Text("", "muted", name="setup.next", wraps=True)
+        self._why_text = Text("", "muted", name="setup.why_text", wraps=True)
+        self._make_buttons()
+        self._choice = FlowRow(self._choose, self._install_chosen, spacing=GAP)
+        self.column.setContentsMargins(2 * MARGIN, 2 * MARGIN, 2 * MARGIN, 2 * MARGIN)
+        self.column.setSpacing(GAP)
+        for part in (
+            self._title, self._figure, self._bar, self._bytes, self._offer, self._action,
+            self._presses, self._next, self._why_text, self._choice,
+        ):  # fmt: skip
+            self.column.addWidget(part)
+        builds.changed.connect(self.update_all)
+        self.update_all()
+
+    def update_all(self) -> None:
+        """Show the present state."""
+        builds, progress = self._builds, self._builds.progress
+        stage = progress.stage
+        is_offer = stage is InstallStage.WAITING and not builds.is_at_work
+        is_failed = stage is InstallStage.FAILED
+        self._title.setText(words.stage_sentence(builds))
+        self._title.set_tone("failure" if is_failed else "")
+        self._figure.setText(words.figure(builds))
+        self._figure.setVisible(bool(self._figure.text()))
+        self._bar.setVisible(words.has_share(progress))
+        self._bar.setValue(round(_STEPS * progress.fraction))
+        said = words.bytes_sentence(progress) or words.kept_sentence(builds)
+        self._bar.setAccessibleDescription(f"{self._title.text()} {said}")
+        self._say(self._bytes, "" if is_offer or stage is InstallStage.READY else said)
+        self._say(self._offer, words.offer_sentence(builds) if is_offer else "")
+        self._say(self._action, self._what_to_do())
+        self._say(self._next, words.next_sentence(builds))
+        self._show_buttons(is_offer=is_offer, is_failed=is_failed)
+        self._show_why()
+
+    def _what_to_do(self) -> str:
+        builds = self._builds
+        if builds.trouble is not None:
+            return builds.trouble.action
+        if builds.progress.stage is InstallStage.READY:
+            return builds.progress.told
+        if builds.wheels is not None:
+            return f"From the folder {builds.wheels}"
+        return ""
+
+    def _say(self, text: Text, sentence: str) -> None:
+        text.setText(sentence)
+        text.setVisible(bool(sentence))
+
+    def _make_buttons(self) -> None:
+        self._begin = button("", self._install_planned, name="setup.begin", primary=True)
+        self._cpu_only = button(
+            "CPU engine only", self._install_cpu, name="setup.cpu_only",
+            tip="The graphics card's engine can follow at any time",
+        )  # fmt: skip
+        self._pause = button("Pause", self._builds.pause, name="setup.pause")
+        self._go_on = button("Continue", self._builds.go_on, name="setup.go_on", primary=True)
+        self._again = button("Try again", self._builds.go_on, name="setup.again", primary=True)
+        self._copy = button("Copy details", self._copy_details, name="setup.copy")
+        self._folder = button(_FOLDER, self._choose_folder, name="setup.folder", tip=_FOLDER_TIP)
+        self._download = button(
+            "Download instead", self._builds.download_instead, name="setup.download"
+        )
+        self._why = button("Why this one?", self._toggle_why, name="setup.why")
+        self._why.setCheckable(True)
+        self._presses = FlowRow(
+            self._begin, self._go_on, self._again, self._pause, self._cpu_only, self._copy,
+            self._folder, self._download, self._why, spacing=GAP,
+        )  # fmt: skip
+        self._choose = QComboBox()
+        self._choose.setObjectName("setup.choose")
+        self._choose.setAccessibleName("Engine to install")
+        for family in FAMILIES:
+            self._choose.addItem(f"{build_title(family)} ({words.DOWNLOADS[family]})", family)
+        self._choose.currentIndexChanged.connect(self._show_choice)
+        self._install_chosen = button(_INSTALL, self._install_choice, name="setup.install_chosen")
+
+    def _show_buttons(self, *, is_offer: bool, is_failed: bool) -> None:
+        builds = self._builds
+        label = words.begin_label(builds)
+        is_paused = builds.progress.stage is InstallStage.PAUSED
+        is_rest = not builds.is_at_work
+        is_done = builds.progress.stage is InstallStage.READY and is_rest
+        self._begin.setText(label)
+        self._begin.setAccessibleName(label)
+        shown = {
+            self._begin: (is_offer or is_done) and bool(label),
+            self._cpu_only: is_offer and len(builds.planned) > 1,
+            self._go_on: is_paused and is_rest,
+            self._again: is_failed and is_rest,
+            self._copy: is_failed,
+            self._pause: builds.is_at_work,
+            self._folder: is_rest and (bool(label) or is_paused or is_failed),
+            self._download: is_rest and builds.wheels is not None,
+        }
+        main = (self._begin, self._go_on, self._again, self._pause)
+        focused = self.window().focusWidget()
+        if focused in main:
+            self._next_focus = None
+        had_focus = focused is not None and (focused in main or focused is self._next_focus)
+        for pressed, is_shown in shown.items():
+            pressed.setVisible(is_shown)
+        self._pause.setEnabled(not builds.is_pausing)
+        if had_focus:
+            self._keep_focus(main)
+        self._show_choice()
+
+    def _keep_focus(self, main: tuple[QPushButton, ...]) -> None:
+        """Give the focus of a button that is gone to the one in its place, as soon as it is there.
+
+        Qt gives it to any other one.
+        """
+        place = next((one for one in main if one.isVisibleTo(self) and one.isEnabled()), None)
+        if place is not None:
+            place.setFocus()
+        self._next_focus = self.window().focusWidget() if place is None else None
+
+    def _show_choice(self) -> None:
+        """Say what the button beside the list does: an installed engine is not downloaded again."""
+        builds, family = self._builds, self._choose.currentData()
+        is_there = builds.has(family)
+        self._install_chosen.setText(_USE if is_there else _INSTALL)
+        self._install_chosen.setAccessibleName(self._install_chosen.text())
+        is_used = is_there and family == builds.in_use
+        self._install_chosen.setEnabled(not builds.is_at_work and not is_used)
+
+    def _toggle_why(self) -> None:
+        if self._why.isChecked():
+            self._choose.setCurrentIndex(self._choose.findData(self._builds.recommended))
+        self._show_why()
+
+    def _show_why(self) -> None:
+        is_open = self._why.isChecked()
+        self._why_text.setText(self._builds.why)
+        self._why_text.setVisible(is_open)
+        self._choice.setVisible(is_open)
+
+    def _install_planned(self) -> None:
+        self._builds.begin(*self._builds.planned)
+
+    def _install_cpu(self) -> None:
+        self._builds.begin(CPU)
+
+    def _install_choice(self) -> None:
+        family = self._choose.currentData()
+        if self._builds.has(family):
+            self._builds.use(family)
+        else:
+            self._builds.begin(family)
+
+    def _choose_folder(self) -> None:
+        chosen = QFileDialog.getExistingDirectory(self, "Folder of wheels")
+        if not chosen:
+            return
+        waiting = self._builds.next_builds
+        self._builds.begin_from(Path(chosen), *(waiting or self._builds.planned))
+
+    def _copy_details(self) -> None:
+        QGuiApplication.clipboard().setText(words.details_text(self._builds))

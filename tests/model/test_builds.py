@@ -1,0 +1,478 @@
+"""The builds that the window installs: their order, pauses, failures, and the take-over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.core.builds.progress import InstallStage
+from gpu_studio.core.builds.record import Wanted
+from gpu_studio.core.builds.trouble import build_in_use, no_network
+from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.model import builds
+from gpu_studio.model.devices.devices import DevicesModel
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.studio import Studio
+from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
+from tests.fakes.scripted_builds import FakeStore, ScriptedBuildInstaller, record
+from tests.model.session_watcher import hold, run_request, wait_paused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpu_studio.core.devices.devices import Inventory
+    from gpu_studio.model.builds import Builds
+
+STAGES = InstallStage
+STATES = EngineState
+
+
+class Pc:
+    """A studio on a PC whose program has no PyTorch of its own."""
+
+    def __init__(self, engines, settings, store: FakeStore, inventory: Inventory, wheels=None):
+        self.engines, self.store = engines, store
+        self.installer = ScriptedBuildInstaller(store)
+        self.studio = Studio(
+            engines,
+            SteadySensors(inventory),
+            settings,
+            build_store=store,
+            build_installer=self.installer,
+            wheels=wheels,
+        )
+
+    @property
+    def session(self):
+        return self.studio.session
+
+    @property
+    def builds(self) -> Builds:
+        assert self.studio.builds is not None
+        return self.studio.builds
+
+
+@pytest.fixture
+def pc_with(qapp, engines, settings, monkeypatch) -> Iterator[object]:
+    monkeypatch.setattr(builds, "_SETTLE_MS", 1)
+    made = []
+
+    def make(store=None, inventory=None, wheels=None) -> Pc:
+        pc = Pc(engines, settings, store or FakeStore(), inventory or gt_1030(), wheels)
+        made.append(pc)
+        return pc
+
+    yield make
+    for pc in made:
+        pc.studio.close()
+        pc.studio.deleteLater()
+
+
+def known_cards(qtbot, pc):
+    pc.studio.start()
+    qtbot.waitUntil(lambda: pc.studio.sensors.inventory is not None)
+
+
+def at_work(qtbot, pc, family):
+    qtbot.waitUntil(lambda: bool(pc.installer.calls) and pc.installer.calls[-1][0] == family)
+
+
+def test_without_a_build_no_engine_starts_and_everything_says_why(qtbot, pc_with):
+    pc = pc_with()
+    known_cards(qtbot, pc)
+    assert pc.session.state is STATES.ABSENT
+    assert pc.engines.requests == []
+    assert "not installed" in pc.session.what_is_missing
+    assert not pc.builds.has_engine
+    assert pc.builds.has_news
+    assert pc.installer.calls == []  # nothing is downloaded without a question
+    pc.session.restart()
+    pc.session.start()
+    assert pc.session.state is STATES.ABSENT
+
+
+def test_facts_that_only_an_engine_knows_wait_for_the_installation(qtbot, pc_with):
+    pc = pc_with()
+    devices = DevicesModel(pc.studio, pc.studio)
+    known_cards(qtbot, pc)
+    qtbot.waitUntil(lambda: bool(devices.groups))
+    torch = next(group for group in devices.groups if group.title == "PyTorch")
+    assert all("not installed" in fact.reason for fact in torch.facts)
+
+
+def test_the_cards_build_is_recommended_with_its_reason(qtbot, pc_with):
+    pc = pc_with()
+    assert pc.builds.recommended == "cpu"
+    known_cards(qtbot, pc)
+    assert pc.builds.recommended == "cu126"
+    assert "GT 1030 (6.1)" in pc.builds.why
+    assert pc.studio.sensors.inventory.driver.version in pc.builds.why
+    assert pc.builds.planned == ("cpu", "cu126")
+
+
+def test_without_a_card_only_the_cpus_build_is_planned(qtbot, pc_with):
+    pc = pc_with(inventory=cpu_only())
+    known_cards(qtbot, pc)
+    assert pc.builds.planned == ("cpu",)
+    assert "No NVIDIA card" in pc.builds.why
+
+
+def test_the_cpus_build_works_while_the_cards_build_comes_and_then_it_takes_over(qtbot, pc_with):
+    pc = pc_with()
+    known_cards(qtbot, pc)
+    pc.builds.begin(*pc.builds.planned)
+    at_work(qtbot, pc, "cpu")
+    assert pc.store.wish.builds == ("cpu", "cu126")
+    assert pc.builds.next_builds == ("cu126",)
+    pc.installer.say(STAGES.DOWNLOADING, 50, 100)
+    qtbot.waitUntil(lambda: pc.builds.progress.done_bytes == 50)
+    pc.installer.finish(record("cpu"))
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    assert pc.builds.in_use == "cpu"
+    assert pc.session.what_is_missing == ""
+    at_work(qtbot, pc, "cu126")
+    engines_before = len(pc.engines.made)
+    pc.installer.finish(record("cu126", on_card=True))
+    qtbot.waitUntil(lambda: pc.builds.in_use == "cu126")
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    assert len(pc.engines.made) == engines_before + 1
+    assert not pc.builds.has_news
+
+
+def test_a_run_is_never_interrupted_by_a_better_build(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu")))
+    pc.engines.scripts[RunWorkload] = hold
+    known_cards(qtbot, pc)
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    pc.builds.begin("cu126")
+    at_work(qtbot, pc, "cu126")
+    reply = pc.session.submit(run_request())
+    wait_paused(qtbot, pc.engines)
+    pc.installer.finish(record("cu126", on_card=True))
+    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
+    assert pc.builds.taking_over == "cu126"
+    assert pc.session.state is STATES.BUSY
+    pc.builds._settled.timeout.emit()  # even if its time has come
+    assert pc.builds.in_use == "cpu"
+    pc.engines.latest.go()
+    qtbot.waitUntil(lambda: pc.builds.in_use == "cu126")
+    assert reply.is_finished
+    assert pc.builds.taking_over == ""
+
+
+def test_an_experiment_is_never_interrupted_by_a_better_build(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu")))
+    pc.engines.scripts[RunWorkload] = hold
+    known_cards(qtbot, pc)
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    lab = pc.studio.lab.engage(is_modelled=False)
+    reply = lab.submit(run_request())
+    wait_paused(qtbot, pc.engines)
+    pc.builds.begin("cu126")
+    at_work(qtbot, pc, "cu126")
+    pc.installer.finish(record("cu126", on_card=True))
+    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
+    pc.builds._settled.timeout.emit()
+    assert pc.builds.in_use == "cpu"
+    assert not pc.builds.can_change("cpu")
+    pc.engines.latest.go()
+    qtbot.waitUntil(lambda: pc.builds.in_use == "cu126")
+    assert reply.is_finished
+
+
+def test_an_engine_that_made_room_for_a_check_comes_back_with_the_better_build(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu")))
+    known_cards(qtbot, pc)
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    pc.builds.begin("cu126")
+    at_work(qtbot, pc, "cu126")
+    pc.session.release()  # as a check does
+    pc.installer.finish(record("cu126", on_card=True))
+    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
+    pc.builds._settled.timeout.emit()
+    assert pc.session.is_released
+    assert not pc.builds.can_change("cpu")
+    made = len(pc.engines.made)
+    pc.session.restart()
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    pc.builds._settled.timeout.emit()
+    assert len(pc.engines.made) == made + 1  # it has the better build at once
+    assert pc.builds.in_use == "cu126"
+    assert pc.builds.taking_over == ""
+
+
+def test_a_cuda_build_that_runs_on_no_card_does_not_take_over(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu")))
+    known_cards(qtbot, pc)
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    pc.builds.begin("cu126")
+    at_work(qtbot, pc, "cu126")
+    pc.installer.finish(record("cu126"))
+    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
+    assert pc.builds.taking_over == ""
+    assert pc.builds.in_use == "cpu"
+
+
+def test_a_pause_is_remembered_and_continued(qtbot, pc_with):
+    pc = pc_with()
+    known_cards(qtbot, pc)
+    pc.builds.begin("cpu", "cu126")
+    at_work(qtbot, pc, "cpu")
+    pc.builds.pause()
+    assert pc.builds.is_pausing
+    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
+    assert pc.builds.progress.stage is STAGES.PAUSED
+    assert pc.store.wish == Wanted(("cpu", "cu126"), "", True)
+    assert pc.builds.next_builds == ("cpu", "cu126")
+    assert len(pc.installer.calls) == 1  # the next one does not begin either
+    pc.builds.go_on()
+    qtbot.waitUntil(lambda: len(pc.installer.calls) == 2)
+    assert pc.installer.calls[-1][0] == "cpu"
+    assert not pc.store.wish.is_paused
+    assert pc.builds.next_builds == ("cu126",)
+
+
+def test_another_start_continues_what_was_wanted(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu"), wanted=Wanted(("cpu", "cu126"))))
+    pc.studio.start()
+    at_work(qtbot, pc, "cu126")
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    assert pc.builds.in_use == "cpu"
+
+
+def test_another_start_after_a_pause_waits(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu"), wanted=Wanted(("cpu", "cu126"), "", True)))
+    known_cards(qtbot, pc)
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    assert pc.installer.calls == []
+    assert pc.builds.progress.stage is STAGES.PAUSED
+    pc.builds.go_on()
+    at_work(qtbot, pc, "cu126")
+
+
+def test_a_failure_has_its_words_and_is_tried_again(qtbot, pc_with):
+    pc = pc_with()
+    known_cards(qtbot, pc)
+    pc.builds.begin("cpu")
+    at_work(qtbot, pc, "cpu")
+    pc.installer.fail(no_network("download.pytorch.org"))
+    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
+    assert pc.builds.trouble == no_network("download.pytorch.org")
+    assert pc.builds.has_news
+    pc.builds.go_on()
+    qtbot.waitUntil(lambda: len(pc.installer.calls) == 2)
+    assert pc.builds.trouble is None
+
+
+def test_what_another_window_installed_is_not_downloaded_again(qtbot, pc_with):
+    pc = pc_with()
+    known_cards(qtbot, pc)
+    pc.builds.begin("cpu")
+    at_work(qtbot, pc, "cpu")
+    pc.installer.fail(build_in_use("cpu"))
+    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
+    pc.store.kept["cpu"] = record("cpu")  # the other window is done
+    pc.builds.go_on()
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    assert len(pc.installer.calls) == 1
+    assert pc.builds.progress.stage is STAGES.READY
+    assert pc.builds.next_builds == ()
+
+
+def test_an_installer_that_cannot_start_is_told(qtbot, pc_with, monkeypatch):
+    pc = pc_with()
+
+    def refuse(*_, **__):
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(pc.installer, "installing", refuse)
+    known_cards(qtbot, pc)
+    pc.builds.begin("cpu")
+    qtbot.waitUntil(lambda: pc.builds.progress.stage is STAGES.FAILED)
+    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
+    assert "no more processes" in pc.builds.trouble.detail
+
+
+def test_a_folder_of_wheels_takes_the_place_of_downloads(qtbot, pc_with):
+    pc = pc_with()
+    known_cards(qtbot, pc)
+    pc.builds.begin_from(Path("/wheels"), "cpu")
+    at_work(qtbot, pc, "cpu")
+    assert pc.installer.calls == [("cpu", Path("/wheels"), "install")]
+
+
+def test_a_folder_takes_the_place_of_a_download_that_failed(qtbot, pc_with):
+    pc = pc_with()
+    known_cards(qtbot, pc)
+    pc.builds.begin("cpu", "cu126")
+    at_work(qtbot, pc, "cpu")
+    pc.installer.fail(no_network("download.pytorch.org"))
+    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
+    pc.builds.begin_from(Path("/wheels"))
+    qtbot.waitUntil(lambda: len(pc.installer.calls) == 2)
+    assert pc.installer.calls[-1] == ("cpu", Path("/wheels"), "install")
+    assert pc.builds.next_builds == ("cu126",)
+
+
+@pytest.mark.parametrize(
+    ("in_folder", "installed"),
+    [(("cpu",), "cpu"), (("cu126",), "cu126"), (("cpu", "cu130"), "cpu"), (("cu130",), "cu130")],
+)
+def test_only_what_a_folder_has_is_installed_from_it(qtbot, pc_with, in_folder, installed):
+    pc = pc_with()
+    known_cards(qtbot, pc)
+    pc.installer.in_folder = in_folder
+    pc.builds.begin_from(Path("/wheels"), "cpu", "cu126")
+    at_work(qtbot, pc, installed)
+    assert pc.builds.next_builds == ()
+    assert pc.store.wish.builds == (installed,)
+    pc.installer.finish(record(installed))
+    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
+    pc.builds.begin("cu126" if installed != "cu126" else "cpu")
+    qtbot.waitUntil(lambda: len(pc.installer.calls) == 2)
+    assert pc.installer.calls[-1][1] is None  # the rest is downloaded
+
+
+def test_a_folder_without_any_build_is_told_once(qtbot, pc_with):
+    pc = pc_with()
+    known_cards(qtbot, pc)
+    pc.builds.begin("cpu", "cu126")
+    at_work(qtbot, pc, "cpu")
+    pc.installer.fail(no_network("download.pytorch.org"))
+    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
+    pc.installer.in_folder = ()
+    pc.builds.begin_from(Path("/wheels"))
+    qtbot.waitUntil(lambda: len(pc.installer.calls) == 2)
+    assert pc.builds.next_builds == ()
+
+
+def test_a_named_folder_needs_no_question(qtbot, pc_with):
+    pc = pc_with(wheels=Path("/wheels"))
+    pc.studio.start()
+    at_work(qtbot, pc, "cpu")
+    assert pc.installer.calls == [("cpu", Path("/wheels"), "install")]
+
+
+def test_the_engine_ends_before_its_build_is_repaired_and_starts_again(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu")))
+    known_cards(qtbot, pc)
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    first = pc.engines.latest
+    pc.builds.repair("cpu")
+    at_work(qtbot, pc, "cpu")
+    assert pc.installer.calls == [("cpu", None, "repair")]
+    assert "close" in first.calls
+    assert pc.session.state is STATES.ABSENT
+    pc.installer.finish(record("cpu"))
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    assert pc.builds.in_use == "cpu"
+
+
+def test_a_build_in_use_cannot_be_changed_during_a_run(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu"), record("cu130")))
+    pc.engines.scripts[RunWorkload] = hold
+    known_cards(qtbot, pc)
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    pc.session.submit(run_request())
+    wait_paused(qtbot, pc.engines)
+    assert not pc.builds.can_change("cpu")
+    assert pc.builds.can_change("cu130")
+    pc.builds.remove("cpu")
+    assert pc.store.removed == []
+
+
+def test_a_removed_build_leaves_the_engine_to_another(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu"), record("cu126", on_card=True),
+                           wanted=Wanted(("cpu", "cu126"), "cu126")))  # fmt: skip
+    known_cards(qtbot, pc)
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    assert pc.builds.in_use == "cu126"
+    pc.builds.remove("cu126")
+    qtbot.waitUntil(lambda: pc.builds.in_use == "cpu" and pc.session.state is STATES.READY)
+    assert pc.store.removed == ["cu126"]
+    assert pc.store.wish == Wanted(("cpu",))  # it does not come back at the next start
+    assert [one.family for one in pc.builds.records] == ["cpu"]
+
+
+def test_the_last_build_removed_leaves_no_engine(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu")))
+    known_cards(qtbot, pc)
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    pc.builds.remove("cpu")
+    qtbot.waitUntil(lambda: bool(pc.session.absence))
+    assert pc.session.state is STATES.ABSENT
+    assert pc.builds.has_news
+
+
+def test_a_removal_that_fails_is_told(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu"), record("cu126")))
+    pc.store.removal_error = OSError("c10.dll is in use")
+    known_cards(qtbot, pc)
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    pc.builds.remove("cu126")
+    qtbot.waitUntil(lambda: pc.builds.trouble is not None)
+    assert "c10.dll" in pc.builds.trouble.detail
+    qtbot.waitUntil(lambda: not pc.builds.removing)
+    pc.store.removal_error = None
+    pc.builds.go_on()  # tries the removal again, and installs nothing
+    qtbot.waitUntil(lambda: pc.store.removed == ["cu126", "cu126"] and not pc.builds.removing)
+    assert pc.builds.trouble is None
+    assert pc.installer.calls == []
+
+
+def test_a_person_chooses_the_build(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu"), record("cu126", on_card=True)))
+    known_cards(qtbot, pc)
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    assert pc.builds.in_use == "cu126"
+    pc.builds.use("cpu")
+    qtbot.waitUntil(lambda: pc.builds.in_use == "cpu")
+    assert pc.store.wish.used == "cpu"
+
+
+def test_an_outdated_build_works_while_the_new_one_comes(qtbot, pc_with):
+    """An update of the program brings it by itself."""
+    old = record("cpu", torch="2.12.0")
+    pc = pc_with(FakeStore(old, wanted=Wanted(("cpu",))), cpu_only())
+    pc.studio.start()
+    at_work(qtbot, pc, "cpu")
+    assert pc.installer.calls == [("cpu", None, "fetch")]
+    assert "2.12.0" in pc.builds.outdated(old)
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    first = pc.engines.latest
+    pc.installer.say(STAGES.FETCHED, 100, 100)
+    qtbot.waitUntil(lambda: len(pc.installer.calls) == 2)
+    assert pc.installer.calls[-1] == ("cpu", None, "install")
+    assert "close" in first.calls
+    assert pc.session.state is STATES.ABSENT
+    pc.installer.finish(record("cpu"))
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    assert pc.builds.in_use == "cpu"
+    assert pc.builds.outdated(pc.builds.records[0]) == ""
+
+
+def test_a_fetched_build_waits_for_the_end_of_a_run(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu", torch="2.12.0"), wanted=Wanted(("cpu",))), cpu_only())
+    pc.engines.scripts[RunWorkload] = hold
+    pc.studio.start()
+    at_work(qtbot, pc, "cpu")
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    pc.session.submit(run_request())
+    wait_paused(qtbot, pc.engines)
+    pc.installer.say(STAGES.FETCHED, 100, 100)
+    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
+    assert len(pc.installer.calls) == 1
+    pc.engines.latest.go()
+    qtbot.waitUntil(lambda: len(pc.installer.calls) == 2)
+
+
+def test_closing_ends_the_installer(qtbot, pc_with):
+    pc = pc_with()
+    known_cards(qtbot, pc)
+    pc.builds.begin("cpu")
+    at_work(qtbot, pc, "cpu")
+    pc.studio.close()
+    assert pc.installer.is_closed
+    assert pc.store.wish == Wanted(("cpu",))  # the next start continues

@@ -1,0 +1,525 @@
+"""The page that installs the engine, as a person sees and presses it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QFont, QGuiApplication
+from PySide6.QtWidgets import (
+    QApplication,
+    QComboBox,
+    QFileDialog,
+    QMessageBox,
+    QProgressBar,
+    QPushButton,
+    QTabWidget,
+)
+
+from gpu_studio import app
+from gpu_studio.app import build_window
+from gpu_studio.core.builds.progress import InstallStage
+from gpu_studio.core.builds.record import Wanted
+from gpu_studio.core.builds.trouble import disk_full, no_network
+from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.model import builds
+from gpu_studio.model.headline import SHOW_SET_UP
+from gpu_studio.model.studio import Studio
+from gpu_studio.ui import theme
+from tests.driving.window import choose_data, click, find, open_tab, sees, text, wait_until
+from tests.fakes.descriptions import described
+from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
+from tests.fakes.scripted_builds import FakeShelf, ScriptedBuildInstaller, record
+from tests.ui.fitting import misfits
+
+STAGES = InstallStage
+
+
+class Pc:
+    """The window of a program without a PyTorch of its own."""
+
+    def __init__(self, window, store, installer):
+        self.window, self.store, self.installer = window, store, installer
+        self.studio = window.findChild(Studio)
+
+    @property
+    def builds(self):
+        return self.studio.builds
+
+    def begin(self, *presses):
+        """Press what begins the installation, and wait for the installer."""
+        for name in presses or ("setup.begin",):
+            click(self.window, name)
+        wait_until(lambda: self.installer.calls)
+
+    def fail(self, trouble):
+        self.installer.fail(trouble)
+        wait_until(lambda: not self.builds.is_at_work)
+
+
+@pytest.fixture
+def pc_with(qtbot, engines, settings, monkeypatch):
+    monkeypatch.setattr(builds, "_SETTLE_MS", 1)
+    made = []
+
+    def make(store=None, inventory=None):
+        store = store or FakeShelf()
+        installer = ScriptedBuildInstaller(store)
+        monkeypatch.setattr(app, "BuildInstallChild", lambda *_: installer)
+        window = build_window(
+            engine_factory=engines,
+            sensor_source=SteadySensors(inventory or gt_1030()),
+            settings=settings,
+            builds=store,
+        )
+        made.append(window)
+        window.show()
+        pc = Pc(window, store, installer)
+        wait_until(lambda: pc.studio.sensors.inventory is not None)
+        return pc
+
+    yield make
+    for window in made:
+        window.close()
+        window.deleteLater()
+
+
+def focused(window):
+    place = window.focusWidget()
+    return place.objectName() if place is not None else ""
+
+
+def percent(window):
+    return text(window, "setup.figure").removesuffix(" %")
+
+
+def test_the_first_start_shows_the_page_with_one_question(pc_with):
+    window = pc_with().window
+    wait_until(lambda: sees(window, "setup.page"))
+    assert not sees(window, "tabs")
+    size = {"win32": "130 MB", "linux": "200 MB"}.get(sys.platform, "MB")
+    assert size in text(window, "setup.figure")
+    offer = text(window, "setup.offer")
+    assert "cu126" in offer
+    assert "20 GB free" in offer  # the disk is told before
+    assert sees(window, "setup.begin")
+    for absent in ("setup.progress", "setup.pause", "setup.again", "setup.copy", "setup.builds"):
+        assert not sees(window, absent), absent
+
+
+def test_a_program_with_its_own_pytorch_has_no_such_page(qtbot, engines, settings):
+    window = build_window(
+        engine_factory=engines, sensor_source=SteadySensors(gt_1030()), settings=settings
+    )
+    window.show()
+    wait_until(lambda: window.findChild(Studio).session.is_free)
+    assert not sees(window, "setup.line")
+    assert window.findChild(QAction, "menu.set_up") is None
+    window.findChild(Studio).set_up_wanted.emit()
+    assert sees(window, "tabs")
+    window.close()
+    window.deleteLater()
+
+
+def test_you_can_look_around_first_and_every_page_says_what_it_waits_for(pc_with):
+    window = pc_with().window
+    wait_until(lambda: sees(window, "setup.page"))
+    click(window, "setup.close")
+    assert sees(window, "tabs")
+    assert not sees(window, "setup.page")
+    assert "not installed" in text(window, "status")
+    assert "not installed" in text(window, "setup.line.sentence")
+    wait_until(lambda: "engine" in find(window, "devices.verdict.action", QPushButton).text())
+    open_tab(window, "Benchmark")
+    assert "not installed" in find(window, "benchmark.run", QPushButton).toolTip()
+    assert not find(window, "benchmark.run", QPushButton).isEnabled()
+    open_tab(window, "Race")
+    assert "not installed" in text(window, "race.reason")
+    assert not find(window, "race.run", QPushButton).isEnabled()
+    open_tab(window, "Check")
+    assert "not installed" in text(window, "check.tested")
+    open_tab(window, "Memory")
+    assert text(window, "memory.sentence") == builds.NOT_INSTALLED
+    open_tab(window, "Switcher")
+    assert "not installed" in text(window, "switcher.why")
+    assert sees(window, "setup.line")
+    click(window, "setup.line.show")
+    assert sees(window, "setup.page")
+    assert not sees(window, "setup.line")
+
+
+def test_the_verdict_leads_back_to_an_installation_that_stopped(pc_with):
+    pc = pc_with()
+    pc.begin()
+    pc.fail(no_network("download.pytorch.org"))
+    click(pc.window, "setup.close")
+    action = find(pc.window, "devices.verdict.action", QPushButton)
+    wait_until(lambda: action.text() == SHOW_SET_UP)
+    click(pc.window, "devices.verdict.action")
+    assert sees(pc.window, "setup.page")
+
+
+def test_the_verdict_leads_to_the_page(pc_with):
+    window = pc_with().window
+    wait_until(lambda: sees(window, "setup.page"))
+    click(window, "setup.close")
+    wait_until(lambda: sees(window, "devices.verdict.action"))
+    click(window, "devices.verdict.action")
+    assert sees(window, "setup.page")
+
+
+def test_the_keyboard_stays_with_the_next_step(pc_with):
+    pc = pc_with()
+    find(pc.window, "setup.begin", QPushButton).setFocus()
+    pc.begin()
+    pc.installer.say(STAGES.DOWNLOADING, 77_000_000, 207_000_000, left_s=65.0)
+    wait_until(lambda: focused(pc.window) == "setup.pause")
+    click(pc.window, "setup.pause")
+    wait_until(lambda: focused(pc.window) == "setup.go_on")
+    click(pc.window, "setup.go_on")
+    wait_until(lambda: len(pc.installer.calls) == 2)
+    pc.fail(no_network("download.pytorch.org"))
+    wait_until(lambda: focused(pc.window) == "setup.again")
+
+
+def test_a_download_shows_share_bytes_and_time(pc_with):
+    pc = pc_with()
+    pc.begin()
+    pc.installer.say(STAGES.DOWNLOADING, 77_000_000, 207_000_000, left_s=65.0)
+    wait_until(lambda: percent(pc.window) == "37")
+    said = text(pc.window, "setup.bytes")
+    assert "77 MB" in said
+    assert "207 MB" in said
+    assert "1 minute left" in said
+    assert find(pc.window, "setup.progress", QProgressBar).value() == 372
+    assert "CPU" in text(pc.window, "setup.title")
+    assert "cu126" in text(pc.window, "setup.next")
+    for absent in ("setup.begin", "setup.folder", "setup.go_on", "setup.again"):
+        assert not sees(pc.window, absent), absent
+    click(pc.window, "setup.close")
+    action = find(pc.window, "devices.verdict.action", QPushButton)
+    wait_until(lambda: "Show" in action.text())  # it has begun: there is nothing to set up
+    assert "GT 1030" in text(pc.window, "devices.verdict.sentence")
+    assert "207 MB" in text(pc.window, "setup.line.sentence")
+    assert find(pc.window, "setup.line.progress", QProgressBar).value() == 372
+
+
+def test_a_pause_and_its_end(pc_with):
+    pc = pc_with()
+    pc.begin()
+    pc.installer.answers_pause = False
+    click(pc.window, "setup.pause")
+    assert pc.installer.is_paused
+    assert not find(pc.window, "setup.pause", QPushButton).isEnabled()
+    pc.installer.say(STAGES.PAUSED, 30, 100)
+    wait_until(lambda: sees(pc.window, "setup.go_on"))
+    assert "paused" in text(pc.window, "setup.title")
+    assert percent(pc.window) == "30"
+    click(pc.window, "setup.close")
+    assert "paused" in text(pc.window, "setup.line.sentence")
+    assert find(pc.window, "setup.line.show", QPushButton).text() == "Show"
+    click(pc.window, "setup.line.show")
+    click(pc.window, "setup.go_on")
+    wait_until(lambda: len(pc.installer.calls) == 2)
+    assert sees(pc.window, "setup.pause")
+
+
+def test_a_pause_of_an_earlier_start_tells_what_is_kept_and_no_share(pc_with, monkeypatch):
+    monkeypatch.setattr(FakeShelf, "downloads_bytes", lambda _: 101_000_000)
+    pc = pc_with(FakeShelf(wanted=Wanted(("cpu",), "", True)), cpu_only())
+    wait_until(lambda: sees(pc.window, "setup.go_on"))
+    assert "101 MB" in text(pc.window, "setup.bytes")
+    for unknown in ("setup.figure", "setup.progress", "setup.line.progress"):
+        assert not sees(pc.window, unknown), unknown
+
+
+def test_a_failure_before_the_first_byte_shows_no_share(pc_with):
+    pc = pc_with()
+    pc.begin()
+    pc.installer.say(STAGES.FAILED, trouble=no_network("download.pytorch.org"))
+    wait_until(lambda: sees(pc.window, "setup.again"))
+    for unknown in ("setup.figure", "setup.progress", "setup.bytes"):
+        assert not sees(pc.window, unknown), unknown
+
+
+def test_a_broken_line_is_told_and_nothing_is_asked(pc_with):
+    pc = pc_with()
+    pc.begin()
+    pc.installer.say(STAGES.RESUMING, 30, 100)
+    wait_until(lambda: "again" in text(pc.window, "setup.title"))
+    assert percent(pc.window) == "30"
+    assert not sees(pc.window, "setup.again")
+
+
+def test_a_failure_has_cause_action_and_details(pc_with):
+    pc = pc_with()
+    pc.begin()
+    pc.fail(no_network("download.pytorch.org", "URLError: no such host"))
+    window = pc.window
+    wait_until(lambda: sees(window, "setup.again"))
+    assert "download.pytorch.org" in text(window, "setup.title")
+    assert "try again" in text(window, "setup.action")
+    click(window, "setup.copy")
+    copied = QGuiApplication.clipboard().text()
+    for fact in ("no_network", "no such host", "cpu", "cu126", "pip download"):
+        assert fact in copied
+    click(window, "setup.close")
+    said = text(window, "setup.line.sentence")
+    assert "download.pytorch.org" in said
+    assert "CPU engine" in said  # above a tab, nothing else says what failed
+    click(window, "setup.line.show")
+    click(window, "setup.again")
+    wait_until(lambda: len(pc.installer.calls) == 2)
+    assert not sees(window, "setup.copy")
+
+
+def test_a_folder_of_wheels_is_used_instead(pc_with, monkeypatch):
+    pc = pc_with()
+    pc.begin()
+    pc.fail(no_network("download.pytorch.org"))
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: "")
+    click(pc.window, "setup.folder")
+    assert len(pc.installer.calls) == 1  # the dialog was closed
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: "/my wheels")
+    click(pc.window, "setup.folder")
+    wait_until(lambda: len(pc.installer.calls) == 2)
+    assert pc.installer.calls[-1] == ("cpu", Path("/my wheels"), "install")
+    pc.fail(no_network("the package index"))
+    click(pc.window, "setup.download")
+    click(pc.window, "setup.again")
+    wait_until(lambda: len(pc.installer.calls) == 3)
+    assert pc.installer.calls[-1] == ("cpu", None, "install")
+
+
+def test_why_this_one_tells_card_and_driver_and_lets_choose_another(pc_with):
+    pc = pc_with()
+    window = pc.window
+    wait_until(lambda: sees(window, "setup.why"))
+    assert not sees(window, "setup.why_text")
+    click(window, "setup.why")
+    why = text(window, "setup.why_text")
+    assert "GT 1030 (6.1)" in why
+    assert "570.86.16" in why
+    choose_data(window, "setup.choose", "cu130")
+    pc.begin("setup.install_chosen")
+    assert pc.installer.calls[0][0] == "cu130"
+
+
+def test_an_installed_engine_is_chosen_without_another_download(pc_with):
+    pc = pc_with(FakeShelf(record("cpu"), record("cu126", on_card=True)))
+    window, press = pc.window, "setup.install_chosen"
+    wait_until(lambda: pc.builds.in_use == "cu126")
+    window.show_setup()
+    click(window, "setup.why")
+    assert find(window, "setup.choose", QComboBox).currentData() == "cu126"  # the recommended
+    assert not find(window, press, QPushButton).isEnabled()  # it is in use
+    choose_data(window, "setup.choose", "cpu")
+    assert find(window, press, QPushButton).text().startswith("Use")
+    click(window, press)
+    wait_until(lambda: pc.builds.in_use == "cpu")
+    assert pc.installer.calls == []
+    choose_data(window, "setup.choose", "cu130")
+    assert find(window, press, QPushButton).text().startswith("Install")
+
+
+def test_only_the_cpus_engine(pc_with):
+    pc = pc_with()
+    pc.begin("setup.cpu_only")
+    assert pc.store.wish.builds == ("cpu",)
+    pc.installer.finish(record("cpu"))
+    wait_until(lambda: sees(pc.window, "setup.begin"))  # the card's engine can follow
+    assert "cu126" in find(pc.window, "setup.begin", QPushButton).text()
+
+
+def test_a_pc_without_a_card_is_offered_one_engine(pc_with):
+    pc = pc_with(inventory=cpu_only())
+    wait_until(lambda: sees(pc.window, "setup.begin"))
+    assert not sees(pc.window, "setup.cpu_only")
+    assert "CPU" in find(pc.window, "setup.begin", QPushButton).text()
+
+
+def test_from_the_first_press_to_the_card(pc_with, engines):
+    pc = pc_with()
+    window = pc.window
+    pc.begin()
+    pc.installer.finish(record("cpu"))
+    wait_until(lambda: pc.builds.in_use == "cpu" and len(pc.installer.calls) == 2)
+    wait_until(lambda: "in use" in text(window, "setup.build.cpu.state"))
+    assert "meanwhile" in text(window, "setup.next")
+    pc.installer.finish(record("cu126", on_card=True))
+    wait_until(lambda: "in use" in text(window, "setup.build.cu126.state"))
+    assert "cu126" in text(window, "setup.title")
+    assert not sees(window, "setup.progress")
+    click(window, "setup.close")
+    assert not sees(window, "setup.line")
+    assert "1.4\u202fGB" in text_hidden(window, "setup.disk")
+
+
+def test_one_button_is_the_next_step(pc_with):
+    pc = pc_with(inventory=cpu_only())
+    assert primary_buttons(pc.window) == ["setup.begin"]
+    pc.begin()
+    wait_until(lambda: sees(pc.window, "setup.pause"))
+    assert primary_buttons(pc.window) == []
+    pc.fail(no_network("download.pytorch.org"))
+    wait_until(lambda: primary_buttons(pc.window) == ["setup.again"])
+    click(pc.window, "setup.again")
+    pc.installer.finish(record("cpu"))
+    wait_until(lambda: primary_buttons(pc.window) == ["setup.close"])
+    click(pc.window, "setup.close")
+    assert sees(pc.window, "tabs")
+
+
+def primary_buttons(window):
+    """Return the buttons of the page that are drawn as the next step."""
+    seen = find(window, "setup.page").findChildren(QPushButton)
+    return [one.objectName() for one in seen if one.isVisible() and one.property("primary")]
+
+
+def text_hidden(window, name):
+    """Return a text of the page behind the tabs."""
+    return find(window, name).text()
+
+
+@pytest.fixture
+def installed(pc_with):
+    pc = pc_with(FakeShelf(record("cpu"), record("cu126", on_card=True)))
+    wait_until(lambda: pc.studio.session.is_free)
+    return pc
+
+
+def test_an_installed_engine_starts_without_the_page(installed):
+    assert sees(installed.window, "tabs")
+    assert not sees(installed.window, "setup.line")
+    installed.window.findChild(QAction, "menu.set_up").trigger()
+    assert sees(installed.window, "setup.build.cu126.repair")
+    assert not sees(installed.window, "setup.build.cu130")
+
+
+def test_an_engine_is_removed_after_a_question(installed):
+    window = installed.window
+    installed.studio.set_up_wanted.emit()
+    click(window, "setup.build.cpu.remove")
+    box = window.findChild(QMessageBox, "setup.remove")
+    assert "700\u202fMB" in box.informativeText()
+    box.button(QMessageBox.StandardButton.Cancel).click()
+    assert installed.store.removed == []
+    click(window, "setup.build.cpu.remove")
+    box = [one for one in window.findChildren(QMessageBox, "setup.remove") if one.isVisible()][-1]
+    installed.store.may_remove.clear()  # thousands of files take seconds
+    click(box, "setup.remove.sure")
+    wait_until(lambda: "Removing" in text(window, "setup.build.cpu.state"))
+    for name in ("setup.build.cpu.use", "setup.build.cpu.remove", "setup.build.cu126.repair"):
+        assert not find(window, name, QPushButton).isEnabled(), name
+    installed.store.may_remove.set()
+    wait_until(lambda: installed.store.removed == ["cpu"])
+    wait_until(lambda: not sees(window, "setup.build.cpu"))
+
+
+def test_a_removal_that_fails_is_told_and_tried_again(pc_with):
+    pc = pc_with(FakeShelf(record("cpu"), record("cu126")))
+    window = pc.window
+    wait_until(lambda: pc.builds.in_use == "cpu")
+    window.show_setup()
+    pc.store.removal_error = OSError("c10.dll is in use")
+    pc.builds.remove("cu126")
+    wait_until(lambda: sees(window, "setup.again") and not pc.builds.removing)
+    assert "cu126" in text(window, "setup.title")
+    click(window, "setup.copy")
+    assert "c10.dll" in QGuiApplication.clipboard().text()
+    pc.store.removal_error = None
+    click(window, "setup.again")
+    wait_until(lambda: pc.builds.trouble is None and not pc.builds.removing)
+    assert pc.installer.calls == []
+
+
+def test_an_engine_is_repaired_and_another_used(installed):
+    window = installed.window
+    installed.studio.set_up_wanted.emit()
+    click(window, "setup.build.cpu.use")
+    wait_until(lambda: installed.builds.in_use == "cpu" and installed.studio.session.is_free)
+    wait_until(find(window, "setup.build.cpu.repair", QPushButton).isEnabled)
+    click(window, "setup.build.cpu.repair")
+    assert "Ending" in text(window, "setup.build.cpu.state")  # the engine ends in its own time
+    assert not find(window, "setup.build.cpu.repair", QPushButton).isEnabled()
+    wait_until(lambda: installed.installer.calls == [("cpu", None, "repair")])
+
+
+def test_the_finding_about_a_card_installs_its_engine(pc_with, engines):
+    engines.scripts[DescribeEngine] = [described()]
+    pc = pc_with(FakeShelf(record("cpu")))
+    window = pc.window
+    wait_until(lambda: "cu126" in find(window, "devices.verdict.action", QPushButton).text())
+    assert not sees(window, "devices.verdict.command")
+    click(window, "devices.verdict.action")
+    wait_until(lambda: pc.installer.calls)
+    assert pc.installer.calls[0][0] == "cu126"
+    assert sees(window, "setup.page")
+
+
+def test_esc_goes_back_to_the_tabs(qtbot, pc_with):
+    window = pc_with().window
+    wait_until(lambda: sees(window, "setup.page"))
+    qtbot.keyClick(window, Qt.Key.Key_Escape)
+    assert find(window, "tabs", QTabWidget).isVisible()
+
+
+def test_everything_is_reached_by_tab(qtbot, pc_with):
+    pc = pc_with(FakeShelf(record("cpu")))
+    window = pc.window
+    pc.studio.set_up_wanted.emit()
+    click(window, "setup.why")
+    wait_until(lambda: pc.studio.session.is_free)
+    window.activateWindow()
+    find(window, "setup.begin").setFocus()
+    reached = set()
+    for _ in range(40):
+        place = QApplication.focusWidget()
+        reached.add(place.objectName() if place else "")
+        qtbot.keyClick(place or window, Qt.Key.Key_Tab)
+    assert {
+        "setup.begin", "setup.folder", "setup.why", "setup.choose", "setup.install_chosen",
+        "setup.build.cpu.repair", "setup.close",
+    } <= reached  # fmt: skip
+
+
+_FONTS = [(stretch, points) for stretch in (85, 100, 125) for points in (9.0, 13.0)]
+
+
+@pytest.mark.parametrize(("stretch", "points"), _FONTS)
+def test_it_can_be_read_in_any_font_and_size(pc_with, qapp, monkeypatch, stretch, points):
+    before, sheet = qapp.font(), qapp.styleSheet()
+
+    def stretched(system):
+        font = QFont(system)
+        font.setStretch(stretch)
+        font.setPointSizeF(points)
+        return font
+
+    monkeypatch.setattr(theme, "application_font", stretched)
+    try:
+        pc = pc_with(FakeShelf(record("cpu"), wanted=Wanted()))
+        window, found = pc.window, []
+        pc.studio.set_up_wanted.emit()
+        click(window, "setup.why")
+        for size in ((900, 520), (1280, 800)):
+            window.resize(*size)
+            QApplication.processEvents()
+            found += [f"offer at {size[0]}: {what}" for what in misfits(find(window, "setup.page"))]
+        pc.begin()
+        pc.fail(disk_full("/home/anybody/.local/share/gpu-studio/engines", 2_650_000_000))
+        for size in ((900, 520), (1280, 800)):
+            window.resize(*size)
+            QApplication.processEvents()
+            found += [
+                f"failed at {size[0]}: {what}" for what in misfits(find(window, "setup.page"))
+            ]
+        click(window, "setup.close")
+        QApplication.processEvents()
+        found += [f"line: {what}" for what in misfits(find(window, "setup.line"))]
+        assert not found, "\n".join(found)
+    finally:
+        qapp.setFont(before)
+        qapp.setStyleSheet(sheet)
