@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-import urllib.error
-import urllib.request
+import time
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
 from gpu_studio.core.wheels import CPU_TAG
 from studio_setup.console import SetupError
+from studio_setup.torch_download import download_torch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.wheels import WheelChoice
     from studio_setup.pip_runner import Pip
 
-_REACH_TIMEOUT_S = 10.0
+_OUT_OF_REACH = (TroubleKind.NO_NETWORK, TroubleKind.BROKEN_LINE)
 _SITE_PACKAGES = ("lib/python*/site-packages", "Lib/site-packages")
 
 
@@ -51,9 +52,9 @@ def install_torch(pip: Pip, choice: WheelChoice) -> str:
 
     A local wheel comes first, because pip needs more than a minute to find out that an index
     cannot be reached: a wheel in a folder of pip's configuration (`find-links`) is installed
-    without asking any index. Then pip asks only PyTorch's own index: with a second index, pip
-    would take the highest version from either. The indexes in pip's configuration come last, for
-    users behind a mirror.
+    without asking any index. Then the wheel is downloaded from PyTorch's own index, so that a
+    broken line or a new start continues it. The indexes in pip's configuration come last, for users
+    behind a mirror.
 
     Args:
         pip: pip of the environment.
@@ -89,31 +90,27 @@ def _install_local(pip: Pip, choice: WheelChoice) -> bool:
 def _install_from_index(pip: Pip, choice: WheelChoice) -> None:
     failure = None
     if choice.index_url is not None:
-        if is_reachable(choice.index_url):
-            if pip.install("--index-url", choice.index_url, "--no-deps", choice.requirement):
+        host = choice.index_url.split("/")[2]
+        try:
+            wheel = download_torch(
+                choice, pip.log_path.parent / "downloads", pip.console, time.monotonic
+            )
+        except TroubleError as error:
+            if error.trouble.kind not in _OUT_OF_REACH:
+                # pip has its own certificates and its own settings for a proxy.
+                if pip.install("--index-url", choice.index_url, "--no-deps", choice.requirement):
+                    return
+                failure = pip.failure(f"Installing {choice.requirement}")
+            else:
+                # pip's own message would mention only the other indexes.
+                failure = SetupError(
+                    f"Cannot reach {host}, and no other index or folder in pip's configuration has "
+                    f"{choice.requirement}: {error.trouble.action}\nThe whole log: {pip.log_path}"
+                )
+        else:
+            if pip.install("--no-index", "--no-deps", str(wheel)):
+                wheel.unlink(missing_ok=True)
                 return
             failure = pip.failure(f"Installing {choice.requirement}")
-        else:
-            # pip's own message would mention only the other indexes.
-            host = choice.index_url.split("/")[2]
-            failure = SetupError(
-                f"Cannot reach {host}, and no other index or folder in pip's configuration has "
-                f"{choice.requirement}: check your internet connection, then start GPU Studio "
-                f"again.\nThe whole log: {pip.log_path}"
-            )
     if not pip.install("--no-deps", choice.requirement):
         raise failure or pip.failure(f"Installing {choice.requirement}")
-
-
-def is_reachable(url: str) -> bool:
-    """Return whether a server answers at all, even with an error; uses the system's proxies."""
-    try:
-        urllib.request.urlopen(f"{url}/torch/", timeout=_REACH_TIMEOUT_S).close()
-    except urllib.error.HTTPError as error:
-        error.close()
-    except urllib.error.URLError as error:
-        # pip has its own certificates and may succeed even if this fails.
-        return "CERTIFICATE_VERIFY_FAILED" in str(error.reason)
-    except OSError:
-        return False
-    return True

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
-import urllib.error
-import urllib.request
-from email.message import Message
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from studio_setup import torch_build
 from studio_setup.console import SetupError
-from studio_setup.torch_build import install_torch, installed_torch, is_reachable
+from studio_setup.torch_build import install_torch, installed_torch
 
+from gpu_studio.core.builds.trouble import (
+    Trouble,
+    TroubleError,
+    no_network,
+    proxy_refused,
+    untrusted,
+)
 from gpu_studio.core.wheels import choice_of_tag
 
 if TYPE_CHECKING:
@@ -59,21 +63,33 @@ class FakePip:
         return SetupError(f"{what} failed.")
 
 
-@pytest.fixture
-def reachable(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
-    def set_reachable(value: bool) -> None:
-        monkeypatch.setattr(torch_build, "is_reachable", lambda url: value)
+WHEEL = "torch-2.13.0-any.whl"
 
-    return set_reachable
+
+@pytest.fixture
+def download(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Trouble | None], None]:
+    """Let the download succeed, or fail for a reason."""
+
+    def set_outcome(trouble: Trouble | None) -> None:
+        def fake(choice: object, folder: Path, *_: object) -> Path:
+            if trouble is not None:
+                raise TroubleError(trouble)
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / WHEEL).write_bytes(b"")
+            return folder / WHEEL
+
+        monkeypatch.setattr(torch_build, "download_torch", fake)
+
+    return set_outcome
 
 
 def test_a_local_wheel_is_taken_before_any_index_is_asked(
     tmp_path: Path, console: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(url: str) -> bool:
-        raise AssertionError(url)
+    def fail(*_: object) -> Path:
+        raise AssertionError("an index was asked")
 
-    monkeypatch.setattr(torch_build, "is_reachable", fail)
+    monkeypatch.setattr(torch_build, "download_torch", fail)
 
     def rule(arguments: tuple[str, ...]) -> bool:
         put_torch(tmp_path, "2.13.0+cpu", None)
@@ -85,25 +101,22 @@ def test_a_local_wheel_is_taken_before_any_index_is_asked(
 
 
 def test_without_a_local_wheel_the_exact_build_comes_from_its_index(
-    tmp_path: Path, console: Any, reachable: Callable[[bool], None]
+    tmp_path: Path, console: Any, download: Callable[[Trouble | None], None]
 ) -> None:
-    reachable(True)
+    download(None)
 
     def rule(arguments: tuple[str, ...]) -> bool:
         put_torch(tmp_path, "2.13.0+cu126", "12.6")
-        return "--no-index" not in arguments
+        return arguments[-1].endswith(".whl")
 
     pip = FakePip(tmp_path, console, rule)
     assert install_torch(pip, CU126) == "torch==2.13.0+cu126"
+    wheel = tmp_path / "downloads" / WHEEL
     assert pip.installed == [
         ("--no-index", "--no-deps", "torch==2.13.0+cu126"),
-        (
-            "--index-url",
-            "https://download.pytorch.org/whl/cu126",
-            "--no-deps",
-            "torch==2.13.0+cu126",
-        ),
+        ("--no-index", "--no-deps", str(wheel)),
     ]
+    assert not wheel.exists()  # it is installed
 
 
 def test_a_wheel_of_pypi_is_kept_under_the_name_that_pip_finds_again(
@@ -116,10 +129,12 @@ def test_a_wheel_of_pypi_is_kept_under_the_name_that_pip_finds_again(
     assert install_torch(FakePip(tmp_path, console, rule), CPU) == "torch==2.13.0"
 
 
-def test_a_mirror_serves_where_pytorchs_index_refuses(
-    tmp_path: Path, console: Any, reachable: Callable[[bool], None]
+@pytest.mark.parametrize("trouble", [untrusted("x"), proxy_refused("x")])
+def test_pip_tries_where_the_download_is_refused_and_a_mirror_comes_last(
+    tmp_path: Path, console: Any, download: Callable[[Trouble | None], None], trouble: Trouble
 ) -> None:
-    reachable(True)
+    """Pip has its own certificates and settings for a proxy."""
+    download(trouble)
 
     def rule(arguments: tuple[str, ...]) -> bool:
         if arguments != ("--no-deps", "torch==2.13.0+cu126"):
@@ -133,10 +148,10 @@ def test_a_mirror_serves_where_pytorchs_index_refuses(
 
 
 def test_no_install_merges_two_indexes(
-    tmp_path: Path, console: Any, reachable: Callable[[bool], None]
+    tmp_path: Path, console: Any, download: Callable[[Trouble | None], None]
 ) -> None:
-    for answer in (True, False):
-        reachable(answer)
+    for answer in (None, no_network("x"), untrusted("x")):
+        download(answer)
         for choice in (CPU, CU126):
             pip = FakePip(tmp_path, console, lambda arguments: False)
             with pytest.raises(SetupError):
@@ -145,25 +160,25 @@ def test_no_install_merges_two_indexes(
 
 
 def test_a_local_cuda_wheel_does_not_stay_on_a_pc_without_a_card(
-    tmp_path: Path, console: Any, reachable: Callable[[bool], None]
+    tmp_path: Path, console: Any, download: Callable[[Trouble | None], None]
 ) -> None:
-    reachable(True)
+    download(None)
 
     def rule(arguments: tuple[str, ...]) -> bool:
-        is_local = "--no-index" in arguments
+        is_local = not arguments[-1].endswith(".whl")
         put_torch(tmp_path, *(("2.13.0", "13.0") if is_local else ("2.13.0+cpu", None)))
         return True
 
     pip = FakePip(tmp_path, console, rule)
     assert install_torch(pip, CPU) == "torch==2.13.0+cpu"
     assert pip.uninstalled == ["torch"]
-    assert pip.installed[-1][-1] == "torch==2.13.0+cpu"
+    assert pip.installed[-1][-1].endswith(WHEEL)
 
 
 def test_an_unreachable_index_is_named_and_never_waited_for(
-    tmp_path: Path, console: Any, reachable: Callable[[bool], None]
+    tmp_path: Path, console: Any, download: Callable[[Trouble | None], None]
 ) -> None:
-    reachable(False)
+    download(no_network("download.pytorch.org"))
     pip = FakePip(tmp_path, console, lambda arguments: False)
     with pytest.raises(SetupError, match=r"Cannot reach download\.pytorch\.org"):
         install_torch(pip, CPU)
@@ -171,9 +186,9 @@ def test_an_unreachable_index_is_named_and_never_waited_for(
 
 
 def test_an_index_without_the_build_is_a_failure(
-    tmp_path: Path, console: Any, reachable: Callable[[bool], None]
+    tmp_path: Path, console: Any, download: Callable[[Trouble | None], None]
 ) -> None:
-    reachable(True)
+    download(None)
     pip = FakePip(tmp_path, console, lambda arguments: False)
     with pytest.raises(SetupError, match=r"Installing torch==2\.13\.0\+cu126 failed"):
         install_torch(pip, CU126)
@@ -185,23 +200,3 @@ def test_the_installed_build_is_read_without_importing_it(tmp_path: Path) -> Non
     assert installed_torch(tmp_path) == ("2.13.0+cpu", None)
     put_torch(tmp_path, "2.13.0", "13.0")
     assert installed_torch(tmp_path) == ("2.13.0", "13.0")
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (urllib.error.HTTPError("u", 403, "no", Message(), None), True),
-        (urllib.error.URLError("[SSL: CERTIFICATE_VERIFY_FAILED] unknown issuer"), True),
-        (urllib.error.URLError("[Errno -2] Name or service not known"), False),
-        (TimeoutError("timed out"), False),
-    ],
-)
-def test_what_counts_as_reachable(
-    monkeypatch: pytest.MonkeyPatch, error: OSError, expected: bool
-) -> None:
-    def urlopen(url: str, timeout: float) -> None:
-        assert url == "https://index.example/whl/cpu/torch/"
-        raise error
-
-    monkeypatch.setattr(urllib.request, "urlopen", urlopen)
-    assert is_reachable("https://index.example/whl/cpu") is expected
