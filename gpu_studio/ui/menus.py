@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QAction, QActionGroup, QDesktopServices, QKeySequence
 from PySide6.QtWidgets import QMessageBox
 
+from gpu_studio.core.packaged_parts import licenses_text, packaged_parts
 from gpu_studio.model.settings import THEMES
 from gpu_studio.ui.page_keys import RUN_KEYS, STOP_KEYS, can_press, press_run, press_stop
 
@@ -180,4 +181,6 @@ def _show_about(window: QMainWindow, log_path: Path | None) -> None:
         "compared with your CPU, and where its memory goes."
     )
     box.setInformativeText(f"Log: {log_path or 'none, its folder is not writable'}")
+    if licenses := licenses_text(packaged_parts()):
+        box.setDetailedText(f"GPU Studio contains these parts:\n\n{licenses}")
     box.exec()

@@ -8,6 +8,8 @@ import pytest
 from PySide6.QtGui import QAction, QDesktopServices
 from PySide6.QtWidgets import QMainWindow, QMessageBox, QTabWidget
 
+from gpu_studio.core.packaged_parts import PackagedPart
+from gpu_studio.ui import menus
 from gpu_studio.ui.menus import fill_menus
 
 if TYPE_CHECKING:
@@ -101,6 +103,19 @@ def test_without_a_log_there_is_none_to_open(
     (told,) = shown
     assert "Log" in told
     assert "/" not in told
+
+
+def test_an_installed_program_tells_the_licenses_of_its_parts(
+    window: QMainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = []
+    monkeypatch.setattr(QMessageBox, "exec", lambda box: shown.append(box.detailedText()))
+    action(window, "About GPU Studio").trigger()
+    part = PackagedPart("numpy", "2.4.6", "BSD-3-Clause", ())
+    monkeypatch.setattr(menus, "packaged_parts", lambda: (part,))
+    action(window, "About GPU Studio").trigger()
+    assert shown[0] == ""  # a checkout
+    assert "numpy 2.4.6: BSD-3-Clause" in shown[1]
 
 
 def test_each_menu_and_entry_has_its_own_letter(window: QMainWindow) -> None:

@@ -1,0 +1,223 @@
+"""The folder of the installed program, as docs/installed-program.md describes it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from studio_build import licenses, python_for_windows, window_packages
+from studio_build.console import BuildError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_PROGRAM = ("gpu_studio", "resources", "packaging/studio_setup", "packaging/locks")
+_FILES = ("packaging/bootstrap.py", "pyproject.toml", "LICENSE")
+_NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
+_ENGINE = (
+    "import os, sys; p = os.environ.get('GPU_STUDIO_PACKAGES'); "
+    "p and p not in sys.path and sys.path.insert(0, p)"
+)
+_PATH_FILE = "gpu-studio.pth"
+
+
+class Program(NamedTuple):
+    """What is built.
+
+    Attributes:
+        root: The checkout.
+        version: For example "0.1.0".
+        epoch: The time of all files, in seconds since 1970.
+    """
+
+    root: Path
+    version: str
+    epoch: int
+
+
+def program_of(root: Path) -> Program:
+    """Return what a checkout builds; its time is SOURCE_DATE_EPOCH, or that of its last commit.
+
+    Raises:
+        BuildError: the checkout tells no version, or no time.
+    """
+    text = (root / "pyproject.toml").read_text(encoding="utf-8")
+    version = re.search(r'^version = "(\d+\.\d+\.\d+)"$', text, re.MULTILINE)
+    if version is None:
+        raise BuildError("pyproject.toml has no version of three numbers.")
+    return Program(root, version[1], _epoch(root))
+
+
+def _epoch(root: Path) -> int:
+    if epoch := os.environ.get("SOURCE_DATE_EPOCH"):
+        return int(epoch)
+    command = ["git", "-C", str(root), "log", "-1", "--format=%ct"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return int(done.stdout)
+    except (OSError, subprocess.CalledProcessError, ValueError) as error:
+        raise BuildError("This is not a git checkout: set SOURCE_DATE_EPOCH.") from error
+
+
+def make_windows(program: Program, python: Path, wheels: Path | None, work: Path) -> Path:
+    """Make the folder for Windows, without its starter.
+
+    Args:
+        program: what is built.
+        python: an embeddable package of CPython, as a zip file or unpacked.
+        wheels: a folder of wheels; None downloads them.
+        work: where the folder is made; downloads are kept there as well.
+
+    Raises:
+        BuildError: it cannot be made; the text says why.
+    """
+    app = _empty(work / "app-windows")
+    embedded = python_for_windows.copy(python, app / "python")
+    folder = work / "wheels-windows"
+    window_packages.download(_lock(program, "windows", embedded.minor), "windows", embedded.minor,
+                             folder, wheels)  # fmt: skip
+    for wheel in sorted(folder.glob("*.whl")):
+        window_packages.unpack(wheel, app / "packages", "windows")
+    python_for_windows.share_runtime(app / "packages" / "PySide6", app / "python")
+    _copy_program(program, app, folder)
+    site = app / "python" / "Lib" / "site-packages"
+    _write_path_file(site, ("packages",))
+    licenses.collect(app, python=embedded.version)
+    _mark(program, app, "windows", {"python": embedded.version, "python_sha256": embedded.sha256})
+    _compile(app, embedded.minor)
+    return app
+
+
+def make_linux(program: Program, wheels: Path | None, work: Path) -> Path:
+    """Make the folder for Linux, without its starter and without its mark.
+
+    Raises:
+        BuildError: it cannot be made; the text says why.
+    """
+    app = _empty(work / "app-linux")
+    lines = {minor: _lock(program, "linux", minor) for minor in _minors(program.root)}
+    folders = {}
+    for minor, wanted in lines.items():
+        folders[minor] = work / f"wheels-linux-3.{minor}"
+        window_packages.download(wanted, "linux", minor, folders[minor], wheels)
+    own = own_folders(lines)
+    for minor, folder in folders.items():
+        for wheel in sorted(folder.glob("*.whl")):
+            name = window_packages.normal_name(wheel.name.split("-")[0])
+            place = own[minor] if name in varying(lines) else "packages"
+            window_packages.unpack(wheel, app / place, "linux")
+        site = app / "lib" / f"python3.{minor}" / "site-packages"
+        _write_path_file(site, (own[minor], "packages"))
+    (app / "bin").mkdir()
+    (app / "bin" / "python3").symlink_to("/usr/bin/python3")
+    (app / "pyvenv.cfg").write_text(
+        "home = /usr/bin\ninclude-system-site-packages = false\n", encoding="utf-8"
+    )
+    _copy_program(program, app, folders[max(folders)])
+    licenses.collect(app)
+    return app
+
+
+def mark(program: Program, app: Path, package: str) -> None:
+    """Write the file by which the program knows that it is installed, and as which package."""
+    _mark(program, app, package, {})
+
+
+def varying(lines: Mapping[int, list[str]]) -> set[str]:
+    """Return the packages whose version is not the same for every Python.
+
+    Args:
+        lines: requirements such as "numpy==2.4.6 --hash=…", by minor version of Python 3.
+    """
+    seen: dict[str, set[str]] = {}
+    for wanted in lines.values():
+        for line in wanted:
+            name, _, version = line.partition(" ")[0].partition("==")
+            seen.setdefault(name, set()).add(version)
+    return {name for name, versions in seen.items() if len(versions) > 1}
+
+
+def own_folders(lines: Mapping[int, list[str]]) -> dict[int, str]:
+    """Return the folder of each Python's own packages; Pythons with the same ones share it."""
+    apart = varying(lines)
+    first: dict[tuple[str, ...], str] = {}
+    folders = {}
+    for minor in sorted(lines):
+        pins = tuple(sorted(
+            line.partition(" ")[0] for line in lines[minor] if line.partition("==")[0] in apart
+        ))  # fmt: skip
+        folders[minor] = first.setdefault(pins, f"packages-3.{minor}")
+    return folders
+
+
+def set_times(folder: Path, epoch: int) -> None:
+    """Give every file of a folder the same time and a plain mode."""
+    for path in [*folder.rglob("*"), folder]:
+        if not path.is_symlink():
+            is_run = path.is_dir() or path.stat().st_mode & 0o100
+            path.chmod(0o755 if is_run else 0o644)
+            os.utime(path, (epoch, epoch))
+
+
+def _minors(root: Path) -> range:
+    """Return the N of each Python 3.N that the program supports."""
+    table = json.loads((root / "resources" / "wheels.json").read_text(encoding="utf-8"))
+    return range(table["python"]["oldest"][1], table["python"]["newest"][1] + 1)
+
+
+def _empty(folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _lock(program: Program, system: str, minor: int) -> list[str]:
+    path = program.root / "packaging" / "locks" / window_packages.LOCKS[system]
+    return window_packages.requirements(path.read_text(encoding="utf-8"), minor)
+
+
+def _copy_program(program: Program, app: Path, wheels: Path) -> None:
+    for name in _PROGRAM:
+        shutil.copytree(program.root / name, app / name, ignore=_NOT_COPIED)
+    for name in _FILES:
+        shutil.copy(program.root / name, app / name)
+    (pip,) = wheels.glob("pip-*.whl")
+    shutil.copy(pip, app)
+
+
+def _write_path_file(site: Path, folders: tuple[str, ...]) -> None:
+    """Write the file that leads a Python to the packages, from three folders below the program."""
+    site.mkdir(parents=True)
+    lines = [*(f"../../../{folder}" for folder in folders), "../../..", _ENGINE]
+    (site / _PATH_FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _mark(program: Program, app: Path, package: str, more: dict[str, str]) -> None:
+    told = {"version": program.version, "package": package, **more}
+    (app / "installed.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+
+
+def _compile(app: Path, minor: int) -> None:
+    """Compile all modules: the program cannot where it may not write, and is slow without.
+
+    Raises:
+        BuildError: this Python writes other bytecode.
+    """
+    if sys.version_info[:2] != (3, minor):
+        raise BuildError(
+            f"Run build.py with Python 3.{minor}: it compiles the modules for the embedded one."
+        )
+    command = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
+    command += ["-s", str(app), *(str(app / name) for name in ("packages", "gpu_studio"))]
+    command.append(str(app / "packaging"))
+    # Before Python 3.11, the order of a constant set follows the seed.
+    environ = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise BuildError(f"A module cannot be compiled: {done.stdout.strip()[-300:]}")

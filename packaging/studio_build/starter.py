@@ -1,0 +1,71 @@
+"""The native starter ``GPU Studio.exe``, compiled by Debian's mingw-w64."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+from studio_build.console import BuildError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from studio_build.app_folder import Program
+
+NAME = "GPU Studio.exe"
+_TRIPLET = "x86_64-w64-mingw32"
+_LIBRARIES = ("-lole32", "-lshell32", "-luuid", "-lpropsys")
+
+
+def compile_starter(program: Program, work: Path, app: Path) -> None:
+    """Compile the starter, with the icon and the version, into the program's folder.
+
+    Raises:
+        BuildError: there is no compiler, or it failed.
+    """
+    source = program.root / "packaging" / "windows"
+    resources = work / "starter.o"
+    # The windres of mingw splits what -D gives at blanks: what needs quotes goes into a file.
+    script = work / "version.rc"
+    script.write_text(resource_script(program), encoding="ascii")
+    _run([f"{_TRIPLET}-windres", "-o", str(resources), str(script)])
+    _run(
+        [
+            f"{_TRIPLET}-gcc", "-std=c11", "-Os", "-Wall", "-Wextra", "-Werror", "-DUNICODE",
+            "-D_UNICODE", "-municode", "-mwindows", "-s", "-static-libgcc",
+            "-Wl,--no-insert-timestamp", "-Wl,--dynamicbase,--nxcompat,--high-entropy-va",
+            "-o", str(app / NAME), str(source / "starter.c"), str(resources), *_LIBRARIES,
+        ]
+    )  # fmt: skip
+
+
+def sign_starter(app: Path, sign: str) -> None:
+    """Sign the starter.
+
+    Raises:
+        BuildError: the command failed.
+    """
+    _run([*shlex.split(sign), str(app / NAME)])
+
+
+def resource_script(program: Program) -> str:
+    """Return the resource script: this version's constants, then packaging/windows/starter.rc."""
+    icon = program.root / "resources" / "app" / "gpu-studio.ico"
+    own = program.root / "packaging" / "windows"
+    numbers = ",".join([*program.version.split("."), "0"])
+    return (
+        f'#define ICON_FILE "{icon}"\n#define MANIFEST_FILE "{own / "starter.manifest"}"\n'
+        f'#define VERSION_NUMBERS {numbers}\n#define VERSION_TEXT "{program.version}"\n'
+        f'#include "{own / "starter.rc"}"\n'
+    )
+
+
+def _run(command: Sequence[str]) -> None:
+    if shutil.which(command[0]) is None:
+        raise BuildError(f"There is no {command[0]}: a compiler is in gcc-mingw-w64-x86-64.")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise BuildError(f"{command[0]}: {done.stderr.strip()[-2000:]}")

@@ -1,0 +1,178 @@
+"""The packages that the window needs: which wheels, and which of their files stay.
+
+The versions and hashes are those of packaging/locks/. PyTorch and what only PyTorch needs are in no
+package of GPU Studio: the window installs them.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import subprocess
+import sys
+import zipfile
+from typing import TYPE_CHECKING
+
+from studio_setup.locked_packages import lines_of
+
+from studio_build.console import BuildError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+_PACKAGES = (
+    "colorama", "msgspec", "numpy", "nvidia-ml-py", "platformdirs", "psutil", "pyqtgraph",
+    "pyside6-essentials", "shiboken6", "typing-extensions",
+)  # fmt: skip
+# pip fills the engine environments; the locks do not have it.
+_PIP = "pip==26.3 --hash=sha256:f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
+_PLATFORMS = {
+    "windows": ("win_amd64",),
+    # glibc 2.34, which PySide6 needs, runs what was built for an older one.
+    "linux": (
+        *(f"manylinux_2_{minor}_x86_64" for minor in range(34, 4, -1)),
+        "manylinux2014_x86_64",
+        "manylinux2010_x86_64",
+    ),
+}
+LOCKS = {"windows": "windows-x86_64.txt", "linux": "linux-x86_64.txt"}
+
+# The parts of Qt that the window and pyqtgraph import.
+_QT = ("Core", "Gui", "OpenGL", "OpenGLWidgets", "Svg", "Widgets")
+_PYSIDE = ("__init__.py", "_config.py", "_git_pyside_version.py", "support/*")
+_PYSIDE_KEPT = {
+    "windows": (
+        *(f"Qt{part}.pyd" for part in _QT),
+        *(f"Qt6{part}.dll" for part in _QT),
+        "pyside6.abi3.dll", "msvcp140*.dll", "vcruntime140*.dll",
+        "plugins/platforms/qwindows.dll", "plugins/platforms/qoffscreen.dll",
+        "plugins/styles/*", "plugins/iconengines/*",
+        "plugins/imageformats/qsvg.dll", "plugins/imageformats/qjpeg.dll",
+        "plugins/imageformats/qico.dll",
+    ),
+    "linux": (
+        *(f"Qt{part}.abi3.so" for part in _QT),
+        *(f"Qt/lib/libQt6{part}.so.6" for part in _QT),
+        "libpyside6.abi3.so.*", "Qt/lib/libicu*", "Qt/lib/libQt6DBus.so.6",
+        "Qt/lib/libQt6XcbQpa.so.6", "Qt/lib/libQt6WaylandClient.so.6",
+        "Qt/lib/libQt6WlShellIntegration.so.6",
+        "Qt/plugins/platforms/libqxcb.so", "Qt/plugins/platforms/libqwayland.so",
+        "Qt/plugins/platforms/libqoffscreen.so",
+        "Qt/plugins/platformthemes/libqxdgdesktopportal.so",
+        "Qt/plugins/platforminputcontexts/libcompose*", "Qt/plugins/platforminputcontexts/libibus*",
+        "Qt/plugins/wayland-decoration-client/*", "Qt/plugins/wayland-shell-integration/libxdg-*",
+        "Qt/plugins/iconengines/*",
+        "Qt/plugins/imageformats/libqsvg.so", "Qt/plugins/imageformats/libqjpeg.so",
+        "Qt/plugins/imageformats/libqico.so",
+    ),
+}  # fmt: skip
+# What nothing imports: tests, type stubs, headers, a compiler of Fortran, examples, commands.
+_LEFT_OUT = (
+    "*.pyi", "*/py.typed", "*__pycache__/*", "*.data/*", "numpy/*/tests/*",
+    "numpy/tests/*", "numpy/f2py/*",
+    "numpy/_core/include/*", "numpy/*.a", "numpy/*.lib", "numpy/*.pxd", "numpy/random/_examples/*",
+    "numpy/_pyinstaller/*", "pyqtgraph/examples/*", "psutil/tests/*", "shiboken6_generator/*",
+    "*/__pyinstaller/*", "shiboken6/include/*", "shiboken6/lib/*", "shiboken6/*.lib",
+    "shiboken6/*140*.dll", "*.dist-info/RECORD*", "*.dist-info/sboms/*", "pip/*", "pip-*",
+)  # fmt: skip
+
+
+def requirements(lock: str, minor: int) -> list[str]:
+    """Return the lines of the window's packages for Python 3.``minor``, with hashes.
+
+    Raises:
+        BuildError: the lock has no version of a package for this Python.
+    """
+    found = {}
+    for line in lines_of(lock, ("run",)):
+        name = re.split("[=<> ]", line, maxsplit=1)[0]
+        condition = re.search(r" ; (.*?)(?= --hash)", line)
+        fits = condition is None or f'python_version == "3.{minor}"' in condition[1]
+        if name in _PACKAGES and fits:
+            found[name] = line.replace(condition[0], "") if condition else line
+    missing = sorted(set(_PACKAGES) - set(found))
+    if missing:
+        raise BuildError(f"The lock has no {missing[0]} for Python 3.{minor}: write it again.")
+    return [*found.values(), _PIP]
+
+
+def normal_name(name: str) -> str:
+    """Return a package's name as PyPI normalizes it: a wheel's file has underscores."""
+    return re.sub("[-_.]+", "-", name).lower()
+
+
+def is_kept(name: str, system: str) -> bool:
+    """Return whether a file of a wheel goes into the package.
+
+    Args:
+        name: the path in the wheel, with slashes.
+        system: "windows" or "linux".
+    """
+    if any(fnmatch.fnmatchcase(name, one) for one in _LEFT_OUT):
+        return False
+    if not name.startswith("PySide6/"):
+        return True
+    kept = (*_PYSIDE, *_PYSIDE_KEPT[system])
+    inner = name.removeprefix("PySide6/")
+    return any(fnmatch.fnmatchcase(inner, one) for one in kept)
+
+
+def download(
+    lines: Iterable[str], system: str, minor: int, folder: Path, wheels: Path | None
+) -> None:
+    """Download the wheels of some requirements for a system and Python 3.``minor``.
+
+    Args:
+        lines: the requirements, with hashes.
+        system: "windows" or "linux".
+        minor: of the Python for which the wheels are.
+        folder: where they go.
+        wheels: a folder to take them from; None asks pip's index.
+
+    Raises:
+        BuildError: pip could not get one of them.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = folder / "requirements.txt"
+    wanted.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    command += ["--require-hashes", "--no-deps", "--only-binary", ":all:", "-d", str(folder)]
+    command += ["--implementation", "cp", "--python-version", f"3.{minor}", "-r", str(wanted)]
+    # The stable ABI as well: psutil and PySide6 are built once for all versions.
+    for abi in (f"cp3{minor}", "abi3", "none"):
+        command += ["--abi", abi]
+    for platform in _PLATFORMS[system]:
+        command += ["--platform", platform]
+    if wheels is not None:
+        command += ["--no-index", "--find-links", str(wheels)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    wanted.unlink()
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines() or ["pip said nothing"]
+        raise BuildError(f"The wheels for Python 3.{minor} could not be downloaded: {said[-1]}")
+
+
+def unpack(wheel: Path, target: Path, system: str) -> None:
+    """Unpack the files of a wheel that stay; a file that is already there must be the same.
+
+    Raises:
+        BuildError: another wheel put a different file there.
+    """
+    with zipfile.ZipFile(wheel) as archive:
+        for entry in archive.infolist():
+            if entry.is_dir() or not is_kept(entry.filename, system):
+                continue
+            content, path = archive.read(entry), target / entry.filename
+            if path.exists() and path.read_bytes() != content and not _may_differ(entry.filename):
+                raise BuildError(f"{wheel.name} has a different {entry.filename}.")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+
+def _may_differ(name: str) -> bool:
+    """Return whether the wheels of one version for several Pythons differ in a file harmlessly.
+
+    numpy's __config__.py only says with which compiler it was built.
+    """
+    return ".dist-info/" in name or name == "numpy/__config__.py"

@@ -1,0 +1,261 @@
+; GPU Studio's setup for Windows: for one user, without an administrator.
+;
+;   SETUP /S [/D=C:\FOLDER]           installs silently; /DESKTOP adds a desktop icon
+;   uninstall.exe /S                  removes the program; /ENGINES removes PyTorch as well, /RESULTS
+;                                     the results, the settings and the logs
+;
+; Exit status 2: it was refused, and nothing was changed. build.py passes: VERSION, NUMBERS, OUT,
+; ICON, SIDE (a picture), FILES (a script with the files), OLD (the same for what an update removes first), SIZE_KB,
+; and SIGN, if there is a command that signs a file.
+
+Unicode true
+; A 64-bit Windows on Intel or AMD is needed anyway. A 32-bit Windows refuses this program itself.
+Target amd64-unicode
+ManifestSupportedOS Win10
+ManifestDPIAware true
+ManifestLongPathAware true
+SetCompressor /SOLID lzma
+SetCompressorDictSize 64
+RequestExecutionLevel user
+AllowSkipFiles off
+; The files' own times, and not that of the installation, so that two installations are the same.
+SetDateSave on
+
+!include MUI2.nsh
+!include Sections.nsh
+!include x64.nsh
+!include WinVer.nsh
+!include FileFunc.nsh
+!include LogicLib.nsh
+
+!define NAME "GPU Studio"
+!define KEY "Software\Microsoft\Windows\CurrentVersion\Uninstall\GPU Studio"
+!define DATA "$LOCALAPPDATA\gpu-studio"
+
+!ifdef SIGN
+  !uninstfinalize '${SIGN} "%1"' = 0
+  !finalize '${SIGN} "%1"' = 0
+!endif
+
+Name "${NAME}"
+BrandingText "${NAME} ${VERSION}"
+OutFile "${OUT}"
+InstallDir "$LOCALAPPDATA\Programs\${NAME}"
+InstallDirRegKey HKCU "${KEY}" InstallLocation
+
+VIProductVersion "${NUMBERS}"
+VIFileVersion "${NUMBERS}"
+VIAddVersionKey ProductName "${NAME}"
+VIAddVersionKey ProductVersion "${VERSION}"
+VIAddVersionKey FileVersion "${VERSION}"
+VIAddVersionKey FileDescription "${NAME} setup"
+VIAddVersionKey CompanyName "${NAME}"
+VIAddVersionKey LegalCopyright "MIT license"
+
+!define MUI_ICON "${ICON}"
+!define MUI_UNICON "${ICON}"
+!define MUI_WELCOMEFINISHPAGE_BITMAP "${SIDE}"
+!define MUI_ABORTWARNING
+!define MUI_COMPONENTSPAGE_SMALLDESC
+!define MUI_PAGE_CUSTOMFUNCTION_LEAVE CheckFolder
+!insertmacro MUI_PAGE_DIRECTORY
+!insertmacro MUI_PAGE_COMPONENTS
+!insertmacro MUI_PAGE_INSTFILES
+!define MUI_FINISHPAGE_TITLE "GPU Studio is installed"
+!define MUI_FINISHPAGE_TEXT "The window opens within seconds. To measure, it needs PyTorch: it offers \
+to download the build that fits your card, first about 130 MB for the CPU. You can already look \
+around meanwhile."
+!define MUI_FINISHPAGE_RUN "$INSTDIR\GPU Studio.exe"
+!define MUI_FINISHPAGE_RUN_TEXT "Open GPU Studio"
+!insertmacro MUI_PAGE_FINISH
+!insertmacro MUI_UNPAGE_COMPONENTS
+!insertmacro MUI_UNPAGE_INSTFILES
+!insertmacro MUI_LANGUAGE English
+
+; Refuse with a sentence; a silent installation has only the exit status.
+!macro Refuse SENTENCE
+  MessageBox MB_OK|MB_ICONSTOP "${SENTENCE}" /SD IDOK
+  SetErrorLevel 2
+  Quit
+!macroend
+
+; A program that runs cannot be opened for writing. ASK is what the person reads.
+!macro WaitUntilClosed LABEL
+  ${LABEL}:
+  StrCpy $1 ""
+  ${For} $2 1 3
+    ${Select} $2
+      ${Case} 1
+        StrCpy $3 "$INSTDIR\python\pythonw.exe"
+      ${Case} 2
+        StrCpy $3 "$INSTDIR\python\python.exe"
+      ${Default}
+        StrCpy $3 "$INSTDIR\GPU Studio.exe"
+    ${EndSelect}
+    ${If} ${FileExists} "$3"
+      ClearErrors
+      FileOpen $4 "$3" a
+      ${If} ${Errors}
+        StrCpy $1 "$3"
+      ${Else}
+        FileClose $4
+      ${EndIf}
+    ${EndIf}
+  ${Next}
+  ${If} $1 != ""
+    MessageBox MB_RETRYCANCEL|MB_ICONEXCLAMATION \
+      "GPU Studio is open. Close its window, then press Retry.$\r$\n$\r$\nIn use: $1" \
+      /SD IDCANCEL IDRETRY ${LABEL}
+    SetErrorLevel 2
+    Quit
+  ${EndIf}
+!macroend
+
+; Sets $0 to "" if the program may be installed in $INSTDIR, else to the reason.
+Function LookAtFolder
+  StrCpy $0 ""
+  ${If} ${FileExists} "$INSTDIR\installed.json"
+    Return ; an update
+  ${EndIf}
+  ClearErrors
+  FindFirst $1 $2 "$INSTDIR\*"
+  ${DoWhile} $2 != ""
+    ${If} $2 != "."
+    ${AndIf} $2 != ".."
+      StrCpy $0 "This folder has other files: $INSTDIR$\r$\n$\r$\nChoose a new or an empty folder."
+    ${EndIf}
+    FindNext $1 $2
+  ${Loop}
+  FindClose $1
+FunctionEnd
+
+Function CheckFolder
+  Call LookAtFolder
+  ${If} $0 != ""
+    MessageBox MB_OK|MB_ICONEXCLAMATION "$0"
+    Abort
+  ${EndIf}
+FunctionEnd
+
+Section "GPU Studio" SecProgram
+  SectionIn RO
+  Call LookAtFolder
+  ${If} $0 != ""
+    !insertmacro Refuse "$0"
+  ${EndIf}
+  !insertmacro WaitUntilClosed still_open
+  SetOverwrite on
+  ; A module of an older version, left behind, could be imported in the place of a package.
+  !include "${OLD}"
+  !include "${FILES}"
+  SetOutPath "$INSTDIR"
+  WriteUninstaller "$INSTDIR\uninstall.exe"
+  WriteRegStr HKCU "${KEY}" DisplayName "${NAME}"
+  WriteRegStr HKCU "${KEY}" DisplayVersion "${VERSION}"
+  WriteRegStr HKCU "${KEY}" DisplayIcon "$INSTDIR\GPU Studio.exe"
+  WriteRegStr HKCU "${KEY}" Publisher "${NAME}"
+  WriteRegStr HKCU "${KEY}" InstallLocation "$INSTDIR"
+  WriteRegStr HKCU "${KEY}" UninstallString '"$INSTDIR\uninstall.exe"'
+  WriteRegStr HKCU "${KEY}" QuietUninstallString '"$INSTDIR\uninstall.exe" /S'
+  WriteRegDWORD HKCU "${KEY}" NoModify 1
+  WriteRegDWORD HKCU "${KEY}" NoRepair 1
+  WriteRegDWORD HKCU "${KEY}" EstimatedSize ${SIZE_KB}
+  ; In the user's own folder: the program's would be locked by every program started from the menu.
+  SetOutPath "$PROFILE"
+  CreateShortCut "$SMPROGRAMS\${NAME}.lnk" "$INSTDIR\GPU Studio.exe"
+  ExecWait '"$INSTDIR\GPU Studio.exe" --name-shortcut "$SMPROGRAMS\${NAME}.lnk"'
+SectionEnd
+
+Section "Desktop icon" SecDesktop
+  SetOutPath "$PROFILE"
+  CreateShortCut "$DESKTOP\${NAME}.lnk" "$INSTDIR\GPU Studio.exe"
+  ExecWait '"$INSTDIR\GPU Studio.exe" --name-shortcut "$DESKTOP\${NAME}.lnk"'
+SectionEnd
+
+!insertmacro MUI_FUNCTION_DESCRIPTION_BEGIN
+  !insertmacro MUI_DESCRIPTION_TEXT ${SecProgram} "The program with its own Python, in your user folder."
+  !insertmacro MUI_DESCRIPTION_TEXT ${SecDesktop} "An icon to double-click, on your desktop."
+!insertmacro MUI_FUNCTION_DESCRIPTION_END
+
+Function .onInit
+  ${If} ${IsNativeARM64}
+    !insertmacro Refuse "GPU Studio does not run on Windows on ARM: PyTorch's CUDA builds need a PC \
+with an Intel or AMD processor. Nothing was installed."
+  ${EndIf}
+  ${IfNot} ${AtLeastWin10}
+    !insertmacro Refuse "GPU Studio needs Windows 10 or 11. Nothing was installed."
+  ${EndIf}
+  ${If} ${Silent}
+    ${GetParameters} $0
+    ${GetOptions} $0 "/DESKTOP" $1
+    ${If} ${Errors}
+      !insertmacro UnselectSection ${SecDesktop}
+    ${EndIf}
+  ${EndIf}
+FunctionEnd
+
+Section "un.GPU Studio" UnProgram
+  SectionIn RO
+  ${IfNot} ${FileExists} "$INSTDIR\installed.json"
+    !insertmacro Refuse "This is not GPU Studio's folder: $INSTDIR$\r$\n$\r$\nNothing was removed."
+  ${EndIf}
+  !insertmacro WaitUntilClosed un_still_open
+  SetOutPath "$TEMP"
+  !include "${OLD}"
+  Delete "$INSTDIR\uninstall.exe"
+  RMDir "$INSTDIR" ; only if nothing else is in it
+  Delete "$SMPROGRAMS\${NAME}.lnk"
+  Delete "$DESKTOP\${NAME}.lnk"
+  DeleteRegKey HKCU "${KEY}"
+SectionEnd
+
+Section /o "un.PyTorch" UnEngines
+  RMDir /r "${DATA}\engines"
+  RMDir "${DATA}"
+SectionEnd
+
+Section /o "un.Results, settings and logs" UnResults
+  ; All but the engines, which are the other question.
+  FindFirst $0 $1 "${DATA}\*"
+  ${DoWhile} $1 != ""
+    ${If} $1 != "."
+    ${AndIf} $1 != ".."
+    ${AndIf} $1 != "engines"
+      RMDir /r "${DATA}\$1"
+      Delete "${DATA}\$1"
+    ${EndIf}
+    FindNext $0 $1
+  ${Loop}
+  FindClose $0
+  RMDir "${DATA}"
+SectionEnd
+
+!insertmacro MUI_UNFUNCTION_DESCRIPTION_BEGIN
+  !insertmacro MUI_DESCRIPTION_TEXT ${UnProgram} "The program and its shortcuts."
+  !insertmacro MUI_DESCRIPTION_TEXT ${UnEngines} "What GPU Studio downloaded. To use it again, you have to download it again."
+  !insertmacro MUI_DESCRIPTION_TEXT ${UnResults} "Your measurements and recordings cannot be brought back."
+!insertmacro MUI_UNFUNCTION_DESCRIPTION_END
+
+Function un.onInit
+  ${If} ${Silent}
+    ${GetParameters} $0
+    ClearErrors
+    ${GetOptions} $0 "/ENGINES" $1
+    ${IfNot} ${Errors}
+      !insertmacro SelectSection ${UnEngines}
+    ${EndIf}
+    ClearErrors
+    ${GetOptions} $0 "/RESULTS" $1
+    ${IfNot} ${Errors}
+      !insertmacro SelectSection ${UnResults}
+    ${EndIf}
+  ${Else}
+    !insertmacro SelectSection ${UnEngines}
+    ${If} ${FileExists} "${DATA}\engines\*"
+      ${GetSize} "${DATA}\engines" "/S=0K" $0 $1 $2
+      SectionSetSize ${UnEngines} $0
+    ${Else}
+      !insertmacro UnselectSection ${UnEngines}
+    ${EndIf}
+  ${EndIf}
+FunctionEnd

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the starter of Linux")
+
+
+@pytest.fixture
+def fit_pc(root: Path) -> Any:
+    """The module that the starter runs."""
+    path = root / "packaging" / "linux" / "fit_pc.py"
+    spec = importlib.util.spec_from_file_location("fit_pc", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("version", [(3, 9, 2), (3, 15, 0), (2, 7, 18)])
+def test_an_unsupported_python_is_told_with_its_version(
+    fit_pc: Any, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int]
+) -> None:
+    monkeypatch.setattr(fit_pc.sys, "version_info", version)
+    assert ".".join(map(str, version)) in fit_pc.unfit_python()
+
+
+@pytest.mark.parametrize("version", [(3, 10, 0), (3, 14, 9)])
+def test_a_supported_python_fits(
+    fit_pc: Any, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int]
+) -> None:
+    monkeypatch.setattr(fit_pc.sys, "version_info", version)
+    assert fit_pc.unfit_python() is None
+
+
+def test_the_supported_pythons_are_those_of_the_table(fit_pc: Any, root: Path) -> None:
+    import json
+
+    table = json.loads((root / "resources" / "wheels.json").read_text(encoding="utf-8"))["python"]
+    told = fit_pc.unfit_python.__code__.co_consts
+    assert tuple(table["oldest"]) in told
+    assert tuple(table["newest"]) in told
+
+
+def test_missing_libraries_are_told_with_what_to_type(
+    fit_pc: Any, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from studio_setup import system_libraries
+
+    monkeypatch.setattr(
+        system_libraries, "missing_libraries", lambda screen: {"libEGL.so.1": "libegl1"}
+    )
+    monkeypatch.setattr(system_libraries, "has_apt", lambda: True)
+    monkeypatch.setattr(fit_pc.sys, "path", list(sys.path))
+    assert "sudo apt-get install -y libegl1" in fit_pc.missing_libraries(str(root))
+    monkeypatch.setattr(system_libraries, "has_apt", lambda: False)
+    assert fit_pc.missing_libraries(str(root)).endswith("libEGL.so.1")
+    monkeypatch.setattr(system_libraries, "missing_libraries", lambda screen: {})
+    assert fit_pc.missing_libraries(str(root)) is None
+
+
+@pytest.fixture
+def app(root: Path, tmp_path: Path) -> Path:
+    """A portable folder whose Python is this one, and whose program prints its arguments."""
+    folder = tmp_path / "GPU Studio (1)"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "gpu_studio").mkdir()
+    (folder / "packages").mkdir()
+    for name in ("gpu-studio", "fit_pc.py"):
+        (folder / name).write_bytes((root / "packaging" / "linux" / name).read_bytes())
+    (folder / "gpu-studio").chmod(0o755)
+    (folder / "bin" / "python3").symlink_to(sys.executable)
+    text = "import os, sys; print(sys.argv[1:], os.environ.get('PYTHONHOME'))\n"
+    (folder / "gpu_studio" / "__main__.py").write_text(text, encoding="utf-8")
+    return folder
+
+
+def _started(app: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    # -m finds the little program in the current folder; the real one is on the path.
+    return subprocess.run(
+        [str(app / "gpu-studio"), *arguments],
+        cwd=app,
+        env={"PATH": os.environ["PATH"], **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_the_starter_hands_on_its_arguments_and_no_strange_python(app: Path) -> None:
+    done = _started(app, "bench", "a b", PYTHONHOME="/nowhere", PYTHONPATH="/nowhere")
+    assert (done.returncode, done.stdout) == (0, "['bench', 'a b'] None\n"), done.stderr
+
+
+def test_the_starter_works_through_a_link(app: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(app / "gpu-studio")
+    command = [str(tmp_path / "link"), "devices"]
+    done = subprocess.run(command, cwd=app, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("['devices']"), done.stderr
+
+
+def test_without_python_the_starter_says_what_to_install(app: Path) -> None:
+    (app / "bin" / "python3").unlink()
+    done = _started(app, "devices")
+    assert done.returncode == 1
+    assert "install the package python3" in done.stderr
+
+
+def test_the_installation_compiles_what_its_python_imports(app: Path) -> None:
+    (app / "packages" / "one.py").write_text("x = 1\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(app / "fit_pc.py"), "compile"],
+        env={**os.environ, "PYTHONPATH": str(app / "packages"), "PYTHONDONTWRITEBYTECODE": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list((app / "packages" / "__pycache__").glob("one.*.pyc"))
+    assert list((app / "gpu_studio" / "__pycache__").glob("__main__.*.pyc"))

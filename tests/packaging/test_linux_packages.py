@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import io
+import json
+import lzma
+import sys
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+from studio_build import linux_packages
+from studio_build.app_folder import Program
+from studio_build.linux_packages import control_file, copyright_file, maintainer, write_deb
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="built on Linux alone")
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    """A small program's folder."""
+    folder = tmp_path / "app"
+    for name in ("bin", "gpu_studio", "licenses"):
+        (folder / name).mkdir(parents=True)
+    (folder / "bin" / "python3").symlink_to("/usr/bin/python3")
+    (folder / "gpu-studio").write_text("#!/bin/sh\n", encoding="utf-8")
+    (folder / "gpu-studio").chmod(0o755)
+    (folder / "gpu_studio" / "app.py").write_text("pass\n", encoding="utf-8")
+    (folder / "LICENSE").write_text("MIT License\n", encoding="utf-8")
+    parts = [
+        {"name": "GPU Studio", "version": "0.1.0", "license": "MIT", "files": []},
+        {"name": "numpy", "version": "2.4.6", "license": "BSD-3-Clause", "files": []},
+    ]
+    (folder / "licenses" / "index.json").write_text(json.dumps(parts), encoding="utf-8")
+    return folder
+
+
+def _pieces(deb: bytes) -> dict[str, bytes]:
+    """Read the ar archive of a .deb, as deb(5) describes it."""
+    assert deb.startswith(b"!<arch>\n")
+    found, place = {}, 8
+    while place < len(deb):
+        head = deb[place : place + 60]
+        assert head.endswith(b"`\n")
+        name, size = head[:16].decode().strip(), int(head[48:58])
+        found[name] = deb[place + 60 : place + 60 + size]
+        place += 60 + size + size % 2
+    return found
+
+
+def _entries(piece: bytes) -> dict[str, tarfile.TarInfo]:
+    with tarfile.open(fileobj=io.BytesIO(lzma.decompress(piece))) as archive:
+        return {one.name: one for one in archive.getmembers()}
+
+
+def test_the_deb_has_its_pieces_in_the_order_that_dpkg_wants(
+    root: Path, app: Path, tmp_path: Path
+) -> None:
+    deb = write_deb(Program(root, "0.1.0", 1700000000), app, tmp_path, is_fast=True)
+    pieces = _pieces(deb.read_bytes())
+    assert list(pieces) == ["debian-binary", "control.tar.xz", "data.tar.xz"]
+    assert deb.name == "gpu-studio_0.1.0_amd64.deb"
+    assert {"./control", "./postinst", "./prerm", "./md5sums"} <= set(
+        _entries(pieces["control.tar.xz"])
+    )
+
+
+def test_a_piece_of_odd_length_is_followed_by_a_byte() -> None:
+    pieces = {"odd": b"123", "even": b"12", "last": b"1"}
+    assert _pieces(linux_packages._ar(pieces, 0)) == pieces
+    assert len(linux_packages._ar(pieces, 0)) % 2 == 0
+
+
+def test_everything_in_the_deb_belongs_to_root_and_has_one_time(
+    root: Path, app: Path, tmp_path: Path
+) -> None:
+    deb = write_deb(Program(root, "0.1.0", 1700000000), app, tmp_path, is_fast=True)
+    entries = _entries(_pieces(deb.read_bytes())["data.tar.xz"])
+    assert {(one.uid, one.gid, one.uname, one.mtime) for one in entries.values()} == {
+        (0, 0, "root", 1700000000)
+    }
+    assert list(entries) == sorted(entries)
+    assert entries["./usr/lib/gpu-studio/gpu-studio"].mode == 0o755
+    assert entries["./usr/lib/gpu-studio/gpu_studio/app.py"].mode == 0o644
+    assert entries["./usr/lib/gpu-studio/bin/python3"].linkname == "../../../bin/python3"
+    assert entries["./usr/bin/gpu-studio"].linkname == "../lib/gpu-studio/gpu-studio"
+    assert "./usr/share/applications/org.gpustudio.GPUStudio.desktop" in entries
+
+
+def test_two_builds_give_the_same_bytes(root: Path, app: Path, tmp_path: Path) -> None:
+    program = Program(root, "0.1.0", 1700000000)
+    made = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        made.append(
+            [
+                write(program, app, tmp_path / name, is_fast=True).read_bytes()
+                for write in (write_deb, linux_packages.write_tar)
+            ]
+        )
+    assert made[0] == made[1]
+
+
+def test_the_portable_folder_starts_with_the_systems_python(
+    root: Path, app: Path, tmp_path: Path
+) -> None:
+    tar = linux_packages.write_tar(Program(root, "0.1.0", 1), app, tmp_path, is_fast=True)
+    entries = _entries(tar.read_bytes())
+    home = "gpu-studio-0.1.0-linux-x86_64"
+    assert tar.name == f"{home}.tar.xz"
+    assert {name.split("/")[0] for name in entries} == {home}
+    assert entries[f"{home}/bin/python3"].linkname == "/usr/bin/python3"
+    assert json.loads((app / "installed.json").read_text(encoding="utf-8"))["package"] == "tar"
+
+
+def test_the_control_file_declares_what_qt_needs_besides_its_wheel() -> None:
+    rows = dict(
+        line.split(": ", 1)
+        for line in control_file("0.1.0", "A B <a@example.org>", 280_000).splitlines()
+        if not line.startswith(" ")
+    )
+    depends = {one.split(" ")[0] for one in rows["Depends"].split(", ")}
+    assert rows["Version"] == "0.1.0"
+    assert rows["Installed-Size"] == "280000"
+    assert {"python3", "libegl1", "libgl1", "libxcb-cursor0", "libxkbcommon-x11-0"} <= depends
+    assert {"python3 (>= 3.10)", "python3 (<< 3.15)"} <= set(rows["Depends"].split(", "))
+
+
+def test_the_setups_own_list_of_libraries_is_declared() -> None:
+    from studio_setup.system_libraries import OFFSCREEN, SCREEN
+
+    control = control_file("0.1.0", "A B <a@example.org>", 1)
+    missing = [one for one in (OFFSCREEN | SCREEN).values() if one not in control]
+    assert missing == []
+
+
+def test_the_maintainer_is_who_builds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEBFULLNAME", "Änne Öhm")
+    monkeypatch.setenv("DEBEMAIL", "anne@example.org")
+    assert maintainer() == "Änne Öhm <anne@example.org>"
+
+
+@pytest.mark.parametrize("unset", ["DEBFULLNAME", "DEBEMAIL"])
+def test_without_a_whole_maintainer_a_package_says_that_it_is_no_release(
+    monkeypatch: pytest.MonkeyPatch, unset: str
+) -> None:
+    monkeypatch.setenv("DEBFULLNAME", "Änne Öhm")
+    monkeypatch.setenv("DEBEMAIL", "anne@example.org")
+    monkeypatch.delenv(unset)
+    assert "not a release" in maintainer()
+
+
+def test_the_copyright_file_names_every_part(app: Path) -> None:
+    text = copyright_file(app)
+    assert text.index("MIT License") < text.index("numpy 2.4.6: BSD-3-Clause")

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+from studio_build.console import BuildError
+from studio_build.window_packages import LOCKS, is_kept, normal_name, requirements, unpack
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _lock(root: Path, system: str) -> str:
+    return (root / "packaging" / "locks" / LOCKS[system]).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("system", LOCKS)
+@pytest.mark.parametrize("minor", range(10, 15))
+def test_the_window_has_its_packages_and_no_pytorch(root: Path, system: str, minor: int) -> None:
+    lines = requirements(_lock(root, system), minor)
+    names = {line.partition("==")[0] for line in lines}
+    assert names >= {"numpy", "pyside6-essentials", "pyqtgraph", "msgspec", "psutil", "pip"}
+    assert not names & {"torch", "sympy", "networkx", "triton", "pytest", "setuptools"}
+    assert len(lines) == len(names)
+    assert all("--hash=sha256:" in line and ";" not in line for line in lines)
+
+
+def test_a_lock_that_lacks_a_package_for_a_python_stops_the_build(root: Path) -> None:
+    lock = "\n".join(
+        line for line in _lock(root, "windows").splitlines() if not line.startswith("msgspec")
+    )
+    with pytest.raises(BuildError, match=r"msgspec for Python 3\.11"):
+        requirements(lock, 11)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "PySide6/QtWidgets.pyd",
+        "PySide6/Qt6Svg.dll",
+        "PySide6/plugins/platforms/qwindows.dll",
+        "PySide6/plugins/styles/qmodernwindowsstyle.dll",
+        "PySide6/support/deprecated.py",
+        "PySide6/msvcp140.dll",
+        "shiboken6/Shiboken.pyd",
+        "numpy/_core/_multiarray_umath.cp311-win_amd64.pyd",
+        "numpy.libs/libscipy_openblas64_.dll",
+        "numpy-2.4.6.dist-info/licenses/LICENSE.txt",
+    ],
+)
+def test_what_the_window_imports_stays(name: str) -> None:
+    assert is_kept(name, "windows")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "PySide6/Qt6Quick.dll",
+        "PySide6/qml/QtQuick/qmldir",
+        "PySide6/QtWidgets.pyi",
+        "PySide6/opengl32sw.dll",
+        "PySide6/translations/qtbase_de.qm",
+        "PySide6/designer.exe",
+        "PySide6/plugins/tls/qopensslbackend.dll",
+        "PySide6/support/__pycache__/deprecated.cpython-311.pyc",
+        "numpy/_core/tests/test_umath.py",
+        "numpy/f2py/crackfortran.py",
+        "pyqtgraph/examples/__main__.py",
+        "shiboken6/msvcp140.dll",
+        "pyqtgraph-0.14.0.dist-info/RECORD",
+        "pip/__init__.py",
+    ],
+)
+def test_what_nothing_imports_is_left_out(name: str) -> None:
+    assert not is_kept(name, "windows")
+
+
+def test_linux_keeps_its_own_screens() -> None:
+    for screen in ("xcb", "wayland", "offscreen"):
+        assert is_kept(f"PySide6/Qt/plugins/platforms/libq{screen}.so", "linux")
+    for other in ("eglfs", "vnc", "linuxfb"):
+        assert not is_kept(f"PySide6/Qt/plugins/platforms/libq{other}.so", "linux")
+
+
+def _wheel(folder: Path, name: str, files: dict[str, str]) -> Path:
+    with zipfile.ZipFile(folder / name, "w") as archive:
+        for path, content in files.items():
+            archive.writestr(path, content)
+    return folder / name
+
+
+def test_one_version_for_several_pythons_lies_in_one_folder(tmp_path: Path) -> None:
+    common = {"numpy/__init__.py": "same", "numpy/__config__.py": "built with"}
+    for minor in (12, 13):
+        own = {f"numpy/core.cpython-3{minor}.so": "", "numpy/__config__.py": f"gcc for {minor}"}
+        wheel = _wheel(tmp_path, f"numpy-1-cp3{minor}.whl", common | own)
+        unpack(wheel, tmp_path / "packages", "linux")
+    names = {path.name for path in (tmp_path / "packages" / "numpy").iterdir()}
+    assert {"core.cpython-312.so", "core.cpython-313.so", "__init__.py"} < names
+
+
+def test_wheels_that_differ_in_code_do_not_share_a_folder(tmp_path: Path) -> None:
+    unpack(_wheel(tmp_path, "a-1-cp312.whl", {"a/x.py": "1"}), tmp_path / "packages", "linux")
+    with pytest.raises(BuildError, match=r"a-1-cp313\.whl has a different a/x\.py"):
+        unpack(_wheel(tmp_path, "a-1-cp313.whl", {"a/x.py": "2"}), tmp_path / "packages", "linux")
+
+
+def test_names_are_compared_as_pypi_does() -> None:
+    assert normal_name("PySide6_Essentials") == normal_name("pyside6.essentials")

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import struct
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from studio_build import sizes, starter
+from studio_build.app_folder import Program
+from studio_build.windows_setup import install_script, removal_script, setup_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="built on Linux alone")
+
+
+def _app(folder: Path) -> Path:
+    for name in ("GPU Studio.exe", "python/python.exe", "packages/a$b/x.py", "packages/z.py"):
+        path = folder / "app" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"12345")
+    return folder / "app"
+
+
+def test_every_file_is_written_in_its_folder_and_in_a_fixed_order(tmp_path: Path) -> None:
+    app = _app(tmp_path)
+    lines = install_script(app).splitlines()
+    places = [line for line in lines if line.startswith("SetOutPath")]
+    assert places == [
+        'SetOutPath "$INSTDIR"',
+        'SetOutPath "$INSTDIR\\packages"',
+        'SetOutPath "$INSTDIR\\packages\\a$$b"',
+        'SetOutPath "$INSTDIR\\python"',
+    ]
+    assert len([line for line in lines if line.startswith("File ")]) == 4
+    assert lines.index(places[2]) + 1 == lines.index(f'File "{app}/packages/a$$b/x.py"')
+
+
+def test_the_removal_names_what_was_written_and_never_the_whole_folder(tmp_path: Path) -> None:
+    assert removal_script(_app(tmp_path)).splitlines() == [
+        'Delete "$INSTDIR\\GPU Studio.exe"',
+        'RMDir /r "$INSTDIR\\packages"',
+        'RMDir /r "$INSTDIR\\python"',
+    ]
+
+
+def test_the_setups_own_script_removes_no_folder_of_others(root: Path) -> None:
+    script = (root / "packaging" / "windows" / "setup.nsi").read_text(encoding="utf-8")
+    removed = [line.split(";")[0].strip() for line in script.splitlines() if "RMDir /r" in line]
+    assert removed == ['RMDir /r "${DATA}\\engines"', 'RMDir /r "${DATA}\\$1"']
+
+
+def test_the_version_is_in_the_starters_resources(root: Path) -> None:
+    text = starter.resource_script(Program(root, "1.2.3", 0))
+    assert "VERSION_NUMBERS 1,2,3,0" in text
+    assert 'VERSION_TEXT "1.2.3"' in text
+    assert setup_name("1.2.3") == "GPU-Studio-1.2.3-setup.exe"
+
+
+def test_the_icon_has_the_sizes_that_windows_asks_for(root: Path) -> None:
+    content = (root / "resources" / "app" / "gpu-studio.ico").read_bytes()
+    count = struct.unpack_from("<3H", content)[2]
+    sides = {content[6 + 16 * index] or 256 for index in range(count)}
+    assert {16, 32, 48, 256} <= sides
+
+
+def test_the_starter_has_the_identity_of_the_window(root: Path) -> None:
+    source = (root / "packaging" / "windows" / "starter.c").read_text(encoding="utf-8")
+    app = (root / "gpu_studio" / "app.py").read_text(encoding="utf-8")
+    assert 'APP_ID L"org.gpustudio.GPUStudio"' in source
+    assert 'APP_ID = "org.gpustudio.GPUStudio"' in app
+
+
+def test_what_the_starter_looks_for_is_packed(root: Path) -> None:
+    from studio_build.window_packages import is_kept
+
+    source = (root / "packaging" / "windows" / "starter.c").read_text(encoding="utf-8")
+    table = source.partition("NEEDED[] = {")[2].partition("};")[0]
+    needed = [one.replace("\\\\", "/") for one in table.split('"')[1::2]]
+    assert len(needed) == 4
+    for name in needed:
+        if name.startswith("packages/"):
+            assert is_kept(name.removeprefix("packages/"), "windows")
+        elif name.startswith("gpu_studio/"):
+            assert (root / name).exists()
+        else:
+            assert name == "python/pythonw.exe"
+
+
+def test_sizes_are_told_by_part(tmp_path: Path) -> None:
+    lines = sizes.table(_app(tmp_path)).splitlines()
+    assert lines[-1].split() == ["0.0", "MB", "together"]
+    assert sizes.part_of("packages/PySide6/QtCore.pyd") == "PySide6"
+    assert sizes.part_of("packages/numpy.libs/openblas.dll") == "numpy"
+    assert sizes.part_of("packages-3.12/numpy/core.so") == "numpy (3.12)"
+    assert sizes.part_of("python/python.exe") == "python"
