@@ -322,6 +322,8 @@ def _make_environment(pc: WindowsPc) -> None:
     target = ("--target", str(packages))
     _pip("install", *target, "--require-hashes", "-r", str(wanted))
     _pip("install", *target, "--upgrade", _torch())
+    # The window installs its engines with pip; ensurepip would take minutes under Wine.
+    _pip("install", *target, *map(str, pc.path(HOME).glob("Lib/ensurepip/_bundled/pip-*.whl")))
     (packages / "gpu_studio.pth").write_text(f"{CHECKOUT}\n", encoding="utf-8")
     status, said = pc.run(
         [PYTHON, "-c", "import torch; print(torch.__version__)"], 300, folder="C:\\"

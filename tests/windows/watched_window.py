@@ -1,8 +1,8 @@
 """The real window, which also tells what it shows: ``python -m tests.windows.watched_window``.
 
 Runs on the Windows PC, in the place of ``python -m gpu_studio``. Twice a second it prints one line
-of JSON: what the status bar says, where some widgets are on the screen, the sizes to run, and the
-results' medians. Clicks and keys come from outside, as a person's do.
+of JSON: what the status bar and the page of the engine say, where some widgets are on the screen,
+the sizes to run, and the results' medians. Clicks and keys come from outside, as a person's do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 _PERIOD_MS = 500
 # Clear can be clicked once no run is going on.
-_TOLD = ("benchmark.more", "benchmark.sizes", "benchmark.run", "benchmark.clear")
+_TOLD = (
+    "benchmark.more", "benchmark.sizes", "benchmark.run", "benchmark.clear",
+    "setup.begin", "setup.pause", "setup.go_on", "setup.again", "setup.close",
+)  # fmt: skip
 _TAB = "Benchmark"
 
 
@@ -40,10 +43,12 @@ def account_of(window: QMainWindow) -> dict[str, object]:
             middle = QPoint(widget.width() // 2, widget.height() // 2)
             places[name] = widget.mapToGlobal(middle).toTuple()
     status = window.findChild(QLabel, "status")
+    installation = window.findChild(QLabel, "setup.title")
     sizes = window.findChild(QLineEdit, "benchmark.sizes")
     results = window.findChild(QAbstractItemView, "benchmark.results")
     return {
         "status": status.text() if status else "",
+        "installation": installation.text() if installation else "",
         "places": places,
         "typed": sizes.text() if sizes else "",
         "medians": medians_in(results) if results else [],

@@ -53,6 +53,11 @@ class Person:
         )
         return done.stdout.split()
 
+    def focus(self, name: str) -> None:
+        """Give the keyboard to the window whose title has a word in it."""
+        for window in self.windows_called(name):
+            self._do("windowfocus", window)
+
     def take_picture(self, path: Path) -> None:
         """Save what the screen shows as a PNG file, if ImageMagick is here."""
         with open(path, "wb") as file:
@@ -69,11 +74,17 @@ class Person:
 
 
 class WatchedWindow:
-    """The window in a process of its own, with what it told last of itself."""
+    """The window in a process of its own, with what it told last of itself.
 
-    def __init__(self, pc: WindowsPc) -> None:
-        self._process = pc.start([PYTHON, "-m", "tests.windows.watched_window"])
-        self.told: dict[str, Any] = {"status": "", "places": {}, "medians": []}
+    Args:
+        process: the window, as watched_window.py opens it, with a pipe for its output.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self.told: dict[str, Any] = {
+            "status": "", "installation": "", "places": {}, "medians": [],
+        }  # fmt: skip
         self.printed: list[str] = []
         self._still = 0  # how often in a row every place was the one of before
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -146,7 +157,7 @@ def use_window(pc: WindowsPc, picture: Path, tell: Callable[[str], None] = tell_
 
 
 def _use(pc: WindowsPc, person: Person, picture: Path) -> None:
-    window = WatchedWindow(pc)
+    window = WatchedWindow(pc.start([PYTHON, "-m", "tests.windows.watched_window"]))
     window.wait_for(
         "Engine: ready", lambda told: "Engine: ready" in told["status"], _LONGEST_START_S
     )
@@ -156,7 +167,7 @@ def _use(pc: WindowsPc, person: Person, picture: Path) -> None:
     person.press("ctrl+a", "2", "5", "6")
     window.wait_for("256", lambda told: told["typed"] == "256", 60)
     window.click("benchmark.run", person)
-    window.wait_for("a run's end", _has_a_finished_run, _LONGEST_RUN_S)
+    window.wait_for("a run's end", has_a_finished_run, _LONGEST_RUN_S)
     window.wait_until_still()  # a busy PC paints later than it tells
     person.take_picture(picture)
     person.press("alt+F4")
@@ -166,7 +177,7 @@ def _use(pc: WindowsPc, person: Person, picture: Path) -> None:
     _expect_nothing_left(pc)
 
 
-def _has_a_finished_run(told: dict[str, Any]) -> bool:
+def has_a_finished_run(told: dict[str, Any]) -> bool:
     """Return whether there is a result, and no run is going on."""
     is_over = "benchmark.clear" in told["places"] and "Engine: ready" in told["status"]
     return is_over and any(median.endswith("s") for median in told["medians"])

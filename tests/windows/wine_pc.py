@@ -192,11 +192,17 @@ def _handed_on(name: str) -> str:
 
 
 @contextlib.contextmanager
-def screen(size: str = "1440x900x24") -> Iterator[str]:
-    """Yield an invisible X display."""
+def screen(size: str = "1440x900x24", *, for_all_users: bool = False) -> Iterator[str]:
+    """Yield an invisible X display.
+
+    Args:
+        size: its width, height and depth.
+        for_all_users: whether other users of this PC may open windows on it.
+    """
+    access = ["-ac"] if for_all_users else []
     reading, writing = os.pipe()
     server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(writing), "-screen", "0", size, "-nolisten", "tcp"],
+        ["Xvfb", "-displayfd", str(writing), "-screen", "0", size, "-nolisten", "tcp", *access],
         pass_fds=(writing,),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -1,0 +1,342 @@
+"""The .deb and the portable folder in a bare Debian: install, use, remove.
+
+The screen is an Xvfb of this PC.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from tests.installed.first_use import (
+    close,
+    first_result,
+    open_and_close,
+    settle,
+    use_engine,
+    wait_for_engine,
+)
+from tests.installed.wheel_index import WheelIndex
+from tests.windows.set_up import ROOT, SkippedError
+from tests.windows.window import FailedError, Person, WatchedWindow
+from tests.windows.wine_pc import screen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_USER = "Änne Öhm"  # a person's name; the account's is below, which Debian wants in ASCII
+_ACCOUNT = "anne"
+_HOME = "home/anne öhm"
+_APP = "usr/lib/gpu-studio"
+_APP_ID = "org.gpustudio.GPUStudio"
+_UNPACKED = f"{_HOME}/Unpacked here"
+_MOUNTED = ("proc", "dev")
+_WATCH = (
+    "import sys, runpy; sys.path.append('/proof'); sys.argv[0] = 'gpu_studio'; "
+    "runpy.run_module('tests.windows.watched_window', run_name='__main__')"
+)
+
+
+class InstalledDebian:
+    """The program in a Debian root.
+
+    Args:
+        root: the root folder.
+        display: the X display for its windows.
+        app: the program's folder in the root, without a slash in front.
+    """
+
+    def __init__(self, root: Path, display: str, app: str = _APP) -> None:
+        self.root = root.resolve()
+        self.app = app
+        self.table = self.root / app / "resources" / "wheels.json"
+        self._display = display
+
+    def double_click(self) -> None:
+        """Run the command of the menu entry, as a desktop does; of a folder, its program."""
+        entry = self.root / f"usr/share/applications/{_APP_ID}.desktop"
+        command = [f"/{self.app}/gpu-studio"]
+        if self.app == _APP:
+            lines = entry.read_text(encoding="utf-8").splitlines()
+            (line,) = [line.removeprefix("Exec=") for line in lines if line.startswith("Exec=")]
+            command = ["sh", "-c", f"exec {line}"]
+        self._start(command)
+
+    def watch(self, environ: Mapping[str, str] = MappingProxyType({})) -> subprocess.Popen[bytes]:
+        """Open the window with the installed program and its Python."""
+        return self._start([f"/{self.app}/bin/python3", "-c", _WATCH], environ)
+
+    def close(self, person: Person) -> None:
+        """Close the window: without a window manager, nothing else gives it the keyboard."""
+        person.focus("GPU Studio")
+        person.press("ctrl+q")
+
+    def running(self) -> dict[int, str]:
+        """Return the processes of the program."""
+        found = {}
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if (folder / "root").readlink() == self.root:
+                    line = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
+                    if self.app.encode() in line:
+                        found[int(folder.name)] = line.decode("utf-8", "replace").strip()
+        return found
+
+    def end(self) -> None:
+        """End what still runs in the root."""
+        for process in self.running():
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+
+    def _start(
+        self, command: Sequence[str], environ: Mapping[str, str] = MappingProxyType({})
+    ) -> subprocess.Popen[bytes]:
+        """Start a program as the user, in the user's session."""
+        variables = {
+            "HOME": f"/{_HOME}", "USER": _ACCOUNT, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8",
+            "DISPLAY": self._display, **environ,
+        }  # fmt: skip
+        chroot = shutil.which("chroot") or "/usr/sbin/chroot"  # not in the user's PATH
+        return subprocess.Popen(
+            [chroot, f"--userspec={_ACCOUNT}:{_ACCOUNT}", str(self.root), *command],
+            env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+
+def prove_linux(out: Path, pictures: Path, wheels: Path | None = None) -> None:
+    """Install the .deb of a folder, use and remove it, then use the portable folder.
+
+    All of it is in a bare Debian. Prints what was seen.
+
+    Raises:
+        FailedError: something that a person would expect did not come.
+        SkippedError: this PC cannot have such a root.
+    """
+    (package,), (archive,) = out.glob("gpu-studio_*.deb"), out.glob("gpu-studio-*.tar.xz")
+    validate(package)
+    if os.geteuid() != 0:
+        raise SkippedError("a Debian root needs root here.")
+    root = _make_root(ROOT / ".setup" / "debian")
+    with _mounted(root), screen(for_all_users=True) as display:
+        installed = InstalledDebian(root, display)
+        portable = InstalledDebian(root, display, f"{_UNPACKED}/{_folder_of(archive)}")
+        try:
+            _prove(installed, Person(display), package, pictures, wheels)
+            _prove_portable(portable, Person(display), archive, pictures)
+        finally:
+            installed.end()
+            portable.end()
+
+
+def validate(package: Path) -> None:
+    """Run the validators of Debian, freedesktop.org and AppStream on a package.
+
+    Raises:
+        FailedError: one of them found an error.
+        SkippedError: one of them is not here.
+    """
+    folder = package.parent / "validated"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        _run(["dpkg-deb", "-x", str(package), str(folder)])
+        _run(["desktop-file-validate", f"{folder}/usr/share/applications/{_APP_ID}.desktop"])
+        metainfo = f"{folder}/usr/share/metainfo/{_APP_ID}.metainfo.xml"
+        _run(["appstreamcli", "validate", "--no-net", metainfo])
+        said = _run(["lintian", "--fail-on", "error", str(package)])
+    except FileNotFoundError as error:
+        raise SkippedError(f"install {error.filename} first.") from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"desktop-file-validate, appstreamcli, lintian: no errors.\n{said}".strip(), flush=True)
+
+
+def _prove(
+    installed: InstalledDebian, person: Person, package: Path, pictures: Path, wheels: Path | None
+) -> None:
+    root = installed.root
+    before = _files(root)
+    target = root / "tmp" / "package.deb"
+    shutil.copy(package, target)
+    began_s = time.monotonic()
+    _in(root, ["apt-get", "install", "-y", "--no-install-recommends", "/tmp/package.deb"])
+    print(f"Installed with its dependencies in {time.monotonic() - began_s:.0f} s.", flush=True)
+    _copy_proof(root, wheels)
+    window_s = open_and_close(installed, person, pictures / "window.png")
+    index = WheelIndex(root / "wheels")
+    times = first_result(installed, person, pictures, index)._replace(window_s=window_s)
+    print(f"Linux (Debian in a chroot): {times}.", flush=True)
+    _in(root, ["apt-get", "purge", "-y", "gpu-studio"])
+    target.unlink()
+    left = _files(root) - before
+    print(f"Left after the removal, in the user's folder: {_by_folder(root, left)}", flush=True)
+    strange = sorted(name for name in left if "gpu-studio" in name and not name.startswith(_HOME))
+    if strange:
+        raise FailedError(f"left after the removal: {strange}")
+
+
+def _prove_portable(
+    portable: InstalledDebian, person: Person, archive: Path, pictures: Path
+) -> None:
+    """Unpack the folder as the user, and make its engine from a folder of wheels."""
+    root = portable.root
+    _forget_user(root)
+    target = root / _UNPACKED
+    target.mkdir()
+    _run(["tar", "--extract", "--file", str(archive), "--directory", str(target)])
+    _in(root, ["chown", "--recursive", f"{_ACCOUNT}:", f"/{_UNPACKED}"])
+    window_s = open_and_close(portable, person, pictures / "portable.png")
+    began_s = time.monotonic()
+    window = WatchedWindow(portable.watch({"GPU_STUDIO_WHEELS": "/wheels"}))
+    wait_for_engine(window)
+    engine_s = time.monotonic() - began_s
+    result_s = use_engine(window, person)
+    settle(pictures / "portable-result.png", person)
+    close(portable, window, person)
+    print(
+        f"Linux (unpacked in the user's folder): double-click to window {window_s:.1f} s, from a "
+        f"folder of wheels to CPU engine {engine_s:.0f} s, Run to first result {result_s:.0f} s.",
+        flush=True,
+    )
+    shutil.rmtree(target)
+
+
+def _folder_of(archive: Path) -> str:
+    return archive.name.removesuffix(".tar.xz")
+
+
+def _by_folder(root: Path, names: set[str]) -> dict[str, str]:
+    """Return the size of each of the user's folders that has files of some names."""
+    sizes: Counter[str] = Counter()
+    for name in names:
+        if name.startswith(_HOME):
+            place = name.removeprefix(f"{_HOME}/").split("/")[:4]
+            sizes["/".join(place)] += (root / name).stat().st_size
+    return {place: f"{size / 1e6:.1f} MB" for place, size in sorted(sizes.items())}
+
+
+def _make_root(folder: Path) -> Path:
+    """Return a bare Debian of the release that runs here, with a user; it is kept for next time."""
+    root = folder / "root"
+    if not (root / "usr" / "bin" / "python3").exists():
+        if shutil.which("debootstrap") is None:
+            raise SkippedError("install debootstrap first.")
+        shutil.rmtree(root, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        print("A bare Debian…", flush=True)
+        release = _run(["sh", "-c", ". /etc/os-release; echo $VERSION_CODENAME"]).strip()
+        command = ["debootstrap", "--variant=minbase", "--include=python3,ca-certificates"]
+        try:
+            _run([*command, release, str(root)])
+        except FailedError as error:
+            shutil.rmtree(root, ignore_errors=True)
+            raise SkippedError(f"debootstrap: {error}") from error
+        for name in ("etc/apt/sources.list.d", "etc/apt/apt.conf.d"):
+            shutil.copytree(Path("/") / name, root / name, dirs_exist_ok=True)
+        for name in ("etc/hosts", "etc/resolv.conf"):
+            shutil.copyfile(Path("/") / name, root / name)
+    if not (root / _HOME).exists():
+        _in(root, ["useradd", "--comment", _USER, "--home-dir", f"/{_HOME}", "--create-home",
+                   "--shell", "/bin/sh", _ACCOUNT])  # fmt: skip
+    _forget_user(root)
+    with _mounted(root):
+        _in(root, ["apt-get", "update", "-q"])
+        _in(root, ["apt-get", "purge", "-y", "-q", "gpu-studio"], allowed=(0, 100))
+    return root
+
+
+def _forget_user(root: Path) -> None:
+    """Make the user one who never had the program."""
+    for name in (".local", ".config", _UNPACKED.rpartition("/")[2]):
+        shutil.rmtree(root / _HOME / name, ignore_errors=True)
+
+
+def _copy_proof(root: Path, wheels: Path | None) -> None:
+    """Put the wheels of PyTorch and the module that watches the window into the root."""
+    shutil.rmtree(root / "proof", ignore_errors=True)
+    for name in ("tests/__init__.py", "tests/windows/__init__.py",
+                 "tests/windows/watched_window.py"):  # fmt: skip
+        target = root / "proof" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, target)
+    shutil.rmtree(root / "wheels", ignore_errors=True)
+    shutil.copytree(wheels or _download_wheels(root.parent / "wheels"), root / "wheels")
+
+
+def _download_wheels(folder: Path) -> Path:
+    """Return a folder with the wheels of PyTorch for the CPU, downloaded once.
+
+    Raises:
+        SkippedError: they cannot be had.
+    """
+    import sys
+
+    from gpu_studio.core.wheels import choice_of_tag
+
+    version = choice_of_tag("cpu", system="Linux").torch_version
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "-d",
+        str(folder),
+        f"torch=={version}",
+    ]
+    try:
+        _run([*command, "--python-version", "3.11", "--only-binary", ":all:",
+              "--platform", "manylinux_2_28_x86_64", "--platform", "linux_x86_64"])  # fmt: skip
+    except FailedError as error:
+        raise SkippedError(f"PyTorch's wheels: {error}") from error
+    return folder
+
+
+@contextlib.contextmanager
+def _mounted(root: Path) -> Iterator[None]:
+    """Mount what a running system has besides files, and take it away again."""
+    mounted = []
+    try:
+        for name in _MOUNTED:
+            (root / name).mkdir(exist_ok=True)
+            _run(["mount", "--bind", f"/{name}", str(root / name)])
+            mounted.append(root / name)
+        yield
+    finally:
+        for place in reversed(mounted):
+            _run(["umount", "-l", str(place)])
+
+
+def _files(root: Path) -> set[str]:
+    """Return the files in a root, without those of the system that runs there."""
+    command = ["find", str(root), "-xdev", "-type", "f", "-printf", "%P\\n"]
+    return set(_run(command).splitlines())
+
+
+def _in(root: Path, command: Sequence[str], allowed: Sequence[int] = (0,)) -> str:
+    environ = {
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8",
+        "DEBIAN_FRONTEND": "noninteractive",
+        **{name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")},
+    }  # fmt: skip
+    return _run(["chroot", str(root), *command], environ, allowed)
+
+
+def _run(
+    command: Sequence[str], environ: dict[str, str] | None = None, allowed: Sequence[int] = (0,)
+) -> str:
+    done = subprocess.run(
+        command, env=environ, capture_output=True, text=True, errors="replace", check=False
+    )
+    if done.returncode not in allowed:
+        said = (done.stdout + done.stderr).strip()[-1500:]
+        raise FailedError(f"{command[0]} ended with {done.returncode}\n{said}")
+    return done.stdout

@@ -1,0 +1,249 @@
+"""The setup for Windows, on the Windows PC of tests/windows: install, use, update, remove."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from tests.installed.first_use import expect_nothing_runs, first_result, open_and_close, settle
+from tests.installed.wheel_index import WheelIndex
+from tests.windows.set_up import ROOT, download_wheels, set_up
+from tests.windows.window import FailedError, Person
+from tests.windows.wine_pc import CHECKOUT, WindowsPc, screen, wait_until
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Mapping
+    from pathlib import Path
+
+APP = "C:\\Eigene Dateien\\GPU Studio für mich"
+_USER = "C:\\users\\root"
+DATA = f"{_USER}\\AppData\\Local\\gpu-studio"
+_DESKTOP = f"{_USER}\\Desktop"
+_MENU = f"{_USER}\\AppData\\Roaming\\Microsoft\\Windows\\Start Menu\\Programs"
+_SETUP = "C:\\Downloads\\setup.exe"
+_KEY = "HKCU\\Software\\Microsoft\\Windows\\CurrentVersion\\Uninstall\\GPU Studio"
+_LONGEST_SETUP_S = 600.0
+_REFUSED = 2
+# With the module of the tests behind the program's own, so that only the watching is not installed.
+_WATCH = (
+    f"import sys, runpy; sys.path.append(r'{CHECKOUT}'); sys.argv[0] = 'gpu_studio'; "
+    "runpy.run_module('tests.windows.watched_window', run_name='__main__')"
+)
+
+
+class InstalledWindows:
+    """The program on a Windows PC.
+
+    Args:
+        pc: the Windows PC.
+    """
+
+    def __init__(self, pc: WindowsPc) -> None:
+        self.pc = pc
+        self.table = pc.path(f"{APP}\\resources\\wheels.json")
+
+    def double_click(self) -> None:
+        """Open the shortcut on the desktop, as Explorer does."""
+        command = ["start", f"{_DESKTOP}\\GPU Studio.lnk"]
+        self.pc.start(command, folder="C:\\")
+
+    def watch(self, environ: Mapping[str, str] = MappingProxyType({})) -> subprocess.Popen[bytes]:
+        """Open the window with the installed Python and the installed program."""
+        command = [f"{APP}\\python\\python.exe", "-c", _WATCH]
+        return self.pc.start(command, folder="C:\\", environ=environ)
+
+    def close(self, person: Person) -> None:
+        """Close the window."""
+        person.press("alt+F4")
+
+    def running(self) -> dict[int, str]:
+        """Return the Python processes of the program."""
+        return self.pc.pythons()
+
+
+def prove_windows(out: Path, pictures: Path, wheels: Path | None = None) -> None:
+    """Install the setup of a folder, use it, and remove it; print what was seen.
+
+    Raises:
+        FailedError: something that a person would expect did not come.
+        SkippedError: this PC cannot have such a Windows.
+    """
+    (setup,) = out.glob("GPU-Studio-*-setup.exe")
+    pc = set_up(ROOT / ".setup" / "windows", print)
+    try:
+        with screen() as display:
+            pc.display = display
+            _make_fresh(pc)
+            target = pc.path(_SETUP)
+            target.parent.mkdir(exist_ok=True)
+            shutil.copy(setup, target)
+            index = WheelIndex(wheels or download_wheels(pc))
+            _prove(InstalledWindows(pc), Person(display), pictures, index)
+    finally:
+        pc.shut_down()
+
+
+def _prove(installed: InstalledWindows, person: Person, pictures: Path, index: WheelIndex) -> None:
+    pc = installed.pc
+    began_s = time.monotonic()
+    expect_status(install(pc), 0, "the setup")
+    print(f"Installed silently into “{APP}” in {time.monotonic() - began_s:.0f} s.", flush=True)
+    _expect_installed(pc)
+    before = names_in(pc.path(APP))
+    window_s = open_and_close(installed, person, pictures / "window.png")
+    times = first_result(installed, person, pictures, index)._replace(window_s=window_s)
+    print(f"Windows (under Wine): {times}.", flush=True)
+    if changed := before ^ names_in(pc.path(APP)):
+        raise FailedError(f"the program wrote to its own folder: {sorted(changed)[:5]}")
+    _refuse_while_open(installed, person)
+    _update_by_hand(installed, person, pictures)
+    _lose_a_file(installed, person, pictures / "missing-file.png")
+    _look_at_uninstaller(installed, person, pictures / "uninstaller.png")
+    expect_status(uninstall(pc), 0, "the uninstaller")
+    _expect_removed(pc)
+
+
+def install(pc: WindowsPc) -> int:
+    """Run the setup silently; return its exit status."""
+    # NSIS takes everything behind /D= for the folder, and no quotes.
+    command = [_SETUP, "/S", "/DESKTOP", *f"/D={APP}".split(" ")]
+    return pc.run(command, _LONGEST_SETUP_S, folder="C:\\")[0]
+
+
+def uninstall(pc: WindowsPc) -> int:
+    """Run the uninstaller silently, which keeps the results; return its exit status."""
+    command = [f"{APP}\\uninstall.exe", "/S", "/ENGINES"]
+    status, _ = pc.run(command, _LONGEST_SETUP_S, folder="C:\\")
+    # It works on in a copy of itself, so that it can remove its own file.
+    places = [pc.path(APP), pc.path(f"{DATA}\\engines")]
+    wait_until(lambda: not any(place.exists() for place in places), _LONGEST_SETUP_S)
+    return status
+
+
+def expect_status(status: int, wanted: int, who: str) -> None:
+    """Compare an exit status.
+
+    Raises:
+        FailedError: it is another one.
+    """
+    if status != wanted:
+        raise FailedError(f"{who} ended with {status} and not with {wanted}")
+
+
+def _make_fresh(pc: WindowsPc) -> None:
+    """Make a PC on which the program never was, of a Windows that it runs on."""
+    for folder in (APP, DATA):
+        shutil.rmtree(pc.path(folder), ignore_errors=True)
+    desktop = pc.path(_DESKTOP)
+    if desktop.is_symlink():  # to the home of this Linux
+        desktop.unlink()
+    desktop.mkdir(exist_ok=True)
+    for place in (_DESKTOP, _MENU):
+        for path in pc.path(place).glob("GPU Studio.*"):
+            path.unlink()
+    expect_status(pc.run(["winecfg", "-v", "win10"], 120, folder="C:\\")[0], 0, "winecfg")
+
+
+def _expect_installed(pc: WindowsPc) -> None:
+    for link in (f"{_DESKTOP}\\GPU Studio.lnk", f"{_MENU}\\GPU Studio.lnk"):
+        if not pc.path(link).exists():
+            raise FailedError(f"there is no {link}")
+    status, told = pc.run(["reg", "query", _KEY], 60, folder="C:\\")
+    if status != 0 or "UninstallString" not in told:
+        raise FailedError(f"no entry among the installed programs: {told}")
+
+
+def _refuse_while_open(installed: InstalledWindows, person: Person) -> None:
+    """Run the setup again while the window is open: it has to change nothing."""
+    installed.double_click()
+    if not wait_until(lambda: person.windows_called("GPU Studio"), 300):
+        raise FailedError("no window to update under")
+    expect_status(install(installed.pc), _REFUSED, "an update under the open window")
+    installed.close(person)
+    expect_nothing_runs(installed)
+    print("An update is refused while the window is open.", flush=True)
+
+
+def _update_by_hand(installed: InstalledWindows, person: Person, pictures: Path) -> None:
+    """Run the setup again as a person does, page by page, and let it open the window."""
+    pc, mark = installed.pc, installed.pc.path(f"{APP}\\uninstall.exe")
+    before_ns = mark.stat().st_mtime_ns
+    setup = pc.start([_SETUP], folder="C:\\")
+    _wait_for_window("GPU Studio Setup", person)
+    settle(pictures / "setup-folder.png", person)
+    person.focus("GPU Studio Setup")  # there is no window manager that would
+    person.press("Return")
+    settle(pictures / "setup-parts.png", person)
+    person.press("Return")
+    if not wait_until(lambda: _written_ns(mark) not in (0, before_ns), _LONGEST_SETUP_S):
+        raise FailedError("the setup did not come to its end")
+    settle(pictures / "setup-finished.png", person)
+    person.press("Return")
+    expect_status(setup.wait(60), 0, "the setup by hand")
+    if not wait_until(lambda: installed.running() and person.windows_called("GPU Studio"), 300):
+        raise FailedError("the setup's last page opened no window")
+    settle(pictures / "opened-by-setup.png", person)
+    installed.close(person)
+    expect_nothing_runs(installed)
+    print("Updated by hand, and opened from the setup's last page.", flush=True)
+
+
+def _lose_a_file(installed: InstalledWindows, person: Person, picture: Path) -> None:
+    """Take a file away, as a virus scanner does: the starter has to say which."""
+    pc = installed.pc
+    lost = pc.path(f"{APP}\\packages\\PySide6\\QtWidgets.pyd")
+    kept = lost.rename(lost.with_suffix(".lost"))
+    starter = pc.start([f"{APP}\\GPU Studio.exe"], folder="C:\\")
+    _wait_for_window("GPU Studio", person)
+    settle(picture, person)
+    person.focus("GPU Studio")
+    person.press("Return")
+    expect_status(starter.wait(60), 1, "the starter without a file")
+    kept.rename(lost)
+    print("Without one of its files, the starter says which one is missing.", flush=True)
+
+
+def _look_at_uninstaller(installed: InstalledWindows, person: Person, picture: Path) -> None:
+    """Open the uninstaller, which asks what to keep, and cancel it."""
+    installed.pc.start([f"{APP}\\uninstall.exe"], folder="C:\\")
+    _wait_for_window("GPU Studio Uninstall", person)
+    settle(picture, person)
+    person.focus("GPU Studio Uninstall")
+    person.press("Escape")
+    if not wait_until(lambda: not person.windows_called("GPU Studio Uninstall"), 60):
+        raise FailedError("the uninstaller cannot be cancelled")
+    if not installed.pc.path(f"{APP}\\installed.json").exists():
+        raise FailedError("the cancelled uninstaller removed the program")
+
+
+def _wait_for_window(title: str, person: Person) -> None:
+    if not wait_until(lambda: person.windows_called(title), 120):
+        raise FailedError(f"there is no window “{title}”")
+
+
+def _written_ns(path: Path) -> int:
+    return path.stat().st_mtime_ns if path.exists() else 0
+
+
+def _expect_removed(pc: WindowsPc) -> None:
+    left = [place for place in (APP, f"{DATA}\\engines") if pc.path(place).exists()]
+    left += [str(path) for place in (_DESKTOP, _MENU) for path in pc.path(place).glob("GPU St*")
+             if path.suffix == ".lnk"]  # fmt: skip
+    if pc.run(["reg", "query", _KEY], 60, folder="C:\\")[0] == 0:
+        left.append(_KEY)
+    kept = sorted(names_in(pc.path(DATA)))
+    print(f"Left after the removal, as asked (results, settings, logs): {kept}", flush=True)
+    if left:
+        raise FailedError(f"left after the removal: {left}")
+
+
+def names_in(folder: Path) -> set[str]:
+    """Return the files in a folder, with their sizes."""
+    return {
+        f"{path.relative_to(folder).as_posix()} ({path.stat().st_size})"
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
