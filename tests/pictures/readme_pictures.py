@@ -1,0 +1,210 @@
+"""The README's pictures: a real window with the engine and the sensors of this PC."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEventLoop, Qt, QTimer
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QLabel,
+    QMainWindow,
+    QPushButton,
+    QTabBar,
+    QTableView,
+    QWidget,
+)
+
+from gpu_studio.app import build_window
+from gpu_studio.builds.shelf import BuildShelf
+from gpu_studio.model.studio import Studio
+from gpu_studio.ui.check_tab import CheckTab
+from gpu_studio.ui.plots.live_plot import LivePlot
+from gpu_studio.ui.race_tab import RaceTab
+from tests.driving.pages import settle
+from tests.driving.window import (
+    choose,
+    choose_data,
+    click,
+    drawn,
+    find,
+    open_tab,
+    sees,
+    wait_ready,
+    wait_until,
+    write,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpu_studio.model.settings import Settings
+
+LONGEST_WAIT_S = 120.0
+_FIRST_START_SIZE = (900, 520)  # the smallest that the window supports: the page is nearly empty
+_FEWEST_SAMPLES = 10  # with fewer, the live plot looks empty
+
+
+def take_first_start(folder: Path, suffix: str, settings: Settings) -> None:
+    """Take what the installed program shows first: the real page, before a download."""
+    with tempfile.TemporaryDirectory() as engines:
+        window = build_window(settings=settings, builds=BuildShelf(Path(engines)))
+        studio = window.findChild(Studio)
+        window.resize(*_FIRST_START_SIZE)
+        window.show()
+        try:
+            wait_until(lambda: studio.sensors.inventory is not None, LONGEST_WAIT_S)
+            wait_until(lambda: sees(window, "setup.page"), LONGEST_WAIT_S)
+            settle()
+            save(window, folder / f"first-start{suffix}.png")
+        finally:
+            window.close()
+
+
+def save(window: QMainWindow, path: Path) -> None:
+    """Save what a window shows, and name the file."""
+    window.grab().save(str(path))
+    sys.stderr.write(f"{path}\n")
+
+
+class Photographer:
+    """Drives one window as a person would and keeps pictures of it."""
+
+    def __init__(self, window: QMainWindow, folder: Path, suffix: str) -> None:
+        self._window, self._folder, self._suffix = window, folder, suffix
+        self._studio = window.findChild(Studio)
+
+    def take_all(self) -> None:
+        wait_ready(self._studio, LONGEST_WAIT_S)
+        self.wait(lambda: self._studio.sensors.newest is not None)
+        self.race()
+        self.benchmark()
+        self.show("Switcher")
+        choose(self._window, "switcher.model", "Small conv")
+        find(self._window, "switcher.pages", QTabBar).setCurrentIndex(1)
+        self.press("switcher.move")
+        self.wait(lambda: self._studio.session.is_free)
+        self.take("switcher")
+        find(self._window, "switcher.pages", QTabBar).setCurrentIndex(2)
+        for button in ("switcher.lab.break", "switcher.lab.fix"):
+            self.press(button)
+            self.wait(lambda: self._studio.session.is_free)
+        self.rest(300)
+        self.take("switcher-pitfalls")
+        self.memory()
+        self.check()
+        self.show("Devices")
+        self.rest(3000)
+        self.take("devices")
+
+    def memory(self) -> None:
+        """Break a card, or the modeled one if there is none, and look at all the pages."""
+        self.show("Memory")
+        pages = find(self._window, "memory.pages", QTabBar)
+        pages.setCurrentIndex(2)
+        self.rest(1500)
+        self.take("memory-lab")
+        choose_data(self._window, "memory.oom.preset", "fragmentation")
+        run, compare = (
+            find(self._window, f"memory.oom.{n}", QPushButton) for n in ("run", "compare")
+        )
+        self.press("memory.oom.run")
+        self.wait(run.isEnabled)
+        self.press("memory.oom.segments")
+        self.take("memory-segments")
+        pages.setCurrentIndex(2)
+        self.wait(compare.isEnabled)
+        self.press("memory.oom.compare")
+        self.wait(run.isEnabled)
+        self.rest(600)
+        self.take("memory")
+        pages.setCurrentIndex(0)
+        self.rest(1000)
+        self.take("memory-curves")
+        pages.setCurrentIndex(3)
+        self.press("memory.error.example")
+        self.take("memory-error")
+        pages.setCurrentIndex(4)
+        self.wait(lambda: find(self._window, "memory.fit.sentence", QLabel).text())
+        self.rest(300)
+        self.take("memory-fit")
+
+    def race(self) -> None:
+        """Race each picture: before, in the middle of the second contestant, and at the end."""
+        self.show("Race")
+        race = self._window.findChild(RaceTab).race
+        for picture in ("learn", "paint", "grow"):
+            self.press(f"race.picture.{picture}")
+            self.take(f"race-{picture}-start")
+            self.press("race.run")
+            self.wait(lambda: len(race.sides[1].track) > 5 or race.verdict)
+            self.take(f"race-{picture}-middle")
+            self.wait(lambda: race.verdict is not None)
+            self.rest(300)
+            self.take(f"race-{picture}")
+        self.wait(lambda: self._studio.session.is_free)
+
+    def check(self) -> None:
+        """Check for a minute: once some memory is tested, and at the end."""
+        self.show("Check")
+        choose_data(self._window, "check.minutes", 1)
+        QTest.keyClick(find(self._window, "check.minutes"), Qt.Key.Key_Return)
+        check = self._window.findChild(CheckTab).check
+        self.press("check.run")
+        self.wait(lambda: check.record or (check.run.coverage and check.run.coverage.tested_bytes))
+        self.rest(400)
+        self.take("check")
+        self.wait(find(self._window, "check.run", QPushButton).isEnabled)
+        self.rest(300)
+        self.take("check-result")
+
+    def benchmark(self) -> None:
+        self.show("Benchmark")
+        write(self._window, "benchmark.sizes", "64, 128, 256, 512, 1024, 2048")
+        for box in find(self._window, "benchmark.devices", QWidget).findChildren(QCheckBox):
+            box.setChecked(box.isEnabled())
+        run = find(self._window, "benchmark.run", QPushButton)
+        self.press("benchmark.run")
+        results = find(self._window, "benchmark.results", QTableView).model()
+        self.wait(lambda: results.rowCount() > 1 and self.most_samples_drawn() >= _FEWEST_SAMPLES)
+        self.take("benchmark-live")
+        self.wait(lambda: run.isEnabled() and self._studio.session.is_free)
+        self.press("benchmark.clear")
+        find(self._window, "benchmark.mode.naive", QCheckBox).setChecked(True)
+        self.press("benchmark.run")
+        self.wait(lambda: run.isEnabled() and self._studio.session.is_free)
+        self.press("benchmark.view.explanation")
+        self.take("benchmark-explained")
+        self.press("benchmark.view.history")
+        self.take("benchmark-history")
+        self.press("benchmark.view.sizes")
+        self.take("benchmark")
+
+    def most_samples_drawn(self) -> int:
+        """Return how many samples the longest curve of the live plot shows."""
+        keys = find(self._window, "benchmark.plot", LivePlot).curve_keys
+        return max((len(drawn(self._window, "benchmark.plot", key)[0]) for key in keys), default=0)
+
+    def show(self, title: str) -> None:
+        open_tab(self._window, title)
+        self.rest(600)
+
+    def press(self, name: str) -> None:
+        click(self._window, name)
+        self.rest(400)
+
+    def take(self, name: str) -> None:
+        save(self._window, self._folder / f"{name}{self._suffix}.png")
+
+    def wait(self, is_done: Callable[[], object]) -> None:
+        wait_until(is_done, LONGEST_WAIT_S)
+
+    def rest(self, milliseconds: int) -> None:
+        """Let the window live for a while, so that there is something to see."""
+        loop = QEventLoop()
+        QTimer.singleShot(milliseconds, loop.quit)
+        loop.exec()
