@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from gpu_studio.builds.held_files import ERRORS_HELD, patiently
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.trouble import Trouble, TroubleError
 
@@ -34,10 +35,7 @@ _CHUNK = 1 << 18
 _TIMEOUT_S = 30.0
 # Waits between attempts that brought nothing; an attempt that brought bytes starts them again.
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 15.0)
-# A virus scanner holds a new file for seconds.
-_HELD_WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 _ERROR_DISK_FULL = 112  # of winerror.h
-_ERRORS_HELD = (32, 33)  # ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION
 _AGENT = {"User-Agent": "gpu-studio", "Accept-Encoding": "identity"}
 
 
@@ -245,50 +243,44 @@ class Downloader:
         return total is None or done == total
 
     def _opened_part(self, part: Path, start: int, missing: int | None) -> Any:
-        waits = list(_HELD_WAITS_S)
-        while True:
-            try:
-                # Unbuffered: what was counted is on the disk, however this process ends.
-                out = open(part, "r+b" if start else "wb", buffering=0)  # noqa: SIM115
-                out.seek(start)
-                return out
-            except OSError as error:
-                if not waits or not is_held(error):
-                    raise TroubleError(disk_trouble(error, str(part), missing)) from error
-                self._wait(waits.pop(0))
+        def opened() -> Any:
+            # Unbuffered: what was counted is on the disk, however this process ends.
+            out = open(part, "r+b" if start else "wb", buffering=0)  # noqa: SIM115
+            out.seek(start)
+            return out
+
+        try:
+            return patiently(opened, self._wait)
+        except OSError as error:
+            raise TroubleError(disk_trouble(error, str(part), missing)) from error
 
     def _name(self, file: WheelFile) -> None:
         part, path = self._part(file), self.folder / file.name
-        waits = list(_HELD_WAITS_S)
-        while True:
-            try:
-                part.replace(path)
-                break
-            except FileNotFoundError as error:
-                raise TroubleError(troubles.file_removed(str(part))) from error
-            except OSError as error:
-                if not waits:
-                    raise TroubleError(disk_trouble(error, str(path), None)) from error
-                self._wait(waits.pop(0))
+        try:
+            patiently(lambda: part.replace(path), self._wait, _is_there)
+        except FileNotFoundError as error:
+            raise TroubleError(troubles.file_removed(str(part))) from error
+        except OSError as error:
+            raise TroubleError(disk_trouble(error, str(path), None)) from error
         self._remove(self._mark(file))
 
     def _hash(self, path: Path) -> str:
         """Return the SHA-256 of a file; "" if it is gone."""
-        waits = list(_HELD_WAITS_S)
-        while True:
+
+        def hashed() -> str:
             total = hashlib.sha256()
-            try:
-                with open(path, "rb") as file:
-                    while chunk := file.read(_CHUNK):
-                        total.update(chunk)
-                        self._stop_if_over()
-                return total.hexdigest()
-            except FileNotFoundError:
-                return ""
-            except OSError as error:
-                if not waits:
-                    raise TroubleError(disk_trouble(error, str(path), None)) from error
-                self._wait(waits.pop(0))
+            with open(path, "rb") as file:
+                while chunk := file.read(_CHUNK):
+                    total.update(chunk)
+                    self._stop_if_over()
+            return total.hexdigest()
+
+        try:
+            return patiently(hashed, self._wait, _is_there)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise TroubleError(disk_trouble(error, str(path), None)) from error
 
     def _opened(self, url: str, headers: dict[str, str]) -> Any:
         request = urllib.request.Request(url, headers=_AGENT | headers)
@@ -340,12 +332,6 @@ class Downloader:
             path.unlink()
 
 
-def is_held(error: OSError) -> bool:
-    """Return whether another program holds a file: it may let go."""
-    code = getattr(error, "winerror", None)
-    return code in _ERRORS_HELD or isinstance(error, PermissionError)
-
-
 def disk_trouble(error: OSError, path: str, missing_bytes: int | None) -> Trouble:
     """Return an error of the disk in words.
 
@@ -359,7 +345,7 @@ def disk_trouble(error: OSError, path: str, missing_bytes: int | None) -> Troubl
         getattr(error, "winerror", None) == _ERROR_DISK_FULL
     ):
         return troubles.disk_full(str(Path(path).parent), missing_bytes, said)
-    if getattr(error, "winerror", None) in _ERRORS_HELD:
+    if getattr(error, "winerror", None) in ERRORS_HELD:
         return troubles.file_held(path, said)
     if isinstance(error, FileNotFoundError):
         return troubles.file_removed(path)
@@ -407,6 +393,11 @@ def _is_bypassed(host: str) -> bool:
 
 def _without_password(proxy: str) -> str:
     return proxy.rpartition("@")[2].removeprefix("http://").rstrip("/") or "of this PC"
+
+
+def _is_there(error: OSError) -> bool:
+    """Return whether a file that could not be used may be had later."""
+    return not isinstance(error, FileNotFoundError)
 
 
 def _may_pass(error: Exception) -> bool:

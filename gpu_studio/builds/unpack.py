@@ -19,7 +19,8 @@ import time
 import zipfile
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.builds.download import StoppedError, disk_trouble, is_held
+from gpu_studio.builds.download import StoppedError, disk_trouble
+from gpu_studio.builds.held_files import is_held, patiently
 from gpu_studio.builds.shelf import extended
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.trouble import TroubleError
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _CHUNK = 1 << 20
-# A virus scanner looks at a new library for some seconds.
-_HELD_WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 _EXECUTABLE = 0o111
 
 
@@ -126,21 +125,19 @@ class Unpacker:
         self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str, sha256: str
     ) -> None:
         path = self._path(place)
-        waits = list(_HELD_WAITS_S)
-        while True:
-            try:
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                found = _copied(archive, info, path)
-                if sha256 and found != sha256:
-                    raise TroubleError(troubles.changed_file(place, sha256, found))
-                if info.external_attr >> 16 & _EXECUTABLE:
-                    os.chmod(path, 0o755)
-                return
-            except OSError as error:
-                if not waits or not (is_held(error) or isinstance(error, FileNotFoundError)):
-                    missing = info.file_size
-                    raise TroubleError(disk_trouble(error, path, missing)) from error
-                self._wait(waits.pop(0))
+
+        def write() -> None:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            found = _copied(archive, info, path)
+            if sha256 and found != sha256:
+                raise TroubleError(troubles.changed_file(place, sha256, found))
+            if info.external_attr >> 16 & _EXECUTABLE:
+                os.chmod(path, 0o755)
+
+        try:
+            patiently(write, self._wait, _may_be_written_later)
+        except OSError as error:
+            raise TroubleError(disk_trouble(error, path, info.file_size)) from error
 
     def _write_record(self, record: str, kept: list[tuple[str, str, int]]) -> None:
         """Write a RECORD with the places that the files really have."""
@@ -181,6 +178,11 @@ class Unpacker:
 
     def _path(self, place: str) -> str:
         return extended(self._folder.joinpath(*place.split("/")))
+
+
+def _may_be_written_later(error: OSError) -> bool:
+    """Return whether a scanner holds a file, or has removed it while it was written."""
+    return is_held(error) or isinstance(error, FileNotFoundError)
 
 
 def unpacked_bytes(wheel: Path) -> int:
