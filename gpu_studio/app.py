@@ -17,8 +17,6 @@ from PySide6.QtCore import QMetaObject, Qt, QTimer, QtMsgType, qInstallMessageHa
 from PySide6.QtGui import QFont, QFontMetrics, QIcon
 from PySide6.QtWidgets import QApplication
 
-from gpu_studio.builds.client import BuildInstallChild
-from gpu_studio.builds.shelf import BuildShelf
 from gpu_studio.console_end import ConsoleEnd
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.resources import MissingResourceError, resource_path
@@ -31,7 +29,7 @@ from gpu_studio.model.start_mark import StartMark
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
 from gpu_studio.override_guard import guard_overrides
-from gpu_studio.packages_folder import has_own_torch
+from gpu_studio.packages_folder import ENGINES, has_own_torch
 from gpu_studio.set_up_child import SetUpChild, set_up_entry
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.theme import Theme
@@ -42,10 +40,12 @@ if TYPE_CHECKING:
 
     from PySide6.QtCore import QMessageLogContext
 
+    from gpu_studio.builds.shelf import BuildShelf
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.devices.torch_facts import PcProbed, TorchCard
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.model.build_installation import Installer
+    from gpu_studio.model.builds import BuildInstallerPort
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
 
@@ -143,7 +143,7 @@ def build_window(
         # PyTorch in the window's own process stays loaded whatever is installed.
         installer=installer if kept.choices.engine != "window" else None,
         build_store=builds,
-        build_installer=BuildInstallChild(builds.root, log_path) if builds is not None else None,
+        build_installer=_installer_of(builds, log_path) if builds is not None else None,
         wheels=wheels,
     )
     theme = Theme(kept)
@@ -162,7 +162,17 @@ def own_installer(log_path: Path | None) -> Installer | None:
 
 def own_builds() -> BuildShelf | None:
     """Return the builds that the window installs; None if PyTorch is a package of this Python."""
-    return None if has_own_torch() else BuildShelf(_data_folder() / "engines")
+    if has_own_torch():
+        return None
+    from gpu_studio.builds.shelf import BuildShelf
+
+    return BuildShelf(_data_folder() / ENGINES)
+
+
+def _installer_of(builds: BuildShelf, log_path: Path | None) -> BuildInstallerPort:
+    from gpu_studio.builds.client import BuildInstallChild
+
+    return BuildInstallChild(builds.root, log_path)
 
 
 def modelled_engine(environment: EngineEnvironment) -> Engine:

@@ -269,7 +269,8 @@ _AFTER_PAINT = [
     "gpu_studio.core.benchmark", "gpu_studio.core.devices.peaks", "gpu_studio.core.wheels",
     "gpu_studio.core.memory", "gpu_studio.ui.benchmark_tab", "gpu_studio.ui.memory_tab",
     "gpu_studio.ui.devices.sensor_grid", "gpu_studio.ui.devices.fact_grid",
-    "gpu_studio.core.check",
+    "gpu_studio.core.check", "gpu_studio.builds", "gpu_studio.core.builds",
+    "gpu_studio.model.builds",  # only a program without a PyTorch of its own installs one
     "hashlib",  # loads OpenSSL
 ]  # fmt: skip
 

@@ -150,7 +150,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _use_installed_build() -> None:
     """Let every child import the PyTorch that the window installed, if this Python has none."""
-    from gpu_studio.packages_folder import has_own_torch, variables_for
+    from gpu_studio.packages_folder import ENGINES, has_own_torch, variables_for
 
     if has_own_torch():
         return
@@ -159,7 +159,7 @@ def _use_installed_build() -> None:
     from gpu_studio.builds.shelf import BuildShelf
 
     data = platformdirs.user_data_path("gpu-studio", appauthor=False)
-    os.environ.update(variables_for(BuildShelf(data / "engines").used_folder()))
+    os.environ.update(variables_for(BuildShelf(data / ENGINES).used_folder()))
 
 
 def _start_log() -> Path:

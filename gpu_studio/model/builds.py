@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -31,6 +31,8 @@ _SETTLE_MS = 1500
 _LONGEST_END_MS = 5000
 _AT_REST = (EngineState.READY, EngineState.FAILED, EngineState.ABSENT)
 NOT_INSTALLED = "The engine is not installed yet: see the top of this window."
+Installation = Literal["", "runs", "stopped"]
+"""What the installation of the engine does; empty before it began and after its end."""
 _TITLES = {"cpu": "CPU engine", "cu126": "cu126 engine", "cu130": "cu130 engine"}
 
 
@@ -172,9 +174,15 @@ class Builds(QObject):
     @property
     def has_news(self) -> bool:
         """Whether the user should hear of the builds on every page."""
-        stage = self.progress.stage
-        at_rest = stage in (InstallStage.WAITING, InstallStage.READY) and not self.is_at_work
-        return not self.has_engine or not at_rest or bool(self._waiting)
+        return not self.has_engine or bool(self.installation) or bool(self._waiting)
+
+    @property
+    def installation(self) -> Installation:
+        """What the installation of an engine does."""
+        if self.is_at_work:
+            return "runs"
+        is_over = self.progress.stage in (InstallStage.WAITING, InstallStage.READY)
+        return "" if is_over else "stopped"
 
     @property
     def recommended(self) -> str:
@@ -439,7 +447,7 @@ class Builds(QObject):
     def _tell_removal(self, failure: Failure) -> None:
         trouble = Trouble(
             TroubleKind.FILE_HELD,
-            f"Not all files of the {_TITLES[self._removing]} could be removed.",
+            f"Not all files of the {build_title(self._removing)} could be removed.",
             "Close the programs that use it, then try again.",
             failure.message,
         )

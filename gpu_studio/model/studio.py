@@ -8,7 +8,6 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model.build_installation import BuildInstallation
-from gpu_studio.model.builds import Builds
 from gpu_studio.model.doctor import Doctor
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.headline import HeadlineModel
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.protocol import EngineDescribed
     from gpu_studio.model.build_installation import Installer
-    from gpu_studio.model.builds import BuildInstallerPort, BuildStore
+    from gpu_studio.model.builds import BuildInstallerPort, Builds, BuildStore
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.settings import Settings
@@ -105,6 +104,8 @@ class Studio(QObject):
         self.installation = BuildInstallation(self.session, self.lab, installer, self)
         self.builds: Builds | None = None
         if build_store is not None and build_installer is not None:
+            from gpu_studio.model.builds import Builds
+
             self.builds = Builds(
                 self.session, self.lab, self.sensors, build_store, build_installer, self,
                 wheels=wheels,

@@ -11,7 +11,6 @@ from unittest.mock import patch
 
 from PySide6.QtWidgets import QPushButton
 
-from gpu_studio import app
 from gpu_studio.app import build_window
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.trouble import disk_full
@@ -55,7 +54,7 @@ class SetupStates:
         engines.scripts[DescribeEngine] = [described_with_cuda()]
         installer = self._installer
         with (
-            patch.object(app, "BuildInstallChild", lambda *_: installer),
+            patch("gpu_studio.builds.client.BuildInstallChild", lambda *_: installer),
             patch.object(builds, "_SETTLE_MS", 1),
         ):
             self._window = build_window(

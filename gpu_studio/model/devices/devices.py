@@ -5,12 +5,11 @@ The module that words the facts is imported with the first facts, after the firs
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.devices.facts import FactGroup, PcSnapshot
 from gpu_studio.model.devices.card_memory import CardMemory
 from gpu_studio.model.devices.device_list import DeviceList
@@ -35,10 +34,9 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.run_effect import RunMark
     from gpu_studio.core.devices.sensor_history import SensorSpan
     from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.model.builds import Installation
     from gpu_studio.model.studio import Studio
 
-Installation = Literal["", "runs", "stopped"]
-"""What the installation of the engine does; empty before it began and after its end."""
 _BESIDE_A_CARD = ("utilization", "memory")
 
 
@@ -265,9 +263,7 @@ class DevicesModel(QObject):
     @property
     def _installation(self) -> Installation:
         builds = self._studio.builds
-        if builds is None or builds.progress.stage in (InstallStage.WAITING, InstallStage.READY):
-            return "runs" if builds is not None and builds.is_at_work else ""
-        return "runs" if builds.is_at_work else "stopped"
+        return builds.installation if builds is not None else ""
 
     def _follow_installation(self) -> None:
         """Follow the begin and the end of an installation; it reports ten times a second."""

@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
     QTabWidget,
 )
 
-from gpu_studio import app
 from gpu_studio.app import build_window
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.record import Wanted
@@ -67,7 +66,7 @@ def pc_with(qtbot, engines, settings, monkeypatch):
     def make(store=None, inventory=None):
         store = store or FakeShelf()
         installer = ScriptedBuildInstaller(store)
-        monkeypatch.setattr(app, "BuildInstallChild", lambda *_: installer)
+        monkeypatch.setattr("gpu_studio.builds.client.BuildInstallChild", lambda *_: installer)
         window = build_window(
             engine_factory=engines,
             sensor_source=SteadySensors(inventory or gt_1030()),
