@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gpu_studio.builds.child_log import ChildLog, last_words
 from gpu_studio.builds.download import StoppedError
 from gpu_studio.child_process import ChildProcess
 from gpu_studio.core.builds import trouble as troubles
@@ -21,7 +22,6 @@ _POLL_S = 0.1
 _LONGEST_S = 300.0  # the first import on a slow disk, with a virus scanner
 _LONGEST_END_S = 2.0
 _RUNTIME = re.compile(r"DLL load failed|WinError (126|127|1114)|c10\.dll|vcruntime", re.IGNORECASE)
-_LAST_LINES = 12
 
 
 class CheckedBuild(NamedTuple):
@@ -60,7 +60,7 @@ def check_build(
         TroubleError: It does not run; a missing runtime of Windows has its own words.
         StoppedError: The user stopped.
     """
-    start = log_path.stat().st_size if log_path.exists() else 0
+    log = ChildLog(log_path)
     child = ChildProcess(module, environment=variables_for(folder), log_path=log_path)
     try:
         waited_s = 0.0
@@ -81,17 +81,7 @@ def check_build(
             str(told["torch_version"]), bool(told["runs_on_card"]), str(told["sentence"])
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise TroubleError(_trouble(tag, _end_of(log_path, start))) from error
-
-
-def _end_of(log_path: Path, start: int) -> str:
-    try:
-        with open(log_path, "rb") as file:
-            file.seek(start)
-            text = file.read().decode("utf-8", errors="replace")
-    except OSError:
-        return ""
-    return "\n".join([line for line in text.splitlines() if line.strip()][-_LAST_LINES:])
+        raise TroubleError(_trouble(tag, last_words(log.text()))) from error
 
 
 def _trouble(tag: str, said: str) -> troubles.Trouble:

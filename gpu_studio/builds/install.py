@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from gpu_studio.builds.check import check_build
 from gpu_studio.builds.download import Downloader, StoppedError, disk_trouble
 from gpu_studio.builds.plan import Planner, WheelPlan, plan_from
-from gpu_studio.builds.shelf import extended, require_short
+from gpu_studio.builds.shelf import OWN_PYTHON, extended, require_short
 from gpu_studio.builds.unpack import Unpacker, unpacked_bytes
 from gpu_studio.core import operating_system
 from gpu_studio.core.builds import trouble as troubles
@@ -26,7 +26,7 @@ from gpu_studio.core.builds.progress import DownloadPace, InstallProgress, Insta
 from gpu_studio.core.builds.record import BuildRecord
 from gpu_studio.core.builds.trouble import TroubleError
 from gpu_studio.core.wheel_table import load_table
-from gpu_studio.core.wheels import platform_key
+from gpu_studio.core.wheels import own_platform_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -79,7 +79,7 @@ class BuildInstaller:
         self._told_s = -1.0
         self._last = InstallProgress(InstallStage.WAITING)
         self._downloader = Downloader(shelf.downloads, is_over, wait, self._note_broken)
-        key = platform_key(operating_system.system(), operating_system.machine())
+        key = own_platform_key()
         self._planner = Planner(self._downloader, self._table, key, shelf.log_path, is_over)
 
     def install(self, family: str, wheels: Path | None = None) -> bool:
@@ -167,11 +167,10 @@ class BuildInstaller:
         if wheels is not None:
             return self._planner.from_folder(family, wheels)
         path = self._plan_path(family)
-        python = f"{sys.version_info[0]}.{sys.version_info[1]}"
         wanted = f"{self._table.torch_version}+{family}"
         with contextlib.suppress(OSError, UnicodeDecodeError):
             kept = plan_from(path.read_text(encoding="utf-8"))
-            if kept is not None and (kept.torch_version, kept.python) == (wanted, python):
+            if kept is not None and (kept.torch_version, kept.python) == (wanted, OWN_PYTHON):
                 return kept
         plan = self._planner.from_index(family)
         path.write_text(plan.text(), encoding="utf-8")

@@ -9,7 +9,6 @@ Standard library only: the setup imports this before anything is installed.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import sys
@@ -19,16 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from gpu_studio.builds.child_log import ChildLog, last_words
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile
-from gpu_studio.builds.unpack import metadata_in
 from gpu_studio.child_process import ChildProcess
-from gpu_studio.core import operating_system
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.package_page import fits, links_in, version_of, wheel_for
 from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import TroubleError
 from gpu_studio.core.wheel_table import load_table
-from gpu_studio.core.wheels import platform_key
+from gpu_studio.core.wheels import own_platform_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.1
 _LONGEST_END_S = 1.0
-_LAST_LINES = 12
 # PyPI's wheels have no build in their version; for these systems they are these builds.
 _PLAIN_BUILDS = {"windows": "cpu", "linux": "cu130"}
 _ACCEPT = "application/vnd.pypi.simple.v1+json;q=0.9, text/html"
@@ -193,7 +190,7 @@ class Planner:
         report = self._downloader.folder / "plan" / "report.json"
         report.parent.mkdir(parents=True, exist_ok=True)
         report.unlink(missing_ok=True)
-        before = self._log_size()
+        log = ChildLog(self._log_path)
         self._run_pip(
             "install", "--dry-run", "--ignore-installed", "--only-binary", ":all:",
             "--quiet", "--report", str(report), *options, str(requirement),
@@ -202,7 +199,7 @@ class Planner:
             told: Any = json.loads(report.read_text(encoding="utf-8"))
             found = [_file_of(one) for one in told["install"]]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise TroubleError(pip_trouble(self._log_since(before))) from error
+            raise TroubleError(pip_trouble(log.text())) from error
         return tuple(self._sized(one) for one in found if one.name != requirement.name)
 
     def _sized(self, file: WheelFile) -> WheelFile:
@@ -225,17 +222,6 @@ class Planner:
         finally:
             child.kill()
             child.end(_LONGEST_END_S)
-
-    def _log_size(self) -> int:
-        with contextlib.suppress(OSError):
-            return self._log_path.stat().st_size
-        return 0
-
-    def _log_since(self, start: int) -> str:
-        with contextlib.suppress(OSError), open(self._log_path, "rb") as file:
-            file.seek(start)
-            return file.read().decode("utf-8", errors="replace")
-        return ""
 
 
 def torch_wheel_in(
@@ -268,7 +254,7 @@ def torch_wheel_in(
 def builds_in(folder: Path) -> tuple[str, ...]:
     """Return the builds whose PyTorch, for this Python and PC, is in a folder of wheels."""
     version = load_table().torch_version
-    key = platform_key(operating_system.system(), operating_system.machine())
+    key = own_platform_key()
     python = sys.version_info[:2]
     return tuple(
         one for one in FAMILIES if torch_wheel_in(folder, one, version, key, python) is not None
@@ -300,16 +286,9 @@ def write_stub(path: Path, metadata: str) -> None:
         archive.writestr(f"{folder}/RECORD", "")
 
 
-def requirements_in(wheel: Path) -> list[str]:
-    """Return the requirements of a wheel, as it writes them."""
-    lines = metadata_in(wheel).splitlines()
-    return [line.partition(": ")[2] for line in lines if line.startswith("Requires-Dist: ")]
-
-
 def pip_trouble(log_text: str) -> Trouble:
     """Return pip's last words as a trouble."""
-    lines = [line for line in log_text.splitlines() if line.strip()]
-    detail = "\n".join(lines[-_LAST_LINES:])
+    detail = last_words(log_text)
     if _PROXY.search(log_text):
         return troubles.proxy_refused("of this PC", detail)
     if _CERTIFICATE.search(log_text):

@@ -194,17 +194,6 @@ def unpacked_bytes(wheel: Path) -> int:
         return 0
 
 
-def metadata_in(wheel: Path) -> str:
-    """Return the METADATA of a wheel.
-
-    Raises:
-        OSError, zipfile.BadZipFile, KeyError: It is no wheel.
-    """
-    with zipfile.ZipFile(wheel) as archive:
-        record = _record_in(archive)
-        return archive.read(f"{record.partition('/')[0]}/METADATA").decode("utf-8")
-
-
 def _record_in(archive: zipfile.ZipFile) -> str:
     for name in archive.namelist():
         folder, _, rest = name.partition("/")

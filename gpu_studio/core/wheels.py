@@ -131,6 +131,11 @@ def platform_key(system: str, machine: str) -> str:
     return f"{system.lower()}-{_MACHINES.get(machine, machine)}"
 
 
+def own_platform_key() -> str:
+    """Return the table's name of this PC's platform."""
+    return platform_key(operating_system.system(), operating_system.machine())
+
+
 def choose_wheel(
     cards: Sequence[CudaCard],
     driver_version: str | None,

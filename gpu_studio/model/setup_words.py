@@ -163,10 +163,9 @@ def disk_sentence(builds: Builds, downloads_bytes: int) -> str:
 
 
 def _download_command(family: str) -> str:
-    from gpu_studio.core.wheels import choice_of_tag, platform_key
+    from gpu_studio.core.wheels import choice_of_tag, own_platform_key
 
-    key = platform_key(operating_system.system(), operating_system.machine())
-    return choice_of_tag(family).download_command(sys.version_info[:2], key)
+    return choice_of_tag(family).download_command(sys.version_info[:2], own_platform_key())
 
 
 def details_text(builds: Builds) -> str:

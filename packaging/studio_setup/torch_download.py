@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile
 from gpu_studio.builds.plan import Planner
-from gpu_studio.core import operating_system
 from gpu_studio.core.builds.progress import DownloadPace, format_left
 from gpu_studio.core.builds.trouble import format_size
 from gpu_studio.core.wheel_table import load_table
-from gpu_studio.core.wheels import platform_key
+from gpu_studio.core.wheels import own_platform_key
 from studio_setup.console import SetupError
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def download_torch(
 
     downloader = Downloader(folder, over.is_set, wait, timeout_s=_TIMEOUT_S)
     downloader.begin()
-    key = platform_key(operating_system.system(), operating_system.machine())
+    key = own_platform_key()
     planner = Planner(downloader, table or load_table(), key, folder / "log.txt", over.is_set)
     pace = DownloadPace(clock)
     try:

@@ -13,7 +13,6 @@ from gpu_studio.builds.plan import (
     WheelPlan,
     pip_trouble,
     plan_from,
-    requirements_in,
     torch_wheel_in,
     write_stub,
 )
@@ -21,7 +20,7 @@ from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
 from gpu_studio.core.wheel_table import load_table
 from tests.builds.indexes import KEY, MACHINE, NEEDS, OWN, TAGS, TORCH, put_needed, put_torch
 from tests.builds.wheel_server import Served
-from tests.builds.wheels import PYTHON, metadata, write_wheel
+from tests.builds.wheels import PYTHON, metadata, metadata_in, write_wheel
 
 
 @pytest.fixture
@@ -160,7 +159,7 @@ def test_a_stop_ends_pip(tmp_path, wheel_table):
 def test_a_stub_has_the_metadata(tmp_path):
     path = tmp_path / "plan" / TORCH
     write_stub(path, metadata("torch", "9.1.0+cpu", NEEDS))
-    assert requirements_in(path) == NEEDS
+    assert metadata_in(path) == metadata("torch", "9.1.0+cpu", NEEDS)
 
 
 @pytest.mark.parametrize(

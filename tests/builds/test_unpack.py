@@ -11,7 +11,7 @@ import pytest
 
 from gpu_studio.builds import unpack
 from gpu_studio.builds.download import StoppedError
-from gpu_studio.builds.unpack import Unpacker, metadata_in, unpacked_bytes
+from gpu_studio.builds.unpack import Unpacker, unpacked_bytes
 from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
 from tests.builds.wheels import write_wheel
 
@@ -190,8 +190,3 @@ def test_what_is_no_wheel_is_refused(tmp_path, folder):
         Unpacker(folder).unpack(path)
     assert kind_of(raised) is TroubleKind.CHANGED_FILE
     assert unpacked_bytes(path) == 0
-
-
-def test_the_metadata_is_read_without_unpacking(tmp_path):
-    path = write_wheel(tmp_path, "a", "1.0", {}, requires=["b>=2"])
-    assert "Requires-Dist: b>=2" in metadata_in(path)

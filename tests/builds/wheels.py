@@ -63,6 +63,13 @@ def metadata(name: str, version: str, requires: Sequence[str] = ()) -> str:
     return f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}"
 
 
+def metadata_in(wheel: Path) -> str:
+    """Return the METADATA of a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(one for one in archive.namelist() if one.endswith(".dist-info/METADATA"))
+        return archive.read(name).decode("utf-8")
+
+
 def write_wheel(folder: Path, name: str, version: str, files: Mapping[str, str | bytes],
                 requires: Sequence[str] = (), tags: str = "py3-none-any",
                 executables: Sequence[str] = ()) -> Path:  # fmt: skip

@@ -11,9 +11,9 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from gpu_studio.builds.unpack import metadata_in
 from gpu_studio.core.wheel_table import load_table
 from tests.builds.wheel_server import Served, WheelServer
+from tests.builds.wheels import metadata_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

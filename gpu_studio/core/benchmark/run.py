@@ -259,8 +259,9 @@ def sign_of(run: Run) -> str:
 
 def _short_cause(run: Run) -> str:
     """Return why a run failed in two or three words, for the cell of a table."""
-    kind = run.failure.kind if run.failure is not None else None
-    return _SHORT_CAUSES.get(kind, run.state.value) if kind is not None else run.state.value
+    if run.failure is None:
+        return run.state.value
+    return _SHORT_CAUSES.get(run.failure.kind, run.state.value)
 
 
 def interval_words(interval_s: tuple[float, float], samples: int) -> str:

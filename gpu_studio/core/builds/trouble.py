@@ -33,7 +33,6 @@ class TroubleKind(str, Enum):
     FILE_REMOVED = "file_removed"
     NO_WRITE = "no_write"
     LONG_PATH = "long_path"
-    OUTDATED = "outdated"
     NO_RUNTIME = "no_runtime"
     OTHER_PC = "other_pc"
     IN_USE = "in_use"
@@ -58,11 +57,6 @@ class Trouble:
     sentence: str
     action: str
     detail: str = ""
-
-    @property
-    def keeps_download(self) -> bool:
-        """Whether "Try again" continues where the download stopped."""
-        return self.kind not in (TroubleKind.CHANGED_FILE, TroubleKind.OTHER_PC)
 
 
 class TroubleError(Exception):

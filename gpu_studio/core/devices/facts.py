@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core import operating_system
 from gpu_studio.core.devices.cards import chip_of, disagreements, misnamings, torch_card_of
 from gpu_studio.core.devices.devices import (
     CardReading,
@@ -539,7 +538,7 @@ def _tables(engine: EngineDescribed) -> Fact:
     # The window's first page imports this file, and its first paint needs none of these.
     from gpu_studio.core.devices.published_builds import table_differences
     from gpu_studio.core.wheel_table import load_table
-    from gpu_studio.core.wheels import platform_key, version_numbers
+    from gpu_studio.core.wheels import own_platform_key, version_numbers
 
     try:
         table = load_table()
@@ -548,7 +547,7 @@ def _tables(engine: EngineDescribed) -> Fact:
     if version_numbers(engine.torch_version) != version_numbers(table.torch_version):
         why_not = f"This program's table is for PyTorch {table.torch_version}."
         return fact("tables", "Tables of builds", None, why_not)
-    key = platform_key(operating_system.system(), operating_system.machine())
+    key = own_platform_key()
     differences = table_differences(table, engine.own_table, engine.torch_version, key)
     builds = ", ".join(engine.own_table)
     note = f"The cards that PyTorch's CUDA {builds} builds support: PyTorch's table and this one."

@@ -61,7 +61,6 @@ class SetupLine(Card):
         """Show the present state."""
         builds, progress = self._builds, self._builds.progress
         is_at_work = builds.is_at_work
-        is_paused = progress.stage is InstallStage.PAUSED
         self._sentence.setText(words.line_sentence(builds))
         self._bar.setFixedWidth(letters(self, _BAR_LETTERS))
         is_paused = progress.stage is InstallStage.PAUSED

@@ -1,0 +1,43 @@
+"""What a child process wrote to the log since a moment: the words of its failure.
+
+Standard library only: the setup imports this before anything is installed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LAST_LINES = 12
+
+
+class ChildLog:
+    """The part of a log that is written from now on.
+
+    Args:
+        path: The log file, which may be missing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._start = path.stat().st_size
+        except OSError:
+            self._start = 0
+
+    def text(self) -> str:
+        """Return what was written; empty if it cannot be read."""
+        try:
+            with open(self._path, "rb") as file:
+                file.seek(self._start)
+                return file.read().decode("utf-8", errors="replace")
+        except OSError:
+            return ""
+
+
+def last_words(text: str) -> str:
+    """Return the last lines of a log that are not blank."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return "\n".join(lines[-_LAST_LINES:])
