@@ -62,13 +62,13 @@ examples:
   gpu-studio race learn                         let the CPU and the GPU learn a picture
   gpu-studio bench --list                       what can be timed
   gpu-studio bench matmul --size 512,2048       time it on every device
-    gpu-studio bench matmul --sweep 64:4096       find the size from which the GPU is faster
+  gpu-studio bench matmul --sweep 64:4096       find the size from which the GPU is faster
   gpu-studio bench elementwise --size 512 --dtype float32 --device cpu,cuda:0 --json
-    gpu-studio bench --replay run.jsonl           replay runs saved with --record or --json
+  gpu-studio bench --replay run.jsonl           replay runs saved with --record or --json
   gpu-studio check --minutes 6                  is this card sound?
   gpu-studio memory explain error.txt           what an out-of-memory error means
-    gpu-studio place convnet --device cuda:0      move a model, and see that nothing changed
-    gpu-studio pitfall mixed_devices              make a common mistake, then fix it"""
+  gpu-studio place convnet --device cuda:0      move a model, and see that nothing changed
+  gpu-studio pitfall mixed_devices              make a common mistake, then fix it"""
 
 
 def main(arguments: Sequence[str]) -> int:

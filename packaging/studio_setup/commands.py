@@ -19,16 +19,16 @@ _CALL = (
 )
 USAGE = f"""usage: {_CALL} [--torch TAG] [--packages newest] [--progress window] COMMAND
 
-    run [ARGS...]              set up if needed, then open the window (or run GPU Studio with ARGS)
-    test [PYTEST ARGS...]      set up with the test dependencies, then run the whole test suite
-    test --soft-cards [ARGS]   run the tests for CUDA builds of PyTorch on simulated cards
-    test --windows [ARGS]      run the tests in Windows under Wine (Debian on x86-64)
-    install                    set up if needed, and start nothing
+  run [ARGS...]              set up if needed, then open the window (or run GPU Studio with ARGS)
+  test [PYTEST ARGS...]      set up with the test dependencies, then run the whole test suite
+  test --soft-cards [ARGS]   run the tests for CUDA builds of PyTorch on simulated cards
+  test --windows [ARGS]      run the tests in Windows under Wine (Debian on x86-64)
+  install                    set up if needed, and start nothing
   shortcut                   put GPU Studio in the applications menu and on the desktop
 
-    --torch TAG                use this build of PyTorch from now on: cpu, cu126, cu130 or auto
-    --packages newest          use the newest packages; "tested" goes back to the tested ones
-    --progress window          show the setup's progress in a small window; "lines" writes JSON
+  --torch TAG                use this build of PyTorch from now on: cpu, cu126, cu130 or auto
+  --packages newest          use the newest packages; "tested" goes back to the tested ones
+  --progress window          show the setup's progress in a small window; "lines" writes JSON
 """
 _COMMANDS = ("run", "test", "install", "shortcut")
 # The values of each option; --torch takes the tag of any build of PyTorch.
