@@ -21,7 +21,8 @@ USAGE = f"""usage: {_CALL} [--torch TAG] [--packages newest] [--progress window]
 
   run [ARGS...]              set up if needed, then open the window (or run GPU Studio with ARGS)
   test [PYTEST ARGS...]      set up with the test dependencies, then run the whole test suite
-  test --soft-cards [ARGS]   run the tests for CUDA builds of PyTorch on simulated cards
+  test --soft-cards [ARGS]   run the tests for CUDA builds of PyTorch on simulated cards; with
+                             --discard, remove each of the two environments after its tests
   test --windows [ARGS]      run the tests in Windows under Wine (Debian on x86-64)
   install                    set up if needed, and start nothing
   shortcut                   put GPU Studio in the applications menu and on the desktop

@@ -35,6 +35,7 @@ _BUILDS: tuple[tuple[str, str, tuple[int, int], tuple[str, ...]], ...] = (
     ("cu126", "torch===2.7.1", (3, 13), ("-m", "old_cards")),
 )
 _DISK_BYTES = 6_000_000_000
+DISCARD = "--discard"
 
 
 def why_skipped(root: Path) -> str | None:
@@ -53,7 +54,8 @@ def test_with_soft_cards(root: Path, arguments: list[str]) -> int:
 
     Args:
         root: The checkout.
-        arguments: For pytest.
+        arguments: For pytest; with `DISCARD` among them, each environment is removed after its
+            tests, so that the disk needs room for one.
 
     Returns:
         0 if every suite passed or was skipped, otherwise the first other exit status.
@@ -66,6 +68,8 @@ def test_with_soft_cards(root: Path, arguments: list[str]) -> int:
         console.note(f"Soft cards: skipped, {reason}")
         return 0
     statuses = []
+    is_kept = DISCARD not in arguments
+    rest = [argument for argument in arguments if argument != DISCARD]
     os.chdir(root)
     for tag, requirement, newest_python, part in _BUILDS:
         if sys.version_info[:2] > newest_python:
@@ -75,9 +79,11 @@ def test_with_soft_cards(root: Path, arguments: list[str]) -> int:
         _set_up(root, environment, requirement, console)
         console.note(f"Soft cards {tag}: {requirement}")
         python = stamps.python_in(str(environment))
-        options = ["-c", f"{_SUITE}/pytest.ini", "--rootdir", ".", _SUITE, *part, *arguments]
+        options = ["-c", f"{_SUITE}/pytest.ini", "--rootdir", ".", _SUITE, *part, *rest]
         environ = clean_environ() | {"QT_QPA_PLATFORM": "offscreen"}
         statuses.append(run_suite(python, environ, options))
+        if not is_kept:
+            shutil.rmtree(environment)
     return next((status for status in statuses if status), 0)
 
 
