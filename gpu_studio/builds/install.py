@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpu_studio.builds.check import check_build
@@ -140,13 +141,18 @@ class BuildInstaller:
         plan, paths = self._fetch(family, wheels)
         with self._telling_room(family, plan):
             self._unpack(family, plan, paths)
-        checked = self._test(family)
+        size_bytes = self._shelf.size_bytes(family)
+        made = BuildRecord(family, plan.torch_version, plan.python, size_bytes=size_bytes)
+        try:
+            checked = self._test(family)
+        except TroubleError:
+            # On the list it can be repaired and removed; without a record it could not.
+            self._shelf.write_record(made.broken("its test failed", size_bytes))
+            raise
         self._shelf.write_record(
-            BuildRecord(
-                family=family,
+            replace(
+                made,
                 torch_version=checked.torch_version,
-                python=plan.python,
-                size_bytes=self._shelf.size_bytes(family),
                 runs_on_card=checked.runs_on_card,
                 note=checked.sentence,
             )

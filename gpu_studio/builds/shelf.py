@@ -91,25 +91,49 @@ class BuildShelf:
         """Write a build's record in one step."""
         write_atomically(self._record_path(record.family), record.text().encode())
 
-    def withdraw(self, family: str) -> None:
-        """Remove a build's record: from now on, the build is unfinished."""
-        with contextlib.suppress(FileNotFoundError):
-            self._record_path(family).unlink()
-
-    def remove(self, family: str) -> None:
-        """Remove a build; the record first, so that a rest is never taken for a build.
-
-        Raises:
-            TroubleError: A program holds a file of it.
-        """
-        self.withdraw(family)
-        folder = self.folder(family)
+    def _remove(self, folder: Path) -> None:
         try:
             if folder.exists():
                 shutil.rmtree(extended(folder))
         except OSError as error:
             path = str(getattr(error, "filename", None) or folder)
             raise TroubleError(troubles.file_held(path, str(error))) from error
+
+    def _keep_rest(self, record: BuildRecord) -> None:
+        size_bytes = self.size_bytes(record.family)
+        self.write_record(record.broken("not all of it could be removed", size_bytes))
+
+    def withdraw(self, family: str) -> None:
+        """Remove a build's record: from now on, the build is unfinished."""
+        with contextlib.suppress(FileNotFoundError):
+            self._record_path(family).unlink()
+
+    def remove(self, family: str) -> None:
+        """Remove a build; what is left after a failure stays on the list, but is no engine.
+
+        Raises:
+            TroubleError: A program holds a file of it.
+        """
+        record, folder = self.record(family), self.folder(family)
+        if record is not None:
+            self._keep_rest(record)
+        try:
+            self._remove(folder)
+        except TroubleError:
+            if record is not None:
+                self._keep_rest(record)  # it is smaller now
+            raise
+        self.withdraw(family)
+
+    def discard(self) -> None:
+        """Remove what unfinished installations have downloaded and unpacked.
+
+        Raises:
+            TroubleError: Another window installs, or a program holds a file.
+        """
+        with self.alone():
+            for folder in self._unfinished:
+                self._remove(folder)
 
     def size_bytes(self, family: str) -> int:
         """Return the size of a build's files now."""
@@ -118,6 +142,10 @@ class BuildShelf:
     def downloads_bytes(self) -> int:
         """Return the size of the downloads that are not installed."""
         return _size_of(extended(self.downloads))
+
+    def unfinished_bytes(self) -> int:
+        """Return the size of what unfinished installations have downloaded and unpacked."""
+        return sum(_size_of(extended(folder)) for folder in self._unfinished)
 
     def free_bytes(self) -> int:
         """Return the free space of the disk."""
@@ -141,8 +169,11 @@ class BuildShelf:
             write_atomically(self._wanted_path, (json.dumps(wanted._asdict()) + "\n").encode())
 
     @contextlib.contextmanager
-    def alone(self, family: str) -> Iterator[None]:
+    def alone(self, family: str = "") -> Iterator[None]:
         """Hold the lock of the builds, which ends with this process, however it ends.
+
+        Args:
+            family: The build to name if another process has the lock; "" for all of them.
 
         Raises:
             TroubleError: Another process has it, or this user cannot write there.
@@ -158,6 +189,11 @@ class BuildShelf:
             yield
         finally:
             os.close(descriptor)
+
+    @property
+    def _unfinished(self) -> tuple[Path, ...]:
+        rests = [self.folder(one) for one in FAMILIES if self.record(one) is None]
+        return (self.downloads, *rests)
 
     @property
     def _wanted_path(self) -> Path:

@@ -60,6 +60,12 @@ class BuildStore(Protocol):
     def wanted(self) -> Wanted:
         """Return what the user asked for."""
 
+    def unfinished_bytes(self) -> int:
+        """Return the size of what unfinished installations have downloaded and unpacked."""
+
+    def discard(self) -> None:
+        """Remove what unfinished installations have left, or raise `TroubleError`."""
+
     def write_wanted(self, wanted: Wanted) -> None:
         """Remember what the user asked for."""
 
@@ -124,6 +130,7 @@ class Builds(QObject):
         self._worker: Worker | None = None
         self._waiting: list[str] = []
         self._is_closed = self._is_pausing = False
+        self._is_discarding = False
         self._removing = self._repairing = self._unremoved = ""
         self._is_at_rest = True
         self._postponed: Callable[[], None] | None = None
@@ -155,6 +162,17 @@ class Builds(QObject):
     def is_pausing(self) -> bool:
         """Whether the installer was asked to pause and has not answered yet."""
         return self._is_pausing
+
+    @property
+    def is_discarding(self) -> bool:
+        """Whether the rest of an installation that was given up is being removed."""
+        return self._is_discarding
+
+    @property
+    def can_give_up(self) -> bool:
+        """Whether there is an installation that came to a halt, not to its end."""
+        halted = self.progress.stage in (InstallStage.PAUSED, InstallStage.FAILED)
+        return halted and not (self.is_at_work or self._is_discarding or self._unremoved)
 
     @property
     def removing(self) -> str:
@@ -226,10 +244,15 @@ class Builds(QObject):
         """Return the size of the downloads that are not installed."""
         return self._store.downloads_bytes()
 
+    def unfinished_bytes(self) -> int:
+        """Return the size of what unfinished installations have downloaded and unpacked."""
+        return self._store.unfinished_bytes()
+
     def can_change(self, family: str) -> bool:
         """Return whether a build can be repaired or removed now."""
         is_free = family != self.in_use or self._is_engine_free
-        return is_free and not (self.is_at_work or self._removing or self._repairing)
+        is_busy = self.is_at_work or self._is_discarding
+        return is_free and not (is_busy or self._removing or self._repairing)
 
     @property
     def _is_engine_free(self) -> bool:
@@ -304,6 +327,21 @@ class Builds(QObject):
             self._next()
             self.changed.emit()
 
+    def give_up(self) -> None:
+        """Give up the installation that came to a halt, and remove what it has left."""
+        if not self.can_give_up:
+            return
+        self._is_discarding = True
+        self._waiting, self.wheels = [], None
+        installed = tuple(one for one in self._store.wanted().builds if self.has(one))
+        self._store.write_wanted(Wanted(installed, self._store.wanted().used))
+        self.progress = InstallProgress(InstallStage.WAITING)
+        task = Task(self._store.discard, self)
+        task.failed.connect(self._tell_rest)
+        task.finished.connect(self._finish_giving_up)
+        task.start()
+        self.changed.emit()
+
     def repair(self, family: str) -> None:
         """Look at every file of a build, and install again what is damaged."""
         if self.can_change(family):
@@ -338,7 +376,7 @@ class Builds(QObject):
     def has(self, family: str) -> bool:
         """Return whether a build is installed, and as new as this program."""
         return any(
-            one.family == family and one.state == "ready" and not self._store.outdated(one)
+            one.family == family and one.is_ready and not self._store.outdated(one)
             for one in self.records
         )
 
@@ -361,7 +399,8 @@ class Builds(QObject):
     def _next(self) -> None:
         """Install the next build, unless something stands in the way."""
         at_rest = self.progress.stage in (InstallStage.PAUSED, InstallStage.FAILED)
-        if self._worker is not None or at_rest or not self._waiting or self._is_closed:
+        is_busy = self._worker is not None or self._is_discarding
+        if is_busy or at_rest or not self._waiting or self._is_closed:
             return
         family = self._waiting.pop(0)
         if family == self.in_use and self.wheels is None:
@@ -453,6 +492,22 @@ class Builds(QObject):
         )
         self._unremoved = self._removing
         self.progress = InstallProgress(InstallStage.FAILED, trouble=trouble)
+
+    def _tell_rest(self, failure: Failure) -> None:
+        trouble = Trouble(
+            TroubleKind.FILE_HELD,
+            "Not all files of the installation could be removed.",
+            "Close the programs that use them. “Try again” continues the installation.",
+            failure.message,
+        )
+        self.progress = InstallProgress(InstallStage.FAILED, trouble=trouble)
+
+    def _finish_giving_up(self) -> None:
+        self._is_discarding = False
+        if not self._is_closed:
+            self._look()
+            self._next()
+            self.changed.emit()
 
     def _finish_removal(self) -> None:
         self._removing = ""

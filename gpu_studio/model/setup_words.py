@@ -45,6 +45,8 @@ def stage_sentence(builds: Builds) -> str:
     """Return what happens now, in a few words."""
     if builds.is_pausing:
         return "Pausing…"
+    if builds.is_discarding:
+        return "Removing what was downloaded…"
     stage = builds.progress.stage
     if builds.trouble is not None:
         return builds.trouble.sentence
@@ -153,12 +155,12 @@ def record_sentence(record: BuildRecord, builds: Builds) -> str:
     return " · ".join(parts)
 
 
-def disk_sentence(builds: Builds, downloads_bytes: int) -> str:
+def disk_sentence(builds: Builds, unfinished_bytes: int) -> str:
     """Return how much disk the engines take and how much is free."""
     used = sum(one.size_bytes for one in builds.records)
     taken = f"The engines take {format_size(used)}." if used else "No engine is installed."
-    if downloads_bytes:
-        taken += f" Unfinished downloads take {format_size(downloads_bytes)}."
+    if unfinished_bytes:
+        taken += f" Unfinished installations take {format_size(unfinished_bytes)}."
     return f"{taken} {format_size(builds.free_bytes)} of the disk are free."
 
 

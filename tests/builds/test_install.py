@@ -188,18 +188,23 @@ def test_a_fetched_build_changes_nothing_and_needs_no_network_later(server, benc
     assert bench.shelf.record("cpu").torch_version == "9.1.0+cpu"
 
 
-def test_a_failed_test_leaves_no_record(server, bench):
+def test_a_build_that_fails_its_test_is_no_engine_but_stays_on_the_list(server, bench):
+    """From the list, it can be repaired and removed."""
     put_torch(server)
     put_needed(server)
     bench.outcome = TroubleError(troubles.missing_runtime("DLL load failed"))
     assert not bench.installer.install("cpu")
     assert bench.told[-1].stage is STAGES.FAILED
     assert bench.told[-1].trouble.kind is TroubleKind.NO_RUNTIME
-    assert bench.shelf.records() == ()
+    (rest,) = bench.shelf.records()
+    assert not rest.is_ready
+    assert rest.size_bytes == bench.shelf.size_bytes("cpu") > 0
+    assert bench.shelf.used() == ""
     asked = len(server.asked)
     bench.outcome = CheckedBuild("9.1.0+cpu", False, "It ran.")
     assert bench.installer.install("cpu")  # with the runtime installed meanwhile
     assert len(server.asked) == asked
+    assert bench.shelf.record("cpu").is_ready
 
 
 def test_a_file_that_the_index_no_longer_has_is_planned_anew(server, bench):

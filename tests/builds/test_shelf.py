@@ -71,7 +71,26 @@ def test_a_build_that_a_program_holds_is_named(shelf, monkeypatch):
         shelf.remove("cpu")
     assert raised.value.trouble.kind is TroubleKind.FILE_HELD
     assert "c10.dll" in raised.value.trouble.sentence
-    assert shelf.records() == ()  # a half removed build is none
+    (rest,) = shelf.records()  # to be removed later, after a restart as well
+    assert not rest.is_ready
+    assert shelf.used() == ""
+    monkeypatch.undo()
+    shelf.remove("cpu")
+    assert shelf.records() == ()
+    assert not shelf.folder("cpu").exists()
+
+
+def test_what_unfinished_installations_leave_is_told_and_discarded(shelf):
+    put(shelf)
+    for folder in (shelf.folder("cu126") / "torch", shelf.downloads):
+        folder.mkdir(parents=True)
+        (folder / "part").write_bytes(b"12345")
+    assert shelf.unfinished_bytes() == 10
+    shelf.discard()
+    assert shelf.unfinished_bytes() == 0
+    assert not shelf.folder("cu126").exists()
+    assert [one.family for one in shelf.records()] == ["cpu"]
+    assert shelf.size_bytes("cpu") > 0
 
 
 def test_sizes_are_those_of_the_files(shelf):

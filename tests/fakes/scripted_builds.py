@@ -31,6 +31,7 @@ class FakeStore:
 
     Attributes:
         may_remove: A removal waits until it is set; it is set at first.
+        unfinished: The bytes that unfinished installations have left.
     """
 
     def __init__(self, *records: BuildRecord, wanted: Wanted | None = None) -> None:
@@ -38,6 +39,7 @@ class FakeStore:
         self.wish = wanted or Wanted()
         self.removed: list[str] = []
         self.removal_error: Exception | None = None
+        self.unfinished = 0
         self.may_remove = threading.Event()
         self.may_remove.set()
 
@@ -62,6 +64,15 @@ class FakeStore:
 
     def downloads_bytes(self) -> int:
         return 0
+
+    def unfinished_bytes(self) -> int:
+        return self.unfinished
+
+    def discard(self) -> None:
+        self.may_remove.wait(PATIENCE_S)
+        if self.removal_error is not None:
+            raise self.removal_error
+        self.unfinished = 0
 
     def wanted(self) -> Wanted:
         return self.wish

@@ -91,7 +91,7 @@ def progress_from(value: dict[str, Any]) -> InstallProgress:
     told = value["trouble"]
     trouble = None
     if told is not None:
-        fields = {name: str(told[name]) for name in ("sentence", "action", "detail")}
+        fields = {name: str(told[name]) for name in ("sentence", "action", "detail", "link")}
         trouble = Trouble(TroubleKind(told["kind"]), **fields)
     return InstallProgress(
         stage=InstallStage(value["stage"]),

@@ -23,10 +23,10 @@ class BuildRecord:
         family: "cpu", "cu126" or "cu130".
         torch_version: "2.13.0+cu126".
         python: The Python that it was made for, "3.11".
-        state: "ready", or "broken" if its last test failed.
+        state: "ready", or "broken": its test failed, or not all of it could be removed.
         size_bytes: The size of its folder after the installation.
         runs_on_card: Whether a kernel ran on a graphics card in the test.
-        note: What the test said, "" if nothing.
+        note: What the test said, or why it is broken; "" if nothing.
     """
 
     family: str
@@ -36,6 +36,11 @@ class BuildRecord:
     size_bytes: int = 0
     runs_on_card: bool = False
     note: str = ""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether an engine may use the build."""
+        return self.state == "ready"
 
     def text(self) -> str:
         """Return the file's content."""
@@ -55,9 +60,9 @@ class BuildRecord:
             return f"It has PyTorch {has}; this program was tested with {torch_version}."
         return ""
 
-    def broken(self, note: str) -> BuildRecord:
-        """Return the record of the same build after a failed test."""
-        return replace(self, state="broken", note=note)
+    def broken(self, note: str, size_bytes: int) -> BuildRecord:
+        """Return the record of what is left of the build, which no engine uses."""
+        return replace(self, state="broken", note=note, size_bytes=size_bytes)
 
 
 class Wanted(NamedTuple):
@@ -99,7 +104,7 @@ def best_of(records: tuple[BuildRecord, ...], wanted: str, torch_version: str, p
     A build of an older program is used as long as this Python can load it. Returns "" if there is
     none.
     """
-    usable = [one for one in records if one.state == "ready" and one.python == python]
+    usable = [one for one in records if one.is_ready and one.python == python]
     current = [one for one in usable if not one.outdated(torch_version, python)]
     for among in (current, usable):
         families = [one.family for one in among]

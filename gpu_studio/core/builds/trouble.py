@@ -51,12 +51,14 @@ class Trouble:
         sentence: What happened.
         action: What to do next.
         detail: The evidence for "Copy details": an address, a file, an error's text.
+        link: The page on the web that has what is missing; "" if there is none.
     """
 
     kind: TroubleKind
     sentence: str
     action: str
     detail: str = ""
+    link: str = ""
 
 
 class TroubleError(Exception):
@@ -235,6 +237,7 @@ def missing_runtime(detail: str) -> Trouble:
         "PyTorch needs the Microsoft Visual C++ Redistributable, which this Windows lacks.",
         f"Install it from {REDISTRIBUTABLE}, then try again. Nothing is downloaded twice.",
         detail,
+        REDISTRIBUTABLE,
     )
 
 
@@ -249,10 +252,11 @@ def failed_check(tag: str, detail: str) -> Trouble:
 
 
 def build_in_use(tag: str) -> Trouble:
-    """Return the trouble of a build that another window installs or uses."""
+    """Return the trouble of a build that another window installs or uses; "" is any build."""
+    build = f"the {tag} build" if tag else "the engines"
     return Trouble(
         TroubleKind.IN_USE,
-        f"Another GPU Studio is working on the {tag} build.",
+        f"Another GPU Studio is working on {build}.",
         "Wait until it is done, then try again.",
         tag,
     )

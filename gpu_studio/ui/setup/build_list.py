@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtWidgets import QMessageBox, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import format_size
@@ -13,6 +13,7 @@ from gpu_studio.model import setup_words as words
 from gpu_studio.model.builds import build_title
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button, section
+from gpu_studio.ui.setup.question import ask
 
 if TYPE_CHECKING:
     from gpu_studio.model.builds import Builds
@@ -58,13 +59,13 @@ class BuildList(Card):
             if record is None:
                 continue
             row.state.setText(words.record_sentence(record, builds))
-            row.use.setVisible(family != builds.in_use)
+            row.use.setVisible(family != builds.in_use and record.is_ready)
             row.use.setEnabled(not builds.taking_over and family != builds.removing)
             for pressed in (row.repair, row.remove):
                 pressed.setEnabled(builds.can_change(family))
         # The present download grows: to walk through its files ten times a second is too much.
-        waiting = 0 if builds.is_at_work else builds.downloads_bytes()
-        self._disk.setText(words.disk_sentence(builds, waiting))
+        unfinished = 0 if builds.is_at_work else builds.unfinished_bytes()
+        self._disk.setText(words.disk_sentence(builds, unfinished))
 
     def _made_row(self, family: str) -> _Row:
         name = f"setup.build.{family}"
@@ -93,17 +94,12 @@ class BuildList(Card):
         record = next((one for one in self._builds.records if one.family == family), None)
         if record is None:
             return
-        box = QMessageBox(self)
-        box.setObjectName("setup.remove")
-        box.setWindowTitle("Remove engine")
-        box.setText(f"Remove the {build_title(family)}?")
-        box.setInformativeText(
+        ask(
+            self,
+            "setup.remove",
+            f"Remove the {build_title(family)}?",
             f"This frees {format_size(record.size_bytes)}. Your results stay. To use it again, it "
-            "has to be downloaded again."
+            "has to be downloaded again.",
+            "Remove",
+            partial(self._builds.remove, family),
         )
-        box.setStandardButtons(QMessageBox.StandardButton.Cancel)
-        sure = box.addButton("Remove", QMessageBox.ButtonRole.AcceptRole)
-        sure.setObjectName("setup.remove.sure")
-        sure.clicked.connect(partial(self._builds.remove, family))
-        box.setDefaultButton(QMessageBox.StandardButton.Cancel)
-        box.open()

@@ -5,15 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QComboBox, QFileDialog, QProgressBar, QPushButton, QWidget
 
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.record import FAMILIES
+from gpu_studio.core.builds.trouble import format_size
 from gpu_studio.model import setup_words as words
 from gpu_studio.model.builds import CPU, build_title
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button
+from gpu_studio.ui.setup.question import ask
 
 if TYPE_CHECKING:
     from gpu_studio.model.builds import Builds
@@ -103,6 +106,8 @@ class SetupHero(Card):
         self._pause = button("Pause", self._builds.pause, name="setup.pause")
         self._go_on = button("Continue", self._builds.go_on, name="setup.go_on", primary=True)
         self._again = button("Try again", self._builds.go_on, name="setup.again", primary=True)
+        self._open = button("Open the download page", self._open_page, name="setup.open")
+        self._give_up = button("Give up…", self._ask_to_give_up, name="setup.give_up")
         self._copy = button("Copy details", self._copy_details, name="setup.copy")
         self._folder = button(_FOLDER, self._choose_folder, name="setup.folder", tip=_FOLDER_TIP)
         self._download = button(
@@ -111,8 +116,8 @@ class SetupHero(Card):
         self._why = button("Why this one?", self._toggle_why, name="setup.why")
         self._why.setCheckable(True)
         self._presses = FlowRow(
-            self._begin, self._go_on, self._again, self._pause, self._cpu_only, self._copy,
-            self._folder, self._download, self._why, spacing=GAP,
+            self._begin, self._go_on, self._again, self._open, self._pause, self._cpu_only,
+            self._copy, self._folder, self._download, self._give_up, self._why, spacing=GAP,
         )  # fmt: skip
         self._choose = QComboBox()
         self._choose.setObjectName("setup.choose")
@@ -136,6 +141,8 @@ class SetupHero(Card):
             self._go_on: is_paused and is_rest,
             self._again: is_failed and is_rest,
             self._copy: is_failed,
+            self._open: builds.trouble is not None and bool(builds.trouble.link),
+            self._give_up: builds.can_give_up,
             self._pause: builds.is_at_work,
             self._folder: is_rest and (bool(label) or is_paused or is_failed),
             self._download: is_rest and builds.wheels is not None,
@@ -201,6 +208,25 @@ class SetupHero(Card):
             return
         waiting = self._builds.next_builds
         self._builds.begin_from(Path(chosen), *(waiting or self._builds.planned))
+
+    def _open_page(self) -> None:
+        trouble = self._builds.trouble
+        if trouble is not None and not QDesktopServices.openUrl(QUrl(trouble.link)):
+            QGuiApplication.clipboard().setText(trouble.link)
+            self._say(self._action, f"No browser opened. The address is copied: {trouble.link}")
+
+    def _ask_to_give_up(self) -> None:
+        """Ask once: what was downloaded has to be downloaded again."""
+        kept = self._builds.unfinished_bytes()
+        frees = f"This frees {format_size(kept)}. " if kept else ""
+        ask(
+            self,
+            "setup.give_up.question",
+            "Give up this installation?",
+            f"{frees}To install the engine later, it has to be downloaded from its beginning.",
+            "Give up",
+            self._builds.give_up,
+        )
 
     def _copy_details(self) -> None:
         QGuiApplication.clipboard().setText(words.details_text(self._builds))

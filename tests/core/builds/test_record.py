@@ -50,7 +50,7 @@ def test_an_older_build_says_why_it_is_outdated():
         ((CPU, CU130), "cu130", "cu130"),
         ((CU130,), "", "cu130"),
         ((CPU, CU126), "cpu", "cpu"),
-        ((CPU, CU126.broken("x")), "cu126", "cpu"),
+        ((CPU, CU126.broken("x", 1)), "cu126", "cpu"),
         ((CPU, CU126), "cu130", "cu126"),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QFont, QGuiApplication
+from PySide6.QtGui import QAction, QDesktopServices, QFont, QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
@@ -21,7 +21,12 @@ from PySide6.QtWidgets import (
 from gpu_studio.app import build_window
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.record import Wanted
-from gpu_studio.core.builds.trouble import disk_full, no_network
+from gpu_studio.core.builds.trouble import (
+    REDISTRIBUTABLE,
+    disk_full,
+    missing_runtime,
+    no_network,
+)
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model import builds
 from gpu_studio.model.headline import SHOW_SET_UP
@@ -272,6 +277,89 @@ def test_a_failure_has_cause_action_and_details(pc_with):
     click(window, "setup.again")
     wait_until(lambda: len(pc.installer.calls) == 2)
     assert not sees(window, "setup.copy")
+
+
+def test_what_windows_lacks_is_one_press_away(pc_with, monkeypatch):
+    pc = pc_with()
+    window = pc.window
+    pc.begin("setup.cpu_only")
+    assert not sees(window, "setup.open")
+    pc.fail(missing_runtime("DLL load failed"))
+    opened = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: not opened.append(url.toString()))
+    click(window, "setup.open")
+    assert opened == [REDISTRIBUTABLE]
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda _: False)
+    click(window, "setup.open")
+    assert QGuiApplication.clipboard().text() == REDISTRIBUTABLE
+    assert "copied" in text(window, "setup.action")
+
+
+@pytest.mark.parametrize("end", ["paused", "failed"])
+def test_an_installation_that_came_to_a_halt_is_given_up_after_a_question(pc_with, end):
+    pc = pc_with()
+    window = pc.window
+    pc.begin()
+    assert not sees(window, "setup.give_up")
+    pc.store.unfinished = 101_000_000
+    if end == "paused":
+        click(window, "setup.pause")
+        wait_until(lambda: sees(window, "setup.go_on"))
+    else:
+        pc.fail(no_network("download.pytorch.org"))
+    click(window, "setup.give_up")
+    box = window.findChild(QMessageBox, "setup.give_up.question")
+    assert "101\u202fMB" in box.informativeText()
+    box.button(QMessageBox.StandardButton.Cancel).click()
+    assert pc.store.unfinished
+    pc.store.may_remove.clear()
+    click(window, "setup.give_up")
+    box = [one for one in window.findChildren(QMessageBox) if one.isVisible()][-1]
+    click(box, "setup.give_up.question.sure")
+    wait_until(lambda: "Removing" in text(window, "setup.title"))
+    assert not sees(window, "setup.give_up")
+    pc.store.may_remove.set()
+    wait_until(lambda: "not installed" in text(window, "setup.title"))
+    assert pc.store.unfinished == 0
+    assert pc.store.wish.builds == ()  # the next start asks again
+    assert sees(window, "setup.begin")
+    assert len(pc.installer.calls) == 1
+
+
+def test_a_rest_that_cannot_be_removed_is_told(pc_with):
+    pc = pc_with()
+    window = pc.window
+    pc.begin()
+    pc.fail(no_network("download.pytorch.org"))
+    pc.store.removal_error = OSError("c10.dll is in use")
+    pc.builds.give_up()
+    wait_until(lambda: "could be removed" in text(window, "setup.title"))
+    wait_until(lambda: not pc.builds.is_discarding)
+    assert sees(window, "setup.give_up")
+
+
+def test_what_begins_while_a_rest_is_removed_waits_for_its_end(pc_with):
+    pc = pc_with()
+    pc.begin()
+    pc.fail(no_network("download.pytorch.org"))
+    pc.store.may_remove.clear()
+    pc.builds.give_up()
+    pc.builds.begin("cpu")
+    assert len(pc.installer.calls) == 1
+    pc.store.may_remove.set()
+    wait_until(lambda: len(pc.installer.calls) == 2)
+
+
+def test_an_engine_that_failed_its_test_can_be_repaired_and_removed(pc_with):
+    pc = pc_with(FakeShelf(record("cpu").broken("its test failed", 700_000_000)))
+    window = pc.window
+    wait_until(lambda: sees(window, "setup.page"))
+    assert "its test failed" in text(window, "setup.build.cpu.state")
+    assert not sees(window, "setup.build.cpu.use")
+    assert sees(window, "setup.build.cpu.remove")
+    assert sees(window, "setup.begin")
+    click(window, "setup.build.cpu.repair")
+    wait_until(lambda: pc.installer.calls == [("cpu", None, "repair")])
 
 
 def test_a_folder_of_wheels_is_used_instead(pc_with, monkeypatch):
