@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QPushButton
 
 from gpu_studio.app import build_window
 from gpu_studio.core.builds.progress import InstallStage
-from gpu_studio.core.builds.trouble import disk_full
+from gpu_studio.core.builds.trouble import disk_full, missing_runtime
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model import builds
 from gpu_studio.model.settings import Settings
@@ -113,11 +113,17 @@ class SetupStates:
         self._take_line("7-failed-line", "Devices")
         click(self._window, "setup.again")
         wait_until(lambda: len(self._installer.calls) == 3)
+        self._store.kept["cpu"] = record("cpu").broken("its test failed", 700_000_000)
+        self._installer.fail(missing_runtime("DLL load failed while importing _C"))
+        wait_until(lambda: sees(self._window, "setup.open"))
+        self._take("7-no-runtime")
+        click(self._window, "setup.again")
+        wait_until(lambda: len(self._installer.calls) == 4)
 
     def _take_done(self) -> None:
         """Take the CPU's engine at work while the card's comes, and both at the end."""
         self._installer.finish(record("cpu"))
-        wait_until(lambda: len(self._installer.calls) == 4)
+        wait_until(lambda: len(self._installer.calls) == 5)
         self._say(InstallStage.DOWNLOADING, left_s=580.0)
         self._take("4-first-done")
         self._take_line("4-first-done-line", "Devices", "LIVE")
