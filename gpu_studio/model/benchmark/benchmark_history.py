@@ -138,6 +138,7 @@ class BenchmarkHistory(QObject):
                 self._history.add(kept)
             return imported
 
+        self.told.emit(f"Reading {path.name}…", False)
         self._files.add(take_in, self._imported)
 
     def export_file(self, key: str, path: Path) -> None:
