@@ -102,7 +102,7 @@ def _time_it(folder: Path, engine: Any, request: RunWorkload) -> Iterator[Any]:
     if request.race is not None:
         yield from race_run(request, folder)
         return
-    options = {"feed": "", **request.options}
+    options = request.options or {"way": "This"}
     yield from answers.time_it(engine, msgspec.structs.replace(request, options=options))
 
 

@@ -44,6 +44,7 @@ from tests.pictures.interrupted_work import (
     cut_off_check,
     held,
     held_check,
+    held_second,
     lost_card,
     wrong_results,
 )
@@ -54,9 +55,12 @@ if TYPE_CHECKING:
     from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.model.race.race import Race
+    from tests.driving.pages import Page
     from tests.pictures.album import Album
 
 LONGEST_WAIT_S = 120.0
+# The pages of the Switcher that compare ways to run a workload.
+_COMPARING = {"Feeding": "dataloader", "AMP": "train_step", "Several cards": "data_parallel"}
 
 
 class EveryPage:
@@ -119,8 +123,8 @@ class EveryPage:
 
     def _compare_workloads(self) -> None:
         """Bring a result to the pages of the Switcher that compare ways to run a workload."""
-        for page, workload in (("Feeding", "dataloader"), ("AMP", "train_step")):
-            go(self._window, page_called(page))
+        for title, workload in _COMPARING.items():
+            go(self._window, page_called(title))
             press(self._window, f"switcher.{workload}.run")
 
     def _open(self, inventory: Inventory) -> None:
@@ -154,8 +158,23 @@ class EveryPage:
             self._go_on()
             go(self._window, page_called(page))
             wait_until(find(self._window, button, QPushButton).isEnabled)
+        if any(page.tab == "Switcher" for page in self._pages):
+            self._take_comparing()
         go(self._window, page_called("LIVE"))
         click(self._window, "benchmark.clear")
+
+    def _take_comparing(self) -> None:
+        """Take the pages that compare ways to run a workload during the second run."""
+        usual = self._engines.scripts[RunWorkload]
+        for title, workload in _COMPARING.items():
+            self._engines.scripts[RunWorkload] = held_second(usual)
+            go(self._window, page_called(title))
+            click(self._window, f"switcher.{workload}.run")
+            wait_until(lambda: any(engine.paused.is_set() for engine in self._engines.made))
+            self._take_pages("3-comparing", [page_called(title)])
+            self._go_on()
+            wait_until(lambda: self._studio.session.is_free)
+        self._engines.scripts[RunWorkload] = usual
 
     def _go_on(self) -> None:
         """End the pause of each engine; experiments have engines of their own."""
@@ -278,7 +297,9 @@ class EveryPage:
         wait_until(find(self._window, button, QPushButton).isEnabled)
 
     def _take_state(self, state: str, tabs: Collection[str] | None = None) -> None:
-        pages = [page for page in self._pages if tabs is None or page.tab in tabs]
+        self._take_pages(state, [one for one in self._pages if tabs is None or one.tab in tabs])
+
+    def _take_pages(self, state: str, pages: list[Page]) -> None:
         shows = {page.title: partial(go, self._window, page) for page in pages}
         self._album.take_state(
             self._window, self._settings, state, shows, prepare=self._read_sensors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from gpu_studio.core.check.check_folder import CutOffCheck
@@ -89,6 +90,20 @@ def held(script: Script) -> Script:
         events = list(script(engine, request) if callable(script) else script)
         yield from events[:-1]
         if getattr(request, "size", 512) == 512:
+            yield Pause()
+        yield events[-1]
+
+    return answer
+
+
+def held_second(script: Script) -> Script:
+    """Return a script whose second run pauses before its end."""
+    runs = itertools.count(1)
+
+    def answer(engine: ScriptedEngine, request: Any) -> Iterator[Any]:
+        events = list(script(engine, request) if callable(script) else script)
+        yield from events[:-1]
+        if next(runs) == 2:
             yield Pause()
         yield events[-1]
 
