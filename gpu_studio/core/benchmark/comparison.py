@@ -153,16 +153,20 @@ def _has_time(result: RunFinished) -> bool:
 
 
 # Values that mean nothing without the option's name.
-_PLAIN = frozenset({"on", "off", "yes", "no", "default", *map(str, range(1025))})
+_PLAIN = frozenset({"on", "off", "yes", "no", "default"})
 
 
 def label_of(options: Mapping[str, str], workload: WorkloadDescription) -> str:
-    """Return the options of a run as a label: ``AMP on, compiled off``."""
+    """Return the options of a run as a label: ``AMP on, compiled off``, ``pinned, workers: 2``."""
     titles = {option.name: option.title for option in workload.options}
-    parts = [
-        f"{titles.get(name, name)} {value}" if value in _PLAIN else value_words(value)
-        for name, value in options.items()
-    ]
+    parts: list[str] = []
+    for name, value in options.items():
+        title = titles.get(name, name)
+        if value.isdigit():
+            inside = f"{title[0].lower()}{title[1:]}" if parts else title
+            parts.append(f"{inside}: {int(value):,}")
+        else:
+            parts.append(f"{title} {value}" if value in _PLAIN else value_words(value))
     return ", ".join(parts) or workload.title
 
 

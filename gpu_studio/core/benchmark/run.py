@@ -34,6 +34,8 @@ from gpu_studio.core.statistics import (
 from gpu_studio.core.units import format_duration, format_percent, format_size
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpu_studio.core.benchmark.trust import TrustStamp
 
 _SHORT_CAUSES = {
@@ -391,13 +393,48 @@ def parts_beside_median(result: RunFinished) -> str:
     The parts are timed in a call of their own, which waits after each part. Of a run without the
     copies to and from the card, that call has them nevertheless.
     """
-    if result.transfers or not any(name in result.parts_s for name in _COPIES):
+    if not _has_untold_copies(result):
         return _split_beside_median(result)
     without_s = sum(part_s for name, part_s in result.parts_s.items() if name not in _COPIES)
     return (
         f"The median of {format_duration(result.median_s)} per call leaves the copies out; here "
         f"the rest of the call takes {format_duration(without_s)}."
     )
+
+
+def parts_beside_medians(results: Mapping[str, RunFinished]) -> list[str]:
+    """Return how the parts of several runs relate to their medians, each relation once.
+
+    Args:
+        results: the runs by their labels.
+    """
+    sentences = {label: parts_beside_median(result) for label, result in results.items()}
+    groups: dict[str, list[str]] = {}
+    for label, sentence in sentences.items():
+        if sentence:
+            groups.setdefault(_general_relation(results[label]), []).append(label)
+    return [
+        f"{labels[0]}: {sentences[labels[0]]}"
+        if len(labels) == 1
+        else relation
+        if len(labels) == len(results)
+        else f"{', '.join(labels)}: {relation}"
+        for relation, labels in groups.items()
+    ]
+
+
+def _general_relation(result: RunFinished) -> str:
+    """Return the relation of the parts to the median without figures."""
+    if _has_untold_copies(result):
+        return "“Per call” leaves the copies out; the bars have them."
+    apart = "The parts are timed one after the other, in a call of their own. "
+    if sum(result.parts_s.values()) > result.median_s:
+        return f"{apart}“Per call” is shorter, because parts overlap in an undivided call."
+    return f"{apart}“Per call” is longer, because it has what lies between the parts."
+
+
+def _has_untold_copies(result: RunFinished) -> bool:
+    return not result.transfers and any(name in result.parts_s for name in _COPIES)
 
 
 def _split_beside_median(result: RunFinished) -> str:

@@ -44,7 +44,7 @@ class LivePlot(QFrame):
     Args:
         theme: gives the colors and reports their changes.
         x_unit, y_unit: the number format of an axis: ``""``, ``"s"``, ``"ago"``, ``"bytes"``,
-            ``"%"``, ``"°C"``, ``"W"``, ``"MHz"`` or ``"size"``.
+            ``"%"``, ``"°C"``, ``"W"``, ``"MHz"``, ``"count"`` or ``"size"``.
         logarithmic: both axes; x in powers of two if its unit is ``"size"``.
         logarithmic_y: the y axis alone; every value is above zero.
         steady: for data that grows while visible: the axes move in steps and the frame rate is

@@ -22,7 +22,10 @@ class LossPlot(LivePlot):
     """A plot of losses by step; `show_curves` replaces all of them."""
 
     def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(theme, name=name, x_label="step", y_label="loss", parent=parent)
+        super().__init__(
+            theme, name=name, x_label="step", y_label="loss", x_unit="count",
+            legend=len(_ROLES), parent=parent,
+        )  # fmt: skip
         self.setMinimumHeight(170)
         self._set = CurveSet(self)
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QWidget
 
 from gpu_studio.core.benchmark.comparison import compare_ways, findings_of, label_of
 from gpu_studio.core.benchmark.option_words import value_words
-from gpu_studio.core.benchmark.run import RunState, parts_beside_median
+from gpu_studio.core.benchmark.run import RunState, parts_beside_medians
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.flow_row import FlowRow
@@ -248,8 +248,7 @@ class ComparisonCard(Card):
         self._bars.show_bars(bars)
         self._bars.setVisible(bool(bars))
         self._bars_title.setVisible(bool(bars))
-        notes = [(label, parts_beside_median(result)) for label, result in results.items()]
-        self._beside.setText("\n".join(f"{label}: {note}" for label, note in notes if note))
+        self._beside.setText("\n".join(parts_beside_medians(results)))
         self._beside.setVisible(bool(self._beside.text()))
 
     def _show_losses(self, results: dict[str, RunFinished]) -> None:

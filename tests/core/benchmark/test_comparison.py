@@ -26,9 +26,12 @@ def test_options_are_told_with_the_title_they_need():
     options = (
         WorkloadOption(name="amp", title="AMP", sentence="", values=("off", "on")),
         WorkloadOption(name="feed", title="The batches come", sentence="", values=("pinned",)),
+        WorkloadOption(name="workers", title="Worker processes", sentence="", values=("2",)),
     )
     workload = msgspec.structs.replace(elementwise(), options=options)
     assert label_of({"amp": "on", "feed": "pinned"}, workload) == "AMP on, pinned"
+    assert label_of({"feed": "pinned", "workers": "2"}, workload) == "pinned, worker processes: 2"
+    assert label_of({"workers": "1024"}, workload) == "Worker processes: 1,024"
     assert label_of({}, workload) == workload.title
 
 

@@ -3,7 +3,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.run import part_rows, parts_beside_median, parts_sentence
+from gpu_studio.core.benchmark.run import (
+    part_rows,
+    parts_beside_median,
+    parts_beside_medians,
+    parts_sentence,
+)
 from gpu_studio.core.protocol import RunWorkload
 from tests.fakes.run_answers import finished, samples_of
 
@@ -70,3 +75,18 @@ def test_parts_that_do_not_add_up_to_the_call_are_set_beside_it() -> None:
     assert "96.0 ms" in said
     alike = msgspec.structs.replace(feeding, median_s=0.13)
     assert parts_beside_median(alike) == ""
+
+
+def test_several_calls_are_set_beside_their_parts_once() -> None:
+    parts = {"loading": 0.1, "copying": 6e-3}
+    shorter = finished(REQUEST, (96e-3,) * 20, parts_s=parts)
+    shortest = msgspec.structs.replace(shorter, median_s=0.05)
+    alike = msgspec.structs.replace(shorter, median_s=0.106)
+    copies = finished(REQUEST, (5e-5,) * 20, parts_s={"copy in": 4e-3, "compute": 4e-5})
+    (said,) = parts_beside_medians({"a": shorter, "b": shortest})
+    assert "overlap" in said
+    assert "ms" not in said
+    some = parts_beside_medians({"a": shorter, "b": shortest, "c": alike, "d": copies})
+    assert some[0] == f"a, b: {said}"
+    assert some[1] == f"d: {parts_beside_median(copies)}"
+    assert len(some) == 2

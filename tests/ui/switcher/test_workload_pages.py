@@ -76,8 +76,8 @@ def test_the_ways_stand_side_by_side(feeding, engines, studio, qtbot):
     assert [[part.name for part in bar.parts] for bar in bars] == [["loading", "computing"]] * 2
     # The parts come from a call of their own: the page says so if they are not the table's call.
     said = text(feeding, "switcher.dataloader.parts.note")
-    assert "3.00 ms" in said
-    assert rows.index(0, 1).data().replace("\u202f", " ") in said
+    assert "overlap" in said
+    assert len(said.splitlines()) == 1  # once for both ways, whose bars have the figures
     findings = text(feeding, "switcher.dataloader.findings").splitlines()
     assert [line.split()[:2] for line in findings] == [["a:", "a"], ["b:", "b"]]  # way, finding
     plot = find(feeding, "switcher.dataloader.loss")
