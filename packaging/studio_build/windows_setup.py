@@ -57,6 +57,7 @@ def compile_setup(
         "FILES": files,
         "OLD": old,
         "SIZE_KB": size // 1024,
+        "LONGEST_FOLDER": longest_folder(app),
     }
     command = ["makensis", "-V2", "-INPUTCHARSET", "UTF8"]
     if sign:
@@ -70,6 +71,15 @@ def compile_setup(
     if done.returncode != 0:
         raise BuildError(f"makensis: {(done.stdout + done.stderr).strip()[-2000:]}")
     return target
+
+
+def longest_folder(app: Path) -> int:
+    """Return how many characters the name of the folder may have in which a program is installed.
+
+    By default, Windows allows paths of at most 259 characters (Microsoft, "Maximum Path Length
+    Limitation"); the slash before a file is one of them.
+    """
+    return 259 - 1 - max(len(str(path.relative_to(app))) for path in app.rglob("*"))
 
 
 def install_script(app: Path) -> str:

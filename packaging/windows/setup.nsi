@@ -5,8 +5,8 @@
 ;                                     the results, the settings and the logs
 ;
 ; Exit status 2: it was refused, and nothing was changed. build.py passes: VERSION, NUMBERS, OUT,
-; ICON, SIDE (a picture), FILES (a script with the files), OLD (the same for what an update removes first), SIZE_KB,
-; and SIGN, if there is a command that signs a file.
+; ICON, SIDE (a picture), FILES (a script with the files), OLD (the same for what an update removes
+; first), SIZE_KB, LONGEST_FOLDER (in characters), and SIGN, if there is a command that signs a file.
 
 Unicode true
 ; A 64-bit Windows on Intel or AMD is needed anyway. A 32-bit Windows refuses this program itself.
@@ -114,6 +114,12 @@ around meanwhile."
 ; Sets $0 to "" if the program may be installed in $INSTDIR, else to the reason.
 Function LookAtFolder
   StrCpy $0 ""
+  StrLen $1 "$INSTDIR"
+  ${If} $1 > ${LONGEST_FOLDER}
+    StrCpy $0 "The name of this folder is too long for Windows: it has $1 characters; ${LONGEST_FOLDER} \
+are the most.$\r$\n$\r$\nChoose a folder with a shorter name."
+    Return
+  ${EndIf}
   ${If} ${FileExists} "$INSTDIR\installed.json"
     Return ; an update
   ${EndIf}

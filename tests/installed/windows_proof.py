@@ -106,10 +106,10 @@ def _prove(installed: InstalledWindows, person: Person, pictures: Path, index: W
     _expect_removed(pc)
 
 
-def install(pc: WindowsPc) -> int:
+def install(pc: WindowsPc, folder: str = APP) -> int:
     """Run the setup silently; return its exit status."""
     # NSIS takes everything behind /D= for the folder, and no quotes.
-    command = [_SETUP, "/S", "/DESKTOP", *f"/D={APP}".split(" ")]
+    command = [_SETUP, "/S", "/DESKTOP", *f"/D={folder}".split(" ")]
     return pc.run(command, _LONGEST_SETUP_S, folder="C:\\")[0]
 
 

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from studio_build import sizes, starter
 from studio_build.app_folder import Program
-from studio_build.windows_setup import install_script, removal_script, setup_name
+from studio_build.windows_setup import (
+    install_script,
+    longest_folder,
+    removal_script,
+    setup_name,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +48,13 @@ def test_the_removal_names_what_was_written_and_never_the_whole_folder(tmp_path:
         'RMDir /r "$INSTDIR\\packages"',
         'RMDir /r "$INSTDIR\\python"',
     ]
+
+
+def test_every_file_has_a_name_that_windows_allows(tmp_path: Path) -> None:
+    app = _app(tmp_path)
+    longest = max(len(str(path.relative_to(app))) for path in app.rglob("*"))
+    folder = "C:\\" + "x" * (longest_folder(app) - 3)
+    assert len(folder) + len("\\") + longest == 259
 
 
 def test_the_setups_own_script_removes_no_folder_of_others(root: Path) -> None:
