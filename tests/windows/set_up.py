@@ -76,6 +76,7 @@ def set_up(folder: Path, say: Callable[[str], None] = print) -> WindowsPc:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             _make(pc, say)
+            pc.shut_down()  # a desktop that was started without a screen shows no windows
             stamp.write_text(facts, encoding="utf-8")
         copy_checkout(pc, CHECKOUT)
     except (OSError, subprocess.SubprocessError, zipfile.BadZipFile, StopIteration) as error:
