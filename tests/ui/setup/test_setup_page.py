@@ -10,7 +10,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QDesktopServices, QFont, QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
-    QComboBox,
     QFileDialog,
     QMessageBox,
     QProgressBar,
@@ -35,59 +34,10 @@ from gpu_studio.ui import theme
 from tests.driving.window import choose_data, click, find, open_tab, sees, text, wait_until
 from tests.fakes.descriptions import described
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
-from tests.fakes.scripted_builds import FakeShelf, ScriptedBuildInstaller, record
+from tests.fakes.scripted_builds import FakeShelf, record
 from tests.ui.fitting import misfits
 
 STAGES = InstallStage
-
-
-class Pc:
-    """The window of a program without a PyTorch of its own."""
-
-    def __init__(self, window, store, installer):
-        self.window, self.store, self.installer = window, store, installer
-        self.studio = window.findChild(Studio)
-
-    @property
-    def builds(self):
-        return self.studio.builds
-
-    def begin(self, *presses):
-        """Press what begins the installation, and wait for the installer."""
-        for name in presses or ("setup.begin",):
-            click(self.window, name)
-        wait_until(lambda: self.installer.calls)
-
-    def fail(self, trouble):
-        self.installer.fail(trouble)
-        wait_until(lambda: not self.builds.is_at_work)
-
-
-@pytest.fixture
-def pc_with(qtbot, engines, settings, monkeypatch):
-    monkeypatch.setattr(builds, "_SETTLE_MS", 1)
-    made = []
-
-    def make(store=None, inventory=None):
-        store = store or FakeShelf()
-        installer = ScriptedBuildInstaller(store)
-        monkeypatch.setattr("gpu_studio.builds.client.BuildInstallChild", lambda *_: installer)
-        window = build_window(
-            engine_factory=engines,
-            sensor_source=SteadySensors(inventory or gt_1030()),
-            settings=settings,
-            builds=store,
-        )
-        made.append(window)
-        window.show()
-        pc = Pc(window, store, installer)
-        wait_until(lambda: pc.studio.sensors.inventory is not None)
-        return pc
-
-    yield make
-    for window in made:
-        window.close()
-        window.deleteLater()
 
 
 def focused(window):
@@ -350,18 +300,6 @@ def test_what_begins_while_a_rest_is_removed_waits_for_its_end(pc_with):
     wait_until(lambda: len(pc.installer.calls) == 2)
 
 
-def test_an_engine_that_failed_its_test_can_be_repaired_and_removed(pc_with):
-    pc = pc_with(FakeShelf(record("cpu").broken("its test failed", 700_000_000)))
-    window = pc.window
-    wait_until(lambda: sees(window, "setup.page"))
-    assert "its test failed" in text(window, "setup.build.cpu.state")
-    assert not sees(window, "setup.build.cpu.use")
-    assert sees(window, "setup.build.cpu.remove")
-    assert sees(window, "setup.begin")
-    click(window, "setup.build.cpu.repair")
-    wait_until(lambda: pc.installer.calls == [("cpu", None, "repair")])
-
-
 def test_a_folder_of_wheels_is_used_instead(pc_with, monkeypatch):
     pc = pc_with()
     pc.begin()
@@ -392,23 +330,6 @@ def test_why_this_one_tells_card_and_driver_and_lets_choose_another(pc_with):
     choose_data(window, "setup.choose", "cu130")
     pc.begin("setup.install_chosen")
     assert pc.installer.calls[0][0] == "cu130"
-
-
-def test_an_installed_engine_is_chosen_without_another_download(pc_with):
-    pc = pc_with(FakeShelf(record("cpu"), record("cu126", on_card=True)))
-    window, press = pc.window, "setup.install_chosen"
-    wait_until(lambda: pc.builds.in_use == "cu126")
-    window.show_setup()
-    click(window, "setup.why")
-    assert find(window, "setup.choose", QComboBox).currentData() == "cu126"  # the recommended
-    assert not find(window, press, QPushButton).isEnabled()  # it is in use
-    choose_data(window, "setup.choose", "cpu")
-    assert find(window, press, QPushButton).text().startswith("Use")
-    click(window, press)
-    wait_until(lambda: pc.builds.in_use == "cpu")
-    assert pc.installer.calls == []
-    choose_data(window, "setup.choose", "cu130")
-    assert find(window, press, QPushButton).text().startswith("Install")
 
 
 def test_only_the_cpus_engine(pc_with):
@@ -468,70 +389,6 @@ def primary_buttons(window):
 def text_hidden(window, name):
     """Return a text of the page behind the tabs."""
     return find(window, name).text()
-
-
-@pytest.fixture
-def installed(pc_with):
-    pc = pc_with(FakeShelf(record("cpu"), record("cu126", on_card=True)))
-    wait_until(lambda: pc.studio.session.is_free)
-    return pc
-
-
-def test_an_installed_engine_starts_without_the_page(installed):
-    assert sees(installed.window, "tabs")
-    assert not sees(installed.window, "setup.line")
-    installed.window.findChild(QAction, "menu.set_up").trigger()
-    assert sees(installed.window, "setup.build.cu126.repair")
-    assert not sees(installed.window, "setup.build.cu130")
-
-
-def test_an_engine_is_removed_after_a_question(installed):
-    window = installed.window
-    installed.studio.set_up_wanted.emit()
-    click(window, "setup.build.cpu.remove")
-    box = window.findChild(QMessageBox, "setup.remove")
-    assert "700\u202fMB" in box.informativeText()
-    box.button(QMessageBox.StandardButton.Cancel).click()
-    assert installed.store.removed == []
-    click(window, "setup.build.cpu.remove")
-    box = [one for one in window.findChildren(QMessageBox, "setup.remove") if one.isVisible()][-1]
-    installed.store.may_remove.clear()  # thousands of files take seconds
-    click(box, "setup.remove.sure")
-    wait_until(lambda: "Removing" in text(window, "setup.build.cpu.state"))
-    for name in ("setup.build.cpu.use", "setup.build.cpu.remove", "setup.build.cu126.repair"):
-        assert not find(window, name, QPushButton).isEnabled(), name
-    installed.store.may_remove.set()
-    wait_until(lambda: installed.store.removed == ["cpu"])
-    wait_until(lambda: not sees(window, "setup.build.cpu"))
-
-
-def test_a_removal_that_fails_is_told_and_tried_again(pc_with):
-    pc = pc_with(FakeShelf(record("cpu"), record("cu126")))
-    window = pc.window
-    wait_until(lambda: pc.builds.in_use == "cpu")
-    window.show_setup()
-    pc.store.removal_error = OSError("c10.dll is in use")
-    pc.builds.remove("cu126")
-    wait_until(lambda: sees(window, "setup.again") and not pc.builds.removing)
-    assert "cu126" in text(window, "setup.title")
-    click(window, "setup.copy")
-    assert "c10.dll" in QGuiApplication.clipboard().text()
-    pc.store.removal_error = None
-    click(window, "setup.again")
-    wait_until(lambda: pc.builds.trouble is None and not pc.builds.removing)
-    assert pc.installer.calls == []
-
-
-def test_an_engine_is_repaired_and_another_used(installed):
-    window = installed.window
-    installed.studio.set_up_wanted.emit()
-    click(window, "setup.build.cpu.use")
-    wait_until(lambda: installed.builds.in_use == "cpu" and installed.studio.session.is_free)
-    wait_until(find(window, "setup.build.cpu.repair", QPushButton).isEnabled)
-    click(window, "setup.build.cpu.repair")
-    assert "Ending" in text(window, "setup.build.cpu.state")  # the engine ends in its own time
-    assert not find(window, "setup.build.cpu.repair", QPushButton).isEnabled()
-    wait_until(lambda: installed.installer.calls == [("cpu", None, "repair")])
 
 
 def test_the_finding_about_a_card_installs_its_engine(pc_with, engines):

@@ -1,0 +1,61 @@
+"""The window of a program without a PyTorch of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.app import build_window
+from gpu_studio.model import builds
+from gpu_studio.model.studio import Studio
+from tests.driving.window import click, wait_until
+from tests.fakes.pc import SteadySensors, gt_1030
+from tests.fakes.scripted_builds import FakeShelf, ScriptedBuildInstaller
+
+
+class Pc:
+    """The window, its installed builds and its installer."""
+
+    def __init__(self, window, store, installer):
+        self.window, self.store, self.installer = window, store, installer
+        self.studio = window.findChild(Studio)
+
+    @property
+    def builds(self):
+        return self.studio.builds
+
+    def begin(self, *presses):
+        """Press what begins the installation, and wait for the installer."""
+        for name in presses or ("setup.begin",):
+            click(self.window, name)
+        wait_until(lambda: self.installer.calls)
+
+    def fail(self, trouble):
+        self.installer.fail(trouble)
+        wait_until(lambda: not self.builds.is_at_work)
+
+
+@pytest.fixture
+def pc_with(qtbot, engines, settings, monkeypatch):
+    monkeypatch.setattr(builds, "_SETTLE_MS", 1)
+    made = []
+
+    def make(store=None, inventory=None):
+        store = store or FakeShelf()
+        installer = ScriptedBuildInstaller(store)
+        monkeypatch.setattr("gpu_studio.builds.client.BuildInstallChild", lambda *_: installer)
+        window = build_window(
+            engine_factory=engines,
+            sensor_source=SteadySensors(inventory or gt_1030()),
+            settings=settings,
+            builds=store,
+        )
+        made.append(window)
+        window.show()
+        pc = Pc(window, store, installer)
+        wait_until(lambda: pc.studio.sensors.inventory is not None)
+        return pc
+
+    yield make
+    for window in made:
+        window.close()
+        window.deleteLater()
