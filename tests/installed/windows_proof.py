@@ -88,6 +88,7 @@ def prove_windows(out: Path, pictures: Path, wheels: Path | None = None) -> None
 
 def _prove(installed: InstalledWindows, person: Person, pictures: Path, index: WheelIndex) -> None:
     pc = installed.pc
+    _refuse_long_folder(pc)
     began_s = time.monotonic()
     expect_status(install(pc), 0, "the setup")
     print(f"Installed silently into “{APP}” in {time.monotonic() - began_s:.0f} s.", flush=True)
@@ -111,6 +112,15 @@ def install(pc: WindowsPc, folder: str = APP) -> int:
     # NSIS takes everything behind /D= for the folder, and no quotes.
     command = [_SETUP, "/S", "/DESKTOP", *f"/D={folder}".split(" ")]
     return pc.run(command, _LONGEST_SETUP_S, folder="C:\\")[0]
+
+
+def _refuse_long_folder(pc: WindowsPc) -> None:
+    """Run the setup for a folder with a name of over 200 characters: it has to change nothing."""
+    folder = f"C:\\{'langer Name ' * 18}Ende"
+    expect_status(install(pc, folder), _REFUSED, "a folder with a long name")
+    if pc.path(folder).exists():
+        raise FailedError("the refused folder was made")
+    print(f"A folder with a name of {len(folder)} characters is refused.", flush=True)
 
 
 def uninstall(pc: WindowsPc) -> int:
