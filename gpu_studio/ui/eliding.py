@@ -21,8 +21,10 @@ _LABEL_EDGE = 1  # pixels that Qt's styles keep free on each side of the text of
 class ElidedText(Text):
     """A selectable line that ends in "…" if it is too long.
 
-    With word wrap, it uses as many lines as it needs.
+    With word wrap, it uses as many lines as it needs. A subclass may leave out another part.
     """
+
+    LEFT_OUT = Qt.TextElideMode.ElideRight
 
     def minimumSizeHint(self) -> QSize:
         """Return a width that fits any column."""
@@ -32,6 +34,14 @@ class ElidedText(Text):
     def is_elided(self) -> bool:
         """Whether the text is cut off."""
         return not self.wordWrap() and self.sizeHint().width() > self.width()
+
+    @property
+    def shown_text(self) -> str:
+        """As much of the text as fits."""
+        if not self.is_elided:
+            return self.text()
+        room = self.contentsRect().width()
+        return self.fontMetrics().elidedText(self.text(), self.LEFT_OUT, room)
 
     def event(self, event: QEvent) -> bool:
         """Show the full text in a tool tip if it is cut off."""
@@ -44,16 +54,13 @@ class ElidedText(Text):
             return
         painter = QPainter(self)
         room = self.contentsRect()
-        shown = self.fontMetrics().elidedText(
-            self.text(), Qt.TextElideMode.ElideRight, room.width()
-        )
         self.style().drawItemText(
             painter,
             room,
             int(self.alignment()),
             self.palette(),
             self.isEnabled(),
-            shown,
+            self.shown_text,
             self.foregroundRole(),
         )
 

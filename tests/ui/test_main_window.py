@@ -293,6 +293,9 @@ def test_what_a_run_did_to_the_card_is_said_once_on_every_tab(qtbot, make_window
         assert sum(label.isVisible() for label in labels) == 1
     assert said.text() == effect
     assert "P8 → P0" in said.toolTip()
+    said.setFixedWidth(said.fontMetrics().horizontalAdvance(f"…{effect}") * 2 // 3)
+    assert said.shown_text.endswith("P8 → P0, +14 °C.")  # what is new, where not all of it fits
+    assert said.shown_text.startswith("…")
 
 
 def test_colours_are_exchanged_while_it_lives(qtbot, make_window, settings):
