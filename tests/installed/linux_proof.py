@@ -38,6 +38,7 @@ _HOME = "home/anne öhm"
 _APP = "usr/lib/gpu-studio"
 _APP_ID = "org.gpustudio.GPUStudio"
 _UNPACKED = f"{_HOME}/Unpacked here"
+_TOOLS = ("debootstrap", "Xvfb", "xdotool", "import")  # the last is ImageMagick's
 _MOUNTED = ("proc", "dev")
 _WATCH = (
     "import sys, runpy; sys.path.append('/proof'); sys.argv[0] = 'gpu_studio'; "
@@ -125,6 +126,8 @@ def prove_linux(out: Path, pictures: Path, wheels: Path | None = None) -> None:
     validate(package)
     if os.geteuid() != 0:
         raise SkippedError("a Debian root needs root here.")
+    if missing := [tool for tool in _TOOLS if shutil.which(tool) is None]:
+        raise SkippedError(f"install first what has {', '.join(missing)}.")
     root = _make_root(ROOT / ".setup" / "debian")
     with _mounted(root), screen(for_all_users=True) as display:
         installed = InstalledDebian(root, display)
@@ -227,8 +230,6 @@ def _make_root(folder: Path) -> Path:
     """Return a bare Debian of the release that runs here, with a user; it is kept for next time."""
     root = folder / "root"
     if not (root / "usr" / "bin" / "python3").exists():
-        if shutil.which("debootstrap") is None:
-            raise SkippedError("install debootstrap first.")
         shutil.rmtree(root, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
         print("A bare Debian…", flush=True)

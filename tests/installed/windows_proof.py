@@ -27,6 +27,7 @@ _SETUP = "C:\\Downloads\\setup.exe"
 _KEY = "HKCU\\Software\\Microsoft\\Windows\\CurrentVersion\\Uninstall\\GPU Studio"
 _LONGEST_SETUP_S = 600.0
 _REFUSED = 2
+_LONGEST_FOCUS_S = 30
 # With the module of the tests behind the program's own, so that only the watching is not installed.
 _WATCH = (
     f"import sys, runpy; sys.path.append(r'{CHECKOUT}'); sys.argv[0] = 'gpu_studio'; "
@@ -56,7 +57,8 @@ class InstalledWindows:
         return self.pc.start(command, folder="C:\\", environ=environ)
 
     def close(self, person: Person) -> None:
-        """Close the window."""
+        """Close the window, once it has the keyboard."""
+        wait_until(lambda: person.is_typing_in("GPU Studio"), _LONGEST_FOCUS_S)
         person.press("alt+F4")
 
     def running(self) -> dict[int, str]:

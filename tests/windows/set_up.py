@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 _C = Path(__file__).resolve().parent / "c"
 _DEBIAN = (
     "wine64", "gcc-mingw-w64-x86-64-win32", "xvfb", "xdotool", "tcl8.6", "tk8.6",
-    "fonts-dejavu-core",
+    "fonts-dejavu-core", "imagemagick",
 )  # fmt: skip
 # Not all that this PC has, so that a window is as wide on every PC.
 _FONTS = [

@@ -58,16 +58,19 @@ class Person:
         for window in self.windows_called(name):
             self._do("windowfocus", window)
 
+    def is_typing_in(self, name: str) -> bool:
+        """Return whether the keyboard goes to a window whose title has a word in it."""
+        command = ["xdotool", "getwindowfocus", "getwindowname"]
+        done = subprocess.run(
+            command, env=self._environ, capture_output=True, text=True, check=False
+        )
+        return name in done.stdout
+
     def take_picture(self, path: Path) -> None:
-        """Save what the screen shows as a PNG file, if ImageMagick is here."""
+        """Save what the screen shows as a PNG file."""
         with open(path, "wb") as file:
-            try:
-                subprocess.run(
-                    ["import", "-window", "root", "png:-"],
-                    env=self._environ, stdout=file, check=False,
-                )  # fmt: skip
-            except FileNotFoundError:
-                path.unlink()
+            command = ["import", "-window", "root", "png:-"]
+            subprocess.run(command, env=self._environ, stdout=file, check=False)
 
     def _do(self, *words: str) -> None:
         subprocess.run(["xdotool", *words], env=self._environ, check=True)
