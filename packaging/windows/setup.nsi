@@ -114,8 +114,10 @@ around meanwhile."
 ; Sets $0 to "" if the program may be installed in $INSTDIR, else to the reason.
 Function LookAtFolder
   StrCpy $0 ""
+  ReadRegDWORD $2 HKLM "SYSTEM\CurrentControlSet\Control\FileSystem" LongPathsEnabled
   StrLen $1 "$INSTDIR"
   ${If} $1 > ${LONGEST_FOLDER}
+  ${AndIf} $2 != 1
     StrCpy $0 "The name of this folder is too long for Windows: it has $1 characters; ${LONGEST_FOLDER} \
 are the most.$\r$\n$\r$\nChoose a folder with a shorter name."
     Return
