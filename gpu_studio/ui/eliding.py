@@ -24,7 +24,7 @@ class ElidedText(Text):
     With word wrap, it uses as many lines as it needs. A subclass may leave out another part.
     """
 
-    LEFT_OUT = Qt.TextElideMode.ElideRight
+    ELISION = Qt.TextElideMode.ElideRight
 
     def minimumSizeHint(self) -> QSize:
         """Return a width that fits any column."""
@@ -41,7 +41,7 @@ class ElidedText(Text):
         if not self.is_elided:
             return self.text()
         room = self.contentsRect().width()
-        return self.fontMetrics().elidedText(self.text(), self.LEFT_OUT, room)
+        return self.fontMetrics().elidedText(self.text(), self.ELISION, room)
 
     def event(self, event: QEvent) -> bool:
         """Show the full text in a tool tip if it is cut off."""

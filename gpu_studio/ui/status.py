@@ -70,7 +70,7 @@ class StatusLine(Text):
 class EffectLine(ElidedText):
     """Shows the sensors' change during the last run; a narrow window leaves out the run's name."""
 
-    LEFT_OUT = Qt.TextElideMode.ElideLeft
+    ELISION = Qt.TextElideMode.ElideLeft
 
     def __init__(self, studio: Studio) -> None:
         super().__init__("", "muted", name="status.effect")

@@ -157,12 +157,12 @@ _PLAIN = frozenset({"on", "off", "yes", "no", "default"})
 
 
 def label_of(options: Mapping[str, str], workload: WorkloadDescription) -> str:
-    """Return the options of a run as a label: ``AMP on, compiled off``, ``pinned, workers: 2``."""
+    """Return the options of a run as a label: ``AMP on``, ``pinned, worker processes: 2``."""
     titles = {option.name: option.title for option in workload.options}
     parts: list[str] = []
     for name, value in options.items():
         title = titles.get(name, name)
-        if value.isdigit():
+        if value.isdecimal():
             inside = f"{title[0].lower()}{title[1:]}" if parts else title
             parts.append(f"{inside}: {int(value):,}")
         else:

@@ -418,9 +418,13 @@ def parts_beside_medians(results: Mapping[str, RunFinished]) -> list[str]:
         if len(labels) == 1
         else relation
         if len(labels) == len(results)
-        else f"{', '.join(labels)}: {relation}"
+        else f"{_quoted(labels)}: {relation}"
         for relation, labels in groups.items()
     ]
+
+
+def _quoted(labels: list[str]) -> str:
+    return ", ".join(f"“{label}”" for label in labels)
 
 
 def _general_relation(result: RunFinished) -> str:

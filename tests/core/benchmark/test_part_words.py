@@ -87,6 +87,6 @@ def test_several_calls_are_set_beside_their_parts_once() -> None:
     assert "overlap" in said
     assert "ms" not in said
     some = parts_beside_medians({"a": shorter, "b": shortest, "c": alike, "d": copies})
-    assert some[0] == f"a, b: {said}"
+    assert some[0] == f"“a”, “b”: {said}"
     assert some[1] == f"d: {parts_beside_median(copies)}"
     assert len(some) == 2
