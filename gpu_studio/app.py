@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.torch_facts import PcProbed, TorchCard
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.model.build_installation import Installer
-    from gpu_studio.model.builds import BuildInstallerPort
+    from gpu_studio.model.build_ports import BuildInstallerPort
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
 

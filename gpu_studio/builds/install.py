@@ -147,7 +147,8 @@ class BuildInstaller:
             checked = self._test(family)
         except TroubleError:
             # On the list it can be repaired and removed; without a record it could not.
-            self._shelf.write_record(made.broken("its test failed", size_bytes))
+            with contextlib.suppress(OSError):
+                self._shelf.write_record(made.broken("its test failed", size_bytes))
             raise
         self._shelf.write_record(
             replace(

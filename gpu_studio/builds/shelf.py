@@ -59,12 +59,12 @@ class BuildShelf:
         return self.root / family
 
     def records(self) -> tuple[BuildRecord, ...]:
-        """Return the records of all finished builds, the CPU's first."""
+        """Return the records of all builds, the CPU's first; not all of them are ready."""
         found = (self.record(family) for family in FAMILIES)
         return tuple(one for one in found if one is not None)
 
     def record(self, family: str) -> BuildRecord | None:
-        """Return a build's record; None if there is no finished build."""
+        """Return a build's record; None if there is no such build, or an unfinished one."""
         try:
             text = self._record_path(family).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
@@ -99,9 +99,12 @@ class BuildShelf:
             path = str(getattr(error, "filename", None) or folder)
             raise TroubleError(troubles.file_held(path, str(error))) from error
 
-    def _keep_rest(self, record: BuildRecord) -> None:
-        size_bytes = self.size_bytes(record.family)
-        self.write_record(record.broken("not all of it could be removed", size_bytes))
+    def _keep_rest(self, record: BuildRecord, size_bytes: int) -> None:
+        rest = record.broken("not all of it could be removed", size_bytes)
+        try:
+            self.write_record(rest)
+        except OSError:  # a full disk is why people remove an engine
+            self.withdraw(record.family)
 
     def withdraw(self, family: str) -> None:
         """Remove a build's record: from now on, the build is unfinished."""
@@ -116,12 +119,12 @@ class BuildShelf:
         """
         record, folder = self.record(family), self.folder(family)
         if record is not None:
-            self._keep_rest(record)
+            self._keep_rest(record, record.size_bytes)
         try:
             self._remove(folder)
         except TroubleError:
             if record is not None:
-                self._keep_rest(record)  # it is smaller now
+                self._keep_rest(record, self.size_bytes(family))
             raise
         self.withdraw(family)
 
@@ -192,7 +195,8 @@ class BuildShelf:
 
     @property
     def _unfinished(self) -> tuple[Path, ...]:
-        rests = [self.folder(one) for one in FAMILIES if self.record(one) is None]
+        # A record that cannot be read, or is a newer program's, is no unfinished installation's.
+        rests = [self.folder(one) for one in FAMILIES if not self._record_path(one).exists()]
         return (self.downloads, *rests)
 
     @property

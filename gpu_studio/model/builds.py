@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol
+import contextlib
+from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.builds.progress import InstallProgress, InstallStage
 from gpu_studio.core.builds.record import FAMILIES, BuildRecord, Wanted
-from gpu_studio.core.builds.trouble import Trouble, TroubleKind
+from gpu_studio.core.builds.trouble import Trouble, TroubleError, TroubleKind
 from gpu_studio.core.failure import first_line
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.task import Task
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.wheels import WheelChoice
+    from gpu_studio.model.build_ports import BuildInstallerPort, BuildStore
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.lab_engines import LabEngines
     from gpu_studio.model.sensors import Sensors
@@ -36,64 +38,6 @@ Installation = Literal["", "runs", "stopped"]
 _TITLES = {"cpu": "CPU engine", "cu126": "cu126 engine", "cu130": "cu130 engine"}
 
 
-class BuildStore(Protocol):
-    """The installed builds on the disk."""
-
-    def records(self) -> tuple[BuildRecord, ...]:
-        """Return the records of all finished builds."""
-
-    def used(self) -> str:
-        """Return the build that the next engine uses; "" if there is none."""
-
-    def outdated(self, record: BuildRecord) -> str:
-        """Return why a build is older than this program; "" if it is not."""
-
-    def remove(self, family: str) -> None:
-        """Remove a build, or raise `TroubleError`."""
-
-    def free_bytes(self) -> int:
-        """Return the free space of the disk."""
-
-    def downloads_bytes(self) -> int:
-        """Return the size of the downloads that are not installed."""
-
-    def wanted(self) -> Wanted:
-        """Return what the user asked for."""
-
-    def unfinished_bytes(self) -> int:
-        """Return the size of what unfinished installations have downloaded and unpacked."""
-
-    def discard(self) -> None:
-        """Remove what unfinished installations have left, or raise `TroubleError`."""
-
-    def write_wanted(self, wanted: Wanted) -> None:
-        """Remember what the user asked for."""
-
-
-class BuildInstallerPort(Protocol):
-    """Installs builds."""
-
-    def installing(
-        self, family: str, wheels: Path | None = None, what: str = "install"
-    ) -> Iterator[InstallProgress]:
-        """Install, repair or only fetch a build; yield the progress, whose last value is the end.
-
-        Args:
-            family: the build.
-            wheels: a folder of wheels in place of a download.
-            what: "install", "repair", or "fetch" to download and change nothing.
-        """
-
-    def builds_in(self, folder: Path) -> tuple[str, ...]:
-        """Return the builds whose PyTorch is in a folder of wheels."""
-
-    def pause(self) -> None:
-        """Ask for an early end, which keeps what was downloaded."""
-
-    def close(self) -> None:
-        """End it now, without an answer."""
-
-
 class Builds(QObject):
     """Installs the builds that the user wants, one after the other, and hands them to the engine.
 
@@ -106,6 +50,7 @@ class Builds(QObject):
         in_use: the build of the present engine; "" if there is no engine.
         wheels: the folder of wheels that is used in place of downloads; None for downloads.
         free_bytes: the free space of the disk, as of the last look.
+        unfinished_bytes: the size of what unfinished installations have left, as of the last look.
 
     Signals:
         changed(): one of the attributes or results changed.
@@ -139,7 +84,7 @@ class Builds(QObject):
         self.family, self.in_use = "", ""
         self.progress = InstallProgress(InstallStage.WAITING)
         self.wheels = wheels
-        self.free_bytes = 0
+        self.free_bytes = self.unfinished_bytes = 0
         self._settled = QTimer(self)
         self._settled.setSingleShot(True)
         self._settled.setInterval(_SETTLE_MS)
@@ -170,9 +115,10 @@ class Builds(QObject):
 
     @property
     def can_give_up(self) -> bool:
-        """Whether there is an installation that came to a halt, not to its end."""
-        halted = self.progress.stage in (InstallStage.PAUSED, InstallStage.FAILED)
-        return halted and not (self.is_at_work or self._is_discarding or self._unremoved)
+        """Whether there is an installation of this window that came to a halt, not to its end."""
+        is_halted = self.progress.stage in (InstallStage.PAUSED, InstallStage.FAILED)
+        is_others = self.trouble is not None and self.trouble.kind is TroubleKind.IN_USE
+        return is_halted and not (is_others or self._unremoved or self._is_busy)
 
     @property
     def removing(self) -> str:
@@ -244,15 +190,16 @@ class Builds(QObject):
         """Return the size of the downloads that are not installed."""
         return self._store.downloads_bytes()
 
-    def unfinished_bytes(self) -> int:
-        """Return the size of what unfinished installations have downloaded and unpacked."""
-        return self._store.unfinished_bytes()
-
     def can_change(self, family: str) -> bool:
         """Return whether a build can be repaired or removed now."""
         is_free = family != self.in_use or self._is_engine_free
-        is_busy = self.is_at_work or self._is_discarding
-        return is_free and not (is_busy or self._removing or self._repairing)
+        return is_free and not self._is_busy
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether something is done to the builds, or is about to be."""
+        is_changing = bool(self._removing or self._repairing)
+        return self.is_at_work or self._is_discarding or is_changing
 
     @property
     def _is_engine_free(self) -> bool:
@@ -328,17 +275,19 @@ class Builds(QObject):
             self.changed.emit()
 
     def give_up(self) -> None:
-        """Give up the installation that came to a halt, and remove what it has left."""
+        """Give up the installations that came to a halt, and remove what they have downloaded.
+
+        They stay wanted until all of it is removed: a window that is closed meanwhile offers it
+        again.
+        """
         if not self.can_give_up:
             return
         self._is_discarding = True
-        self._waiting, self.wheels = [], None
-        installed = tuple(one for one in self._store.wanted().builds if self.has(one))
-        self._store.write_wanted(Wanted(installed, self._store.wanted().used))
+        given_up, self._waiting = tuple(self._waiting), []
         self.progress = InstallProgress(InstallStage.WAITING)
-        task = Task(self._store.discard, self)
-        task.failed.connect(self._tell_rest)
-        task.finished.connect(self._finish_giving_up)
+        task = Task(self._discarded, self)
+        task.succeeded.connect(lambda trouble: self._finish_discarding(given_up, trouble))
+        task.finished.connect(self._go_on_after_discarding)
         task.start()
         self.changed.emit()
 
@@ -429,6 +378,7 @@ class Builds(QObject):
         if self._is_closed:
             return
         self.family, self._is_pausing, self._repairing = family, False, ""
+        self._waiting = [one for one in self._waiting if one != family]
         self._unremoved = ""
         self.progress = InstallProgress(InstallStage.PLANNING)
         installer, wheels = self._installer, self.wheels
@@ -478,10 +428,17 @@ class Builds(QObject):
         used = "" if wanted.used == family else wanted.used
         self._store.write_wanted(Wanted(kept, used, wanted.is_paused))
         self._waiting = [one for one in self._waiting if one != family]
-        task = Task(lambda: self._store.remove(family), self)
+        is_last = not self._waiting
+        task = Task(lambda: self._removed(family, with_downloads=is_last), self)
         task.failed.connect(self._tell_removal)
         task.finished.connect(self._finish_removal)
         task.start()
+
+    def _removed(self, family: str, *, with_downloads: bool) -> None:
+        self._store.remove(family)
+        if with_downloads:  # those of an engine that failed its test
+            with contextlib.suppress(TroubleError):
+                self._store.discard()
 
     def _tell_removal(self, failure: Failure) -> None:
         trouble = Trouble(
@@ -493,16 +450,31 @@ class Builds(QObject):
         self._unremoved = self._removing
         self.progress = InstallProgress(InstallStage.FAILED, trouble=trouble)
 
-    def _tell_rest(self, failure: Failure) -> None:
-        trouble = Trouble(
-            TroubleKind.FILE_HELD,
-            "Not all files of the installation could be removed.",
-            "Close the programs that use them. “Try again” continues the installation.",
-            failure.message,
-        )
-        self.progress = InstallProgress(InstallStage.FAILED, trouble=trouble)
+    def _discarded(self) -> Trouble | None:
+        """Remove what was downloaded; return what went wrong."""
+        try:
+            self._store.discard()
+        except TroubleError as error:
+            return error.trouble
+        except OSError as error:
+            return Trouble(
+                TroubleKind.FILE_HELD,
+                "Not all files of the installation could be removed.",
+                "Close the programs that use them, then give up once more, or try again.",
+                str(error),
+            )
+        return None
 
-    def _finish_giving_up(self) -> None:
+    def _finish_discarding(self, given_up: tuple[str, ...], trouble: Trouble | None) -> None:
+        if trouble is not None:
+            self._waiting = list(dict.fromkeys((*given_up, *self._waiting)))
+            self.progress = InstallProgress(InstallStage.FAILED, trouble=trouble)
+            return
+        self.wheels = None
+        kept = tuple(one for one in FAMILIES if self.has(one) or one in self._waiting)
+        self._store.write_wanted(Wanted(kept, self._store.wanted().used))
+
+    def _go_on_after_discarding(self) -> None:
         self._is_discarding = False
         if not self._is_closed:
             self._look()
@@ -561,6 +533,7 @@ class Builds(QObject):
         """Read the disk: what is asked ten times a second is kept."""
         self.records, self._used = self._store.records(), self._store.used()
         self.free_bytes = self._store.free_bytes()
+        self.unfinished_bytes = self._store.unfinished_bytes()
 
     def _look_at_cards(self, inventory: Inventory) -> None:
         from gpu_studio.core.devices.pc_facts import capability_of

@@ -75,7 +75,8 @@ def figure(builds: Builds) -> str:
     """Return the one large figure: the done share, or the size of the download before it."""
     if has_share(builds.progress):
         return f"{100 * builds.progress.fraction:.0f}\u202f%"
-    is_offer = not builds.has_engine and builds.progress.stage not in _HALTED
+    is_halted = builds.progress.stage in _HALTED or builds.is_discarding
+    is_offer = not builds.has_engine and not is_halted
     return f"About {DOWNLOADS[CPU]}" if is_offer else ""
 
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.protocol import EngineDescribed
     from gpu_studio.model.build_installation import Installer
-    from gpu_studio.model.builds import BuildInstallerPort, Builds, BuildStore
+    from gpu_studio.model.build_ports import BuildInstallerPort, BuildStore
+    from gpu_studio.model.builds import Builds
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.settings import Settings

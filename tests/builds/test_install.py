@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -205,6 +206,19 @@ def test_a_build_that_fails_its_test_is_no_engine_but_stays_on_the_list(server, 
     assert bench.installer.install("cpu")  # with the runtime installed meanwhile
     assert len(server.asked) == asked
     assert bench.shelf.record("cpu").is_ready
+
+
+def test_a_failed_test_is_told_though_its_record_cannot_be_written(server, bench, monkeypatch):
+    put_torch(server)
+    put_needed(server)
+    bench.outcome = TroubleError(troubles.missing_runtime("DLL load failed"))
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(bench.shelf, "write_record", refuse)
+    assert not bench.installer.install("cpu")
+    assert bench.told[-1].trouble.kind is TroubleKind.NO_RUNTIME
 
 
 def test_a_file_that_the_index_no_longer_has_is_planned_anew(server, bench):

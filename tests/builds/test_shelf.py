@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -91,6 +92,29 @@ def test_what_unfinished_installations_leave_is_told_and_discarded(shelf):
     assert not shelf.folder("cu126").exists()
     assert [one.family for one in shelf.records()] == ["cpu"]
     assert shelf.size_bytes("cpu") > 0
+
+
+def test_a_build_with_a_record_that_cannot_be_read_is_not_discarded(shelf):
+    """It may be a newer program's, or a scanner may hold it."""
+    put(shelf)
+    put(shelf, "cu126")
+    (shelf.root / "cpu.json").write_text('{"format": 2}')
+    assert shelf.record("cpu") is None
+    assert shelf.unfinished_bytes() == 0
+    shelf.discard()
+    assert shelf.size_bytes("cpu") > 0
+
+
+def test_a_build_is_removed_from_a_full_disk(shelf, monkeypatch):
+    put(shelf)
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("gpu_studio.builds.shelf.write_atomically", refuse)
+    shelf.remove("cpu")
+    assert not shelf.folder("cpu").exists()
+    assert shelf.records() == ()
 
 
 def test_sizes_are_those_of_the_files(shelf):

@@ -27,7 +27,7 @@ def record(family: str, *, on_card: bool = False, torch: str = TORCH) -> BuildRe
 
 
 class FakeStore:
-    """Satisfies `model.builds.BuildStore`.
+    """Satisfies `model.build_ports.BuildStore`.
 
     Attributes:
         may_remove: A removal waits until it is set; it is set at first.
@@ -91,7 +91,7 @@ class FakeShelf(FakeStore):
 
 
 class ScriptedBuildInstaller:
-    """Satisfies `model.builds.BuildInstallerPort`; `say` brings the next line.
+    """Satisfies `model.build_ports.BuildInstallerPort`; `say` brings the next line.
 
     Attributes:
         calls: (family, folder of wheels, what is done) of each start.

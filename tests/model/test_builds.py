@@ -9,7 +9,12 @@ import pytest
 
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.record import Wanted
-from gpu_studio.core.builds.trouble import build_in_use, no_network
+from gpu_studio.core.builds.trouble import (
+    TroubleError,
+    build_in_use,
+    missing_runtime,
+    no_network,
+)
 from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.model import builds
 from gpu_studio.model.devices.devices import DevicesModel
@@ -420,6 +425,72 @@ def test_a_removal_that_fails_is_told(qtbot, pc_with):
     qtbot.waitUntil(lambda: pc.store.removed == ["cu126", "cu126"] and not pc.builds.removing)
     assert pc.builds.trouble is None
     assert pc.installer.calls == []
+
+
+def test_a_repaired_build_is_not_downloaded_once_more(qtbot, pc_with):
+    """Its failed installation waits for another try; the repair is one."""
+    pc = pc_with()
+    known_cards(qtbot, pc)
+    pc.builds.begin("cpu")
+    at_work(qtbot, pc, "cpu")
+    pc.store.kept["cpu"] = record("cpu").broken("its test failed", 1)
+    pc.installer.fail(missing_runtime("DLL load failed"))
+    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
+    pc.builds.repair("cpu")
+    qtbot.waitUntil(lambda: len(pc.installer.calls) == 2)
+    pc.installer.finish(record("cpu"))
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    assert not pc.builds.is_at_work
+    assert [what for _, _, what in pc.installer.calls] == ["install", "repair"]
+
+
+def test_a_broken_build_is_removed_with_its_downloads(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu").broken("its test failed", 1)))
+    pc.store.unfinished = 5
+    known_cards(qtbot, pc)
+    pc.builds.remove("cpu")
+    qtbot.waitUntil(lambda: pc.store.removed == ["cpu"] and not pc.builds.removing)
+    assert pc.store.unfinished == 0
+
+
+def test_the_downloads_of_a_waiting_build_stay_when_another_is_removed(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu"), record("cu130")))
+    known_cards(qtbot, pc)
+    pc.builds.begin("cu126")
+    at_work(qtbot, pc, "cu126")
+    pc.store.unfinished = 5
+    pc.builds.pause()
+    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
+    pc.builds.remove("cu130")
+    qtbot.waitUntil(lambda: pc.store.removed == ["cu130"] and not pc.builds.removing)
+    assert pc.store.unfinished == 5
+
+
+def test_what_is_given_up_stays_wanted_until_it_is_removed(qtbot, pc_with):
+    pc = pc_with()
+    known_cards(qtbot, pc)
+    pc.builds.begin("cpu", "cu126")
+    at_work(qtbot, pc, "cpu")
+    pc.installer.fail(no_network("download.pytorch.org"))
+    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
+    pc.store.removal_error = TroubleError(build_in_use(""))
+    pc.builds.give_up()
+    qtbot.waitUntil(lambda: not pc.builds.is_discarding)
+    assert "Another GPU Studio" in pc.builds.trouble.sentence
+    assert not pc.builds.can_give_up  # what the other window downloads is not ours
+    assert set(pc.store.wish.builds) == {"cpu", "cu126"}
+    assert pc.builds.next_builds == ("cpu", "cu126")
+
+
+def test_nothing_is_given_up_while_an_engine_ends_for_its_repair(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu"), wanted=Wanted(("cpu", "cu126"), is_paused=True)))
+    known_cards(qtbot, pc)
+    pc.studio.start()
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    assert pc.builds.can_give_up
+    pc.builds.repair("cpu")
+    assert not pc.builds.can_give_up
+    qtbot.waitUntil(lambda: pc.installer.calls == [("cpu", None, "repair")])
 
 
 def test_a_person_chooses_the_build(qtbot, pc_with):

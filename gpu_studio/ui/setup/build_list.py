@@ -63,8 +63,8 @@ class BuildList(Card):
             row.use.setEnabled(not builds.taking_over and family != builds.removing)
             for pressed in (row.repair, row.remove):
                 pressed.setEnabled(builds.can_change(family))
-        # The present download grows: to walk through its files ten times a second is too much.
-        unfinished = 0 if builds.is_at_work else builds.unfinished_bytes()
+        # The present download grows: its size is not known.
+        unfinished = 0 if builds.is_at_work else builds.unfinished_bytes
         self._disk.setText(words.disk_sentence(builds, unfinished))
 
     def _made_row(self, family: str) -> _Row:
@@ -97,6 +97,7 @@ class BuildList(Card):
         ask(
             self,
             "setup.remove",
+            "Remove engine",
             f"Remove the {build_title(family)}?",
             f"This frees {format_size(record.size_bytes)}. Your results stay. To use it again, it "
             "has to be downloaded again.",

@@ -13,22 +13,24 @@ if TYPE_CHECKING:
 
 
 def ask(
-    parent: QWidget, name: str, title: str, details: str, answer: str, do: Callable[[], object]
-) -> None:
+    parent: QWidget, name: str, title: str, question: str, details: str, answer: str,
+    do: Callable[[], object],
+) -> None:  # fmt: skip
     """Ask in a dialog of the window, and do it if the answer is yes.
 
     Args:
         parent: the part of the window that asks.
         name: the dialog's object name; the button's is the same with ".sure".
-        title: the question.
+        title: the dialog's title.
+        question: what is asked.
         details: what it means.
         answer: the text of the button that does it.
         do: does it.
     """
     box = QMessageBox(parent)
     box.setObjectName(name)
-    box.setWindowTitle("Engine")
-    box.setText(title)
+    box.setWindowTitle(title)
+    box.setText(question)
     box.setInformativeText(details)
     box.setStandardButtons(QMessageBox.StandardButton.Cancel)
     sure = box.addButton(answer, QMessageBox.ButtonRole.AcceptRole)

@@ -66,7 +66,8 @@ class SetupHero(Card):
         """Show the present state."""
         builds, progress = self._builds, self._builds.progress
         stage = progress.stage
-        is_offer = stage is InstallStage.WAITING and not builds.is_at_work
+        is_busy = builds.is_at_work or builds.is_discarding
+        is_offer = stage is InstallStage.WAITING and not is_busy
         is_failed = stage is InstallStage.FAILED
         self._title.setText(words.stage_sentence(builds))
         self._title.set_tone("failure" if is_failed else "")
@@ -132,6 +133,7 @@ class SetupHero(Card):
         label = words.begin_label(builds)
         is_paused = builds.progress.stage is InstallStage.PAUSED
         is_rest = not builds.is_at_work
+        is_free = is_rest and not builds.is_discarding
         is_done = builds.progress.stage is InstallStage.READY and is_rest
         self._begin.setText(label)
         self._begin.setAccessibleName(label)
@@ -144,7 +146,7 @@ class SetupHero(Card):
             self._open: builds.trouble is not None and bool(builds.trouble.link),
             self._give_up: builds.can_give_up,
             self._pause: builds.is_at_work,
-            self._folder: is_rest and (bool(label) or is_paused or is_failed),
+            self._folder: is_free and (bool(label) or is_paused or is_failed),
             self._download: is_rest and builds.wheels is not None,
         }
         main = (self._begin, self._go_on, self._again, self._pause)
@@ -217,13 +219,14 @@ class SetupHero(Card):
 
     def _ask_to_give_up(self) -> None:
         """Ask once: what was downloaded has to be downloaded again."""
-        kept = self._builds.unfinished_bytes()
+        kept = self._builds.unfinished_bytes
         frees = f"This frees {format_size(kept)}. " if kept else ""
         ask(
             self,
             "setup.give_up.question",
-            "Give up this installation?",
-            f"{frees}To install the engine later, it has to be downloaded from its beginning.",
+            "Give up the installation",
+            "Give up the installation?",
+            f"{frees}To install the engine later, you begin the download again.",
             "Give up",
             self._builds.give_up,
         )
