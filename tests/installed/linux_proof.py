@@ -25,7 +25,7 @@ from tests.installed.first_use import (
     wait_for_engine,
 )
 from tests.installed.wheel_index import WheelIndex
-from tests.windows.set_up import ROOT, SkippedError
+from tests.windows.set_up import ROOT, SkippedError, install_from_debian
 from tests.windows.window import FailedError, Person, WatchedWindow
 from tests.windows.wine_pc import screen
 
@@ -38,7 +38,9 @@ _HOME = "home/anne öhm"
 _APP = "usr/lib/gpu-studio"
 _APP_ID = "org.gpustudio.GPUStudio"
 _UNPACKED = f"{_HOME}/Unpacked here"
-_TOOLS = ("debootstrap", "Xvfb", "xdotool", "import")  # the last is ImageMagick's
+_TOOLS = (  # the last three validate packages
+    "debootstrap", "xvfb", "xdotool", "imagemagick", "lintian", "appstream", "desktop-file-utils",
+)  # fmt: skip
 _MOUNTED = ("proc", "dev")
 _WATCH = (
     "import sys, runpy; sys.path.append('/proof'); sys.argv[0] = 'gpu_studio'; "
@@ -123,11 +125,13 @@ def prove_linux(out: Path, pictures: Path, wheels: Path | None = None) -> None:
         SkippedError: this PC cannot have such a root.
     """
     (package,), (archive,) = out.glob("gpu-studio_*.deb"), out.glob("gpu-studio-*.tar.xz")
-    validate(package)
     if os.geteuid() != 0:
         raise SkippedError("a Debian root needs root here.")
-    if missing := [tool for tool in _TOOLS if shutil.which(tool) is None]:
-        raise SkippedError(f"install first what has {', '.join(missing)}.")
+    try:
+        install_from_debian(_TOOLS)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SkippedError(f"Debian's packages for the proof: {error}.") from error
+    validate(package)
     root = _make_root(ROOT / ".setup" / "debian")
     with _mounted(root), screen(for_all_users=True) as display:
         installed = InstalledDebian(root, display)
@@ -145,7 +149,6 @@ def validate(package: Path) -> None:
 
     Raises:
         FailedError: one of them found an error.
-        SkippedError: one of them is not here.
     """
     folder = package.parent / "validated"
     shutil.rmtree(folder, ignore_errors=True)
@@ -155,8 +158,6 @@ def validate(package: Path) -> None:
         metainfo = f"{folder}/usr/share/metainfo/{_APP_ID}.metainfo.xml"
         _run(["appstreamcli", "validate", "--no-net", metainfo])
         said = _run(["lintian", "--fail-on", "error", str(package)])
-    except FileNotFoundError as error:
-        raise SkippedError(f"install {error.filename} first.") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print(f"desktop-file-validate, appstreamcli, lintian: no errors.\n{said}".strip(), flush=True)

@@ -118,7 +118,7 @@ def _made_from() -> str:
 
 def _make(pc: WindowsPc, say: Callable[[str], None]) -> None:
     say("Wine, a compiler and a screen, from Debian")
-    _install_from_debian(_DEBIAN)
+    install_from_debian(_DEBIAN)
     say("Python's DLL and the program's packages, from PyPI")
     home = pc.folder / "home"
     _unpack_python(pc.folder, home)
@@ -139,7 +139,13 @@ def _make(pc: WindowsPc, say: Callable[[str], None]) -> None:
     _make_environment(pc)
 
 
-def _install_from_debian(packages: Sequence[str]) -> None:
+def install_from_debian(packages: Sequence[str]) -> None:
+    """Install those of Debian's packages that are not here.
+
+    Raises:
+        SkippedError: they cannot be installed here.
+        OSError, subprocess.SubprocessError: the installation failed.
+    """
     if all(_is_installed(package) for package in packages):
         return
     if shutil.which("apt-get") is None or os.geteuid() != 0:
@@ -177,7 +183,7 @@ def _unpack_python(folder: Path, home: Path) -> None:
 def _copy_standard_library(home: Path) -> None:
     library = _standard_library()
     if library is None:
-        _install_from_debian(_STANDARD_LIBRARY)
+        install_from_debian(_STANDARD_LIBRARY)
         library = _standard_library()
     if library is None:
         raise SkippedError("there is no Python 3.11 whose standard library could be copied.")
