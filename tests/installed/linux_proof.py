@@ -6,6 +6,7 @@ The screen is an Xvfb of this PC.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shutil
 import signal
@@ -32,6 +33,7 @@ from tests.windows.wine_pc import screen
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+_CLONE_NEWNS = 0x00020000  # of sched.h
 _USER = "Änne Öhm"  # a person's name; the account's is below, which Debian wants in ASCII
 _ACCOUNT = "anne"
 _HOME = "home/anne öhm"
@@ -132,7 +134,11 @@ def prove_linux(out: Path, pictures: Path, wheels: Path | None = None) -> None:
     except (OSError, subprocess.SubprocessError) as error:
         raise SkippedError(f"Debian's packages for the proof: {error}.") from error
     validate(package)
-    root = _make_root(ROOT / ".setup" / "debian")
+    _keep_mounts_private()
+    try:
+        root = _make_root(ROOT / ".setup" / "debian")
+    except FailedError as error:
+        raise SkippedError(f"a bare Debian cannot be made: {error}") from error
     with _mounted(root), screen(for_all_users=True) as display:
         installed = InstalledDebian(root, display)
         portable = InstalledDebian(root, display, f"{_UNPACKED}/{_folder_of(archive)}")
@@ -238,9 +244,9 @@ def _make_root(folder: Path) -> Path:
         command = ["debootstrap", "--variant=minbase", "--include=python3,ca-certificates"]
         try:
             _run([*command, release, str(root)])
-        except FailedError as error:
+        except FailedError:
             shutil.rmtree(root, ignore_errors=True)
-            raise SkippedError(f"debootstrap: {error}") from error
+            raise
         for name in ("etc/apt/sources.list.d", "etc/apt/apt.conf.d"):
             shutil.copytree(Path("/") / name, root / name, dirs_exist_ok=True)
         for name in ("etc/hosts", "etc/resolv.conf"):
@@ -300,6 +306,24 @@ def _download_wheels(folder: Path) -> Path:
     except FailedError as error:
         raise SkippedError(f"PyTorch's wheels: {error}") from error
     return folder
+
+
+def _keep_mounts_private() -> None:
+    """Let nobody else meet what is mounted from now on, however this process ends.
+
+    A folder with the PC's own /dev in it must not be there for whoever cleans up.
+
+    Raises:
+        SkippedError: that is not allowed here.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_CLONE_NEWNS) != 0:
+        reason = os.strerror(ctypes.get_errno())
+        raise SkippedError(f"mounts of its own are not allowed here: {reason}.")
+    try:
+        _run(["mount", "--make-rprivate", "/"])
+    except FailedError as error:
+        raise SkippedError(f"mounts of its own are not allowed here: {error}.") from error
 
 
 @contextlib.contextmanager
