@@ -17,7 +17,6 @@ from PySide6.QtCore import QMetaObject, Qt, QTimer, QtMsgType, qInstallMessageHa
 from PySide6.QtGui import QFont, QFontMetrics, QIcon
 from PySide6.QtWidgets import QApplication
 
-from gpu_studio.console_end import ConsoleEnd
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.engine.client import ProcessEngine
@@ -28,10 +27,11 @@ from gpu_studio.model.settings import Settings
 from gpu_studio.model.start_mark import StartMark
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
-from gpu_studio.override_guard import guard_overrides
-from gpu_studio.packages_folder import ENGINES, has_own_torch
-from gpu_studio.set_up_child import SetUpChild, set_up_entry
+from gpu_studio.process.console_end import ConsoleEnd
+from gpu_studio.process.packages_folder import ENGINES, has_own_torch
+from gpu_studio.process.set_up_child import SetUpChild, set_up_entry
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
+from gpu_studio.ui.override_guard import guard_overrides
 from gpu_studio.ui.theme import Theme
 
 if TYPE_CHECKING:

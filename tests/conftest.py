@@ -25,7 +25,7 @@ from gpu_studio.model.memory import oom_experiment
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
-from gpu_studio.override_guard import guard_overrides
+from gpu_studio.ui.override_guard import guard_overrides
 from gpu_studio.ui.theme import Theme
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpu_studio.builds.child_log import ChildLog, last_words
 from gpu_studio.builds.download import StoppedError
-from gpu_studio.child_process import ChildProcess
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.trouble import TroubleError
-from gpu_studio.packages_folder import variables_for
+from gpu_studio.process.child_process import ChildProcess
+from gpu_studio.process.packages_folder import variables_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable

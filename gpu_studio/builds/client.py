@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.builds.progress import ENDS, InstallProgress, InstallStage, progress_from
 from gpu_studio.core.builds.trouble import Trouble, TroubleKind
-from gpu_studio.stoppable_child import LONGEST_END_S, StoppableChild
+from gpu_studio.process.stoppable_child import LONGEST_END_S, StoppableChild
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpu_studio.child_process import ChildProcess
+    from gpu_studio.process.child_process import ChildProcess
 
 _MODULE = "gpu_studio.builds.serve"
 _ENDED = Trouble(

@@ -20,13 +20,13 @@ from urllib.parse import unquote, urlsplit
 
 from gpu_studio.builds.child_log import ChildLog, last_words
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile
-from gpu_studio.child_process import ChildProcess
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.package_page import fits, links_in, version_of, wheel_for
 from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import TroubleError
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import own_platform_key
+from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from gpu_studio.builds.install import BuildInstaller
 from gpu_studio.builds.shelf import BuildShelf
-from gpu_studio.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.core.builds.progress import InstallProgress, InstallStage
 from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import Trouble, TroubleKind
+from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

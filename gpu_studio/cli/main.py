@@ -150,7 +150,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _use_installed_build() -> None:
     """Let every child import the PyTorch that the window installed, if this Python has none."""
-    from gpu_studio.packages_folder import ENGINES, has_own_torch, variables_for
+    from gpu_studio.process.packages_folder import ENGINES, has_own_torch, variables_for
 
     if has_own_torch():
         return

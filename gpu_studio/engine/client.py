@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.child_process import LONGEST_LINE, ChildProcess
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
@@ -22,7 +21,8 @@ from gpu_studio.core.protocol import (
     is_end,
     is_last,
 )
-from gpu_studio.packages_folder import variables_for
+from gpu_studio.process.child_process import LONGEST_LINE, ChildProcess
+from gpu_studio.process.packages_folder import variables_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -25,7 +25,6 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from gpu_studio.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.workloads.train_network import (
     LEARNING_RATE,
@@ -33,6 +32,7 @@ from gpu_studio.engine.workloads.train_network import (
     build_network,
     make_batch,
 )
+from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

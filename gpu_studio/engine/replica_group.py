@@ -16,9 +16,9 @@ import psutil
 import torch
 import torch.distributed as dist
 
-from gpu_studio.child_process import ChildProcess
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine.replica import CHECK, STEP, Order, ReplicaAnswer
+from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

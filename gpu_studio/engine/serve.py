@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import msgspec
 
-from gpu_studio.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
     Event,
@@ -35,7 +34,8 @@ from gpu_studio.core.protocol import (
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.sensor import CardState
 from gpu_studio.hardware.cpu import cpu_name
-from gpu_studio.packages_folder import use_packages
+from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
+from gpu_studio.process.packages_folder import use_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

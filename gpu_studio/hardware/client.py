@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.child_process import ChildProcess
 from gpu_studio.core.devices.devices import SensorEvent, decode_sensor_event
+from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -18,9 +18,9 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.core.devices.devices import Inventory, Telemetry, encode_sensor_event
 from gpu_studio.hardware.pc_sensors import PcSensors
+from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpu_studio.child_process import interpreter
+from gpu_studio.process.child_process import interpreter
 from studio_setup import stamp as stamps
 from studio_setup.console import SetupError
 from studio_setup.launch import NO_WINDOW, clean_environ

@@ -83,7 +83,7 @@ window.show()
 # Not earlier: on Windows, a process that is killed while it creates another one leaves that one
 # behind, stopped before its first instruction, in ten lines of Python as well.
 _ENGINE_STARTS = """
-from gpu_studio.child_process import ChildProcess
+from gpu_studio.process.child_process import ChildProcess
 created = []
 create = ChildProcess.__init__
 def create_and_count(child, *arguments, **named):

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from gpu_studio.child_streams import take_over_stdin, take_over_stdout
+from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 
 _SLEEPS = "import time; time.sleep(3600)"
 

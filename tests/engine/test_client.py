@@ -6,7 +6,6 @@ import threading
 import psutil
 import pytest
 
-from gpu_studio.child_process import ChildProcess
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.protocol import (
@@ -21,6 +20,7 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.engine import client
 from gpu_studio.engine.client import ProcessEngine
+from gpu_studio.process.child_process import ChildProcess
 from tests.patience import PATIENCE_S
 
 # SIGABRT as Python tells it; the C runtime of Windows exits with 3.

@@ -21,8 +21,7 @@ FOLDERS = (
     "packaging", "core", "builds", "cli", "engine", "hardware", "model", "ui", "endings",
 )  # fmt: skip
 _ENDINGS = (
-    "tests/test_app.py", "tests/test_child_process.py", "tests/test_child_streams.py",
-    "tests/test_console_end.py", "tests/test_family_folder.py", "tests/test_files_in_use.py",
+    "tests/test_app.py", "tests/test_files_in_use.py", "tests/process",
     "tests/test_survival.py", "tests/test_whole_program.py",
 )  # fmt: skip
 _LONG = ("engine", "cli", "ui")  # begun first, so that no long one is alone at the end

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpu_studio.core.race.frame_file import capacity_of, header_of, offset_of
-from gpu_studio.family_folder import FamilyFolder
+from gpu_studio.process.family_folder import FamilyFolder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

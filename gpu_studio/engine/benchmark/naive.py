@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.child_process import ChildProcess
 from gpu_studio.core.messages.run_messages import RunParameters
 from gpu_studio.core.protocol import NaiveTime
 from gpu_studio.core.units import format_duration, format_ratio
 from gpu_studio.engine.benchmark.naive_script import NaiveAnswer
+from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import torch
 
-from gpu_studio.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.core.failure import first_line
 from gpu_studio.core.messages.run_messages import RunParameters
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.registry import find_workload
+from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 import torch
 
-from gpu_studio.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep
 from gpu_studio.core.failure import first_line
 from gpu_studio.engine.device import cuda_state
 from gpu_studio.engine.devices.properties import torch_card, torch_cards
+from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

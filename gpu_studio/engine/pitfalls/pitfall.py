@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from gpu_studio.child_process import direct_start
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import Figure
 from gpu_studio.core.statistics import quantile
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.pitfalls import fresh_process
+from gpu_studio.process.child_process import direct_start
 
 if TYPE_CHECKING:
     import threading

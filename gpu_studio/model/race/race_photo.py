@@ -9,8 +9,8 @@ from PySide6.QtCore import QObject, QSaveFile, Signal
 
 from gpu_studio.core.race.photo_file import Photo, encode_photo, photo_id
 from gpu_studio.core.race.shared_race import SharedRace
-from gpu_studio.family_folder import FamilyFolder
 from gpu_studio.model.task import Task
+from gpu_studio.process.family_folder import FamilyFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.child_process import ChildProcess
 from gpu_studio.engine.devices import probe_client
 from gpu_studio.engine.devices.probe_client import probe_pc
+from gpu_studio.process.child_process import ChildProcess
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:

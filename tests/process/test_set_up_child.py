@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gpu_studio import set_up_child
 from gpu_studio.core.set_up_progress import SetUpProgress
-from gpu_studio.set_up_child import SetUpChild, set_up_entry
+from gpu_studio.process import set_up_child
+from gpu_studio.process.set_up_child import SetUpChild, set_up_entry
 
 SAY = """
 import json, os, sys
@@ -112,7 +112,7 @@ def test_a_broken_stamp_is_none(tmp_path, stamp):
 
 
 def test_the_names_are_those_that_the_setup_writes():
-    written = Path(set_up_child.__file__).parents[1] / "packaging" / "studio_setup" / "stamp.py"
+    written = Path(set_up_child.__file__).parents[2] / "packaging" / "studio_setup" / "stamp.py"
     text = written.read_text(encoding="utf-8")
     assert f'_MARK = "{set_up_child._MARK}"' in text
     assert f'_STAMP = "{set_up_child._STAMP}"' in text

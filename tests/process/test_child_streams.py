@@ -59,7 +59,7 @@ def test_descriptor_0_is_empty_before_a_child_reads_its_pipe(module, arguments, 
 
 _ECHO = """
 import os, sys
-from gpu_studio.child_streams import take_over_stdin, take_over_stdout
+from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 requests, answers = take_over_stdin(), take_over_stdout()
 print("printed")
 os.write(1, b"by a library\\n")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from gpu_studio import child_process
-from gpu_studio.child_process import ChildProcess, direct_start, interpreter
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
+from gpu_studio.process import child_process
+from gpu_studio.process.child_process import ChildProcess, direct_start, interpreter
 from tests.patience import PATIENCE_S, until
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.set_up_progress import SetUpProgress
-from gpu_studio.stoppable_child import LONGEST_END_S, StoppableChild
+from gpu_studio.process.stoppable_child import LONGEST_END_S, StoppableChild
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_CHECKOUT = Path(__file__).resolve().parent.parent
+_CHECKOUT = Path(__file__).resolve().parents[2]
 _ENTRY = Path("packaging", "bootstrap.py")
 # Written by studio_setup/stamp.py.
 _MARK, _STAMP = "made-by-gpu-studio", "gpu-studio-stamp.json"

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from gpu_studio.console_end import ConsoleEnd
+from gpu_studio.process.console_end import ConsoleEnd
 from tests.patience import PATIENCE_S
 
 CTRL_C, CTRL_BREAK, CTRL_CLOSE, CTRL_LOGOFF, CTRL_SHUTDOWN = 0, 1, 2, 5, 6

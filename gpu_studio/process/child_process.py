@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from gpu_studio.family_folder import FamilyFolder, remove_left_over
+from gpu_studio.process.family_folder import FamilyFolder, remove_left_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ _LONGEST_SWEEP_S = 0.5
 _SWEEP_PAUSE_S = 0.01
 # "python -m" imports from the current folder first: in the user's folder, a script named torch.py
 # or random.py would replace the library.
-_HOME_OF_THE_PACKAGE = Path(__file__).resolve().parent.parent
+_HOME_OF_THE_PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def interpreter(executable: str = "", system: str = sys.platform) -> str:

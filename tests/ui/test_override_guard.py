@@ -20,10 +20,10 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject
 from shiboken6 import Shiboken
 
 import gpu_studio
-from gpu_studio.override_guard import guard_overrides, hidden_methods, is_guarded, is_virtual
+from gpu_studio.ui.override_guard import guard_overrides, hidden_methods, is_guarded, is_virtual
 from tests.patience import PATIENCE_S
 
-_ROOT = Path(__file__).resolve().parents[1]
+_ROOT = Path(__file__).resolve().parents[2]
 _REPORT = _ROOT / "docs/pyside-raising-overrides.md"
 # What a segmentation fault gives as an exit status: POSIX, a shell's, Windows.
 _CRASHES = (-signal.SIGSEGV, 128 + signal.SIGSEGV, -signal.SIGABRT, 0xC0000005)
@@ -37,7 +37,7 @@ import sys
 from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QSize
 from PySide6.QtWidgets import QApplication, QWidget
 import shiboken6
-from gpu_studio.override_guard import guard_overrides
+from gpu_studio.ui.override_guard import guard_overrides
 
 turn = ""
 

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio import family_folder
-from gpu_studio.child_process import ChildProcess
-from gpu_studio.family_folder import FamilyFolder, remove_left_over
+from gpu_studio.process import family_folder
+from gpu_studio.process.child_process import ChildProcess
+from gpu_studio.process.family_folder import FamilyFolder, remove_left_over
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_ROOT = Path(__file__).resolve().parents[1]
+_ROOT = Path(__file__).resolve().parents[2]
 # An owner of a folder with something in it, and a child of its own, which a kill leaves without
 # an input to read.
 _OWNER = """
 import sys
-from gpu_studio.child_process import ChildProcess
+from gpu_studio.process.child_process import ChildProcess
 child = ChildProcess("tests.engine.child_with_family")
 next(child.lines())
 print(child._family._folder.path, flush=True)
