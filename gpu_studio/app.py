@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 
     from gpu_studio.builds.shelf import BuildShelf
     from gpu_studio.core.benchmark.recording import Recording
-    from gpu_studio.core.devices.torch_facts import PcProbed, TorchCard
+    from gpu_studio.core.devices.torch_facts import PcProbed
     from gpu_studio.core.engine import Engine, EngineFactory
+    from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.model.build_installation import Installer
     from gpu_studio.model.build_ports import BuildInstallerPort
     from gpu_studio.model.doctor import Probe

@@ -16,7 +16,8 @@ import hypothesis
 import pytest
 from shiboken6 import isValid
 
-from gpu_studio.core.protocol import DescribeEngine, MemoryRead, ReadMemory
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.engine import client
 from gpu_studio.model import doctor, engine_session, lab_engines, run_marks, sensors, task
 from gpu_studio.model.check import check_engine

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpu_studio.core import protocol
+from gpu_studio.core.messages.message import Request
+from gpu_studio.core.protocol import messages_of
 from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.switcher.models import MODELS
 from gpu_studio.engine.workloads.registry import WORKLOADS
@@ -25,7 +26,7 @@ KNOWN = {
     "workload": {workload.description.name for workload in WORKLOADS},
     "pitfall": {pitfall.description.name for pitfall in PITFALLS},
     "model": {model.description.name for model in MODELS},
-    "request": set(protocol.__all__),
+    "request": {request.__name__ for request in messages_of(Request)},
     "command": {"devices"},
 }
 PAGES = {

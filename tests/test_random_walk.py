@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QCoreApplication, QTimer
 
-from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.ui.main_window import MainWindow
 from tests import random_walk
 from tests.fakes.descriptions import described_with_cuda

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 from PySide6.QtGui import QImage
 
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from tests.fakes.pc import long_names
 from tests.fakes.run_answers import run_events
 from tests.pictures.album import Album

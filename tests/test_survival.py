@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from gpu_studio.core.protocol import EngineEnded
+from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.engine import client
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.model import engine_session

@@ -17,13 +17,13 @@ from gpu_studio.core.devices.devices import CardReading, Inventory, Reading
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.engine_messages import (
     DescribeEngine,
     EngineDescribed,
     EngineEnded,
-    ReadMemory,
     RequestFailed,
 )
+from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.engine import Engine
-    from gpu_studio.core.protocol import Event, Request
+    from gpu_studio.core.messages.message import Event, Request
 
 _LOOK_S = 0.1
 _STOP_PATIENCE_S = 1.0

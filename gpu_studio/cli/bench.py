@@ -18,7 +18,9 @@ from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
 from gpu_studio.core.benchmark.verdict import crossover_sentences, same_kind, speed_up, verdict
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import EngineEnded, RequestFailed, RunFailed, encode
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.run_messages import RunFailed
+from gpu_studio.core.protocol import encode
 from gpu_studio.core.units import (
     format_duration,
     format_percent,
@@ -34,13 +36,9 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.history import History
     from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.engine import Engine
-    from gpu_studio.core.protocol import (
-        EngineDescribed,
-        Event,
-        RunFinished,
-        RunWorkload,
-        WorkloadDescription,
-    )
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload, WorkloadDescription
 
 EXPORTS = (".csv", ".json", ".md", ".txt")
 _NO_TRANSFERS = (

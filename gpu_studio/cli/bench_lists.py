@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.benchmark.history import HistoryEntry
-    from gpu_studio.core.protocol import WorkloadDescription
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
 
 _NAME_WIDTH = 16
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from gpu_studio.cli.bench import BenchRuns
     from gpu_studio.core.benchmark.history import History
     from gpu_studio.core.benchmark.reference import PublishedTable
-    from gpu_studio.core.protocol import EngineDescribed, RunFinished
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.run_messages import RunFinished
 
 
 def run_preset(

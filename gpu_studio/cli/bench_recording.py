@@ -27,12 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.protocol import (
-        EngineDescribed,
-        FrameReady,
-        FramesOpened,
-        RecordingHeader,
-    )
+    from gpu_studio.core.messages.engine_messages import EngineDescribed, RecordingHeader
+    from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 
 
 class Recorder:

@@ -12,7 +12,8 @@ from gpu_studio.cli.bench import BenchRuns, export, verdicts
 from gpu_studio.cli.screen import Progress, note, say, say_bytes
 from gpu_studio.cli.status import DONE, INTERRUPTED
 from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
-from gpu_studio.core.protocol import EngineDescribed, encode_all
+from gpu_studio.core.messages.engine_messages import EngineDescribed
+from gpu_studio.core.protocol import encode_all
 from gpu_studio.engine.recorded_engine import RecordedEngine
 
 if TYPE_CHECKING:

@@ -20,8 +20,9 @@ from gpu_studio.core.check.record_words import planted_text, record_facts
 from gpu_studio.core.check.stages import stage_title
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckStageFinished, CheckStarted
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.program_version import program_title
-from gpu_studio.core.protocol import EngineEnded, RequestFailed, encode
+from gpu_studio.core.protocol import encode
 from gpu_studio.core.units import format_count, format_duration, format_percent
 from gpu_studio.hardware.surroundings import boot_mark
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from gpu_studio.cli.answers import Interrupt
     from gpu_studio.core.engine import Engine
     from gpu_studio.core.messages.check_messages import PlantKind, RunCheck, StageName
-    from gpu_studio.core.protocol import EngineDescribed, Event
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.message import Event
 
 _COLUMNS = (("stage", 22), ("verdict", 12), ("errors", -8), ("time", -8), ("tested", 60))
 _LOOK_S = 0.1

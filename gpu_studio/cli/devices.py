@@ -14,7 +14,7 @@ from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.report import pc_value
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.protocol import MemoryRead, ReadMemory
+from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.client import ProcessEngine
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import Device, GpuProcess, Inventory
     from gpu_studio.core.engine import Engine
-    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
 
 
 def show_devices(log_path: Path, *, as_json: bool) -> int:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.devices.torch_facts import PcProbed
-    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
 
 _LOAD_S = 0.6  # three readings long
 _MARKS = {"good": "[ok]     ", "note": "[note]   ", "warning": "[warning]", "failure": "[problem]"}

@@ -10,7 +10,7 @@ from gpu_studio.cli.devices import device_lines, finding_lines
 from gpu_studio.cli.screen import Progress, say
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.engine.client import ProcessEngine
 
 if TYPE_CHECKING:

@@ -26,20 +26,19 @@ from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.core.memory.oom_text import MOST_CHARACTERS
 from gpu_studio.core.memory.outcome import outcome_told
 from gpu_studio.core.memory.presets import PRESETS
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
     CacheEmptied,
     EmptyCache,
-    EngineEnded,
     MemoryRead,
     OomFinished,
-    PlaceTensors,
-    RequestFailed,
     RunMemoryExperiment,
     SegmentsRead,
     StageBegan,
-    encode,
 )
+from gpu_studio.core.messages.placement_messages import PlaceTensors
+from gpu_studio.core.protocol import encode
 from gpu_studio.core.units import format_bytes
 from gpu_studio.core.user_file import UnusableFileError, open_user_file
 from gpu_studio.engine.client import ProcessEngine
@@ -48,7 +47,7 @@ from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 if TYPE_CHECKING:
     from gpu_studio.core.engine import Engine
     from gpu_studio.core.memory.training import TrainingPlan
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
 
 # The most bytes that a character takes in any of the supported encodings.
 _MOST_BYTES = 4 * MOST_CHARACTERS

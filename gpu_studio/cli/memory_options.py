@@ -136,7 +136,7 @@ def _oom(options: argparse.Namespace, log_path: Path) -> int:
     from gpu_studio.cli.memory import list_presets, run_oom
     from gpu_studio.core.memory.experiment import check_experiment
     from gpu_studio.core.memory.modelled_cards import needs_budget
-    from gpu_studio.core.protocol import AllocationPlan, RunMemoryExperiment
+    from gpu_studio.core.messages.memory_messages import AllocationPlan, RunMemoryExperiment
     from gpu_studio.core.tensors import LARGEST_SIZE
 
     if options.list:

@@ -11,15 +11,14 @@ from gpu_studio.cli.answers import answers, describe, describe_alone, own_engine
 from gpu_studio.cli.screen import Progress, note, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
 from gpu_studio.core.engine_end import describe_exit
-from gpu_studio.core.protocol import (
-    EngineEnded,
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.pitfall_messages import (
     PitfallFailed,
     PitfallFinished,
     PitfallStarted,
-    RequestFailed,
     RunPitfall,
-    encode,
 )
+from gpu_studio.core.protocol import encode
 from gpu_studio.core.switcher.pitfall_words import format_figure
 from gpu_studio.core.switcher.usable_cards import usable_cards
 
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
 
     from gpu_studio.cli.answers import Interrupt
     from gpu_studio.core.engine import Engine
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
-    from gpu_studio.core.protocol import EngineDescribed
 
 _WIDTH = 78
 _PART_TITLES = {"broken": "Broken", "fixed": "Fixed"}

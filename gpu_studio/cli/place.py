@@ -13,16 +13,15 @@ from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
 from gpu_studio.core.devices.link import Link, widest_link
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.protocol import (
-    EngineEnded,
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.placement_messages import (
     FileInspected,
     InspectFile,
     PlaceFinished,
     PlaceModel,
     PlaceRow,
-    RequestFailed,
-    encode,
 )
+from gpu_studio.core.protocol import encode
 from gpu_studio.core.switcher.placement_words import describe_file, explain_move
 
 if TYPE_CHECKING:
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
 
     from gpu_studio.cli.answers import Interrupt
     from gpu_studio.core.engine import Engine
-    from gpu_studio.core.protocol import EngineDescribed, Event
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.message import Event
 
 _COLUMNS = (
     ("name", 24), ("shape", 16), ("type", 9), ("bytes", -11), ("before", 7), ("after", 7),

@@ -17,9 +17,14 @@ from gpu_studio.cli.screen import Progress, TerminalTable, note, now, say, say_b
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.race_messages import MOST_CONTESTANTS, Showing
-from gpu_studio.core.messages.run_messages import MOST_AT_ONCE
-from gpu_studio.core.protocol import FrameReady, FramesOpened, RunAtOnce, RunsEnded, encode
+from gpu_studio.core.messages.race_messages import (
+    MOST_CONTESTANTS,
+    FrameReady,
+    FramesOpened,
+    Showing,
+)
+from gpu_studio.core.messages.run_messages import MOST_AT_ONCE, RunAtOnce, RunsEnded
+from gpu_studio.core.protocol import encode
 from gpu_studio.core.race.contestant import (
     Contestant,
     contestant_name,
@@ -42,13 +47,9 @@ if TYPE_CHECKING:
     from gpu_studio.cli.answers import Interrupt
     from gpu_studio.core.benchmark.history import History
     from gpu_studio.core.engine import Engine
-    from gpu_studio.core.protocol import (
-        EngineDescribed,
-        Event,
-        Request,
-        RunWorkload,
-        WorkloadDescription,
-    )
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.message import Event, Request
+    from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadDescription
     from gpu_studio.core.race.verdict import Verdict
 
 _COLUMNS = (("steps", -9), ("time", -8), ("per step", -8), ("finish line", 20))

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from gpu_studio.core.failure import failure_from
-from gpu_studio.core.protocol import RequestFailed, is_end
+from gpu_studio.core.messages.engine_messages import RequestFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpu_studio.core.protocol import Event, Heartbeat, Request
+    from gpu_studio.core.messages.engine_messages import Heartbeat
+    from gpu_studio.core.messages.message import Event, Request
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class Engine(Protocol):
     """
 
     def run(self, request: Request) -> Iterator[Event]:
-        """Yield the answer to a request; the last event is one of `protocol.is_last`.
+        """Yield the answer to a request; the last event is the one that `Event.ends` it.
 
         Blocks until the next event. Never raises for a failure of the request or the engine: those
         are events, too.
@@ -63,7 +64,7 @@ class Engine(Protocol):
         """Yield all events of the engine, from its start to its end.
 
         Call it on a worker thread: it blocks until the next event. The last event is one of
-        `protocol.is_end`, except after `close` and if the engine could not start. Another call
+        `Event.ends_engine`, except after `close` and if the engine could not start. Another call
         starts the engine again.
         """
 
@@ -104,7 +105,7 @@ class InProcessEngine(ABC):
             try:
                 for event in self.run(request):
                     yield event
-                    if is_end(event):
+                    if event.ends_engine:
                         return
             except Exception as error:
                 _log.exception("An engine in this process failed during a request")

@@ -9,24 +9,16 @@ import msgspec
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    EngineEnded,
-    Event,
-    Heartbeat,
-    Request,
-    RequestFailed,
-    Stop,
-    decode_said,
-    encode,
-    is_end,
-    is_last,
-)
+from gpu_studio.core.messages.engine_messages import EngineEnded, Heartbeat, RequestFailed, Stop
+from gpu_studio.core.protocol import decode_line, encode
 from gpu_studio.process.child_process import LONGEST_LINE, ChildProcess
 from gpu_studio.process.packages_folder import variables_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from gpu_studio.core.messages.message import Event, Request
 
 _MODULE = "gpu_studio.engine.serve"
 # A crashed process closes its pipe before the driver has reclaimed its memory.
@@ -79,8 +71,8 @@ class ProcessEngine:
         for event in self._stream:
             if isinstance(event, Heartbeat):
                 continue
-            is_over = is_last(event, request)
-            if is_over and is_end(event):
+            is_over = event.ends(request)
+            if is_over and event.ends_engine:
                 self._stream = None
             yield event
             if is_over:
@@ -110,14 +102,14 @@ class ProcessEngine:
             if not line.endswith(b"\n") and len(line) < LONGEST_LINE:
                 break  # it died in the middle of a line
             try:
-                event = decode_said(line)
+                event = decode_line(line)
             except msgspec.MsgspecError as error:
                 # No engine of this version writes such a line: do not trust the lines after it.
                 child.kill()
                 message = f"The engine's answer is unreadable ({error})."
                 failure = Failure(FailureKind.ENGINE_ENDED, message, fatal=True)
                 event = RequestFailed(failure=failure)
-            if is_end(event):
+            if event.ends_engine:
                 self._discard(child)
                 yield event
                 return

@@ -12,30 +12,27 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    DescribeEngine,
+from gpu_studio.core.messages.check_messages import RunCheck
+from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
+from gpu_studio.core.messages.memory_messages import (
     EmptyCache,
-    Event,
-    InspectFile,
-    PitfallFailed,
-    PlaceModel,
-    PlaceTensors,
     ReadMemory,
     ReadSegments,
-    Request,
-    RequestFailed,
-    RunAtOnce,
-    RunCheck,
-    RunFailed,
     RunMemoryExperiment,
-    RunPitfall,
-    RunWorkload,
+)
+from gpu_studio.core.messages.pitfall_messages import PitfallFailed, RunPitfall
+from gpu_studio.core.messages.placement_messages import (
+    InspectFile,
+    PlaceModel,
+    PlaceTensors,
     UseDevice,
 )
+from gpu_studio.core.messages.run_messages import RunAtOnce, RunFailed, RunWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.engine.benchmark.at_once import StartLine
     from gpu_studio.engine.benchmark.frames import FrameFiles
     from gpu_studio.engine.check.check_round import CheckSensor
@@ -217,7 +214,7 @@ def _with_whole_snippet(event: Event) -> Event:
         return event
     from gpu_studio.engine.snippets import complete
 
-    return msgspec.structs.replace(event, snippet=complete(event.snippet))  # type: ignore[union-attr]
+    return msgspec.structs.replace(event, snippet=complete(event.snippet))  # type: ignore[attr-defined]
 
 
 def _answer_memory(request: ReadMemory | ReadSegments | EmptyCache) -> Event:

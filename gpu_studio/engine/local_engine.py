@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.engine import InProcessEngine
-from gpu_studio.core.protocol import EngineEnded
+from gpu_studio.core.messages.engine_messages import EngineEnded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpu_studio.core.protocol import Event, Request
+    from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.engine.dispatcher import Dispatcher
 
 

@@ -11,26 +11,22 @@ import msgspec
 
 from gpu_studio.core.engine import InProcessEngine
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.packed_frame import unpack_frame
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    EngineDescribed,
-    Event,
-    FrameReady,
-    FramesOpened,
-    Request,
-    RequestFailed,
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
+from gpu_studio.core.messages.run_messages import (
     RunFinished,
     RunStarted,
     RunStopped,
     RunWorkload,
     SamplesMeasured,
 )
+from gpu_studio.core.packed_frame import unpack_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpu_studio.core.benchmark.recording import RecordedRun, Recording
+    from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.engine.benchmark.frames import FrameFile, FrameFiles
 
 

@@ -19,18 +19,9 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 import msgspec
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    Event,
-    Heartbeat,
-    Message,
-    Request,
-    RequestFailed,
-    RunFailed,
-    Stop,
-    decode_request,
-    encode,
-    is_last,
-)
+from gpu_studio.core.messages.engine_messages import Heartbeat, RequestFailed, Stop
+from gpu_studio.core.messages.run_messages import RunFailed
+from gpu_studio.core.protocol import decode_request, encode
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.sensor import CardState
 from gpu_studio.hardware.cpu import cpu_name
@@ -41,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+    from gpu_studio.core.messages.message import Event, Message, Request
     from gpu_studio.hardware.nvml import Nvml, NvmlCard
 
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits.h: the parent starts a new engine
@@ -184,7 +176,7 @@ def _answer_all(inbox: Inbox, outbox: Outbox, dispatcher: Dispatcher) -> int:
             outbox.send(RequestFailed(failure=job))
             continue
         for event in dispatcher.run(job, stop):
-            if is_last(event, job):
+            if event.ends(job):
                 inbox.finish()
             outbox.send(event)
             if _is_fatal(event):

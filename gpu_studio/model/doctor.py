@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.devices.finding import Finding
     from gpu_studio.core.devices.link import Link
-    from gpu_studio.core.devices.torch_facts import TorchCard
     from gpu_studio.core.failure import Failure
+    from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.sensors import Sensors
 

@@ -17,19 +17,16 @@ from PySide6.QtCore import QDeadlineTimer, QObject, QTimer, Signal
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.engine_messages import (
     DescribeEngine,
-    DeviceUsed,
     EngineDescribed,
     EngineEnded,
-    Event,
     Heartbeat,
-    ReadMemory,
-    Request,
     RequestFailed,
-    RunFailed,
-    is_last,
 )
+from gpu_studio.core.messages.memory_messages import ReadMemory
+from gpu_studio.core.messages.placement_messages import DeviceUsed
+from gpu_studio.core.messages.run_messages import RunFailed
 from gpu_studio.model.task import Task
 from gpu_studio.model.worker import Worker
 
@@ -37,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpu_studio.core.engine import Engine, EngineFactory
+    from gpu_studio.core.messages.message import Event, Request
 
 _log = logging.getLogger(__name__)
 _PATIENCE_MS = 150  # a stop takes effect in 200 ms; after this the engine is ended
@@ -109,7 +107,7 @@ class Reply(QObject):
 
     def take(self, event: Event) -> None:
         """Pass an event on; only the session calls this."""
-        if is_last(event, self.request):
+        if event.ends(self.request):
             self.last = event
         self.event_received.emit(event)
 
@@ -469,7 +467,7 @@ class EngineSession(QObject):
             return
         if event is None or isinstance(event, EngineEnded):
             event = EngineEnded(exit_code=event.exit_code if event else None, stopped=True)
-        elif not is_last(event, self._reply.request):
+        elif not event.ends(self._reply.request):
             # It began just after the request to end.
             assert self._engines.retired is not None
             self._engines.retired.abandon()

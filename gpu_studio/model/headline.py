@@ -8,15 +8,10 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.devices.finding import SEVERITIES, is_usable
-from gpu_studio.core.protocol import (
-    EngineEnded,
-    MemoryRead,
-    PitfallFailed,
-    RequestFailed,
-    RunFailed,
-    RunStopped,
-    SegmentsRead,
-)
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
+from gpu_studio.core.messages.pitfall_messages import PitfallFailed
+from gpu_studio.core.messages.run_messages import RunFailed, RunStopped
 from gpu_studio.model.engine_session import EngineState, Reply
 from gpu_studio.model.snippets import CHECK
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.messages.run_messages import SQUARE
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import SQUARE, RunWorkload
 from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.core.units import format_size
 from gpu_studio.model.engine_session import Reply
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import Reading
     from gpu_studio.core.devices.run_effect import RunMark
-    from gpu_studio.core.protocol import Request
+    from gpu_studio.core.messages.message import Request
     from gpu_studio.model.studio import Studio
 
 _KEPT = 256

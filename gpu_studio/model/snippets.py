@@ -6,21 +6,23 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.memory_messages import (
     EmptyCache,
-    InspectFile,
-    PlaceModel,
-    PlaceTensors,
     ReadMemory,
     ReadSegments,
     RunMemoryExperiment,
-    RunPitfall,
+)
+from gpu_studio.core.messages.pitfall_messages import RunPitfall
+from gpu_studio.core.messages.placement_messages import (
+    InspectFile,
+    PlaceModel,
+    PlaceTensors,
     UseDevice,
 )
 from gpu_studio.model.engine_session import Reply
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
 
 DEVICES = "Devices"
 RACE = "Race"

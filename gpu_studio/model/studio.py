@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.build_installation import BuildInstallation
 from gpu_studio.model.doctor import Doctor
 from gpu_studio.model.engine_session import EngineSession
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.engine import Engine, EngineFactory
-    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.model.build_installation import Installer
     from gpu_studio.model.build_ports import BuildInstallerPort, BuildStore
     from gpu_studio.model.builds import Builds

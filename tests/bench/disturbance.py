@@ -18,7 +18,7 @@ from itertools import product
 from statistics import median
 
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.protocol import RunFinished, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.engine.client import ProcessEngine
 from tests.bench.ratios import describe_machine, paired_ratio, verdict
 

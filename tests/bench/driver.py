@@ -19,7 +19,7 @@ from tests.driving import window
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.model.benchmark.benchmark import Benchmark
 
 _LONGEST_WAIT_S = 300.0

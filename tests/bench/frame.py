@@ -20,7 +20,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 import numpy as np
 from PySide6.QtWidgets import QApplication
 
-from gpu_studio.core.protocol import RunWorkload, SamplesMeasured
+from gpu_studio.core.messages.run_messages import RunWorkload, SamplesMeasured
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.benchmark_tab import BenchmarkTab

@@ -17,7 +17,7 @@ import threading
 from random import Random
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.protocol import RunFinished, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.model.benchmark.benchmark import REST_S
 from tests.bench.ratios import Ratio, describe_machine, paired_ratio

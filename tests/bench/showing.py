@@ -17,8 +17,8 @@ import threading
 from random import Random
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.messages.race_messages import Showing
-from gpu_studio.core.protocol import FrameReady, RunFinished
+from gpu_studio.core.messages.race_messages import FrameReady, Showing
+from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.engine.dispatcher import Dispatcher
@@ -28,7 +28,7 @@ from tests.bench.ratios import Ratio, describe_machine, paired_ratio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.protocol import WorkloadDescription
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
 
 _MOST = 1.02
 

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch.utils.benchmark import Timer
 
-from gpu_studio.core.protocol import RunFinished, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.engine.device import resolve
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.case import make_case

@@ -13,7 +13,7 @@ import pytest
 
 from gpu_studio.app import build_window
 from gpu_studio.builds.shelf import BuildShelf
-from gpu_studio.core.protocol import RunFinished, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio

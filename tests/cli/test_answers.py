@@ -26,16 +26,9 @@ from gpu_studio.core.devices.devices import (
 )
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    EngineEnded,
-    MemoryRead,
-    ReadMemory,
-    RequestFailed,
-    RunFinished,
-    RunStopped,
-    RunWorkload,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.run_messages import RunFinished, RunStopped, RunWorkload
 from tests.fakes.descriptions import described
 from tests.fakes.run_answers import run_events, started
 from tests.fakes.scripted_engine import Pause, ScriptedEngine

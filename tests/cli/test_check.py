@@ -14,8 +14,8 @@ from gpu_studio.core.check import check_run
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES
-from gpu_studio.core.protocol import DescribeEngine, EngineEnded, RequestFailed, RunCheck
+from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES, RunCheck
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from tests.fakes.check_answers import check_round, hot_card, wrong_bit
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine

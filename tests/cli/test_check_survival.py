@@ -16,14 +16,14 @@ from gpu_studio.cli import answers, check
 from gpu_studio.cli import main as cli
 from gpu_studio.core.check import check_run
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
-from gpu_studio.core.protocol import CheckStageBegan
+from gpu_studio.core.messages.check_messages import CheckStageBegan
 from gpu_studio.engine.client import ProcessEngine
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpu_studio.core.protocol import Event, Request
+    from gpu_studio.core.messages.message import Event, Request
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CPU = ["--device", "cpu", "--json"]

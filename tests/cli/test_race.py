@@ -17,11 +17,10 @@ from gpu_studio.cli import race as race_module
 from gpu_studio.core.benchmark.history import History
 from gpu_studio.core.benchmark.recording import decode_recording, read_recording
 from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.race_messages import MOST_CONTESTANTS, RaceOutcome
-from gpu_studio.core.messages.run_messages import MOST_AT_ONCE
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    EngineEnded,
+from gpu_studio.core.messages.run_messages import (
+    MOST_AT_ONCE,
     RunAtOnce,
     RunFailed,
     RunsEnded,

@@ -16,7 +16,7 @@ from gpu_studio.ui.trust_chip import TrustChip
 from tests.driving.window import click, column, find, move_mouse, plain, text, wait_until, write
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import RunWorkload
+    from gpu_studio.core.messages.run_messages import RunWorkload
     from gpu_studio.ui.benchmark_tab import BenchmarkTab
 
 

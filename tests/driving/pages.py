@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton, QTabBar, QTabWidget
 
-from gpu_studio.core.messages.pitfall_messages import Figure
-from gpu_studio.core.protocol import (
-    DescribeEngine,
+from gpu_studio.core.messages.check_messages import RunCheck
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.memory_messages import ReadMemory, RunMemoryExperiment
+from gpu_studio.core.messages.pitfall_messages import Figure, RunPitfall
+from gpu_studio.core.messages.placement_messages import (
     InspectFile,
     PlaceModel,
     PlaceTensors,
-    ReadMemory,
-    RunCheck,
-    RunMemoryExperiment,
-    RunPitfall,
-    RunWorkload,
     UseDevice,
 )
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.benchmark.benchmark_plots import View
 from tests.driving.window import find, wait_until
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
 
 _TURNS = 10
 

@@ -34,7 +34,12 @@ import psutil
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import *
 from gpu_studio.app import build_window
-from gpu_studio.core.protocol import *
+from gpu_studio.core.messages.check_messages import *
+from gpu_studio.core.messages.engine_messages import *
+from gpu_studio.core.messages.memory_messages import *
+from gpu_studio.core.messages.pitfall_messages import *
+from gpu_studio.core.messages.placement_messages import *
+from gpu_studio.core.messages.run_messages import *
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.engine_session import EngineState

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpu_studio.core.protocol import Event, Request, RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.engine.dispatcher import Dispatcher
+
+if TYPE_CHECKING:
+    from gpu_studio.core.messages.message import Event, Request
 
 
 def ask(request: Request, dispatcher: Dispatcher | None = None) -> list[Event]:

@@ -6,12 +6,15 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.protocol import Event, Heartbeat, Request, decode_said, encode, is_last
+from gpu_studio.core.messages.engine_messages import Heartbeat
+from gpu_studio.core.protocol import decode_line, encode
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
+
+    from gpu_studio.core.messages.message import Event, Request
 
 
 class EngineChild:
@@ -44,7 +47,7 @@ class EngineChild:
         while True:
             line = self.process.stdout.readline()
             assert line, f"the engine ended: {self.log.read_text()[-2000:]}"
-            said = decode_said(line)
+            said = decode_line(line)
             if not isinstance(said, Heartbeat):
                 return said
 
@@ -53,7 +56,7 @@ class EngineChild:
     ) -> list[Event]:
         self.send(encode(request))
         events: list[Event] = []
-        while not events or not is_last(events[-1], request):
+        while not events or not events[-1].ends(request):
             events.append(self.receive())
             on_event(events[-1])
         return events

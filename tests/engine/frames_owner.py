@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import sys
 
-from gpu_studio.core.messages.race_messages import RaceParameters, Showing
-from gpu_studio.core.protocol import FrameReady, FramesOpened, RunWorkload
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceParameters, Showing
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.engine.client import ProcessEngine
 
 LONG_RACE = RunWorkload(

@@ -12,17 +12,9 @@ import threading
 import time
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    EngineDescribed,
-    Heartbeat,
-    RequestFailed,
-    RunPhaseChanged,
-    RunStopped,
-    RunWorkload,
-    Stop,
-    decode_request,
-    encode,
-)
+from gpu_studio.core.messages.engine_messages import EngineDescribed, Heartbeat, RequestFailed, Stop
+from gpu_studio.core.messages.run_messages import RunPhaseChanged, RunStopped, RunWorkload
+from gpu_studio.core.protocol import decode_request, encode
 
 
 def beat(pipe) -> None:

@@ -8,16 +8,14 @@ import pytest
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.engine_messages import (
     DescribeEngine,
     EngineDescribed,
     EngineEnded,
     Heartbeat,
     RequestFailed,
-    RunPhaseChanged,
-    RunStopped,
-    RunWorkload,
 )
+from gpu_studio.core.messages.run_messages import RunPhaseChanged, RunStopped, RunWorkload
 from gpu_studio.engine import client
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.process.child_process import ChildProcess

@@ -7,7 +7,8 @@ import torch
 
 from gpu_studio.core.devices.torch_facts import DRIVER_HALVES_DIFFER
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import DescribeEngine, UseDevice
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.placement_messages import UseDevice
 from gpu_studio.engine import device as devices
 from gpu_studio.engine.device import explain_unavailable, resolve
 from gpu_studio.engine.workloads.registry import WORKLOADS

@@ -12,17 +12,9 @@ import msgspec
 import pytest
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    Event,
-    Heartbeat,
-    MemoryRead,
-    ReadMemory,
-    Request,
-    RequestFailed,
-    Stop,
-    decode_said,
-    encode,
-)
+from gpu_studio.core.messages.engine_messages import Heartbeat, RequestFailed, Stop
+from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.protocol import decode_line, encode
 from gpu_studio.engine import serve as serve_module
 from gpu_studio.engine.serve import EXIT_FATAL, Inbox, Outbox, serve
 from tests.engine.answers import run_request
@@ -30,6 +22,8 @@ from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from gpu_studio.core.messages.message import Event, Request
 
 
 def jobs_of(*lines: bytes) -> list[tuple[Request | Failure, bool]]:
@@ -151,7 +145,7 @@ def test_an_engine_that_says_nothing_gives_signs_of_life(monkeypatch: pytest.Mon
         os.fdopen(events, "rb") as said,
     ):
         threading.Thread(target=serve, args=(lines, out, held, lambda code: None)).start()
-        assert [decode_said(said.readline()) for _ in range(2)] == [Heartbeat()] * 2
+        assert [decode_line(said.readline()) for _ in range(2)] == [Heartbeat()] * 2
         held.may_end.set()
         os.close(requests)
 
@@ -172,5 +166,5 @@ def test_a_heartbeat_comes_only_where_nothing_else_was_said():
     out = io.BytesIO()
     outbox = Outbox(out)
     outbox.beat(Periods(outbox))
-    said = [type(decode_said(line)) for line in out.getvalue().splitlines()]
+    said = [type(decode_line(line)) for line in out.getvalue().splitlines()]
     assert said == [Heartbeat, MemoryRead, Heartbeat]

@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gpu_studio.core.protocol import EngineEnded, FrameReady, FramesOpened
+from gpu_studio.core.messages.engine_messages import EngineEnded
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.engine.local_engine import LocalEngine
 from tests.engine.frames_owner import LONG_RACE

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.protocol import RunFailed, RunFinished
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from tests.engine.answers import run_request
 from tests.engine.engine_child import EngineChild
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpu_studio.core.protocol import RunWorkload
+    from gpu_studio.core.messages.run_messages import RunWorkload
 
 _SMALL, _LARGE = 64, 4096  # each of the three tensors of the large one takes 64 MiB
 _REST_BYTES = 32 << 20

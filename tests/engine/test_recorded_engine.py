@@ -7,18 +7,18 @@ import pytest
 
 from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    EmptyCache,
-    EngineDescribed,
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed
+from gpu_studio.core.messages.memory_messages import EmptyCache
+from gpu_studio.core.messages.run_messages import (
     RunFinished,
     RunStarted,
     RunStopped,
     RunWorkload,
     SamplesMeasured,
-    encode_all,
+    WorkloadDescription,
+    WorkloadOption,
 )
+from gpu_studio.core.protocol import encode_all
 from gpu_studio.engine.recorded_engine import RecordedEngine
 from tests.fakes.recording_header import recording_header
 

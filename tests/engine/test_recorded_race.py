@@ -12,8 +12,8 @@ import pytest
 from gpu_studio.core.benchmark.kept_run import decode_kept, encode_kept, kept_of, run_of
 from gpu_studio.core.benchmark.recording import decode_recording, recording_of
 from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.messages.race_messages import Showing
-from gpu_studio.core.protocol import FrameReady, FramesOpened, RunFinished
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, Showing
+from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.frame_file import read_frame
 from gpu_studio.core.race.kept_frames import kept_frames, track_of_recorded

@@ -12,22 +12,21 @@ import psutil
 import pytest
 
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.engine_messages import (
     DescribeEngine,
     EngineDescribed,
-    Event,
-    MemoryRead,
-    ReadMemory,
     RequestFailed,
+    Stop,
+)
+from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
     RunPhaseChanged,
     RunStopped,
     SamplesMeasured,
-    Stop,
-    encode,
-    is_last,
 )
+from gpu_studio.core.protocol import encode
 from gpu_studio.engine.serve import EXIT_FATAL
 from tests.engine.answers import only, run_request
 from tests.engine.engine_child import EngineChild
@@ -35,6 +34,8 @@ from tests.engine.engine_child import EngineChild
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from gpu_studio.core.messages.message import Event
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +113,7 @@ def test_a_stop_right_after_its_request_is_never_lost(child: EngineChild):
     for _ in range(20):
         child.send(encode(run_request(budget_s=3600.0)) + encode(Stop()))
         event = child.receive()
-        while not is_last(event, run_request()):
+        while not event.ends(run_request()):
             event = child.receive()
         assert isinstance(event, RunStopped)
 

@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.protocol import DescribeEngine, ReadMemory, RunFailed, RunFinished
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.memory_messages import ReadMemory
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.engine import device
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.hardware.pci import are_all_cards_asleep

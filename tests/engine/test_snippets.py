@@ -11,15 +11,15 @@ import torch
 
 from gpu_studio.core.check.stage_code import stage_code
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, StageName
-from gpu_studio.core.protocol import (
-    DescribeEngine,
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.placement_messages import (
     InspectFile,
     PlaceFinished,
     PlaceModel,
     PlaceTensors,
-    RunStarted,
     TensorsPlaced,
 )
+from gpu_studio.core.messages.run_messages import RunStarted
 from gpu_studio.core.switcher.whole_snippet import runs_as_it_stands, snippet_for_device
 from gpu_studio.engine import snippets
 from gpu_studio.engine.memory import caching_allocator

@@ -22,7 +22,7 @@ from gpu_studio.core.messages.check_messages import (
     Vitals,
     WrongBits,
 )
-from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.core.messages.engine_messages import DescribeEngine
 from tests.fakes.descriptions import described_for
 from tests.fakes.scripted_engine import Engines, Pause
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpu_studio.core.devices.devices import Inventory
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
 
 MIB = 1 << 20
 COVERAGE = MemoryCoverage(

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gpu_studio.core.protocol import EngineDescribed, ModelDescription, WorkloadDescription
+from gpu_studio.core.messages.engine_messages import EngineDescribed
+from gpu_studio.core.messages.placement_messages import ModelDescription
+from gpu_studio.core.messages.run_messages import WorkloadDescription
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Inventory

@@ -7,7 +7,12 @@ from typing import Any
 import msgspec
 
 from gpu_studio.core.memory.outcome import explain_outcome
-from gpu_studio.core.protocol import CacheEmptied, MemoryRead, OomFinished, SegmentsRead
+from gpu_studio.core.messages.memory_messages import (
+    CacheEmptied,
+    MemoryRead,
+    OomFinished,
+    SegmentsRead,
+)
 
 
 def memory_read(

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceOutcome
-from gpu_studio.core.protocol import Event, RunAtOnce, RunPhaseChanged, RunsEnded, RunWorkload
+from gpu_studio.core.messages.run_messages import RunAtOnce, RunPhaseChanged, RunsEnded, RunWorkload
 from gpu_studio.core.race.frame_file import HEADER_BYTES, header_of
 from gpu_studio.core.race.mountain_lake import mountain_lake
 from gpu_studio.core.race.pictures import PICTURES
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from gpu_studio.core.messages.message import Event
 
 FRAMES = 9
 _SIDE = 64

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpu_studio.core.protocol import RecordingHeader
+from gpu_studio.core.messages.engine_messages import RecordingHeader
 
 
 def recording_header(**changes: str) -> RecordingHeader:

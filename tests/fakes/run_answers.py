@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gpu_studio.core.protocol import (
-    Event,
+from gpu_studio.core.messages.run_messages import (
     RunFinished,
     RunPhaseChanged,
     RunStarted,
@@ -18,6 +17,8 @@ from gpu_studio.core.statistics import summarize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from gpu_studio.core.messages.message import Event
 
 
 def call_time_s(request: RunWorkload) -> float:

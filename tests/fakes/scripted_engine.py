@@ -15,22 +15,15 @@ import msgspec
 
 from gpu_studio.core.engine import InProcessEngine
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    EngineEnded,
-    Event,
-    Request,
-    RequestFailed,
-    RunStopped,
-    RunWorkload,
-    is_last,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
+from gpu_studio.core.messages.run_messages import RunStopped, RunWorkload
 from tests.fakes.descriptions import described
 from tests.fakes.run_answers import run_events
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from gpu_studio.core.engine import EngineEnvironment
+    from gpu_studio.core.messages.message import Event, Request
 
 LONGEST_PAUSE_S = 2 * PATIENCE_S
 
@@ -120,7 +113,7 @@ class ScriptedEngine(InProcessEngine):
                 return EngineEnded(exit_code=None, stopped=True)
             hears = not isinstance(item, Pause) or not item.deaf
             if self._stopped and hears and isinstance(request, RunWorkload):
-                if not isinstance(item, Pause) and is_last(item, request):
+                if not isinstance(item, Pause) and item.ends(request):
                     return None
                 return RunStopped(run_id=request.run_id)
             return None

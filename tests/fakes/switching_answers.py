@@ -6,8 +6,14 @@ from typing import Any
 
 import msgspec
 
-from gpu_studio.core.messages.pitfall_messages import Figure, PitfallDescription, PitfallOutcome
-from gpu_studio.core.protocol import PitfallFinished, PlaceFinished, PlaceRow, RunPitfall
+from gpu_studio.core.messages.pitfall_messages import (
+    Figure,
+    PitfallDescription,
+    PitfallFinished,
+    PitfallOutcome,
+    RunPitfall,
+)
+from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceRow
 
 
 def place_row(name: str = "weight", shape: tuple[int, ...] = (10, 10), **changes: Any) -> PlaceRow:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from gpu_studio.core.protocol import Event, Request
+    from gpu_studio.core.messages.message import Event, Request
 
 _HAS_SOFT_CARDS = "SOFT_CARDS_DIR" in os.environ
 

@@ -24,19 +24,20 @@ import msgspec
 from gpu_studio.core.benchmark.recording import system_name
 from gpu_studio.core.devices.devices import Inventory, encode_sensor_event
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.protocol import (
-    AllocationPlan,
+from gpu_studio.core.messages.engine_messages import (
     DescribeEngine,
-    EmptyCache,
     EngineDescribed,
-    PlaceModel,
-    ReadMemory,
     RecordingHeader,
-    RunMemoryExperiment,
-    RunWorkload,
-    UseDevice,
-    encode,
 )
+from gpu_studio.core.messages.memory_messages import (
+    AllocationPlan,
+    EmptyCache,
+    ReadMemory,
+    RunMemoryExperiment,
+)
+from gpu_studio.core.messages.placement_messages import PlaceModel, UseDevice
+from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.protocol import encode
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
 
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpu_studio.core.devices.devices import Device, SensorEvent
-    from gpu_studio.core.protocol import Event, Message, Request
+    from gpu_studio.core.messages.message import Event, Message, Request
 
 _CARD = "cuda:0"
 _SIDES = (("cpu", "float32"), (_CARD, "float32"), (_CARD, "float16"))

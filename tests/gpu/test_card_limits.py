@@ -9,13 +9,8 @@ import torch
 
 from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.protocol import (
-    PlaceTensors,
-    RunFailed,
-    RunFinished,
-    SamplesMeasured,
-    TensorsPlaced,
-)
+from gpu_studio.core.messages.placement_messages import PlaceTensors, TensorsPlaced
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, SamplesMeasured
 from gpu_studio.engine.benchmark.card_limits import LONGEST_KERNEL_S, kernel_time_s
 from gpu_studio.engine.device import resolve, uuid_of
 from gpu_studio.engine.serve import NvmlSensor
@@ -24,7 +19,7 @@ from gpu_studio.engine.workloads.registry import find_workload
 from tests.engine.answers import only, run_request
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
     from tests.gpu.conftest import Ask
 
 _LOAD_S = 0.5

@@ -9,16 +9,9 @@ import torch
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    DeviceUsed,
-    EmptyCache,
-    EngineDescribed,
-    MemoryRead,
-    ReadMemory,
-    RequestFailed,
-    UseDevice,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed
+from gpu_studio.core.messages.memory_messages import EmptyCache, MemoryRead, ReadMemory
+from gpu_studio.core.messages.placement_messages import DeviceUsed, UseDevice
 from gpu_studio.engine.device import resolve, uuid_of
 from gpu_studio.hardware.pc_sensors import PcSensors
 

@@ -8,24 +8,24 @@ import pytest
 import torch
 
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.engine_messages import Stop
+from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
     CacheEmptied,
     EmptyCache,
-    Event,
     MemoryRead,
     OomFinished,
-    PlaceModel,
     ReadMemory,
-    RunFinished,
     RunMemoryExperiment,
-    Stop,
-    encode,
 )
+from gpu_studio.core.messages.placement_messages import PlaceModel
+from gpu_studio.core.messages.run_messages import RunFinished
+from gpu_studio.core.protocol import encode
 from gpu_studio.engine.device import resolve
 from tests.engine.answers import only, run_request
 
 if TYPE_CHECKING:
+    from gpu_studio.core.messages.message import Event
     from tests.engine.engine_child import EngineChild
     from tests.gpu.conftest import StartEngine
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from gpu_studio.core.protocol import RunFinished
+from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.engine.device import resolve
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.registry import find_workload

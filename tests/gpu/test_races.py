@@ -13,7 +13,7 @@ import torch
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.race_messages import RaceParameters
-from gpu_studio.core.protocol import RunFailed, RunFinished
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.mountain_lake import mountain_lake
 from gpu_studio.core.race.pictures import LEARN, PAINT, PICTURES
@@ -29,7 +29,7 @@ from gpu_studio.engine.workloads.learn import (
 from gpu_studio.engine.workloads.paint import VIEWS, PaintDrawing
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import WorkloadDescription
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
     from tests.gpu.conftest import Ask
 
 pytestmark = pytest.mark.real_kernels

@@ -10,17 +10,15 @@ import torch
 
 from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.devices.devices import Inventory, Reading, decode_sensor_event
-from gpu_studio.core.protocol import (
-    CacheEmptied,
+from gpu_studio.core.messages.engine_messages import (
     DescribeEngine,
-    DeviceUsed,
     EngineDescribed,
-    OomFinished,
-    PlaceFinished,
     RecordingHeader,
-    RunFinished,
-    decode_event,
 )
+from gpu_studio.core.messages.memory_messages import CacheEmptied, OomFinished
+from gpu_studio.core.messages.placement_messages import DeviceUsed, PlaceFinished
+from gpu_studio.core.messages.run_messages import RunFinished
+from gpu_studio.core.protocol import decode_event
 from gpu_studio.engine.device import resolve, uuid_of
 from gpu_studio.engine.recorded_engine import RecordedEngine
 from tests.engine.answers import only, run_request

@@ -9,18 +9,16 @@ import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.protocol import (
-    Event,
-    MemoryRead,
-    ReadMemory,
+from gpu_studio.core.messages.engine_messages import Stop
+from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
     RunPhaseChanged,
     RunStopped,
     SamplesMeasured,
-    Stop,
-    encode,
 )
+from gpu_studio.core.protocol import encode
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.device import resolve, synchronize, uuid_of
 from gpu_studio.engine.serve import EXIT_FATAL, NvmlSensor
@@ -30,7 +28,8 @@ from gpu_studio.engine.workloads.registry import WORKLOADS, find_workload
 from tests.engine.answers import only, run_request
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import RunWorkload
+    from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.messages.run_messages import RunWorkload
     from tests.engine.engine_child import EngineChild
     from tests.gpu.conftest import Ask, StartEngine
 

@@ -6,19 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Slot
 
-from gpu_studio.core.protocol import (
-    EngineDescribed,
-    EngineEnded,
-    Event,
-    MemoryRead,
-    ReadMemory,
-    Request,
-    RequestFailed,
-    RunFailed,
-    RunFinished,
-    RunStopped,
-    RunWorkload,
-)
+from gpu_studio.core.messages.engine_messages import EngineDescribed, EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunStopped, RunWorkload
 from gpu_studio.model.engine_session import EngineState
 from tests.fakes.run_answers import run_events, started
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
@@ -28,6 +18,7 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
+    from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.model.engine_session import EngineSession, Reply
 
 

@@ -15,7 +15,7 @@ from gpu_studio.core.builds.trouble import (
     missing_runtime,
     no_network,
 )
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model import builds
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.model.engine_session import EngineState

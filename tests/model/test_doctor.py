@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from gpu_studio.core.devices.torch_facts import CardProbed, PcProbed, TorchCard
-from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.core.devices.torch_facts import CardProbed, PcProbed
+from gpu_studio.core.messages.engine_messages import DescribeEngine, TorchCard
 from gpu_studio.model.studio import Studio
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030, reading, two_cards

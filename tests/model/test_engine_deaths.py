@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    EngineEnded,
-    Event,
-    MemoryRead,
-    ReadMemory,
-    RequestFailed,
-    RunFailed,
-    RunFinished,
-    RunWorkload,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunWorkload
 from gpu_studio.model.engine_session import EngineState
 from tests.fakes.descriptions import described
 from tests.fakes.run_answers import started
@@ -35,6 +27,7 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
+    from gpu_studio.core.messages.message import Event
     from gpu_studio.model.engine_session import EngineSession
     from tests.fakes.scripted_engine import Engines, ScriptedEngine
 

@@ -7,15 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    EngineEnded,
-    Event,
-    MemoryRead,
-    ReadMemory,
-    Request,
-    RunWorkload,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
+from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.engine_session import EngineState
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
 from tests.model.session_watcher import (
@@ -33,6 +27,7 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
+    from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.model.engine_session import EngineSession
 
 

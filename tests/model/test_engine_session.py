@@ -7,17 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from PySide6.QtCore import QCoreApplication
 
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    DeviceUsed,
-    EngineEnded,
-    MemoryRead,
-    ReadMemory,
-    RunFinished,
-    RunStopped,
-    RunWorkload,
-    UseDevice,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
+from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.placement_messages import DeviceUsed, UseDevice
+from gpu_studio.core.messages.run_messages import RunFinished, RunStopped, RunWorkload
 from gpu_studio.model import engine_session
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.worker import Worker

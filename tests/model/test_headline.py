@@ -7,15 +7,9 @@ from gpu_studio.core.devices.devices import CardReading, Telemetry
 from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    EngineEnded,
-    ReadMemory,
-    RequestFailed,
-    RunFailed,
-    RunStopped,
-    RunWorkload,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import ReadMemory
+from gpu_studio.core.messages.run_messages import RunFailed, RunStopped, RunWorkload
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import START_AGAIN, HeadlineModel, headline_from

@@ -5,7 +5,8 @@ import time
 import msgspec
 import pytest
 
-from gpu_studio.core.protocol import DescribeEngine, RunWorkload
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.core.units import format_size
 from gpu_studio.model import run_marks as module

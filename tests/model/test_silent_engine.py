@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.protocol import DescribeEngine, EngineEnded, Heartbeat, RunWorkload
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, Heartbeat
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model import engine_session
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import START_AGAIN, STOP

@@ -9,7 +9,7 @@ import pytest
 
 from gpu_studio.core.devices.devices import ASLEEP, Device, Driver, Inventory
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.protocol import DescribeEngine, EngineDescribed
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed
 from gpu_studio.model.devices.card_access import access_of
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.model.headline import WAKE

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.protocol import DescribeEngine, PitfallFinished, RunPitfall
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.pitfall_messages import PitfallFinished, RunPitfall
 from gpu_studio.model.snippets import SWITCHER, Snippets
 from tests.fakes.descriptions import described
 

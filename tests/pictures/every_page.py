@@ -12,14 +12,11 @@ from PySide6.QtWidgets import QLabel, QPushButton
 
 from gpu_studio.app import build_window
 from gpu_studio.core.check.record_page import page_of
-from gpu_studio.core.messages.run_messages import RunFinished
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    RunCheck,
-    RunMemoryExperiment,
-    RunPitfall,
-    RunWorkload,
-)
+from gpu_studio.core.messages.check_messages import RunCheck
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
+from gpu_studio.core.messages.pitfall_messages import RunPitfall
+from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check_tab import CheckTab

@@ -9,16 +9,11 @@ from gpu_studio.core.check.check_folder import CutOffCheck
 from gpu_studio.core.check.check_record import Interruption
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    PitfallFailed,
-    PlaceModel,
-    RequestFailed,
-    RunCheck,
-    RunFailed,
-    RunMemoryExperiment,
-    RunPitfall,
-    RunWorkload,
-)
+from gpu_studio.core.messages.engine_messages import RequestFailed
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
+from gpu_studio.core.messages.pitfall_messages import PitfallFailed, RunPitfall
+from gpu_studio.core.messages.placement_messages import PlaceModel
+from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from tests.fakes.check_answers import check_round
 from tests.fakes.check_records import STARTED_AT
 from tests.fakes.race_answers import race_run
@@ -29,6 +24,8 @@ from tests.fakes.scripted_engine import Pause, Script, ScriptedEngine
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from gpu_studio.core.messages.check_messages import RunCheck
 
 
 class Racing:

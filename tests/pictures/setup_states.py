@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QPushButton
 from gpu_studio.app import build_window
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.trouble import disk_full, missing_runtime
-from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model import builds
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio

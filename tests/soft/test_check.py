@@ -21,27 +21,26 @@ import pytest
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.stages import stage_title
 from gpu_studio.core.check.thresholds import reserve_bytes
-from gpu_studio.core.messages.check_messages import STAGE_NAMES, PlantKind, RunCheck, StageName
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.check_messages import (
+    STAGE_NAMES,
     CheckFindingMade,
     CheckProgressed,
     CheckRoundFinished,
     CheckStageFinished,
     CheckStarted,
     CheckVitalsRead,
-    EngineEnded,
-    Event,
-    RequestFailed,
-    Stop,
-    decode_said,
-    encode,
-    is_last,
+    PlantKind,
+    RunCheck,
+    StageName,
 )
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed, Stop
+from gpu_studio.core.protocol import decode_line, encode
 from tests.softcards.catalogue import GTX_1650, RTX_3060
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gpu_studio.core.messages.message import Event
     from tests.engine.engine_child import EngineChild
     from tests.soft.conftest import MakePc, StartEngine
 
@@ -67,9 +66,9 @@ def checked(
     run.next_request()
     one.send(encode(asked))
     event: Event | None = None
-    while event is None or not is_last(event, asked):
+    while event is None or not event.ends(asked):
         line = one.process.stdout.readline()
-        said = decode_said(line) if line else EngineEnded(exit_code=one.process.wait())
+        said = decode_line(line) if line else EngineEnded(exit_code=one.process.wait())
         if not hasattr(said, "check_id") and not isinstance(said, (RequestFailed, EngineEnded)):
             continue
         event = said  # type: ignore[assignment]

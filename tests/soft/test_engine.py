@@ -12,24 +12,17 @@ import pytest
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    DeviceUsed,
-    EmptyCache,
-    Event,
-    MemoryRead,
-    PlaceModel,
-    ReadMemory,
-    RequestFailed,
+from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed, Stop
+from gpu_studio.core.messages.memory_messages import EmptyCache, MemoryRead, ReadMemory
+from gpu_studio.core.messages.placement_messages import DeviceUsed, PlaceModel, UseDevice
+from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
     RunPhaseChanged,
     RunStopped,
     SamplesMeasured,
-    Stop,
-    UseDevice,
-    encode,
 )
+from gpu_studio.core.protocol import encode
 from gpu_studio.engine.serve import EXIT_FATAL
 from tests.engine.answers import only, run_request
 from tests.patience import until
@@ -37,6 +30,7 @@ from tests.softcards.cards import MIB, Card, Other
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
 if TYPE_CHECKING:
+    from gpu_studio.core.messages.message import Event
     from tests.engine.engine_child import EngineChild
     from tests.soft.conftest import MakePc, StartEngine
     from tests.softcards.cards import SoftPc

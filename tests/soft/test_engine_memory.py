@@ -9,29 +9,26 @@ import pytest
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, Stop
+from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
     CacheEmptied,
-    DescribeEngine,
     EmptyCache,
-    EngineEnded,
-    Event,
     MemoryRead,
     OomFinished,
-    PlaceModel,
     ReadMemory,
-    RunFailed,
-    RunFinished,
     RunMemoryExperiment,
-    Stop,
-    encode,
 )
+from gpu_studio.core.messages.placement_messages import PlaceModel
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
+from gpu_studio.core.protocol import encode
 from gpu_studio.engine.client import ProcessEngine
 from tests.engine.answers import only, run_request
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import MODERN_1996_MIB
 
 if TYPE_CHECKING:
+    from gpu_studio.core.messages.message import Event
     from tests.soft.conftest import MakePc, StartEngine
 
 

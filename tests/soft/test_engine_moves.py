@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.protocol import (
-    Event,
-    PlaceFinished,
-    PlaceModel,
-    PlaceRow,
-    ReadMemory,
-)
+from gpu_studio.core.messages.memory_messages import ReadMemory
+from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceModel, PlaceRow
 from tests.engine.answers import only
 from tests.softcards.cards import MIB, Card
 from tests.softcards.catalogue import GTX_1650, RTX_3060
 
 if TYPE_CHECKING:
+    from gpu_studio.core.messages.message import Event
     from tests.soft.conftest import MakePc, StartEngine
 
 

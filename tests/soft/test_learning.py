@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.protocol import ReadMemory, RunFailed, RunFinished
+from gpu_studio.core.messages.memory_messages import ReadMemory
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.engine.workloads.cudnn_flags import CHOICES
 from gpu_studio.engine.workloads.feeding import WAYS
 from gpu_studio.engine.workloads.train_network import parameters_count

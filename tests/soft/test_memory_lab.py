@@ -14,9 +14,8 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.memory.oom_text import read_oom_text
 from gpu_studio.core.memory.presets import PRESETS, Preset
 from gpu_studio.core.memory.snapshot_file import open_snapshot
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
-    Event,
     MemoryRead,
     OomFinished,
     ReadSegments,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from gpu_studio.core.messages.message import Event
     from tests.soft.conftest import MakePc
 
 # The size of a GT 1030 with code in every build; its context takes what the modeled one's does.

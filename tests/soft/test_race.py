@@ -11,10 +11,8 @@ import pytest
 
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.messages.race_messages import RaceParameters, Showing
-from gpu_studio.core.protocol import (
-    FrameReady,
-    FramesOpened,
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceParameters, Showing
+from gpu_studio.core.messages.run_messages import (
     RunAtOnce,
     RunFailed,
     RunFinished,
@@ -30,7 +28,8 @@ from tests.engine.answers import only
 from tests.softcards.catalogue import GTX_1650
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import Event, WorkloadDescription
+    from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
     from tests.soft.conftest import MakePc, StartEngine
 
 

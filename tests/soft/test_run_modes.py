@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.protocol import Event, RunFailed, RunFinished
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from tests.engine.answers import run_request
 from tests.engine.engine_child import EngineChild
 from tests.softcards.cards import Card, soft_cards
@@ -17,6 +17,7 @@ from tests.softcards.catalogue import GTX_1650, RTX_3060
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpu_studio.core.messages.message import Event
     from tests.softcards.cards import SoftPc
     from tests.softcards.usage import CardUse
 

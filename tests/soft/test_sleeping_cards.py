@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 PREPARED = """
 import threading
-from gpu_studio.core.protocol import DescribeEngine, ReadMemory, RunWorkload
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.memory_messages import ReadMemory
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.engine.dispatcher import Dispatcher
 dispatcher = Dispatcher(are_cards_asleep=lambda: True)
 def ask(request):

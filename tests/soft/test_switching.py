@@ -8,15 +8,13 @@ import pytest
 import torch
 
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    PitfallFinished,
-    PitfallStarted,
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallStarted, RunPitfall
+from gpu_studio.core.messages.placement_messages import (
     PlaceFinished,
     PlaceModel,
     PlaceRow,
     PlaceTensors,
-    RunPitfall,
     TensorsPlaced,
     UseDevice,
 )

@@ -6,7 +6,8 @@ import pytest
 from PySide6.QtWidgets import QComboBox, QLineEdit, QPushButton, QTabBar, QTabWidget
 
 from gpu_studio.app import build_window
-from gpu_studio.core.protocol import DescribeEngine, RunWorkload
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.race_tab import RaceTab

@@ -19,7 +19,7 @@ from gpu_studio.core.devices.devices import (
     decode_sensor_event,
     encode_sensor_event,
 )
-from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.memory.error_page import ErrorPage
 from tests.driving.memory import shown

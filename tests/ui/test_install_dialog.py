@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtWidgets import QProgressBar, QPushButton
 
 from gpu_studio.app import build_window
-from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.build_installation import InstallationState
 from gpu_studio.model.studio import Studio
 from tests.driving.window import click, find, open_tab, sees, text, wait_ready, wait_until
@@ -117,7 +117,7 @@ def test_a_window_that_is_closed_in_the_middle_ends_the_setup(window, installer,
 
 
 def test_nothing_is_installed_while_the_engine_works(window, engines, installation):
-    from gpu_studio.core.protocol import RunWorkload
+    from gpu_studio.core.messages.run_messages import RunWorkload
 
     engines.scripts[RunWorkload] = [Pause()]
     studio = window.findChild(Studio)

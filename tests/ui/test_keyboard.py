@@ -25,7 +25,9 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.app import build_window
-from gpu_studio.core.protocol import DescribeEngine, RunPitfall, RunWorkload
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.pitfall_messages import RunPitfall
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import button

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.app import build_window
-from gpu_studio.core.protocol import DescribeEngine, EngineEnded
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.model.collector import Collector
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.settings import Choices, Settings

@@ -27,7 +27,7 @@ from gpu_studio.core.units import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gpu_studio.core.protocol import RunFinished, WorkloadDescription
+    from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
 
 # Moving work is not worth less than this, and two runs of the same work can differ as much.
 SAME_WITHIN = 1.05

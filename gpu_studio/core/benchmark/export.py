@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.csv_lines import Cell
     from gpu_studio.core.failure import FailureKind
-    from gpu_studio.core.protocol import EngineDescribed, RunFinished, RunWorkload
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 
 
 _HEAD = (

@@ -15,8 +15,8 @@ import msgspec
 
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.message import LONGEST_S
-from gpu_studio.core.protocol import Message, RunFinished, RunWorkload
+from gpu_studio.core.messages.message import LONGEST_S, Message
+from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.core.statistics import quantile
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from gpu_studio.core.benchmark.crossover import next_size, ratios_of
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.benchmark.run_cost import RunCosts
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, sustained_budget_s
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.messages.run_messages import RunFinished
 
 
 # The warm-up and the rest of a small run's setup, until this plan has measured its own.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -30,17 +30,16 @@ from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.message import LARGEST_COUNT, LONGEST_S
-from gpu_studio.core.messages.run_messages import SQUARE
-from gpu_studio.core.packed_frame import unpack_frame
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.engine_messages import (
     EngineDescribed,
     EngineEnded,
-    Event,
-    FrameReady,
-    FramesOpened,
     RecordingHeader,
     RequestFailed,
+)
+from gpu_studio.core.messages.message import LARGEST_COUNT, LONGEST_S, Event
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
+from gpu_studio.core.messages.run_messages import (
+    SQUARE,
     RunFailed,
     RunFinished,
     RunPhaseChanged,
@@ -48,9 +47,9 @@ from gpu_studio.core.protocol import (
     RunStopped,
     RunWorkload,
     SamplesMeasured,
-    decode_event,
-    encode_all,
 )
+from gpu_studio.core.packed_frame import unpack_frame
+from gpu_studio.core.protocol import decode_event, encode_all, messages_of
 from gpu_studio.core.tensors import LARGEST_SIZE
 from gpu_studio.core.units import format_duration, format_size
 
@@ -66,7 +65,7 @@ NOT_TOLD = "unknown"
 _LONGEST_LINE_BYTES = 8 << 20
 # The last line of ``gpu-studio race --json`` follows from the runs before it.
 _SUMMARIES = ("race_finished",)
-_KNOWN = frozenset(event.__struct_config__.tag for event in get_args(Event))
+_KNOWN = frozenset(event.__struct_config__.tag for event in messages_of(Event))
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):

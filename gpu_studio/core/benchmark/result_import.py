@@ -25,7 +25,9 @@ from gpu_studio.core.benchmark.kept_run import (
 )
 from gpu_studio.core.benchmark.recording import decode_recording, is_recording
 from gpu_studio.core.messages.message import LONGEST_S
-from gpu_studio.core.protocol import RunFinished  # noqa: TC001  # msgspec reads the annotations
+from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec reads the annotations
+    RunFinished,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

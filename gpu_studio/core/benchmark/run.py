@@ -9,13 +9,10 @@ from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, unsteadiness
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.run_messages import SQUARE
-from gpu_studio.core.protocol import (
-    EngineEnded,
-    Event,
-    FrameReady,
-    FramesOpened,
-    RequestFailed,
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
+from gpu_studio.core.messages.run_messages import (
+    SQUARE,
     RunFailed,
     RunFinished,
     RunPhaseChanged,
@@ -37,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpu_studio.core.benchmark.trust import TrustStamp
+    from gpu_studio.core.messages.message import Event
 
 _SHORT_CAUSES = {
     FailureKind.OUT_OF_MEMORY: "out of memory",

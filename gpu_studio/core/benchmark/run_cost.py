@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.protocol import RunWorkload
+    from gpu_studio.core.messages.run_messages import RunWorkload
 
 # Until two sizes are known: a call of a square matrix grows with a square or a cube of its size, a
 # call of other work not at all or with its size. Beyond its budget, a run makes six of them.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gpu_studio.core.benchmark.comparison import Comparison
-    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.messages.run_messages import RunFinished
 
 
 class Standing(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from gpu_studio.core.units import format_duration, format_percent, format_size
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.messages.run_messages import RunFinished
 
 _FEW = "few samples"
 _AT_LIMIT = ", at the power limit (normal under load)"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.comparison import Comparison
     from gpu_studio.core.benchmark.crossover import Crossing, Crossover
-    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.messages.run_messages import RunFinished
 
 _OPENING = "On this PC "
 _RECORDED = "In the recording "

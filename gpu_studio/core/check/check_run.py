@@ -44,16 +44,16 @@ from gpu_studio.core.messages.check_messages import (
     StageOutcome,
     Vitals,
 )
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
     Amount,
     Count,
     PositiveCount,
     Seconds,
 )
-from gpu_studio.core.protocol import EngineEnded, RequestFailed
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
 
 START_PATIENCE_S = 120.0
 """PyTorch and CUDA may take this long to start on an old PC."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.check.stages import stage_title
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.check_messages import CheckFinding
-from gpu_studio.core.protocol import EngineEnded, RequestFailed
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 
 if TYPE_CHECKING:
     from gpu_studio.core.failure import Failure

@@ -18,7 +18,7 @@ from gpu_studio.core.resources import MissingResourceError
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device
-    from gpu_studio.core.devices.torch_facts import TorchCard
+    from gpu_studio.core.messages.engine_messages import TorchCard
 
 
 _TABLE = "cards.json"

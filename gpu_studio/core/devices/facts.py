@@ -19,7 +19,7 @@ from gpu_studio.core.devices.devices import (
     clock_event_words,
 )
 from gpu_studio.core.devices.link import widest_link
-from gpu_studio.core.protocol import EngineDescribed
+from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.units import format_bytes, format_percent, format_rate, three_digits
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.link import Link
     from gpu_studio.core.devices.peaks import CardPeaks
-    from gpu_studio.core.devices.torch_facts import TorchCard
-    from gpu_studio.core.protocol import MemoryRead
+    from gpu_studio.core.messages.engine_messages import TorchCard
+    from gpu_studio.core.messages.memory_messages import MemoryRead
 
 
 NOT_AVAILABLE = "n/a"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Inventory, Reading
     from gpu_studio.core.devices.link import Link
     from gpu_studio.core.devices.torch_facts import PcProbed
-    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
 
 
 _EXPLAINING = frozenset(

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import CardReading, Device, Inventory, Reading
     from gpu_studio.core.devices.link import Link
-    from gpu_studio.core.devices.torch_facts import CardProbed, PcProbed, TorchCard
-    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.devices.torch_facts import CardProbed, PcProbed
+    from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
 
 
 class PcFacts:

@@ -6,32 +6,14 @@ from typing import Literal
 
 import msgspec
 
+from gpu_studio.core.messages.engine_messages import TorchCard  # noqa: TC001  # msgspec reads the annotations
+
 # PyTorch's errors 803 and 804, as they occur on a PC at home; findings compare this sentence.
 DRIVER_HALVES_DIFFER = (
     "The NVIDIA driver was updated while the PC was running, and its two halves no longer match. "
     "Restart the PC."
 )
 Outcome = Literal["ran", "no_code", "busy", "lost", "out_of_memory", "failed", "died", "silent"]
-
-
-class TorchCard(msgspec.Struct, frozen=True, kw_only=True):
-    """One card according to ``torch.cuda.get_device_properties``.
-
-    None means that this PyTorch does not have the property. Clocks are in MHz and ``pci_bus_id``
-    has NVML's form.
-    """
-
-    cuda_index: int
-    name: str
-    uuid: str | None = None
-    pci_bus_id: str | None = None
-    compute_capability: str | None = None
-    multiprocessors: int | None = None
-    memory_total_bytes: int | None = None
-    l2_cache_bytes: int | None = None
-    memory_bus_width_bits: int | None = None
-    sm_clock_max_mhz: float | None = None
-    memory_clock_max_mhz: float | None = None
 
 
 class CardProbed(msgspec.Struct, frozen=True, kw_only=True):

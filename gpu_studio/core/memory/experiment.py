@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         RunMemoryExperiment,
         SegmentsRead,
     )
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
 
 
 _READ_PERIOD_S = 1 / 60

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import GpuProcess, Telemetry
     from gpu_studio.core.memory.oom_text import OomNumbers
-    from gpu_studio.core.protocol import MemoryRead
+    from gpu_studio.core.messages.memory_messages import MemoryRead
 
 # NVML's total may exceed CUDA's by the memory that the driver reserves. If it exceeds it by more,
 # the two describe different memory (a slice of a card).

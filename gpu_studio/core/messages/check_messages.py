@@ -18,8 +18,11 @@ from gpu_studio.core.messages.message import (
     Amount,
     Bytes,
     Count,
+    Event,
+    LastEvent,
     Message,
     PositiveCount,
+    Request,
     Seconds,
 )
 
@@ -67,7 +70,7 @@ Fraction = Annotated[float, Meta(ge=0, le=1)]
 Text = Annotated[str, Meta(max_length=1000)]
 
 
-class RunCheck(Message, frozen=True, kw_only=True):
+class RunCheck(Request, frozen=True, kw_only=True):
     """Ask for one round of a check.
 
     ``budget_s`` is the time of a whole round with all six stages; each stage has its share of it
@@ -173,7 +176,7 @@ class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
     bits: WrongBits | None = None
 
 
-class CheckStarted(Message, frozen=True, kw_only=True):
+class CheckStarted(Event, frozen=True, kw_only=True):
     """A round began.
 
     ``fingerprint`` tells this copy of the card from another one, and cannot be turned back into
@@ -186,7 +189,7 @@ class CheckStarted(Message, frozen=True, kw_only=True):
     fingerprint: str = ""
 
 
-class CheckStageBegan(Message, frozen=True, kw_only=True):
+class CheckStageBegan(Event, frozen=True, kw_only=True):
     """A stage began; it ends after about ``budget_s``.
 
     If it has not tested everything once by then, it ends up to `thresholds.OVERTIME_S` later.
@@ -198,7 +201,7 @@ class CheckStageBegan(Message, frozen=True, kw_only=True):
     budget_s: Seconds
 
 
-class CheckProgressed(Message, frozen=True, kw_only=True):
+class CheckProgressed(Event, frozen=True, kw_only=True):
     """The stage's present work.
 
     ``doing`` says what is running now, ``tested`` what was tested so far, both in words.
@@ -215,7 +218,7 @@ class CheckProgressed(Message, frozen=True, kw_only=True):
     coverage: MemoryCoverage | None = None
 
 
-class CheckVitalsRead(Message, frozen=True, kw_only=True):
+class CheckVitalsRead(Event, frozen=True, kw_only=True):
     """The card's sensors; ``elapsed_s`` is the time since the start of the round."""
 
     check_id: str
@@ -223,14 +226,14 @@ class CheckVitalsRead(Message, frozen=True, kw_only=True):
     vitals: Vitals
 
 
-class CheckFindingMade(Message, frozen=True, kw_only=True):
+class CheckFindingMade(Event, frozen=True, kw_only=True):
     """The check found something."""
 
     check_id: str
     finding: CheckFinding
 
 
-class CheckStageFinished(Message, frozen=True, kw_only=True):
+class CheckStageFinished(Event, frozen=True, kw_only=True):
     """A stage ended: at its end, or because the user stopped it."""
 
     check_id: str
@@ -243,7 +246,7 @@ class CheckStageFinished(Message, frozen=True, kw_only=True):
     coverage: MemoryCoverage | None = None
 
 
-class CheckRoundFinished(Message, frozen=True, kw_only=True):
+class CheckRoundFinished(LastEvent, frozen=True, kw_only=True):
     """The last event of a round; ``is_stopped``: the user ended it early."""
 
     check_id: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gpu_studio.core.messages.message import Message
+from gpu_studio.core.messages.message import Event, LastEvent, Request
 
 OUTCOMES = (
     "fits", "card_full", "fragmented", "over_budget", "spilled", "taken_by_others", "leak",
@@ -31,19 +31,19 @@ OUTCOMES = (
 """
 
 
-class ReadMemory(Message, frozen=True, kw_only=True):
+class ReadMemory(Request, frozen=True, kw_only=True):
     """Ask for the use of a device's memory, without making a CUDA context."""
 
     device: str
 
 
-class EmptyCache(Message, frozen=True, kw_only=True):
+class EmptyCache(Request, frozen=True, kw_only=True):
     """Give PyTorch's free segments back to the driver (``torch.cuda.empty_cache``)."""
 
     device: str
 
 
-class ReadSegments(Message, frozen=True, kw_only=True):
+class ReadSegments(Request, frozen=True, kw_only=True):
     """Ask for the segments and blocks of a card's allocator. Answered by `SegmentsRead`."""
 
     device: str
@@ -67,7 +67,7 @@ class AllocationPlan(msgspec.Struct, frozen=True, kw_only=True):
     growth: int = 0
 
 
-class RunMemoryExperiment(Message, frozen=True, kw_only=True):
+class RunMemoryExperiment(Request, frozen=True, kw_only=True):
     """Run a preset of the memory lab (`core.memory.presets.PRESETS`).
 
     The answer is any number of `StageBegan`, `MemoryRead` and `SegmentsRead`, then `OomFinished`.
@@ -97,7 +97,7 @@ class RunMemoryExperiment(Message, frozen=True, kw_only=True):
     reads_every_step: bool = False
 
 
-class MemoryRead(Message, frozen=True, kw_only=True):
+class MemoryRead(Event, frozen=True, kw_only=True):
     """One consistent reading of a device's memory by the engine.
 
     On a card: PyTorch's allocator (``allocated``, ``reserved``, ``releasable``: the bytes that
@@ -134,12 +134,16 @@ class MemoryRead(Message, frozen=True, kw_only=True):
     step: int | None = None
     modelled: bool = False
 
+    def ends(self, request: Request) -> bool:
+        """Return whether nothing but a reading was asked for."""
+        return isinstance(request, ReadMemory)
+
 
 MOST_BLOCKS = 10_000
 """The maximum number of blocks in a `SegmentsRead`."""
 
 
-class SegmentsRead(Message, frozen=True, kw_only=True):
+class SegmentsRead(Event, frozen=True, kw_only=True):
     """The segments of a card's allocator and their blocks, in columns.
 
     A column has one entry per segment, in the order of addresses, or one entry per block, grouped
@@ -175,8 +179,12 @@ class SegmentsRead(Message, frozen=True, kw_only=True):
     left_out_blocks: int = 0
     modelled: bool = False
 
+    def ends(self, request: Request) -> bool:
+        """Return whether nothing but the segments was asked for."""
+        return isinstance(request, ReadSegments)
 
-class StageBegan(Message, frozen=True, kw_only=True):
+
+class StageBegan(Event, frozen=True, kw_only=True):
     """An experiment begins its next stage: a name for the marker, and a sentence about it."""
 
     stage: str
@@ -184,7 +192,7 @@ class StageBegan(Message, frozen=True, kw_only=True):
     modelled: bool = False
 
 
-class CacheEmptied(Message, frozen=True, kw_only=True):
+class CacheEmptied(LastEvent, frozen=True, kw_only=True):
     """The expected and the actual bytes that empty_cache freed."""
 
     device: str
@@ -210,7 +218,7 @@ class StageResult(msgspec.Struct, frozen=True, kw_only=True):
     batch: int | None = None
 
 
-class OomFinished(Message, frozen=True, kw_only=True):
+class OomFinished(LastEvent, frozen=True, kw_only=True):
     """The end of an out-of-memory experiment.
 
     Attributes:

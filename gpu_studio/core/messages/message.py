@@ -1,4 +1,7 @@
-"""The base of all messages between window and engine, and the ranges of the numbers in them.
+"""The bases of all messages between window and engine, and the ranges of the numbers in them.
+
+A message is declared once, as a class in this folder: its base says what it is (a `Request`, an
+`Event`, one of the ends), and `core.protocol` finds it there.
 
 msgspec holds these ranges when it decodes a message, which may come from a stranger's file. It does
 not hold them for a message that Python code makes.
@@ -37,4 +40,29 @@ def _tag(name: str) -> str:
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag=_tag):
-    """The base of all requests and events; its tag is the class name in snake case."""
+    """The base of all messages; a message's tag is its class name in snake case."""
+
+    @property
+    def ends_engine(self) -> bool:
+        """Whether the engine cannot continue after this message: it crashed, or a card is lost."""
+        return False
+
+
+class Request(Message, frozen=True, kw_only=True):
+    """What the window asks of an engine; an engine works on one request at a time."""
+
+
+class Event(Message, frozen=True, kw_only=True):
+    """A part of the answer to a request."""
+
+    def ends(self, request: Request) -> bool:
+        """Return whether this event is the last one of the answer to a request."""
+        return False
+
+
+class LastEvent(Event, frozen=True, kw_only=True):
+    """An event that ends the answer to every request."""
+
+    def ends(self, request: Request) -> bool:
+        """Return True."""
+        return True

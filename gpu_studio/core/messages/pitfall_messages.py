@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
-from gpu_studio.core.messages.message import Message
+from gpu_studio.core.messages.message import Event, LastEvent, Request
 
 
-class RunPitfall(Message, frozen=True, kw_only=True):
+class RunPitfall(Request, frozen=True, kw_only=True):
     """Run a pitfall on purpose.
 
     ``part`` is ``broken``, ``fixed`` or ``both``. ``device`` is the device to use together with
@@ -68,7 +68,7 @@ class PitfallOutcome(msgspec.Struct, frozen=True, kw_only=True):
     output: str = ""
 
 
-class PitfallStarted(Message, frozen=True, kw_only=True):
+class PitfallStarted(Event, frozen=True, kw_only=True):
     """A part begins; ``snippet`` is equivalent code."""
 
     name: str
@@ -76,7 +76,7 @@ class PitfallStarted(Message, frozen=True, kw_only=True):
     snippet: str = ""
 
 
-class PitfallFinished(Message, frozen=True, kw_only=True):
+class PitfallFinished(LastEvent, frozen=True, kw_only=True):
     """The outcomes of the requested parts of a pitfall, and both snippets.
 
     ``comparison`` says how the fix changed the numbers, in words; empty if only one part ran, or
@@ -94,7 +94,7 @@ class PitfallFinished(Message, frozen=True, kw_only=True):
     elapsed_s: float = 0.0
 
 
-class PitfallFailed(Message, frozen=True, kw_only=True):
+class PitfallFailed(LastEvent, frozen=True, kw_only=True):
     """A pitfall failed to run, with a different error from the one it demonstrates."""
 
     name: str

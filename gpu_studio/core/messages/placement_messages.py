@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import msgspec
 
-from gpu_studio.core.messages.message import Message
+from gpu_studio.core.messages.message import Event, LastEvent, Request
 
 
-class UseDevice(Message, frozen=True, kw_only=True):
+class UseDevice(Request, frozen=True, kw_only=True):
     """Make a card the current one (``torch.cuda.set_device``)."""
 
     cuda_index: int
 
 
-class InspectFile(Message, frozen=True, kw_only=True):
+class InspectFile(Request, frozen=True, kw_only=True):
     """Ask for the contents of a tensor file. Only its header is read, and nothing is loaded."""
 
     path: str
 
 
-class PlaceTensors(Message, frozen=True, kw_only=True):
+class PlaceTensors(Request, frozen=True, kw_only=True):
     """Place square matrices of ``size``: one made on the CPU and moved, one made on the device."""
 
     device: str
@@ -27,7 +27,7 @@ class PlaceTensors(Message, frozen=True, kw_only=True):
     dtype: str
 
 
-class PlaceModel(Message, frozen=True, kw_only=True):
+class PlaceModel(Request, frozen=True, kw_only=True):
     """Move a model, or a file's tensors, to a device and prove that nothing changed.
 
     ``model`` names a built-in model; ``path``, if given, is a file from ``torch.save``. ``dtype``
@@ -48,7 +48,7 @@ class ModelDescription(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
 
 
-class DeviceUsed(Message, frozen=True, kw_only=True):
+class DeviceUsed(LastEvent, frozen=True, kw_only=True):
     """The new current card."""
 
     cuda_index: int
@@ -57,7 +57,7 @@ class DeviceUsed(Message, frozen=True, kw_only=True):
     snippet: str = ""
 
 
-class FileInspected(Message, frozen=True, kw_only=True):
+class FileInspected(LastEvent, frozen=True, kw_only=True):
     """The contents of a file according to its header, which can be read safely.
 
     ``left_out`` counts the values beside the tensors, which are not loaded. ``is_mapped`` means
@@ -73,7 +73,7 @@ class FileInspected(Message, frozen=True, kw_only=True):
     snippet: str = ""
 
 
-class PlaceRow(Message, frozen=True, kw_only=True):
+class PlaceRow(Event, frozen=True, kw_only=True):
     """One moved tensor; ``bytes`` is its size in memory afterwards."""
 
     name: str
@@ -86,7 +86,7 @@ class PlaceRow(Message, frozen=True, kw_only=True):
     dtype_before: str = ""
 
 
-class PlaceFinished(Message, frozen=True, kw_only=True):
+class PlaceFinished(LastEvent, frozen=True, kw_only=True):
     """The result of moving a model or a file: its cost, and the proof.
 
     ``elapsed_s`` is the time of the copies alone: not of reading the file, converting types, or
@@ -115,7 +115,7 @@ class PlaceFinished(Message, frozen=True, kw_only=True):
     snippet: str = ""
 
 
-class TensorsPlaced(Message, frozen=True, kw_only=True):
+class TensorsPlaced(LastEvent, frozen=True, kw_only=True):
     """Two matrices are on a device: the time for each, and the device of their product.
 
     ``moved_s`` is the time of the copy, ``made_s`` that of creating the other matrix there, both

@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gpu_studio.core.messages.message import Amount, Count, Message, PositiveCount, Seconds
+from gpu_studio.core.messages.message import Amount, Count, Event, Message, PositiveCount, Seconds
 
 MOST_SEEDS = 64
 MOST_CONTESTANTS = 64
@@ -71,7 +71,7 @@ class RaceTraits(msgspec.Struct, frozen=True, kw_only=True):
     own_kernel: bool = False
 
 
-class FramesOpened(Message, frozen=True, kw_only=True):
+class FramesOpened(Event, frozen=True, kw_only=True):
     """The file of a run's frames exists; `core.race.frame_file` has its layout.
 
     The engine removes it when the run's engine ends, so copy the frames that you keep. In a
@@ -84,7 +84,7 @@ class FramesOpened(Message, frozen=True, kw_only=True):
     height: Annotated[int, Meta(ge=1, le=LARGEST_FRAME_SIDE)]
 
 
-class FrameReady(Message, frozen=True, kw_only=True):
+class FrameReady(Event, frozen=True, kw_only=True):
     """A frame is in the file, and will not change.
 
     ``number`` counts from 0, the picture before the first step. ``elapsed_s`` is the time of the

@@ -12,9 +12,11 @@ from gpu_studio.core.messages.message import (
     Bytes,
     CallSeconds,
     Count,
-    Message,
+    Event,
+    LastEvent,
     Ordinate,
     PositiveCount,
+    Request,
     Seconds,
 )
 from gpu_studio.core.messages.race_messages import (  # noqa: TC001  # msgspec reads the annotations
@@ -66,7 +68,7 @@ class RunParameters(msgspec.Struct, frozen=True, kw_only=True):
         return self.race is not None and self.race.at_once
 
 
-class RunWorkload(RunParameters, Message, frozen=True, kw_only=True):
+class RunWorkload(RunParameters, Request, frozen=True, kw_only=True):
     """Time one workload on one device. ``budget_s`` counts only the timed part.
 
     ``naive`` also asks for the time that a script without warm-up and synchronize would print.
@@ -84,7 +86,7 @@ class RunWorkload(RunParameters, Message, frozen=True, kw_only=True):
     showing: Showing | None = None
 
 
-class RunAtOnce(Message, frozen=True, kw_only=True):
+class RunAtOnce(Request, frozen=True, kw_only=True):
     """Make the runs of a race at the same time, for show: they disturb each other.
 
     The answer mixes the events of all runs. Each run ends by itself, and `RunsEnded` comes last.
@@ -93,7 +95,7 @@ class RunAtOnce(Message, frozen=True, kw_only=True):
     runs: tuple[RunWorkload, ...]
 
 
-class RunsEnded(Message, frozen=True, kw_only=True):
+class RunsEnded(LastEvent, frozen=True, kw_only=True):
     """The end of `RunAtOnce`, after the end of each run."""
 
 
@@ -131,7 +133,7 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
     race: RaceTraits | None = None
 
 
-class RunStarted(RunParameters, Message, frozen=True, kw_only=True):
+class RunStarted(RunParameters, Event, frozen=True, kw_only=True):
     """A run was accepted; ``expected_call_s`` is known after the first call (`RunPhaseChanged`).
 
     ``options`` includes the defaults. ``device_name`` is set in recordings, because a viewer
@@ -146,7 +148,7 @@ class RunStarted(RunParameters, Message, frozen=True, kw_only=True):
     recording: str | None = None
 
 
-class RunPhaseChanged(Message, frozen=True, kw_only=True):
+class RunPhaseChanged(Event, frozen=True, kw_only=True):
     """The phase of a run: ``set-up``, ``verification``, ``warm-up`` or ``timing``."""
 
     run_id: str
@@ -154,13 +156,21 @@ class RunPhaseChanged(Message, frozen=True, kw_only=True):
     expected_call_s: Seconds | None = None
 
 
-class SamplesMeasured(Message, frozen=True, kw_only=True):
+class SamplesMeasured(Event, frozen=True, kw_only=True):
     """A batch of samples: seconds per call, each the mean of ``calls_per_sample`` calls."""
 
     run_id: str
     samples_s: tuple[float, ...]
     calls_per_sample: int
     spent_s: float
+
+
+class RunEnd(Event, frozen=True, kw_only=True):
+    """The base of what ends a run; runs at once have one each, before `RunsEnded`."""
+
+    def ends(self, request: Request) -> bool:
+        """Return whether the request was this run alone."""
+        return self.ends_engine or not isinstance(request, RunAtOnce)
 
 
 class NaiveTime(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,7 +185,7 @@ class NaiveTime(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
 
 
-class RunFinished(RunParameters, Message, frozen=True, kw_only=True):
+class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     """The end of a run and its result.
 
     ``verified`` is true or false, or null if it could not be checked. ``throttled`` means heat, a
@@ -237,15 +247,20 @@ class RunFinished(RunParameters, Message, frozen=True, kw_only=True):
     outcome: RaceOutcome | None = None
 
 
-class RunStopped(Message, frozen=True, kw_only=True):
+class RunStopped(RunEnd, frozen=True, kw_only=True):
     """The user stopped a run; its samples up to then stay valid."""
 
     run_id: str
     samples: int = 0
 
 
-class RunFailed(Message, frozen=True, kw_only=True):
+class RunFailed(RunEnd, frozen=True, kw_only=True):
     """A run ended with an error."""
 
     run_id: str
     failure: Failure
+
+    @property
+    def ends_engine(self) -> bool:
+        """Whether the engine cannot work any more."""
+        return self.failure.fatal

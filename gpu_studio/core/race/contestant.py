@@ -9,7 +9,7 @@ import msgspec
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.messages.race_messages import ContestantResult, RaceParameters
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.packed_frame import pack_frame, unpack_frame
-from gpu_studio.core.protocol import FrameReady, FramesOpened
 from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 
 if TYPE_CHECKING:

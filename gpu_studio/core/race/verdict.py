@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.race_messages import ContestantResult, RaceOutcome
-    from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
 
 # From this share of a step on, the launches set its time and not the computing.
 _LAUNCH_DECIDES = 0.5

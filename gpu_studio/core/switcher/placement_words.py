@@ -12,8 +12,8 @@ from gpu_studio.core.units import format_bytes, format_duration, format_percent,
 if TYPE_CHECKING:
     from gpu_studio.core.devices.link import Link
     from gpu_studio.core.failure import Failure
-    from gpu_studio.core.protocol import (
-        EngineEnded,
+    from gpu_studio.core.messages.engine_messages import EngineEnded
+    from gpu_studio.core.messages.placement_messages import (
         FileInspected,
         PlaceFinished,
         TensorsPlaced,

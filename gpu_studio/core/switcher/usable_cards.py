@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.wheels import serves, version_numbers
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
 
 
 def usable_cards(description: EngineDescribed) -> list[str]:

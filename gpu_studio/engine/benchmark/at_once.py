@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.run_messages import MOST_AT_ONCE
-from gpu_studio.core.protocol import Event, RunFailed, RunsEnded
+from gpu_studio.core.messages.run_messages import MOST_AT_ONCE, RunFailed, RunsEnded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from threading import Event as Flag
 
-    from gpu_studio.core.protocol import RunAtOnce, RunWorkload
+    from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.messages.run_messages import RunAtOnce, RunWorkload
 
 _LOOK_S = 0.1
 

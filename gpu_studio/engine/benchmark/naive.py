@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.messages.run_messages import RunParameters
-from gpu_studio.core.protocol import NaiveTime
+from gpu_studio.core.messages.run_messages import NaiveTime, RunParameters
 from gpu_studio.core.units import format_duration, format_ratio
 from gpu_studio.engine.benchmark.naive_script import NaiveAnswer
 from gpu_studio.process.child_process import ChildProcess

@@ -10,16 +10,17 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.messages.race_messages import RaceOutcome
-from gpu_studio.core.protocol import Event, FrameReady, FramesOpened, SamplesMeasured
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceOutcome
+from gpu_studio.core.messages.run_messages import SamplesMeasured
 from gpu_studio.engine.benchmark.frames import PERIOD_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from threading import Event as Flag
 
+    from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.race_messages import RaceTraits
-    from gpu_studio.core.protocol import RunWorkload
+    from gpu_studio.core.messages.run_messages import RunWorkload
     from gpu_studio.engine.benchmark.frames import FrameFile, FrameFiles
     from gpu_studio.engine.sensor import Watch
     from gpu_studio.engine.stopwatch import Stopwatch

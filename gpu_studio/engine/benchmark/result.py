@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpu_studio.core.benchmark.ceilings import CeilingShare, MeasuredCeilings, share_of_ceiling
-from gpu_studio.core.protocol import RunFinished
+from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.core.statistics import grouped_interval, summarize
 from gpu_studio.engine.benchmark.ceilings import ceilings_of
 from gpu_studio.engine.benchmark.naive import explain
@@ -18,7 +18,7 @@ from gpu_studio.engine.workloads.case import TF32
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.race_messages import RaceOutcome
-    from gpu_studio.core.protocol import NaiveTime, RunWorkload
+    from gpu_studio.core.messages.run_messages import NaiveTime, RunWorkload
     from gpu_studio.engine.benchmark.naive_script import NaiveAnswer
     from gpu_studio.engine.sensor import Watch
     from gpu_studio.engine.workloads.case import Case, Work

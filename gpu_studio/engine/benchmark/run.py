@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.benchmark.ceilings import MeasuredCeilings
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import (
-    Event,
+from gpu_studio.core.messages.run_messages import (
     RunPhaseChanged,
     RunStarted,
     RunStopped,
@@ -54,8 +53,9 @@ if TYPE_CHECKING:
 
     import torch
 
+    from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.race_messages import RaceTraits
-    from gpu_studio.core.protocol import WorkloadDescription
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.engine.benchmark.frames import FrameFiles
     from gpu_studio.engine.sensor import CardState, Sensor, Watch
     from gpu_studio.engine.stopwatch import Stopwatch

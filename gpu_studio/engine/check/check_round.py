@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from gpu_studio.core.failure import Failure
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
 
 _PROGRESS_EVERY_S = 0.2
 _FINGERPRINT_DIGITS = 16

@@ -8,7 +8,7 @@ import sys
 import msgspec
 import torch
 
-from gpu_studio.core.protocol import EngineDescribed
+from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.engine.device import cuda_state, leave_cuda_alone
 from gpu_studio.engine.devices.properties import own_table, torch_cards
 from gpu_studio.engine.pitfalls.registry import PITFALLS

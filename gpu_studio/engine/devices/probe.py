@@ -32,7 +32,7 @@ from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpu_studio.core.devices.torch_facts import TorchCard
+    from gpu_studio.core.messages.engine_messages import TorchCard
 
 # 0 + 1 + … + 1023, plus 1 each: whole numbers below 2^24, exact in float32 in any order.
 _NUMBERS = 1024

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep, TorchCard
+from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep
 from gpu_studio.process.child_process import ChildProcess
 from gpu_studio.process.packages_folder import variables_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from gpu_studio.core.messages.engine_messages import TorchCard
 
 _MODULE = "gpu_studio.engine.devices.probe"
 # The time to import torch and start CUDA on an old PC; then for one kernel with its first context.

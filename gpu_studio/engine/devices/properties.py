@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from gpu_studio.core import operating_system
-from gpu_studio.core.devices.torch_facts import TorchCard
+from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.engine.device import cuda_state, start_cuda
 
 _log = logging.getLogger(__name__)

@@ -12,14 +12,13 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.segments import map_of_snapshot, segments_read
-from gpu_studio.core.messages.memory_messages import cache_emptied
-from gpu_studio.core.protocol import MemoryRead, SegmentsRead
+from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead, cache_emptied
 from gpu_studio.engine.device import has_context, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpu_studio.core.protocol import CacheEmptied
+    from gpu_studio.core.messages.memory_messages import CacheEmptied
 
 
 def read_memory(

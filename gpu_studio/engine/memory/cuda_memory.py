@@ -29,7 +29,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.memory.memory_bench import SampleNetwork
-    from gpu_studio.core.protocol import Event, MemoryRead, RunMemoryExperiment, SegmentsRead
+    from gpu_studio.core.messages.memory_messages import (
+        MemoryRead,
+        RunMemoryExperiment,
+        SegmentsRead,
+    )
+    from gpu_studio.core.messages.message import Event
     from gpu_studio.engine.sensor import Sensor
 
 

@@ -12,23 +12,25 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.engine import EngineEnvironment, InProcessEngine
 from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.engine_messages import (
     DescribeEngine,
-    EmptyCache,
     EngineDescribed,
     EngineEnded,
+    RequestFailed,
+)
+from gpu_studio.core.messages.memory_messages import (
+    EmptyCache,
     ReadMemory,
     ReadSegments,
-    RequestFailed,
     RunMemoryExperiment,
-    is_last,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpu_studio.core.memory.modelled_memory import ModelledMemory
-    from gpu_studio.core.protocol import CacheEmptied, Event, Request
+    from gpu_studio.core.messages.memory_messages import CacheEmptied
+    from gpu_studio.core.messages.message import Event, Request
 
 MODELLED_VERSION = "2.13.0"
 """The version of PyTorch whose allocator is modeled."""
@@ -55,7 +57,7 @@ class ModelledEngine(InProcessEngine):
         try:
             for event in self._answer(request):
                 yield event
-                if is_last(event, request):
+                if event.ends(request):
                     return
         except Exception as error:
             failure = failure_from(error)

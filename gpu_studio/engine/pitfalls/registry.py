@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import Event, PitfallFinished, PitfallStarted, RunPitfall
+from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallStarted, RunPitfall
 from gpu_studio.core.switcher.pitfall_words import compare_parts
 from gpu_studio.engine.device import prove_kernels, resolve
 from gpu_studio.engine.pitfalls.exception_keeps_tensors import ExceptionKeepsTensors
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator
 
+    from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
     from gpu_studio.engine.pitfalls.pitfall import Pitfall
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import ModelDescription
+from gpu_studio.core.messages.placement_messages import ModelDescription
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

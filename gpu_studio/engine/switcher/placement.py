@@ -9,7 +9,12 @@ import msgspec
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import DeviceUsed, Event, PlaceFinished, PlaceModel, PlaceRow
+from gpu_studio.core.messages.placement_messages import (
+    DeviceUsed,
+    PlaceFinished,
+    PlaceModel,
+    PlaceRow,
+)
 from gpu_studio.core.tensors import check_dtype
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import (
@@ -28,6 +33,8 @@ from gpu_studio.engine.switcher.timed_copy import TimedCopy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from gpu_studio.core.messages.message import Event
 
     _Memory = tuple[int | None, int | None, int | None]
     from gpu_studio.engine.switcher.models import BuiltInModel

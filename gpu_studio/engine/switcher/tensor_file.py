@@ -26,7 +26,7 @@ import psutil
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import FileInspected
+from gpu_studio.core.messages.placement_messages import FileInspected
 from gpu_studio.core.units import format_bytes
 from gpu_studio.core.user_file import UnusableFileError, open_user_file
 from gpu_studio.engine.switcher.tensor_pickle import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import Event, PlaceRow, PlaceTensors, TensorsPlaced
+from gpu_studio.core.messages.placement_messages import PlaceRow, PlaceTensors, TensorsPlaced
 from gpu_studio.core.tensors import ITEM_BYTES, check_dtype, check_size
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import free_bytes, prove_kernels, resolve, synchronize
@@ -16,6 +16,8 @@ from gpu_studio.engine.switcher.timed_copy import TimedCopy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from gpu_studio.core.messages.message import Event
 
 
 def place_tensors(request: PlaceTensors) -> Iterator[Event]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from gpu_studio.core.protocol import WorkloadDescription
+from gpu_studio.core.messages.run_messages import WorkloadDescription
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.workloads.case import Case, Work, product_dtype
 from gpu_studio.engine.workloads.exact import EXACT_UP_TO, whole_number_factors

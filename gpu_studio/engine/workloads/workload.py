@@ -13,7 +13,7 @@ from gpu_studio.engine.workloads.proof import WHOLE_UP_TO
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.core.protocol import WorkloadDescription
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.engine.workloads.case import Case, Work
     from gpu_studio.engine.workloads.proof import Verification
 

@@ -13,14 +13,8 @@ from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal
 from gpu_studio.core.benchmark.plan import time_left_s
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.protocol import (
-    EngineEnded,
-    Event,
-    RequestFailed,
-    RunFailed,
-    RunWorkload,
-    SamplesMeasured,
-)
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload, SamplesMeasured
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark_devices import run_label
 from gpu_studio.model.work_state import WorkState
@@ -29,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpu_studio.core.benchmark.plan import RunPlan
-    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.studio import Studio
 

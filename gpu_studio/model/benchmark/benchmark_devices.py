@@ -13,7 +13,8 @@ from gpu_studio.model.devices.card_access import access_of
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.devices.devices import Device, Inventory
-    from gpu_studio.core.protocol import EngineDescribed, RunFinished
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.run_messages import RunFinished
 
 
 class BenchmarkDevice(msgspec.Struct, frozen=True, kw_only=True):

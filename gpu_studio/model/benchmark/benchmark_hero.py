@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.devices.devices import Inventory
-    from gpu_studio.core.protocol import RunFinished, RunWorkload
+    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
     from gpu_studio.model.benchmark.benchmark import Benchmark
 
 _FREE_MEMORY = "Choose smaller sizes, or close other programs that use the card."

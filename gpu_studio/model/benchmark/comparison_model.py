@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.protocol import RunStarted, RunWorkload
+from gpu_studio.core.messages.run_messages import RunStarted, RunWorkload
 from gpu_studio.core.switcher.usable_cards import usable_cards
 from gpu_studio.model.engine_session import Reply
 from gpu_studio.model.snippets import SWITCHER
@@ -16,7 +16,8 @@ from gpu_studio.model.snippets import SWITCHER
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpu_studio.core.protocol import Event, WorkloadDescription
+    from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.model.studio import Studio
 
 _numbers = itertools.count(1)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.benchmark.reference import ExperimentRow, PublishedTable
-    from gpu_studio.core.protocol import RunFinished, RunWorkload
+    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.studio import Studio
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.failure import Failure
-    from gpu_studio.core.protocol import FrameReady, FramesOpened
+    from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.studio import Studio
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.check.check_folder import CutOffCheck
     from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.messages.check_messages import PlantKind
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
     from gpu_studio.model.check.check_keeper import EarlierCheck
     from gpu_studio.model.studio import Studio
 

@@ -8,7 +8,7 @@ from gpu_studio.model.devices.card_access import access_of, counted_cards
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Inventory
-    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
 
 
 class CheckDevice(NamedTuple):

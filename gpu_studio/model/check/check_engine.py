@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.protocol import EngineEnded, is_last
+from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.model.task import Task
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
     from gpu_studio.core.engine import Engine, EngineEnvironment, EngineFactory
     from gpu_studio.core.messages.check_messages import RunCheck
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
 
 _STOP_PATIENCE_MS = 10_000  # a step of a check takes a second at most, on a slow card some more
 _LONGEST_FAREWELL_MS = 3000  # for an engine that was ended in the middle of a call
@@ -93,7 +93,7 @@ class CheckEngine(QObject):
             return  # of an engine that was given up
         assert self._request is not None
         self._silence.stop()
-        self._is_answered = is_last(event, self._request)
+        self._is_answered = event.ends(self._request)
         self.event_received.emit(event)
 
     def _finish(self) -> None:

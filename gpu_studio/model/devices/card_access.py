@@ -8,7 +8,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device
-    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
 
 
 class CardAccess(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.protocol import EngineEnded, MemoryRead, ReadMemory, RequestFailed
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
     from gpu_studio.core.devices.devices import Device
-    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
 
 SUMMARY_ROLE = Qt.ItemDataRole.UserRole
 DEVICE_ROLE = Qt.ItemDataRole.UserRole + 1

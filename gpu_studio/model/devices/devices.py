@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.finding import Finding
     from gpu_studio.core.devices.run_effect import RunMark
     from gpu_studio.core.devices.sensor_history import SensorSpan
-    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.model.builds import Installation
     from gpu_studio.model.studio import Studio
 

@@ -6,17 +6,13 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.protocol import (
-    CacheEmptied,
-    EmptyCache,
-    EngineEnded,
-    RequestFailed,
-)
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import CacheEmptied, EmptyCache
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device
-    from gpu_studio.core.protocol import MemoryRead
+    from gpu_studio.core.messages.memory_messages import MemoryRead
     from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.sensors import Sensors
 

@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.engine_messages import EngineDescribed, EngineEnded
+from gpu_studio.core.messages.memory_messages import (
     CacheEmptied,
-    EngineDescribed,
-    EngineEnded,
-    Event,
     MemoryRead,
-    RunStarted,
     SegmentsRead,
     StageBegan,
 )
+from gpu_studio.core.messages.run_messages import RunStarted
 from gpu_studio.model.memory.memory_history import Mark, MemoryHistory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gpu_studio.core.messages.message import Event
     from gpu_studio.model.engine_session import EngineSession, Reply
 
 # The engine's name of a reading's moment: its name in the curves.

@@ -15,7 +15,8 @@ from gpu_studio.model.devices.card_access import access_of, counted_cards
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device, Inventory
-    from gpu_studio.core.protocol import DeviceUsed, EngineDescribed
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.placement_messages import DeviceUsed
     from gpu_studio.model.studio import Studio
 
 

@@ -11,7 +11,7 @@ import msgspec
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import MemoryRead
+    from gpu_studio.core.messages.memory_messages import MemoryRead
 
 WINDOW_S = 120.0
 _GAP_S = 4.0  # a longer time without readings is a gap in the curve

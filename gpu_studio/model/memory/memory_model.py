@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.devices.program_memory import memory_by_program
-from gpu_studio.core.protocol import ReadMemory, ReadSegments
+from gpu_studio.core.messages.memory_messages import ReadMemory, ReadSegments
 from gpu_studio.model.memory.cache_emptying import CacheEmptying, predict_emptying
 from gpu_studio.model.memory.engine_memory import EngineMemory
 from gpu_studio.model.memory.memory_devices import MemoryDevices
@@ -18,7 +18,7 @@ from gpu_studio.model.memory.tanks import Tanks
 
 if TYPE_CHECKING:
     from gpu_studio.core.memory.tank import Tank
-    from gpu_studio.core.protocol import MemoryRead, SegmentsRead
+    from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.memory.memory_devices import MemoryChoice
     from gpu_studio.model.memory.memory_history import MemoryHistory

@@ -12,18 +12,17 @@ from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.memory.modelled_cards import is_modelled
 from gpu_studio.core.memory.outcome import Outcome, describe_filling, outcome_told
-from gpu_studio.core.protocol import (
-    EngineEnded,
-    Event,
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import (
     MemoryRead,
     OomFinished,
-    RequestFailed,
     RunMemoryExperiment,
     SegmentsRead,
     StageBegan,
 )
 
 if TYPE_CHECKING:
+    from gpu_studio.core.messages.message import Event
     from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.lab_engines import LabEngines
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpu_studio.core.devices.devices import Device
-    from gpu_studio.core.protocol import MemoryRead
+    from gpu_studio.core.messages.memory_messages import MemoryRead
     from gpu_studio.model.memory.engine_memory import EngineMemory
     from gpu_studio.model.memory.memory_devices import MemoryChoice
     from gpu_studio.model.memory.oom_experiment import LabResult

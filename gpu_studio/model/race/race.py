@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.messages.race_messages import MOST_SEEDS, Showing
-from gpu_studio.core.protocol import RunAtOnce
+from gpu_studio.core.messages.run_messages import RunAtOnce
 from gpu_studio.core.race.contestant import race_requests
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, PICTURES
 from gpu_studio.core.race.verdict import judge
@@ -20,8 +20,8 @@ from gpu_studio.model.snippets import RACE
 from gpu_studio.model.work_state import WorkState
 
 if TYPE_CHECKING:
-    from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.core.protocol import Event, RunWorkload
+    from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadDescription
     from gpu_studio.core.race.contestant import Contestant
     from gpu_studio.core.race.verdict import Verdict
     from gpu_studio.model.engine_session import Reply

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpu_studio.core.devices.devices import Inventory
-    from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.core.protocol import EngineDescribed, RunFinished
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
 
 
 class RaceEntry(NamedTuple):

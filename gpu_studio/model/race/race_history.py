@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.history import HistoryEntry, HistoryList
     from gpu_studio.core.benchmark.kept_run import KeptRun
     from gpu_studio.core.failure import Failure
-    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.core.race.race_track import RaceTrack
     from gpu_studio.model.race.race import Race
     from gpu_studio.model.race.race_side import RaceSide

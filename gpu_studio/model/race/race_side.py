@@ -6,11 +6,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.protocol import FrameReady
+from gpu_studio.core.messages.race_messages import FrameReady
 
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
     from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
     from gpu_studio.model.race.race_entries import RaceEntry
 

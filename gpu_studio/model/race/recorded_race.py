@@ -13,7 +13,7 @@ from gpu_studio.model.race.sharing import ghost_side
 
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.recording import RecordedRun, Recording
-    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.model.race.race_side import RaceSide
 
 

@@ -15,7 +15,7 @@ from gpu_studio.model.race.race_entries import RaceEntry
 from gpu_studio.model.race.race_side import RaceSide
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.core.race.race_track import RaceTrack
     from gpu_studio.core.race.shared_race import PictureOrder, SharedRace
     from gpu_studio.model.race.race import Race

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from gpu_studio.core.devices.devices import Device, Inventory, Telemetry
-    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
 
 
 class CardRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,12 +8,8 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.protocol import (
-    DeviceUsed,
-    EngineEnded,
-    RequestFailed,
-    UseDevice,
-)
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.placement_messages import DeviceUsed, UseDevice
 from gpu_studio.core.switcher.placement_words import explain_end, explain_failure
 from gpu_studio.core.switcher.whole_snippet import complete, snippet_for_device
 from gpu_studio.model.engine_session import EngineState
@@ -22,7 +18,7 @@ from gpu_studio.model.switcher.card_rows import CardRow, card_rows, card_warning
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device
-    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
 

@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.protocol import (
-    EngineEnded,
-    PitfallFailed,
-    PitfallFinished,
-    RequestFailed,
-    RunPitfall,
-)
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.pitfall_messages import PitfallFailed, PitfallFinished, RunPitfall
 from gpu_studio.core.switcher.pitfall_words import compare_parts, has_paid
 from gpu_studio.core.switcher.placement_words import explain_end, explain_failure
 from gpu_studio.core.switcher.usable_cards import usable_cards

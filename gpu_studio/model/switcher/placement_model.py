@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.devices.link import widest_link
-from gpu_studio.core.protocol import (
-    EngineEnded,
-    Event,
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.placement_messages import (
     FileInspected,
     InspectFile,
     PlaceFinished,
     PlaceModel,
     PlaceRow,
-    RequestFailed,
 )
 from gpu_studio.core.switcher.placement_words import (
     describe_file,
@@ -28,7 +26,9 @@ from gpu_studio.model.switcher.device_choice import DeviceChoice, Said, Tone
 from gpu_studio.model.switcher.placement_table import PlacementTable
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import EngineDescribed, ModelDescription
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.messages.placement_messages import ModelDescription
     from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
 

@@ -11,7 +11,7 @@ from gpu_studio.model.text_rows import TextTable
 from gpu_studio.model.tool_tip import plain_tip
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import PlaceRow
+    from gpu_studio.core.messages.placement_messages import PlaceRow
 
 HEADINGS = ("Name", "Kind", "Shape", "Type", "Bytes", "Before", "After")
 NAME, KIND, SHAPE, TYPE, BYTES, BEFORE, AFTER = range(7)

@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.devices.link import widest_link
-from gpu_studio.core.protocol import (
-    EngineEnded,
-    Event,
-    PlaceRow,
-    PlaceTensors,
-    RequestFailed,
-    TensorsPlaced,
-)
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.placement_messages import PlaceRow, PlaceTensors, TensorsPlaced
 from gpu_studio.core.switcher.placement_words import explain_end, explain_failure, explain_tensors
 from gpu_studio.model.switcher.device_choice import DeviceChoice, Said, Tone
 
 if TYPE_CHECKING:
+    from gpu_studio.core.messages.message import Event
     from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
     from gpu_studio.model.switcher.placement_table import PlacementTable

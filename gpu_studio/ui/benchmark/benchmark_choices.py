@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.core.benchmark.plan import RunPlan
-    from gpu_studio.core.protocol import WorkloadDescription
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.model.benchmark.benchmark_devices import BenchmarkDevice
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme

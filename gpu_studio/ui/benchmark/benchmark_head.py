@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QAbstractButton
 
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.benchmark.benchmark_hero import Hero
     from gpu_studio.model.studio import Studio

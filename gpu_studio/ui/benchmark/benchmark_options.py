@@ -12,7 +12,7 @@ from gpu_studio.ui.eliding import ElidingCombo
 from gpu_studio.ui.parts import Text, section
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import WorkloadDescription
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.model.settings import Choices
 
 STOP_AT_RELATIVE_INTERVAL = 0.02

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.core.benchmark.history import HistoryEntry
-    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
     from gpu_studio.model.benchmark.published_experiment import PublishedExperiment

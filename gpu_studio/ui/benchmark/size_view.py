@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors
     from gpu_studio.ui.plots.live_plot import CurveSource

@@ -12,7 +12,7 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.ui.parts import Text, section, set_property
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import WorkloadDescription
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.model.settings import Choices
 
 _LIST_TIP = "For example 512, 1024, 2048; or 64..4096 for every doubling. Enter runs."

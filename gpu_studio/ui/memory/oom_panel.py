@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.memory.modelled_cards import needs_budget
 from gpu_studio.core.memory.presets import PRESETS
-from gpu_studio.core.protocol import AllocationPlan, RunMemoryExperiment
+from gpu_studio.core.messages.memory_messages import AllocationPlan, RunMemoryExperiment
 from gpu_studio.core.tensors import DTYPES, ITEM_BYTES
 from gpu_studio.core.units import format_bytes, format_size
 from gpu_studio.model.engine_session import EngineState

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent, QResizeEvent, QShowEvent
 
     from gpu_studio.core.memory.segments import SegmentMap
-    from gpu_studio.core.protocol import SegmentsRead
+    from gpu_studio.core.messages.memory_messages import SegmentsRead
     from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.ui.theme import Theme
 

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.messages.run_messages import WorkloadOption
-    from gpu_studio.core.protocol import RunFinished, WorkloadDescription
+    from gpu_studio.core.messages.run_messages import (
+        RunFinished,
+        WorkloadDescription,
+        WorkloadOption,
+    )
     from gpu_studio.model.benchmark.comparison_model import ComparisonModel
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme

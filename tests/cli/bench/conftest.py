@@ -6,7 +6,7 @@ import pytest
 
 from gpu_studio.cli import answers, bench, bench_lists
 from gpu_studio.cli import main as cli
-from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.core.messages.engine_messages import DescribeEngine
 from tests.cli.bench.terminal import WORKLOADS
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.scripted_engine import Engines

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gpu_studio.core.messages.run_messages import WorkloadOption
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
 from tests.fakes.descriptions import elementwise, matmul
 
 CROSSING = 471.4  # of call_time_s: 0.9e-9 × size² = 200 µs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from tests.cli.bench.terminal import asked
 from tests.fakes.run_answers import run_events
 

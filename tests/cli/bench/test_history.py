@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import RunFailed, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 
 
 def test_finished_runs_are_kept_and_listed(engines, type_in, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import RunFailed, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from tests.cli.bench.terminal import asked
 from tests.fakes.run_answers import call_time_s, run_events
 

@@ -9,9 +9,8 @@ import pytest
 
 from gpu_studio.cli import bench_recording
 from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
-from gpu_studio.core.devices.torch_facts import TorchCard
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.core.messages.engine_messages import DescribeEngine, TorchCard
 from tests.cli.bench.terminal import WORKLOADS, asked
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030

@@ -13,12 +13,8 @@ from gpu_studio.cli.screen import Progress
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    RunFailed,
-    RunWorkload,
-    WorkloadDescription,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload, WorkloadDescription
 from tests.cli.bench.terminal import WORKLOADS, asked, conv2d, custom_kernel
 from tests.fakes.descriptions import described
 from tests.fakes.run_answers import run_events, started

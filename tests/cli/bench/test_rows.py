@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpu_studio.core.protocol import NaiveTime, RunWorkload
+from gpu_studio.core.messages.run_messages import NaiveTime, RunWorkload
 from tests.fakes.run_answers import run_events
 
 AMBER = "in doubt: "

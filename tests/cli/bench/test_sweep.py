@@ -8,7 +8,7 @@ import re
 import pytest
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import RunFailed, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from tests.cli.bench.terminal import CROSSING, asked
 from tests.fakes.run_answers import call_time_s, finished
 

@@ -8,7 +8,7 @@ import msgspec
 
 from gpu_studio.core.benchmark.kept_run import KeptRun, kept_of
 from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from tests.fakes.run_answers import run_events
 
 KEPT_AT = "2026-03-01T12:23:47.000+00:00"

@@ -27,7 +27,7 @@ from tests.core.benchmark.cards import GT_1030
 from tests.core.benchmark.kept_runs import finished_run
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.messages.run_messages import RunFinished
 
 
 SLOW = Ceilings(arithmetic_flops=1e12, memory_bytes_per_s=1e11, link_bytes_per_s=4e9)

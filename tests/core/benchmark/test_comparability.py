@@ -10,7 +10,7 @@ from gpu_studio.core.messages.race_messages import RaceParameters
 from tests.core.benchmark.kept_runs import finished_run
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.messages.run_messages import RunFinished
 
 
 def result(device: str = "cpu", **changes: Any) -> RunFinished:

@@ -18,7 +18,7 @@ from gpu_studio.core.benchmark.crossover import (
     ratios_of,
 )
 from gpu_studio.core.benchmark.sizes import powers_of_two
-from gpu_studio.core.protocol import RunFinished, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from tests.fakes.run_answers import finished
 
 

@@ -9,7 +9,7 @@ from gpu_studio.core.benchmark.run import (
     parts_beside_medians,
     parts_sentence,
 )
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from tests.fakes.run_answers import finished, samples_of
 
 REQUEST = RunWorkload(run_id="1", workload="elementwise", device="cuda:0", size=64, dtype="float32")

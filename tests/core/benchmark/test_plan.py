@@ -15,7 +15,7 @@ from gpu_studio.core.benchmark.plan import Plan, Sweep, time_left_s
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.benchmark.sizes import powers_of_two
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
-from gpu_studio.core.protocol import RunFinished, RunPhaseChanged, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFinished, RunPhaseChanged, RunWorkload
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
 
 

@@ -11,13 +11,15 @@ import pytest
 from gpu_studio.core.benchmark import recording as recording_module
 from gpu_studio.core.benchmark.recording import RecordedRun, decode_recording
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.packed_frame import pack_frame
-from gpu_studio.core.protocol import FrameReady, FramesOpened, RunWorkload, encode, encode_all
+from gpu_studio.core.protocol import encode, encode_all
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import run_events
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import Message
+    from gpu_studio.core.messages.message import Message
 
 REQUEST = RunWorkload(
     run_id="run-1", workload="matmul", device="cuda:0", size=64, dtype="float32", budget_s=2.0

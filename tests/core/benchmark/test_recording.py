@@ -20,12 +20,10 @@ from gpu_studio.core.benchmark.recording import (
     read_recording,
     recording_sentences,
 )
-from gpu_studio.core.devices.torch_facts import TorchCard
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
+from gpu_studio.core.messages.engine_messages import EngineDescribed, EngineEnded, TorchCard
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription
-from gpu_studio.core.protocol import (
-    EngineDescribed,
-    EngineEnded,
+from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
     RunPhaseChanged,
@@ -33,9 +31,8 @@ from gpu_studio.core.protocol import (
     RunStopped,
     RunWorkload,
     WorkloadDescription,
-    encode,
-    encode_all,
 )
+from gpu_studio.core.protocol import encode, encode_all
 from gpu_studio.engine.recorded_engine import RecordedEngine
 from tests.fakes.descriptions import elementwise, matmul
 from tests.fakes.recording_header import recording_header
@@ -44,7 +41,7 @@ from tests.fakes.run_answers import batch, finished, run_events, samples_of, sta
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpu_studio.core.protocol import Message
+    from gpu_studio.core.messages.message import Message
 
 HEADER = recording_header(pc="Ryzen 7 5700G, Linux")
 REQUEST = RunWorkload(

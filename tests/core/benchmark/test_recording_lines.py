@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -15,11 +16,9 @@ from gpu_studio.core.benchmark.recording import (
     recording_of,
 )
 from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.devices.torch_facts import TorchCard
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    Event,
-    RequestFailed,
+from gpu_studio.core.messages.engine_messages import RequestFailed, TorchCard
+from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunPhaseChanged,
     RunStarted,
@@ -30,6 +29,9 @@ from gpu_studio.core.protocol import (
 from gpu_studio.engine.recorded_engine import RecordedEngine
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.run_answers import call_time_s, run_events, started
+
+if TYPE_CHECKING:
+    from gpu_studio.core.messages.message import Event
 
 REQUEST = RunWorkload(
     run_id="run-1", workload="matmul", device="cuda:0", size=64, dtype="float32", budget_s=2.0

@@ -14,7 +14,7 @@ from gpu_studio.core.benchmark.reference import (
     full_length_sentence,
     published_table,
 )
-from gpu_studio.core.protocol import RunFinished, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.core.resources import MissingResourceError
 from tests.fakes.run_answers import finished
 

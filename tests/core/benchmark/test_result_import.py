@@ -12,7 +12,9 @@ from gpu_studio.core.benchmark.kept_run import LARGEST_FILE_BYTES, encode_kept, 
 from gpu_studio.core.benchmark.result_import import import_results
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import RecordingHeader, RunStopped, encode_all
+from gpu_studio.core.messages.engine_messages import RecordingHeader
+from gpu_studio.core.messages.run_messages import RunStopped
+from gpu_studio.core.protocol import encode_all
 from tests.core.benchmark.kept_runs import KEPT_AT, finished_run, kept_run
 from tests.core.benchmark.test_kept_run import HOSTILE
 from tests.fakes.run_answers import run_events

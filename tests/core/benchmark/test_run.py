@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    EngineEnded,
-    Event,
-    MemoryRead,
-    RequestFailed,
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import MemoryRead
+from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunPhaseChanged,
     RunStopped,
@@ -19,6 +19,9 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.core.statistics import grouped_interval
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
+
+if TYPE_CHECKING:
+    from gpu_studio.core.messages.message import Event
 
 REQUEST = RunWorkload(
     run_id="1", workload="elementwise", device="cpu", size=512, dtype="float32", budget_s=2.0

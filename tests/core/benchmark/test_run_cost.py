@@ -14,7 +14,7 @@ from gpu_studio.core.messages.run_messages import SQUARE
 from tests.fakes.run_answers import batch, finished, started
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import RunWorkload
+    from gpu_studio.core.messages.run_messages import RunWorkload
 
 SIZES = (256, 512, 1024, 2048)
 BUDGET_S, FIXED_S, CALLS = 2.0, 0.5, 8.0

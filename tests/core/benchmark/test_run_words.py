@@ -7,7 +7,12 @@ import pytest
 
 from gpu_studio.core.benchmark.run import Run, describe_run, sign_of, spread_text
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import RunFailed, RunPhaseChanged, RunStopped, RunWorkload
+from gpu_studio.core.messages.run_messages import (
+    RunFailed,
+    RunPhaseChanged,
+    RunStopped,
+    RunWorkload,
+)
 from tests.fakes.run_answers import batch, finished, run_events, started
 
 REQUEST = RunWorkload(

@@ -8,7 +8,7 @@ import pytest
 
 from gpu_studio.core.benchmark.comparison import Claim
 from gpu_studio.core.benchmark.standing import Standing, standing_of
-from gpu_studio.core.protocol import RunFinished, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from tests.fakes.run_answers import finished
 
 

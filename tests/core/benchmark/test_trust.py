@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gpu_studio.core.benchmark.trust import TrustLine, stamp_of, trust_lines
-from gpu_studio.core.protocol import RunFinished, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from tests.fakes.run_answers import finished, samples_of
 
 

@@ -12,7 +12,7 @@ from gpu_studio.core.benchmark.verdict import (
     verdict,
 )
 from gpu_studio.core.messages.race_messages import RaceParameters
-from gpu_studio.core.protocol import RunFinished, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from tests.fakes.run_answers import finished
 
 

@@ -16,12 +16,18 @@ from gpu_studio.core.check.check_run import (
     CheckState,
 )
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckVerdict, StageName
-from gpu_studio.core.protocol import CheckStageFinished, CheckVitalsRead, EngineEnded, RequestFailed
+from gpu_studio.core.messages.check_messages import (
+    STAGE_NAMES,
+    CheckStageFinished,
+    CheckVerdict,
+    CheckVitalsRead,
+    StageName,
+)
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, hot_card, wrong_bit
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
 
 CUDA_ERROR = RequestFailed(
     failure=Failure(

@@ -13,8 +13,8 @@ from gpu_studio.core.devices.devices import (
     Inventory,
 )
 from gpu_studio.core.devices.findings import find
-from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed, TorchCard
-from gpu_studio.core.protocol import EngineDescribed
+from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed
+from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.finding import Finding

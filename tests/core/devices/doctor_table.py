@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpu_studio.core.devices.devices import Device, Driver, Inventory
-from gpu_studio.core.protocol import EngineDescribed
+from gpu_studio.core.messages.engine_messages import EngineDescribed
 
 CPU = Device(kind="cpu", name="AMD Ryzen 7 5700G")
 

@@ -15,8 +15,8 @@ from gpu_studio.core.devices.facts import (
     summary_line,
 )
 from gpu_studio.core.devices.link import Link
-from gpu_studio.core.devices.torch_facts import TorchCard
-from gpu_studio.core.protocol import MemoryRead
+from gpu_studio.core.messages.engine_messages import TorchCard
+from gpu_studio.core.messages.memory_messages import MemoryRead
 from tests.core.benchmark.cards import GT_1030
 from tests.core.devices.fact_rows import card_snapshot, numbered, plain, rows_of
 from tests.fakes.descriptions import described, described_with_cuda

@@ -7,7 +7,7 @@ import pytest
 from gpu_studio.core.devices import pc_facts
 from gpu_studio.core.devices.devices import ASLEEP, Device, Driver, Inventory
 from gpu_studio.core.devices.findings import find, python_here
-from gpu_studio.core.protocol import EngineDescribed
+from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.resources import MissingResourceError
 
 CPU = Device(kind="cpu", name="AMD Ryzen 7 5700G")

@@ -16,7 +16,7 @@ from gpu_studio.core.devices.report import (
     report_markdown,
     report_text,
 )
-from gpu_studio.core.devices.torch_facts import TorchCard
+from gpu_studio.core.messages.engine_messages import TorchCard
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading
 

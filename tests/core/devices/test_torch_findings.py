@@ -12,7 +12,7 @@ from gpu_studio.core.devices.devices import (
 )
 from gpu_studio.core.devices.finding import SEVERITIES, Finding, findings_value, worst_first
 from gpu_studio.core.devices.published_builds import last_build
-from gpu_studio.core.protocol import EngineDescribed
+from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.wheel_table import load_table
 from tests.core.devices.doctor_facts import (
     ENGINE,

@@ -19,7 +19,7 @@ from gpu_studio.core.memory.segments import (
     map_of_segments,
     map_of_snapshot,
 )
-from gpu_studio.core.protocol import MemoryRead, SegmentsRead
+from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 
 MIB = 1 << 20
 

@@ -12,7 +12,7 @@ from gpu_studio.core.memory.tank import (
     tank_of_ram,
     tank_of_sensors,
 )
-from gpu_studio.core.protocol import MemoryRead
+from gpu_studio.core.messages.memory_messages import MemoryRead
 from tests.fakes.memory_answers import memory_read, no_context
 
 MIB = 1 << 20

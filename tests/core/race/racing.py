@@ -13,7 +13,7 @@ from gpu_studio.core.race.pictures import LEARN
 from tests.fakes.run_answers import batch, finished, started
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import RunFinished, RunWorkload
+    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 
 CPU, ONE, CARD = (
     Contestant(device="cpu"),

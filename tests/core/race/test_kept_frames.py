@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpu_studio.core.protocol import FrameReady, FramesOpened
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.race.kept_frames import MOST_KEPT_BYTES, MOST_KEPT_FRAMES, kept_frames
 from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 from tests.core.race.racing import CPU, ONE, over

@@ -9,7 +9,9 @@ import pytest
 
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import EngineEnded, RunFailed, RunStopped, encode
+from gpu_studio.core.messages.engine_messages import EngineEnded
+from gpu_studio.core.messages.run_messages import RunFailed, RunStopped
+from gpu_studio.core.protocol import encode
 from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.core.race.verdict import judge
 from tests.core.race.racing import CARD, CPU, ONE, over, request

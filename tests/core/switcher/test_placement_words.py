@@ -4,7 +4,8 @@ import pytest
 
 from gpu_studio.core.devices.link import Link
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import EngineEnded, FileInspected, TensorsPlaced
+from gpu_studio.core.messages.engine_messages import EngineEnded
+from gpu_studio.core.messages.placement_messages import FileInspected, TensorsPlaced
 from gpu_studio.core.switcher.placement_words import (
     describe_file,
     explain_end,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from gpu_studio.core.devices.torch_facts import TorchCard
+from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.switcher.usable_cards import usable_cards
 from tests.fakes.descriptions import described, described_with_cuda
 

@@ -11,7 +11,7 @@ import torch
 from gpu_studio.core.benchmark.ceilings import Ceilings, card_ceilings
 from gpu_studio.core.devices.peaks import card_peaks
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import PlaceModel
+from gpu_studio.core.messages.placement_messages import PlaceModel
 from gpu_studio.engine import device
 from gpu_studio.engine.benchmark import card_limits, run
 from gpu_studio.engine.switcher import placement
@@ -165,7 +165,7 @@ def test_the_cpu_may_take_its_time(gt_1030: None):
 def test_a_run_asks_before_it_computes(gt_1030: None, monkeypatch: pytest.MonkeyPatch):
     from threading import Event
 
-    from gpu_studio.core.protocol import RunWorkload
+    from gpu_studio.core.messages.run_messages import RunWorkload
 
     for name in ("prove_kernels", "refuse_too_large", "resolve"):
         monkeypatch.setattr(run, name, lambda *arguments: CARD)
@@ -186,7 +186,7 @@ def test_without_peaks_nothing_large_runs_before_a_small_call_has_told(
 ):
     from threading import Event
 
-    from gpu_studio.core.protocol import RunWorkload
+    from gpu_studio.core.messages.run_messages import RunWorkload
 
     monkeypatch.setattr(card_limits, "ceilings_of", lambda *arguments: None)
     for name in ("prove_kernels", "refuse_too_large", "resolve", "measure_cpu"):

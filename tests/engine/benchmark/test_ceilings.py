@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gpu_studio.core.protocol import RunFinished
+from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.engine.benchmark import ceilings
 from gpu_studio.engine.benchmark.ceilings import (
     BestRate,

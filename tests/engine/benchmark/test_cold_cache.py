@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.protocol import RunFailed, RunFinished, SamplesMeasured
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, SamplesMeasured
 from gpu_studio.engine.benchmark import cold_cache, run
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes, last_level_bytes
 from tests.engine.answers import ask, only, run_request

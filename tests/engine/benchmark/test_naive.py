@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from gpu_studio.core.protocol import RunFinished, RunPhaseChanged, RunStopped
+from gpu_studio.core.messages.run_messages import RunFinished, RunPhaseChanged, RunStopped
 from gpu_studio.engine.benchmark import naive, naive_script, run
 from gpu_studio.engine.benchmark.naive import explain, time_naively
 from gpu_studio.engine.benchmark.naive_script import (

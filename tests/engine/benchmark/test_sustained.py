@@ -11,7 +11,7 @@ import torch
 from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.benchmark.sustained import unsteadiness
 from gpu_studio.core.benchmark.trust import stamp_of
-from gpu_studio.core.protocol import RunFinished
+from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.engine.benchmark import run, timing
 from gpu_studio.engine.sensor import CardState, CardWatch
 from tests.engine.answers import ask, run_request

@@ -13,11 +13,6 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import (
     STAGE_NAMES,
     CheckedDevice,
-    RunCheck,
-    StageName,
-    Vitals,
-)
-from gpu_studio.core.protocol import (
     CheckFindingMade,
     CheckProgressed,
     CheckRoundFinished,
@@ -25,11 +20,12 @@ from gpu_studio.core.protocol import (
     CheckStageFinished,
     CheckStarted,
     CheckVitalsRead,
-    Event,
-    RequestFailed,
-    decode_event,
-    encode,
+    RunCheck,
+    StageName,
+    Vitals,
 )
+from gpu_studio.core.messages.engine_messages import RequestFailed
+from gpu_studio.core.protocol import decode_event, encode
 from gpu_studio.engine.check import check_round
 from gpu_studio.engine.check.check_round import CheckRound, checked_device
 from gpu_studio.engine.check.stage import StageBench, Step
@@ -39,6 +35,7 @@ from tests.engine.check.benches import TickingClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from gpu_studio.core.messages.message import Event
     from gpu_studio.engine.check.stage import Stage
 
 

@@ -8,12 +8,12 @@ import torch
 
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.memory.modelled_memory import budget_fraction
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.engine_messages import RequestFailed
+from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
     EmptyCache,
     MemoryRead,
     ReadMemory,
-    RequestFailed,
     RunMemoryExperiment,
 )
 from gpu_studio.engine.memory import caching_allocator, cuda_memory

@@ -9,25 +9,25 @@ import pytest
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.protocol import (
-    AllocationPlan,
-    CacheEmptied,
+from gpu_studio.core.messages.engine_messages import (
     DescribeEngine,
-    EmptyCache,
     EngineDescribed,
     EngineEnded,
+    RequestFailed,
+)
+from gpu_studio.core.messages.memory_messages import (
+    AllocationPlan,
+    CacheEmptied,
+    EmptyCache,
     MemoryRead,
     OomFinished,
     ReadMemory,
     ReadSegments,
-    RequestFailed,
     RunMemoryExperiment,
     SegmentsRead,
-    UseDevice,
-    decode_event,
-    encode,
-    is_last,
 )
+from gpu_studio.core.messages.placement_messages import UseDevice
+from gpu_studio.core.protocol import decode_event, encode
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 from tests.engine.answers import only, run_request
 
@@ -60,7 +60,7 @@ REQUESTS = [
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: type(r).__name__)
 def test_every_request_is_answered_with_one_last_event(request_: Any):
     events = list(engine().run(request_))
-    assert [is_last(event, request_) for event in events] == [False] * (len(events) - 1) + [True]
+    assert [event.ends(request_) for event in events] == [False] * (len(events) - 1) + [True]
     for event in events:
         assert decode_event(encode(event)) == event
         if not isinstance(event, (EngineDescribed, RequestFailed)):
@@ -168,7 +168,7 @@ def test_no_torch_is_needed():
     code = """
 import sys
 sys.modules["torch"] = None  # to import it is an error
-from gpu_studio.core.protocol import RunMemoryExperiment
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 request = RunMemoryExperiment(preset="activations", device="model:1996")
 print(list(ModelledEngine().run(request))[-1].outcome)

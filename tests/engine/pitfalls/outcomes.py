@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.protocol import (
-    PitfallFinished,
-    RunPitfall,
-)
+from gpu_studio.core.messages.pitfall_messages import PitfallFinished, RunPitfall
 from tests.engine.answers import ask
 
 if TYPE_CHECKING:

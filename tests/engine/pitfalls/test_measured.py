@@ -9,10 +9,7 @@ from typing import ClassVar
 import pytest
 import torch
 
-from gpu_studio.core.protocol import (
-    PitfallFailed,
-    RunPitfall,
-)
+from gpu_studio.core.messages.pitfall_messages import PitfallFailed, RunPitfall
 from gpu_studio.engine.pitfalls import (
     float16_on_old_card,
     no_synchronize,

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    Event,
-    PitfallFailed,
-    PitfallStarted,
-    RunPitfall,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.pitfall_messages import PitfallFailed, PitfallStarted, RunPitfall
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.pitfalls import (
     out_of_memory,
@@ -21,6 +17,9 @@ from gpu_studio.engine.pitfalls import (
 from gpu_studio.engine.pitfalls.registry import PITFALLS
 from tests.engine.answers import ask
 from tests.engine.pitfalls.outcomes import finish
+
+if TYPE_CHECKING:
+    from gpu_studio.core.messages.message import Event
 
 NAMES = [pitfall.description.name for pitfall in PITFALLS]
 # Their parts are new processes, a second or two each.

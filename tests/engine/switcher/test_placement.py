@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import PlaceFinished, PlaceModel, PlaceRow, RequestFailed
+from gpu_studio.core.messages.engine_messages import RequestFailed
+from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceModel, PlaceRow
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.switcher import placement
 from gpu_studio.engine.switcher.models import MODELS, find_model

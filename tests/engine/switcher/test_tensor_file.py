@@ -20,13 +20,13 @@ import torch
 from hypothesis import strategies as st
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.engine_messages import RequestFailed
+from gpu_studio.core.messages.placement_messages import (
     FileInspected,
     InspectFile,
     PlaceFinished,
     PlaceModel,
     PlaceRow,
-    RequestFailed,
 )
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.switcher import placement

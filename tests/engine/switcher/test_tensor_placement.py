@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.protocol import PlaceRow, PlaceTensors, RequestFailed, TensorsPlaced
+from gpu_studio.core.messages.engine_messages import RequestFailed
+from gpu_studio.core.messages.placement_messages import PlaceRow, PlaceTensors, TensorsPlaced
 from gpu_studio.engine.switcher import tensor_placement
 from tests.engine.answers import ask, only
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from gpu_studio.core.protocol import PlaceFinished, PlaceModel
+from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceModel
 from gpu_studio.engine.switcher import placement, timed_copy
 from gpu_studio.engine.switcher.placement import PlacedModel
 from gpu_studio.engine.switcher.timed_copy import TimedCopy

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.messages.run_messages import WorkloadDescription
-from gpu_studio.core.protocol import (
-    Event,
+from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
     RunPhaseChanged,
     RunStopped,
     SamplesMeasured,
+    WorkloadDescription,
 )
 from gpu_studio.engine.benchmark import run
 from gpu_studio.engine.dispatcher import Dispatcher
@@ -22,6 +22,9 @@ from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.workload import Workload
 from tests.engine.answers import ask, only, run_request
+
+if TYPE_CHECKING:
+    from gpu_studio.core.messages.message import Event
 
 
 class Knitting(Workload):

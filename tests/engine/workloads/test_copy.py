@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import RunFailed, RunFinished
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.copy import Copy
 from tests.engine.answers import ask, run_request

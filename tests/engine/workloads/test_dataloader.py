@@ -13,7 +13,9 @@ import pytest
 import torch
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.protocol import RunFinished, RunStopped, SamplesMeasured, Stop, encode
+from gpu_studio.core.messages.engine_messages import Stop
+from gpu_studio.core.messages.run_messages import RunFinished, RunStopped, SamplesMeasured
+from gpu_studio.core.protocol import encode
 from gpu_studio.engine.workloads import dataloader, feeding
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.dataloader import Dataloader

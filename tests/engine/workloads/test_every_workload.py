@@ -10,7 +10,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from gpu_studio.core.protocol import DescribeEngine, RunFailed, RunFinished
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.core.tensors import LARGEST_SIZE
 from gpu_studio.engine.benchmark import cold_cache, run
 from gpu_studio.engine.benchmark.naive_script import NaiveAnswer, time_in_this_process

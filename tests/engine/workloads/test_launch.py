@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gpu_studio.core.protocol import RunFinished
+from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.workloads import launch
 from gpu_studio.engine.workloads.case import Case

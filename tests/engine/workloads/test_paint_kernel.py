@@ -13,7 +13,7 @@ import torch
 
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.race_messages import RaceParameters
-from gpu_studio.core.protocol import RunFailed
+from gpu_studio.core.messages.run_messages import RunFailed
 from gpu_studio.engine import nvrtc
 from gpu_studio.engine.workloads.case import Case
 from gpu_studio.engine.workloads.paint import (

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Slot
 
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import RunPhaseChanged, RunWorkload
+from gpu_studio.core.messages.run_messages import RunPhaseChanged, RunWorkload
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
 

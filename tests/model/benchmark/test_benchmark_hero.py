@@ -9,7 +9,7 @@ import pytest
 
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import RunFailed, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
 from tests.fakes.pc import cpu_device, gt_1030_card
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.benchmark.run import RunState
-from gpu_studio.core.messages.run_messages import WorkloadOption
-from gpu_studio.core.protocol import DescribeEngine, RunWorkload
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
 from gpu_studio.model.benchmark.comparison_model import ComparisonModel
 from gpu_studio.model.snippets import AMP
 from tests.fakes.descriptions import described, described_with_cuda, elementwise

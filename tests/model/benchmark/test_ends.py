@@ -9,15 +9,9 @@ import pytest
 
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    EngineEnded,
-    MemoryRead,
-    ReadMemory,
-    RequestFailed,
-    RunFailed,
-    RunWorkload,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.model.work_state import WorkState
 from tests.fakes.descriptions import described, elementwise
 from tests.fakes.scripted_engine import Engines, Pause

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from PySide6.QtCore import QTimer
 
-from gpu_studio.core.protocol import RunPhaseChanged, RunWorkload
+from gpu_studio.core.messages.run_messages import RunPhaseChanged, RunWorkload
 from gpu_studio.model.benchmark.benchmark import REST_S, Benchmark
 from tests.fakes.pc import gt_1030
 from tests.fakes.run_answers import batch, finished, started

@@ -8,7 +8,12 @@ from PySide6.QtTest import QAbstractItemModelTester
 
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import RunFailed, RunFinished, RunPhaseChanged, RunWorkload
+from gpu_studio.core.messages.run_messages import (
+    RunFailed,
+    RunFinished,
+    RunPhaseChanged,
+    RunWorkload,
+)
 from gpu_studio.model.benchmark.results_table import (
     ADDRESS_ROLE,
     RUN_ORDER,
@@ -20,7 +25,7 @@ from tests.fakes.pc import gt_1030
 from tests.fakes.run_answers import batch, run_events, started
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
     from gpu_studio.model.studio import Studio
 
 

@@ -11,7 +11,8 @@ from gpu_studio.core.check import check_run
 from gpu_studio.core.check.check_folder import CheckFolder
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
-from gpu_studio.core.protocol import EngineEnded, ReadMemory, RequestFailed
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.model.check import check_engine
 from gpu_studio.model.engine_session import EngineState
 from tests.driving.window import wait_until

@@ -8,14 +8,15 @@ import psutil
 
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.protocol import CheckStageBegan, EngineEnded
+from gpu_studio.core.messages.check_messages import CheckStageBegan
+from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.model.check.check_engine import CheckEngine
 from tests.driving.window import wait_until
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
 
 
 def test_an_engine_that_is_held_is_ended_and_is_the_result(qapp: object) -> None:

@@ -5,13 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    EmptyCache,
-    EngineEnded,
-    ReadMemory,
-    RequestFailed,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import EmptyCache, ReadMemory
 from gpu_studio.model.devices import card_memory
 from tests.fakes.descriptions import described
 from tests.fakes.pc import gt_1030, two_cards

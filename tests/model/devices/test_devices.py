@@ -9,10 +9,7 @@ import pytest
 
 from gpu_studio.core.devices.devices import CardReading, Telemetry
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    RequestFailed,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.devices.device_list import SUMMARY_ROLE
 from gpu_studio.model.engine_session import EngineState

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    ReadMemory,
-    RunMemoryExperiment,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.memory_messages import ReadMemory, RunMemoryExperiment
 from gpu_studio.model.memory.memory_model import MemoryModel
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.memory_answers import (

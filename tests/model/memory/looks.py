@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from gpu_studio.core.protocol import (
-    RunMemoryExperiment,
-)
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from tests.fakes.memory_answers import (
     memory_read,
 )

@@ -5,12 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    EmptyCache,
-    EngineEnded,
-    ReadMemory,
-    RequestFailed,
-)
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import EmptyCache, ReadMemory
 from tests.fakes.memory_answers import (
     cache_emptied,
     memory_read,

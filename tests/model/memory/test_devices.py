@@ -6,11 +6,9 @@ import pytest
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    ReadMemory,
-    UseDevice,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.memory_messages import ReadMemory
+from gpu_studio.core.messages.placement_messages import UseDevice
 from gpu_studio.model.memory.memory_model import MemoryModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
@@ -70,7 +68,7 @@ def test_before_the_engine_is_there_the_sensors_tell(scripts, studio, sensor_sou
 
 @pytest.mark.parametrize("inventory", [two_cards()])
 def test_the_card_in_use_is_followed_until_one_is_chosen_by_hand(model, engines, qtbot, scripts):
-    from gpu_studio.core.protocol import DeviceUsed
+    from gpu_studio.core.messages.placement_messages import DeviceUsed
 
     scripts[UseDevice] = lambda _engine, request: [
         DeviceUsed(cuda_index=request.cuda_index, name="card")

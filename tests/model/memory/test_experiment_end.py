@@ -5,13 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    EngineEnded,
-    RequestFailed,
-    RunMemoryExperiment,
-    StageBegan,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment, StageBegan
 from gpu_studio.model.memory.oom_experiment import (
     BUDGET_STEP_BYTES,
     OomState,

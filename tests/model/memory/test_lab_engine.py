@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    RunMemoryExperiment,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.model.memory.oom_experiment import (
     EXPANDABLE,
     OomState,

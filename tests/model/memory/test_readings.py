@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from gpu_studio.core.protocol import (
-    EngineEnded,
-    ReadMemory,
-    ReadSegments,
-    RunWorkload,
-)
+from gpu_studio.core.messages.engine_messages import EngineEnded
+from gpu_studio.core.messages.memory_messages import ReadMemory, ReadSegments
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.memory.memory_model import MemoryModel
 from tests.fakes.memory_answers import (
     memory_read,

@@ -5,10 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from gpu_studio.core.devices.devices import GpuProcess
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    RunMemoryExperiment,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.model.memory.memory_model import LAB, MAIN, MemoryModel
 from gpu_studio.model.memory.oom_experiment import (
     OomState,

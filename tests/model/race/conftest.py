@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.race.race import Race
 from gpu_studio.model.race.race_photo import RacePhoto
 from gpu_studio.ui.race.photo import open_photo

@@ -8,7 +8,8 @@ import pytest
 
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import DescribeEngine, RunFailed, RunWorkload
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.core.race.shared_race import decode_shared, encode_shared
 from gpu_studio.model.race import race as race_module

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History
-from gpu_studio.core.protocol import RunFinished
+from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import PAINT
 from gpu_studio.core.race.race_track import RaceTrack

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    DeviceUsed,
-    PlaceModel,
-    UseDevice,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.placement_messages import DeviceUsed, PlaceModel, UseDevice
 from gpu_studio.model.switcher.placement_model import PlacementModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import two_cards

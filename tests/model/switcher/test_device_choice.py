@@ -5,13 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    EngineEnded,
-    RequestFailed,
-    RunWorkload,
-    UseDevice,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
+from gpu_studio.core.messages.placement_messages import UseDevice
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.switcher.placement_model import PlacementModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import gt_1030, reading, rtx_3060_card, two_cards

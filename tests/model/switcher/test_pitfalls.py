@@ -3,15 +3,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.devices.torch_facts import TorchCard
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    EngineEnded,
-    PitfallFailed,
-    PitfallStarted,
-    RunPitfall,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, TorchCard
+from gpu_studio.core.messages.pitfall_messages import PitfallFailed, PitfallStarted, RunPitfall
 from gpu_studio.model.switcher.pitfalls import PitfallsModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.scripted_engine import Pause

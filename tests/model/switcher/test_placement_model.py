@@ -6,12 +6,8 @@ import pytest
 from PySide6.QtCore import Qt
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    EngineEnded,
-    PlaceModel,
-    RequestFailed,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
+from gpu_studio.core.messages.placement_messages import PlaceModel
 from gpu_studio.model.switcher.placement_model import PlacementModel
 from gpu_studio.model.switcher.placement_table import (
     AFTER,

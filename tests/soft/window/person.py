@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.plots.live_plot import LivePlot
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.core.protocol import EngineDescribed, Event, Request
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.model.engine_session import EngineSession, Reply
 
 PATIENCE_S = 60.0

@@ -11,9 +11,9 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox
 
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.engine_messages import EngineDescribed
+from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
-    EngineDescribed,
     MemoryRead,
     OomFinished,
     RunMemoryExperiment,
@@ -28,7 +28,7 @@ from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
 if TYPE_CHECKING:
     from gpu_studio.core.memory.tank import Tank
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
     from tests.soft.window.conftest import SitDownAt
     from tests.soft.window.person import Person
 

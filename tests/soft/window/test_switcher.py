@@ -8,7 +8,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QRadioButton, QTabBar
 
-from gpu_studio.core.protocol import DeviceUsed, PlaceFinished, RunFinished
+from gpu_studio.core.messages.placement_messages import DeviceUsed, PlaceFinished
+from gpu_studio.core.messages.run_messages import RunFinished
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
 if TYPE_CHECKING:

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from gpu_studio.core.messages.run_messages import WorkloadOption
-from gpu_studio.core.protocol import RunPhaseChanged, RunWorkload, WorkloadDescription
+from gpu_studio.core.messages.run_messages import (
+    RunPhaseChanged,
+    RunWorkload,
+    WorkloadDescription,
+    WorkloadOption,
+)
 from tests.fakes.pc import gt_1030
 from tests.fakes.run_answers import batch, call_time_s, finished, samples_of, started
 from tests.fakes.scripted_engine import Pause, ScriptedEngine

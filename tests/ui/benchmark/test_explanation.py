@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtWidgets import QComboBox, QPushButton, QScrollArea, QTableView, QWidget
 
-from gpu_studio.core.messages.run_messages import NaiveTime
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import NaiveTime, RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.share_bars import ShareBars

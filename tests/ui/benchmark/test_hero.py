@@ -9,7 +9,7 @@ from PySide6.QtGui import QAction, QImage
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import RunFailed, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.model.benchmark.benchmark_hero import Hero
 from gpu_studio.ui.benchmark.hero_card import HeroCard
 from gpu_studio.ui.result_bars import ResultBars

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.benchmark import benchmark_history
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.text_rows import TextRows

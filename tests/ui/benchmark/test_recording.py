@@ -18,7 +18,8 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.message import LARGEST_COUNT
-from gpu_studio.core.protocol import RunWorkload, encode_all
+from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.protocol import encode_all
 from gpu_studio.engine.recorded_engine import RecordedEngine
 from gpu_studio.model.benchmark.recording import AT_ONCE
 from gpu_studio.model.benchmark.results_table import Column
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.benchmark_tab import BenchmarkTab
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QLabel, QPushButton, QTableView, QWidget
 
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import (

@@ -8,7 +8,8 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import EngineEnded, RunFailed, RunWorkload
+from gpu_studio.core.messages.engine_messages import EngineEnded
+from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QScrollArea, QTableView
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import RunFailed, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import cells, run

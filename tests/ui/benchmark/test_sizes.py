@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QLineEdit, QPushButton
 
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from tests.driving.benchmark import cells, type_sizes, wait_over, wait_samples
 from tests.driving.window import click, find, text

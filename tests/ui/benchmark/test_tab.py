@@ -18,7 +18,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.protocol import DescribeEngine, EngineEnded, RunFinished
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
+from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot

@@ -9,7 +9,8 @@ import pytest
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QPushButton, QWidget
 
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
-from gpu_studio.core.protocol import DescribeEngine, RunWorkload
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from tests.driving.benchmark import cells, run, type_sizes

@@ -16,7 +16,7 @@ from gpu_studio.core.check.plants import PLANTED_FAULTS, PLANTED_MARK
 from gpu_studio.core.check.record_page import page_of, read_record
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
-from gpu_studio.core.protocol import RequestFailed
+from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.ui.check.record_picture import WIDTH, paint_record, png_of_record
 from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.main_window import MainWindow

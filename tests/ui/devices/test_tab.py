@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.devices.finding import Finding, worst_first
-from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.devices.device_list import DeviceList
 from gpu_studio.ui.devices.device_hero import DeviceHero
 from gpu_studio.ui.devices.device_list_view import DeviceListView

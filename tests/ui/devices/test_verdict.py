@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
 
 from gpu_studio.core.devices.devices import ASLEEP, CardReading, Device, Telemetry
 from gpu_studio.core.devices.finding import Finding, worst_first
-from gpu_studio.core.devices.torch_facts import PcProbed, TorchCard
-from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.core.devices.torch_facts import PcProbed
+from gpu_studio.core.messages.engine_messages import DescribeEngine, TorchCard
 from gpu_studio.model import sensors as sensors_module
 from tests.driving.devices import found, show_reading, start
 from tests.driving.window import click, find, sees, text

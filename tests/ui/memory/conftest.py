@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    ReadMemory,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.ui.memory_tab import MemoryTab
 from tests.fakes.descriptions import described, described_with_cuda

@@ -11,10 +11,7 @@ from PySide6.QtWidgets import (
     QSlider,
 )
 
-from gpu_studio.core.protocol import (
-    AllocationPlan,
-    RunMemoryExperiment,
-)
+from gpu_studio.core.messages.memory_messages import AllocationPlan, RunMemoryExperiment
 from gpu_studio.ui.memory.oom_panel import OomPanel
 from gpu_studio.ui.memory_tab import LAB_PAGE
 from tests.driving.memory import MIB, start

@@ -6,10 +6,7 @@ from PySide6.QtWidgets import (
     QTableView,
 )
 
-from gpu_studio.core.protocol import (
-    EmptyCache,
-    ReadMemory,
-)
+from gpu_studio.core.messages.memory_messages import EmptyCache, ReadMemory
 from gpu_studio.model.memory.memory_history import Mark
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.ui.memory_tab import LAB_PAGE

@@ -12,10 +12,8 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.memory.outcome import outcome_told
-from gpu_studio.core.protocol import (
-    EngineEnded,
-    RunMemoryExperiment,
-)
+from gpu_studio.core.messages.engine_messages import EngineEnded
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.memory_tab import LAB_PAGE
 from tests.driving.memory import MIB, run, start

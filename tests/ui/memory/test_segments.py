@@ -10,9 +10,7 @@ from PySide6.QtWidgets import (
     QTableView,
 )
 
-from gpu_studio.core.protocol import (
-    ReadSegments,
-)
+from gpu_studio.core.messages.memory_messages import ReadSegments
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory_tab import SEGMENTS
 from tests.driving.memory import MIB, start

@@ -10,10 +10,8 @@ from PySide6.QtWidgets import (
     QSlider,
 )
 
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    ReadMemory,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.memory_tab import LAB_PAGE

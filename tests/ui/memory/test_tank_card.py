@@ -12,11 +12,8 @@ from PySide6.QtWidgets import (
     QTableView,
 )
 
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    ReadMemory,
-    RunMemoryExperiment,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.memory_messages import ReadMemory, RunMemoryExperiment
 from gpu_studio.ui.eliding import ElidingCombo
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.memory_tab import CURVES, FIT, LAB_PAGE, SEGMENTS

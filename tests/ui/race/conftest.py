@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpu_studio.core.protocol import DescribeEngine, RunAtOnce, RunWorkload
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.run_messages import RunAtOnce, RunWorkload
 from gpu_studio.ui.race_tab import RaceTab
 from tests.fakes.descriptions import described_for
 from tests.fakes.race_answers import race_run, runs_at_once

@@ -13,7 +13,8 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QPushButton
 from gpu_studio.core.benchmark.recording import recording_of
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import FrameReady, RunAtOnce, RunFailed, RunWorkload
+from gpu_studio.core.messages.race_messages import FrameReady
+from gpu_studio.core.messages.run_messages import RunAtOnce, RunFailed, RunWorkload
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.core.race.shared_race import CHUNK, decode_shared

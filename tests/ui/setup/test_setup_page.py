@@ -26,7 +26,7 @@ from gpu_studio.core.builds.trouble import (
     missing_runtime,
     no_network,
 )
-from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model import builds
 from gpu_studio.model.headline import SHOW_SET_UP
 from gpu_studio.model.studio import Studio

@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 from PySide6.QtWidgets import QRadioButton
 
-from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.pitfall_messages import PitfallStarted
+from gpu_studio.core.messages.placement_messages import (
     DeviceUsed,
     FileInspected,
     ModelDescription,
-    PitfallStarted,
     TensorsPlaced,
 )
+from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from tests.driving.window import find
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import gt_1030_card, rtx_3060_card

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.protocol import (
-    DescribeEngine,
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.pitfall_messages import RunPitfall
+from gpu_studio.core.messages.placement_messages import (
     InspectFile,
     PlaceModel,
     PlaceTensors,
-    RunPitfall,
-    RunWorkload,
     UseDevice,
 )
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.ui.switcher_tab import SwitcherTab
 from tests.fakes.pc import two_cards
 from tests.ui.switcher import answers

@@ -14,14 +14,9 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    PlaceModel,
-    PlaceTensors,
-    RequestFailed,
-    RunPitfall,
-    UseDevice,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
+from gpu_studio.core.messages.pitfall_messages import RunPitfall
+from gpu_studio.core.messages.placement_messages import PlaceModel, PlaceTensors, UseDevice
 from gpu_studio.model.snippets import SWITCHER
 from gpu_studio.ui.status import StatusLine
 from tests.driving.window import click, find, text

@@ -14,10 +14,11 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.pitfall_messages import Figure, PitfallOutcome
-from gpu_studio.core.protocol import (
-    DescribeEngine,
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.pitfall_messages import (
+    Figure,
     PitfallFailed,
+    PitfallOutcome,
     RunPitfall,
 )
 from gpu_studio.model.snippets import SWITCHER

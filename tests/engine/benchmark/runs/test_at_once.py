@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.race_messages import RaceParameters, Showing
-from gpu_studio.core.messages.run_messages import MOST_AT_ONCE
-from gpu_studio.core.protocol import (
-    FrameReady,
-    FramesOpened,
-    RequestFailed,
+from gpu_studio.core.messages.engine_messages import RequestFailed
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceParameters, Showing
+from gpu_studio.core.messages.run_messages import (
+    MOST_AT_ONCE,
     RunAtOnce,
     RunFailed,
     RunFinished,
@@ -32,7 +30,7 @@ from tests.engine.answers import ask, only, run_request
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.messages.message import Event
 
 
 def run_of(run_id: str, **changes: Any) -> RunWorkload:

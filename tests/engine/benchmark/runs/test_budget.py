@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.protocol import RunFinished, SamplesMeasured
+from gpu_studio.core.messages.run_messages import RunFinished, SamplesMeasured
 from gpu_studio.engine.benchmark import run
 from gpu_studio.engine.dispatcher import Dispatcher
 from tests.engine.answers import ask, only, run_request

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.trust import stamp_of
-from gpu_studio.core.protocol import RunFinished, RunPhaseChanged
+from gpu_studio.core.messages.run_messages import RunFinished, RunPhaseChanged
 from gpu_studio.engine.benchmark import run
 from gpu_studio.engine.workloads.elementwise import Elementwise
 from gpu_studio.engine.workloads.proof import Verification

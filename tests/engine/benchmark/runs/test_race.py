@@ -12,11 +12,9 @@ import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.messages.race_messages import RaceParameters, Showing
-from gpu_studio.core.protocol import (
-    DescribeEngine,
-    FrameReady,
-    FramesOpened,
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceParameters, Showing
+from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
     RunStopped,
@@ -34,7 +32,8 @@ from tests.engine.answers import ask, only, run_request
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpu_studio.core.protocol import Event, RunWorkload
+    from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.messages.run_messages import RunWorkload
 
 
 def race(**changes: Any) -> RunWorkload:

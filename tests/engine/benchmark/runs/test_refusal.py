@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.protocol import RunFailed
+from gpu_studio.core.messages.run_messages import RunFailed
 from gpu_studio.engine.benchmark import run
 from gpu_studio.engine.workloads.elementwise import Elementwise
 from gpu_studio.engine.workloads.matmul import Matmul

@@ -6,14 +6,13 @@ import pytest
 import torch
 
 from gpu_studio.core.benchmark.trust import stamp_of
-from gpu_studio.core.protocol import (
+from gpu_studio.core.messages.run_messages import (
     RunFinished,
     RunPhaseChanged,
     RunStarted,
     SamplesMeasured,
-    decode_event,
-    encode,
 )
+from gpu_studio.core.protocol import decode_event, encode
 from gpu_studio.core.statistics import grouped_interval, summarize
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.call import Call

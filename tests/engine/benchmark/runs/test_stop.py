@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.protocol import (
-    Event,
+from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
     RunPhaseChanged,
@@ -24,6 +23,8 @@ from tests.engine.benchmark.runs.stopping import stop_when
 
 if TYPE_CHECKING:
     import torch
+
+    from gpu_studio.core.messages.message import Event
 
 
 def test_a_run_of_many_calls_can_be_stopped_between_two():

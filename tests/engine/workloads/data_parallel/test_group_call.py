@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import RunFinished
+from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.engine.replica import ReplicaAnswer
 from gpu_studio.engine.replica_group import ReplicaGroup
 from gpu_studio.engine.workloads import replicated

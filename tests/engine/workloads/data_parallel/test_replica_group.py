@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.protocol import SamplesMeasured, encode
+from gpu_studio.core.messages.run_messages import SamplesMeasured
+from gpu_studio.core.protocol import encode
 from gpu_studio.engine import replica_group
 from gpu_studio.engine.replica import Share
 from gpu_studio.engine.replica_group import ReplicaGroup, backends_for

@@ -8,7 +8,7 @@ from gpu_studio.core.benchmark.history import FOLDER_NAME
 from gpu_studio.core.benchmark.kept_run import encode_kept, kept_of
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from tests.fakes.run_answers import run_events
 
 if TYPE_CHECKING:

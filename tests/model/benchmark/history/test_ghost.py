@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from tests.fakes.run_answers import run_events
 from tests.model.benchmark.history.kept import entry, run
 

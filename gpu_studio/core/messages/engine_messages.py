@@ -1,0 +1,135 @@
+"""The messages between window and engine about the engine itself."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
+from gpu_studio.core.messages.message import (
+    CardCount,
+    Count,
+    LastEvent,
+    Message,
+    Request,
+)
+from gpu_studio.core.messages.pitfall_messages import PitfallDescription  # noqa: TC001
+from gpu_studio.core.messages.placement_messages import ModelDescription  # noqa: TC001
+from gpu_studio.core.messages.run_messages import WorkloadDescription  # noqa: TC001
+
+
+class DescribeEngine(Request, frozen=True, kw_only=True):
+    """Ask for the engine's properties and workloads. Makes no CUDA context.
+
+    Asking CUDA wakes cards that the system has switched off to save power. With ``wakes_cards``
+    False, CUDA is not asked if all cards are asleep, and the answer says so.
+    """
+
+    wakes_cards: bool = True
+
+
+class Stop(Request, frozen=True, kw_only=True):
+    """End the running request between two calls. Has no answer of its own."""
+
+
+class TorchCard(msgspec.Struct, frozen=True, kw_only=True):
+    """One card according to ``torch.cuda.get_device_properties``.
+
+    None means that this PyTorch does not have the property. Clocks are in MHz and ``pci_bus_id``
+    has NVML's form.
+    """
+
+    cuda_index: int
+    name: str
+    uuid: str | None = None
+    pci_bus_id: str | None = None
+    compute_capability: str | None = None
+    multiprocessors: int | None = None
+    memory_total_bytes: int | None = None
+    l2_cache_bytes: int | None = None
+    memory_bus_width_bits: int | None = None
+    sm_clock_max_mhz: float | None = None
+    memory_clock_max_mhz: float | None = None
+
+
+class EngineDescribed(LastEvent, frozen=True, kw_only=True):
+    """The engine's description of itself.
+
+    ``own_table`` is PyTorch's own table of the architectures in its builds for this platform
+    (``{"12.6": ("5.0", …)}``), empty if it has none. With ``cards_asleep``, CUDA was not asked, so
+    that the cards stay asleep; ``cuda_available`` then means nothing. ``pictures`` are the
+    workloads of races.
+    """
+
+    pid: int
+    torch_version: str
+    cuda_build: str | None = None
+    cuda_available: bool = False
+    cuda_reason: str | None = None
+    device_count: CardCount = 0
+    arch_list: tuple[str, ...] = ()
+    cpu_capability: str | None = None
+    cpu_threads: Count = 0
+    visible_devices: str | None = None
+    allocator_configuration: str | None = None
+    python_version: str = ""
+    workloads: tuple[WorkloadDescription, ...] = ()
+    pictures: tuple[WorkloadDescription, ...] = ()
+    models: tuple[ModelDescription, ...] = ()
+    pitfalls: tuple[PitfallDescription, ...] = ()
+    snippet: str = ""
+    recording: str | None = None
+    cards: tuple[TorchCard, ...] = ()
+    own_table: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    cards_asleep: bool = False
+
+
+class RequestFailed(LastEvent, frozen=True, kw_only=True):
+    """A request other than a run failed."""
+
+    failure: Failure
+
+    @property
+    def ends_engine(self) -> bool:
+        """Whether the engine cannot work any more."""
+        return self.failure.fatal
+
+
+class EngineEnded(LastEvent, frozen=True, kw_only=True):
+    """The engine's process ended before it answered, with an exit code, negative for a signal.
+
+    ``stopped``: the user ended it, because a call took longer than a stop may wait.
+    """
+
+    exit_code: int | None
+    stopped: bool = False
+
+    @property
+    def ends_engine(self) -> bool:
+        """Return True."""
+        return True
+
+
+class Heartbeat(Message, frozen=True, kw_only=True):
+    """A sign of life: a child process sends it after a second without any other message.
+
+    It answers nothing and is not part of a recording.
+    """
+
+
+class RecordingHeader(Message, frozen=True, kw_only=True):
+    """The first line of a recording: the source of its events.
+
+    ``device_name`` has the cards, ``pc`` their processor and system, ``recorded_at`` is ISO 8601,
+    ``source`` is the program. ``is_simulated`` means that the cards were simulated, as in this
+    program's own tests.
+    """
+
+    schema: int = 1
+    title: str
+    device_name: str
+    driver_version: str | None
+    torch_version: str
+    recorded_at: str
+    source: str
+    pc: str = ""
+    is_simulated: bool = False

@@ -1,0 +1,56 @@
+"""A message is declared once: its class alone puts it into the protocol."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import pytest
+
+from gpu_studio.core import messages, protocol
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory, RunMemoryExperiment
+from gpu_studio.core.messages.message import Event, LastEvent, Message, Request
+from gpu_studio.core.messages.run_messages import RunAtOnce, RunFailed, RunStopped, RunWorkload
+
+_RUN = RunWorkload(workload="matmul", device="cpu", size=8, dtype="float32", run_id="1")
+_FATAL = Failure(FailureKind.ENGINE_ENDED, "gone", fatal=True)
+
+
+def test_every_file_of_messages_is_known_to_the_decoders():
+    names = {
+        f"{messages.__name__}.{module.name}" for module in pkgutil.iter_modules(messages.__path__)
+    }
+    bases = importlib.import_module(Message.__module__)
+    assert {file.__name__ for file in protocol.FILES} == names - {bases.__name__}
+
+
+@pytest.mark.parametrize("kind", [Request, Event])
+def test_no_two_messages_have_the_same_tag(kind):
+    tags = [message.__struct_config__.tag for message in protocol.messages_of(kind)]
+    assert len(tags) > 10
+    assert len(set(tags)) == len(tags)
+
+
+def test_a_last_event_ends_every_request():
+    ends = [kind for kind in protocol.messages_of(Event) if issubclass(kind, LastEvent)]
+    assert EngineEnded in ends
+    assert EngineEnded(exit_code=None).ends(_RUN)
+    assert not MemoryRead(device="cpu", taken_at_s=0.0).ends(_RUN)
+
+
+def test_a_reading_ends_its_own_request_alone():
+    reading = MemoryRead(device="cpu", taken_at_s=0.0)
+    assert reading.ends(ReadMemory(device="cpu"))
+    assert not reading.ends(RunMemoryExperiment(preset="fill", device="cpu"))
+
+
+def test_runs_at_once_go_on_after_the_end_of_one_unless_the_engine_is_lost():
+    together = RunAtOnce(runs=(_RUN,))
+    assert RunStopped(run_id="1").ends(_RUN)
+    assert not RunStopped(run_id="1").ends(together)
+    failed = RunFailed(run_id="1", failure=_FATAL)
+    assert failed.ends(together)
+    assert failed.ends_engine
+    assert RequestFailed(failure=_FATAL).ends_engine
