@@ -13,31 +13,6 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
     from PySide6.QtWidgets import QTableView
 
-_SCROLL_BAR_GAP = 6
-
-
-class VerticalScroll(QScrollArea):
-    """Scrolls vertically only: never narrower than its contents."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-
-    def minimumSizeHint(self) -> QSize:
-        """Return the least width of the widget plus a scroll bar."""
-        widget = self.widget()
-        least = widget.minimumSizeHint().width() if widget is not None else 0
-        bar = self.verticalScrollBar().sizeHint().width()
-        return QSize(least + bar, super().minimumSizeHint().height())
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Update the width if the widget's changes."""
-        if event.type() is QEvent.Type.LayoutRequest:
-            self.updateGeometry()
-        return super().eventFilter(watched, event)
-
 
 class TabScroll(QScrollArea):
     """Holds a tab: scrolls if the window is smaller than the tab's least size.
@@ -171,29 +146,3 @@ def keep_row_in_view(view: QTableView, row: int) -> None:
     middle = QPoint(0, view.rowViewportPosition(row) + height // 2)
     y = view.viewport().mapTo(inside, middle).y()
     place.ensureVisible(place.horizontalScrollBar().value(), y, 0, height)
-
-
-class ScrollPage(VerticalScroll):
-    """A scrolling column: add widgets and layouts to `column`."""
-
-    def __init__(self, accessible_name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setAccessibleName(accessible_name)
-        page = _Page()
-        page.setProperty("page", True)
-        self.column = QVBoxLayout(page)
-        self.column.setContentsMargins(0, 0, _SCROLL_BAR_GAP, 0)
-        self.column.setSpacing(GAP)
-        self.setWidget(page)
-
-
-class _Page(QWidget):
-    """As high as its text needs at its width.
-
-    A layout's own minimum counts the lines of wrapped text in a narrow column, which leaves a gap
-    at the end of a wide page.
-    """
-
-    def minimumSizeHint(self) -> QSize:
-        """Return the layout's least width, and no height: that depends on the width."""
-        return QSize(super().minimumSizeHint().width(), 0)
