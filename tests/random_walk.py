@@ -64,7 +64,7 @@ from gpu_studio.hardware.client import SensorReader
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui.check_tab import CheckTab
+from gpu_studio.ui.check.check_tab import CheckTab
 from tests.driving.window import find, wait_ready, wait_until
 
 if TYPE_CHECKING:

@@ -114,7 +114,7 @@ from PySide6.QtCore import QTimer
 from gpu_studio import app
 from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.ui.check_tab import CheckTab
+from gpu_studio.ui.check.check_tab import CheckTab
 from tests.fakes.check_answers import check_round
 from tests.fakes.descriptions import described
 from tests.fakes.pc import SteadySensors, cpu_only

@@ -249,7 +249,8 @@ assert studio.session.description is not None, "the engine never came"
 # What the Devices page needs only after its first paint: a third of what it imported once.
 _AFTER_PAINT = [
     "gpu_studio.core.benchmark", "gpu_studio.core.devices.peaks", "gpu_studio.core.wheels",
-    "gpu_studio.core.memory", "gpu_studio.ui.benchmark_tab", "gpu_studio.ui.memory_tab",
+    "gpu_studio.core.memory",
+    "gpu_studio.ui.benchmark.benchmark_tab", "gpu_studio.ui.memory.memory_tab",
     "gpu_studio.ui.devices.sensor_grid", "gpu_studio.ui.devices.fact_grid",
     "gpu_studio.core.check", "gpu_studio.builds", "gpu_studio.core.builds",
     "gpu_studio.model.builds",  # only a program without a PyTorch of its own installs one

@@ -53,43 +53,43 @@ _FIRST_SIZE = (1280, 800)
 
 
 def _devices() -> MakeTab:
-    from gpu_studio.ui.devices_tab import DevicesTab
+    from gpu_studio.ui.devices.devices_tab import DevicesTab
 
     return DevicesTab
 
 
 def _devices_in_parts() -> MakeTab:
-    from gpu_studio.ui.devices_tab import DevicesTab
+    from gpu_studio.ui.devices.devices_tab import DevicesTab
 
     return partial(DevicesTab, details_after_paint=True)
 
 
 def _race() -> MakeTab:
-    from gpu_studio.ui.race_tab import RaceTab
+    from gpu_studio.ui.race.race_tab import RaceTab
 
     return RaceTab
 
 
 def _switcher() -> MakeTab:
-    from gpu_studio.ui.switcher_tab import SwitcherTab
+    from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
 
     return SwitcherTab
 
 
 def _benchmark() -> MakeTab:
-    from gpu_studio.ui.benchmark_tab import BenchmarkTab
+    from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 
     return BenchmarkTab
 
 
 def _memory() -> MakeTab:
-    from gpu_studio.ui.memory_tab import MemoryTab
+    from gpu_studio.ui.memory.memory_tab import MemoryTab
 
     return MemoryTab
 
 
 def _check() -> MakeTab:
-    from gpu_studio.ui.check_tab import CheckTab
+    from gpu_studio.ui.check.check_tab import CheckTab
 
     return CheckTab
 

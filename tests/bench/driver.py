@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QWidget
 from gpu_studio.app import build_window
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui.benchmark_tab import BenchmarkTab
+from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving import window
 

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import QApplication
 from gpu_studio.core.messages.run_messages import RunWorkload, SamplesMeasured
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui.benchmark_tab import BenchmarkTab
+from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.theme import Theme
 from tests.bench.ratios import describe_machine, verdict

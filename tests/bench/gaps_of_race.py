@@ -7,7 +7,7 @@ import sys
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
-from gpu_studio.ui.race_tab import RaceTab
+from gpu_studio.ui.race.race_tab import RaceTab
 from tests.bench.driver import Driver
 from tests.bench.gaps_of_studio import report
 from tests.bench.heartbeat import Heartbeat

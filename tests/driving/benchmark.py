@@ -17,7 +17,7 @@ from tests.driving.window import click, column, find, move_mouse, plain, text, w
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import RunWorkload
-    from gpu_studio.ui.benchmark_tab import BenchmarkTab
+    from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 
 
 def open_more(tab: QWidget) -> None:

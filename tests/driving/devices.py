@@ -12,7 +12,7 @@ from tests.driving.window import click, sees, wait_ready, wait_until
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Reading
     from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.devices_tab import DevicesTab
+    from gpu_studio.ui.devices.devices_tab import DevicesTab
     from tests.fakes.pc import SteadySensors
 
 

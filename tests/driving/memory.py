@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QPushButton, QTableView
 
+from gpu_studio.ui.memory.memory_tab import CURVES, LAB_PAGE
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.memory_tab import CURVES, LAB_PAGE
 from tests.driving.window import click, wait_until
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.memory_tab import MemoryTab
+    from gpu_studio.ui.memory.memory_tab import MemoryTab
     from gpu_studio.ui.plots.live_plot import LivePlot
 
 

@@ -9,7 +9,7 @@ from gpu_studio.ui.race.size_lever import SizeLever
 from tests.driving.window import click, find, plain, wait_until
 
 if TYPE_CHECKING:
-    from gpu_studio.ui.race_tab import RaceTab
+    from gpu_studio.ui.race.race_tab import RaceTab
 
 
 def run(tab: RaceTab) -> None:

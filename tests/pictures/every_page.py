@@ -19,8 +19,8 @@ from gpu_studio.core.messages.pitfall_messages import RunPitfall
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui.check_tab import CheckTab
-from gpu_studio.ui.race_tab import RaceTab
+from gpu_studio.ui.check.check_tab import CheckTab
+from gpu_studio.ui.race.race_tab import RaceTab
 from tests.driving.pages import (
     PAGES,
     go,

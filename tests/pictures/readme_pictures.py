@@ -22,9 +22,9 @@ from PySide6.QtWidgets import (
 from gpu_studio.app import build_window
 from gpu_studio.builds.shelf import BuildShelf
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui.check_tab import CheckTab
+from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.plots.live_plot import LivePlot
-from gpu_studio.ui.race_tab import RaceTab
+from gpu_studio.ui.race.race_tab import RaceTab
 from tests.driving.pages import settle
 from tests.driving.window import (
     choose,

@@ -10,7 +10,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui.race_tab import RaceTab
+from gpu_studio.ui.race.race_tab import RaceTab
 from tests.driving.race import gray, wait_over
 from tests.driving.window import (
     choose,
@@ -153,7 +153,7 @@ def test_a_pc_without_a_card_is_offered_what_runs_in_the_window(make_window):
 
 
 def test_nothing_can_be_compared_before_the_engine_is_there(qtbot, theme, studio):
-    from gpu_studio.ui.devices_tab import DevicesTab
+    from gpu_studio.ui.devices.devices_tab import DevicesTab
 
     tab = DevicesTab(studio, theme)
     qtbot.addWidget(tab)

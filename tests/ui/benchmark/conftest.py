@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtWidgets import QFileDialog
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.ui.benchmark_tab import BenchmarkTab
+from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from tests.driving.benchmark import open_more
 from tests.fakes.descriptions import described, described_for, elementwise
 from tests.fakes.scripted_engine import Engines

@@ -11,7 +11,7 @@ import pytest
 from PySide6.QtGui import QAction, QColor, QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
 
-from gpu_studio.ui.benchmark_tab import BenchmarkTab
+from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import run
 from tests.driving.window import axis_labels, find, text

@@ -16,7 +16,7 @@ from tests.ui.benchmark.answers import with_a_card
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.ui.benchmark_tab import BenchmarkTab
+    from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 
 
 @with_a_card

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.message import Event
     from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.benchmark_tab import BenchmarkTab
+    from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 
 LABEL = "A100 with Ryzen 7 5700G, 2026-01-02 03:04"
 HEADER = recording_header(title=LABEL, device_name="NVIDIA A100", pc="Ryzen 7 5700G, Linux")

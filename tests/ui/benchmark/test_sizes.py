@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.model.settings import Settings
-    from gpu_studio.ui.benchmark_tab import BenchmarkTab
+    from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
     from tests.fakes.scripted_engine import Engines
 
 

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.model.benchmark.results_table import Column
-from gpu_studio.ui.benchmark_tab import BenchmarkTab
+from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import cells, run
 from tests.driving.window import click, drawn, find, numbers, text

@@ -12,7 +12,7 @@ from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
-from gpu_studio.ui.benchmark_tab import BenchmarkTab
+from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from tests.driving.benchmark import cells, run, type_sizes
 from tests.driving.window import click, find, text
 from tests.fakes.descriptions import described, described_with_cuda

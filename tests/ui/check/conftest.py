@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui.check_tab import CheckTab
+from gpu_studio.ui.check.check_tab import CheckTab
 from tests.fakes.check_answers import checking_engines
 
 if TYPE_CHECKING:

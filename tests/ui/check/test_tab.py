@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.check_tab import CheckTab
+    from gpu_studio.ui.check.check_tab import CheckTab
     from gpu_studio.ui.theme import Theme
     from tests.fakes.scripted_engine import Engines, ScriptedEngine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.ui.devices_tab import DevicesTab
+from gpu_studio.ui.devices.devices_tab import DevicesTab
 
 
 @pytest.fixture

@@ -163,7 +163,7 @@ def test_neither_numpy_nor_pyqtgraph_is_needed_to_build_it():
         "application = QApplication([])\n"
         "from gpu_studio.model.settings import Settings\n"
         "from gpu_studio.model.studio import Studio\n"
-        "from gpu_studio.ui.devices_tab import DevicesTab\n"
+        "from gpu_studio.ui.devices.devices_tab import DevicesTab\n"
         "from gpu_studio.ui.theme import Theme\n"
         "class Source:\n"
         "    def close(self): pass\n"

@@ -7,7 +7,7 @@ import pytest
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.model.memory.memory_model import MemoryModel
-from gpu_studio.ui.memory_tab import MemoryTab
+from gpu_studio.ui.memory.memory_tab import MemoryTab
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.memory_answers import (
     memory_read,

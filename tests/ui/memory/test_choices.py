@@ -12,8 +12,8 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.messages.memory_messages import AllocationPlan, RunMemoryExperiment
+from gpu_studio.ui.memory.memory_tab import LAB_PAGE
 from gpu_studio.ui.memory.oom_panel import OomPanel
-from gpu_studio.ui.memory_tab import LAB_PAGE
 from tests.driving.memory import MIB, start
 from tests.driving.window import click, find, numbers, text
 from tests.engine.answers import only

@@ -8,7 +8,7 @@ from gpu_studio.core.memory import fit, snapshot_file
 from gpu_studio.model.memory.fit_question import FitQuestion
 from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
 from gpu_studio.model.worker import Worker
-from gpu_studio.ui.memory_tab import FIT, SEGMENTS
+from gpu_studio.ui.memory.memory_tab import FIT, SEGMENTS
 from tests.driving.memory import start
 from tests.fakes.slow_work import SlowWork
 

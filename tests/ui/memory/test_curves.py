@@ -9,7 +9,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.messages.memory_messages import EmptyCache, ReadMemory
 from gpu_studio.model.memory.memory_history import Mark
 from gpu_studio.model.memory.memory_model import MemoryModel
-from gpu_studio.ui.memory_tab import LAB_PAGE
+from gpu_studio.ui.memory.memory_tab import LAB_PAGE
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.memory import MIB, names_above, start
 from tests.driving.window import click, find, numbers, text

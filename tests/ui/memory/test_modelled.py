@@ -10,9 +10,9 @@ from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.memory import oom_panel
+from gpu_studio.ui.memory.memory_tab import LAB_PAGE, SEGMENTS, MemoryTab
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_page import SegmentPage
-from gpu_studio.ui.memory_tab import LAB_PAGE, SEGMENTS, MemoryTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.memory import names_above
 from tests.driving.window import click, find, numbers, text

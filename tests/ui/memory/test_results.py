@@ -14,8 +14,8 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.memory.outcome import outcome_told
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
+from gpu_studio.ui.memory.memory_tab import LAB_PAGE
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.memory_tab import LAB_PAGE
 from tests.driving.memory import MIB, run, start
 from tests.driving.window import click, find, text
 from tests.fakes.memory_answers import (

@@ -12,9 +12,9 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import ReadMemory
+from gpu_studio.ui.memory.memory_tab import LAB_PAGE
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.memory_tab import LAB_PAGE
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.scroll_page import TabScroll
 from tests.driving.memory import start

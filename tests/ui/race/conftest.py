@@ -8,7 +8,7 @@ import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunAtOnce, RunWorkload
-from gpu_studio.ui.race_tab import RaceTab
+from gpu_studio.ui.race.race_tab import RaceTab
 from tests.fakes.descriptions import described_for
 from tests.fakes.race_answers import race_run, runs_at_once
 from tests.fakes.scripted_engine import Engines

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.race_tab import RaceTab
+    from gpu_studio.ui.race.race_tab import RaceTab
     from gpu_studio.ui.theme import Theme
     from tests.fakes.scripted_engine import Engines
 

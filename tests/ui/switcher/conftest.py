@@ -13,7 +13,7 @@ from gpu_studio.core.messages.placement_messages import (
     UseDevice,
 )
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.ui.switcher_tab import SwitcherTab
+from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
 from tests.fakes.pc import two_cards
 from tests.ui.switcher import answers
 

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
 from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
-from gpu_studio.ui.switcher_tab import SwitcherTab
+from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
 from tests.driving.window import click, find, numbers, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.ui.switcher.answers import WORKLOADS, free
