@@ -16,6 +16,7 @@ from gpu_studio.core.benchmark.plan import Plan, Sweep
 from gpu_studio.core.benchmark.run import Run, RunState, spread_text
 from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
 from gpu_studio.core.benchmark.verdict import crossover_sentences, same_kind, speed_up, verdict
+from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
@@ -234,7 +235,7 @@ class BenchRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 def addresses(description: EngineDescribed) -> list[str]:
     """Return the addresses of the devices that an engine can use."""
-    return ["cpu", *(f"cuda:{index}" for index in range(description.device_count))]
+    return [CPU, *description.card_addresses]
 
 
 def find_workload(description: EngineDescribed, name: str) -> WorkloadDescription:
@@ -326,7 +327,7 @@ def _devices(
     asked: Sequence[str] | None, workload: WorkloadDescription, description: EngineDescribed
 ) -> list[str]:
     there_are = addresses(description)
-    usable = [device for device in there_are if device.partition(":")[0] in workload.device_kinds]
+    usable = [device for device in there_are if workload.runs_on(device)]
     for device in asked or ():
         if device not in there_are:
             raise StudioError(FailureKind.NO_SUCH_DEVICE, _no_such(device, description))
@@ -336,7 +337,7 @@ def _devices(
     if not usable:
         reason = description.cuda_reason or "PyTorch cannot use any card here."
         raise StudioError(FailureKind.NO_SUCH_DEVICE, f"{workload.name} needs a card: {reason}")
-    return sorted(asked or usable, key=lambda device: device != "cpu")
+    return sorted(asked or usable, key=lambda device: not is_cpu(device))
 
 
 def _no_such(device: str, description: EngineDescribed) -> str:
@@ -446,7 +447,7 @@ class BenchRuns:
     def _show(self, result: RunFinished) -> None:
         say(self._table.row(_cells(result, self.results)))
         lines = [*remarks(result)]
-        if self.tells_transfers and result.device == "cpu":
+        if self.tells_transfers and is_cpu(result.device):
             lines.append(_NO_TRANSFERS.format(compute=format_duration(result.median_s)))
         for line in lines:
             # A workload's findings are the same at every size: print them once.
@@ -467,7 +468,7 @@ def remarks(result: RunFinished) -> Iterator[str]:
         yield f"in doubt: {doubt}"
     if is_worth_a_line(result):
         yield is_this_normal(result)
-    if result.loaded_s is not None and result.device != "cpu":
+    if result.loaded_s is not None and not is_cpu(result.device):
         loaded = format_duration(result.loaded_s)
         yield f"the card was already under load for {loaded} before the first sample"
     if result.computed_in not in ("", result.dtype):

@@ -16,6 +16,7 @@ from gpu_studio.core.benchmark.recording import (
     recording_of,
     system_name,
 )
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.program_version import program_title
 from gpu_studio.core.protocol import encode_all
@@ -91,8 +92,8 @@ class Recorder:
             ) from error
 
     def _pc(self, described: EngineDescribed, devices: Collection[str]) -> RecordedPc:
-        names = {f"cuda:{card.cuda_index}": card.name for card in described.cards}
-        cards = tuple(names.get(device, device) for device in sorted(devices) if device != "cpu")
+        names = {card.address: card.name for card in described.cards}
+        cards = tuple(names.get(device, device) for device in sorted(devices) if not is_cpu(device))
         return RecordedPc(
             processor=cpu_name(),
             system=system_name(),

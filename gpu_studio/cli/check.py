@@ -18,6 +18,7 @@ from gpu_studio.core.check.check_run import START_PATIENCE_S, CheckPlan, CheckRu
 from gpu_studio.core.check.check_verdict import interruption_sentence
 from gpu_studio.core.check.record_words import planted_text, record_facts
 from gpu_studio.core.check.stages import stage_title
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckStageFinished, CheckStarted
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
@@ -93,7 +94,7 @@ def _plan(request: CheckRequest, described: EngineDescribed) -> CheckPlan:
     if device not in there_are:
         reason = f" {described.cuda_reason}" if described.cuda_reason else ""
         raise StudioError(FailureKind.NO_SUCH_DEVICE, f"There is no {device[:20]} here.{reason}")
-    if request.device is None and device == "cpu":
+    if request.device is None and is_cpu(device):
         note("PyTorch can use no card here, so the check runs on the CPU.")
     return CheckPlan(
         device=device, minutes=request.minutes, stages=request.stages, plant=request.plant

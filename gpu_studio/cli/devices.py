@@ -78,8 +78,7 @@ def _read_allocators(
     An engine that has not used a card yet holds none: the reading is 0.
     """
     reads = {}
-    for index in range(description.device_count):
-        address = f"cuda:{index}"
+    for address in description.card_addresses:
         for event in answers(engine, ReadMemory(device=address), interrupt):
             if isinstance(event, MemoryRead):
                 reads[address] = msgspec.structs.replace(
@@ -95,7 +94,7 @@ def device_lines(inventory: Inventory, description: EngineDescribed | None) -> I
     for device in inventory.devices:
         address = device.address or "(hidden)"
         yield f"{address:<10}{device.name}"
-        if device.kind == "cpu":
+        if device.is_cpu:
             capability = description.cpu_capability if description else None
             facts = _cpu_facts(device, capability)
         else:

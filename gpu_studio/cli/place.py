@@ -10,6 +10,7 @@ import msgspec
 from gpu_studio.cli.answers import answers, describe, describe_alone, own_engine, take_inventory
 from gpu_studio.cli.screen import Progress, TerminalTable, note, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.link import Link, widest_link
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import StudioError
@@ -145,13 +146,13 @@ def _show(
 
 def _link(request: PlaceModel | InspectFile, log_path: Path | None) -> Link | None:
     """Return the link to the card of a move; None for the CPU or if it is unknown."""
-    if not isinstance(request, PlaceModel) or request.device == "cpu" or log_path is None:
+    if not isinstance(request, PlaceModel) or is_cpu(request.device) or log_path is None:
         return None
     try:
         inventory = take_inventory(log_path)
     except StudioError:
         return None
-    cards = [card for card in inventory.cards if f"cuda:{card.cuda_index}" == request.device]
+    cards = [card for card in inventory.cards if card.address == request.device]
     return widest_link(cards[0]) if cards else None
 
 

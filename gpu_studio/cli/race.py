@@ -16,6 +16,7 @@ from gpu_studio.cli.bench_recording import Recorder
 from gpu_studio.cli.screen import Progress, TerminalTable, note, now, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
 from gpu_studio.core.benchmark.run import Run, RunState
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.race_messages import (
     MOST_CONTESTANTS,
@@ -166,7 +167,7 @@ def _contestants(
     return [
         Contestant(device=device, threads=threads, dtype=dtype)
         for device in named
-        for threads in ((request.threads or (None,)) if device == "cpu" else (None,))
+        for threads in ((request.threads or (None,)) if is_cpu(device) else (None,))
         for dtype in request.dtypes
     ]
 
@@ -175,7 +176,7 @@ def _with_own_kernel(
     contestants: Sequence[Contestant], described: EngineDescribed
 ) -> list[Contestant]:
     """Return each card's contestants again, with the custom kernel."""
-    cards = [one for one in contestants if one.device != "cpu"]
+    cards = [one for one in contestants if not is_cpu(one.device)]
     if not cards:
         reason = described.cuda_reason or "Name a card with --device."
         raise StudioError(

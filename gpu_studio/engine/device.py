@@ -12,6 +12,7 @@ from functools import lru_cache
 import psutil
 import torch
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.published_builds import advice_for
 from gpu_studio.core.devices.torch_facts import DRIVER_HALVES_DIFFER
 from gpu_studio.core.failure import FailureKind, StudioError, first_line
@@ -42,7 +43,7 @@ def resolve(address: str) -> torch.device:
     Raises:
         StudioError: no such device; the message names the existing devices.
     """
-    if address == "cpu":
+    if is_cpu(address):
         return torch.device("cpu")
     match = _CARD_ADDRESS.fullmatch(address)
     available, reason = cuda_state()

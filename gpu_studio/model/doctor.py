@@ -134,7 +134,7 @@ class Doctor(QObject):
             return "Stopping the test…"
         if self._turn is None:
             return "Loading PyTorch in a separate process. This takes up to a minute on a slow PC…"
-        return f"Running a small kernel on cuda:{self._turn.cuda_index}, {self._turn.name}…"
+        return f"Running a small kernel on {self._turn.address}, {self._turn.name}…"
 
     def _compare_links(self) -> None:
         """Judge again if a card was seen to use another link than before."""

@@ -268,7 +268,7 @@ class Sensors(QObject):
 
 def telemetry_of(reading: Reading, device: Device) -> Telemetry | None:
     """Return a reading's telemetry of a device."""
-    if device.kind == "cpu":
+    if device.is_cpu:
         return reading.cpu
     card = card_reading_of(reading, device)
     return None if card is None else card.telemetry

@@ -49,7 +49,7 @@ class StatusLine(Text):
             return ""
         if not description.cuda_available:
             return f"cpu {inventory.cpu.short_name}"
-        address = f"cuda:{self._studio.session.current_device or 0}"
+        address = description.address(self._studio.session.current_device or 0)
         card = inventory.find(address)
         return f"{address} {card.short_name}" if card else address
 

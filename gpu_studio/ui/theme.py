@@ -16,6 +16,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication
 
+from gpu_studio.core.device_name import DeviceName, is_cpu
 from gpu_studio.core.resources import MissingResourceError, resource_path
 
 if TYPE_CHECKING:
@@ -83,10 +84,9 @@ HERO_SIZES = {
 
 def device_role(address: str | None) -> str:
     """Return the color role of a device: ``cpu``, ``gpu0``, ``gpu1``, ``gpu2``."""
-    if address is None or address == "cpu":
+    if address is None or is_cpu(address):
         return "cpu"
-    index = int(address.partition(":")[2] or 0)
-    return f"gpu{min(index, 2)}"
+    return f"gpu{min(DeviceName.parse(address).index or 0, 2)}"
 
 
 def side_role(device: str, index: int, devices: Sequence[str]) -> str:

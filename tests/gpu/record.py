@@ -110,7 +110,7 @@ def requests_of(
         if not workload.skipped and (workloads is None or workload.name in workloads)
         for size in sizes or workload.sizes
         for device, dtype in _SIDES
-        if device.partition(":")[0] in workload.device_kinds and dtype in workload.dtypes
+        if workload.runs_on(device) and dtype in workload.dtypes
     ]
     for number, (name, size, device, dtype) in enumerate(cases, 1):
         yield RunWorkload(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.facts import peaks_of
 from gpu_studio.core.devices.link import link_bytes_per_s
 from gpu_studio.core.units import format_duration, format_percent, format_rate
@@ -176,7 +177,7 @@ def limit_of(ceiling: str) -> Limit | None:
 
 
 # A call this short is mostly overhead: a launch takes some microseconds (`launch` measures it).
-_SHORT_S = {"cpu": 20e-6, "cuda": 60e-6}
+_SHORT_ON_CPU_S, _SHORT_ON_CARD_S = 20e-6, 60e-6
 _FEW_LANES = 8
 # glibc keeps freed memory in pieces of up to 32 MiB and gives larger ones back: mallopt(3),
 # M_MMAP_THRESHOLD. A call that reads and writes this much has such pieces.
@@ -205,7 +206,7 @@ def likely_causes(result: RunFinished, device: Device | None) -> Iterator[str]:
                 "memory is not."
             )
         yield from _asking(result)
-    if result.device != "cpu":
+    if not is_cpu(result.device):
         if limit is Limit.ARITHMETIC:
             yield from _slow_dtype(result.dtype, device)
     elif limit is Limit.MEMORY and result.bytes_per_call >= _LARGE_BYTES:
@@ -225,8 +226,8 @@ def _other_parts(result: RunFinished) -> Iterator[str]:
 
 
 def _asking(result: RunFinished) -> Iterator[str]:
-    if result.device == "cpu":
-        if result.median_s < _SHORT_S["cpu"]:
+    if is_cpu(result.device):
+        if result.median_s < _SHORT_ON_CPU_S:
             yield (
                 f"A call of {format_duration(result.median_s)} is mostly overhead. A larger "
                 "size shows the CPU's real speed."
@@ -238,7 +239,7 @@ def _asking(result: RunFinished) -> Iterator[str]:
             f"The launch takes {format_duration(launch_s)} of "
             f"{format_duration(result.median_s)}: the work is too small for the card."
         )
-    elif result.median_s < _SHORT_S["cuda"]:
+    elif result.median_s < _SHORT_ON_CARD_S:
         yield (
             f"A call of {format_duration(result.median_s)} is mostly overhead: the work is too "
             "small for the card."
@@ -299,7 +300,7 @@ def is_this_normal(result: RunFinished, device: Device | None = None) -> str:
     if share > ABOVE_FROM:
         return f"Cannot compare with this {_noun(result)}'s {result.ceiling}: {_above(result)}."
     text = f"{_percent(share)} of this {_noun(result)}'s {result.ceiling}"
-    if share >= NORMAL_FROM and result.device == "cpu" and result.other_processes:
+    if share >= NORMAL_FROM and is_cpu(result.device) and result.other_processes:
         return f"{text}. Other programs kept the CPU busy, so its real peak may be higher."
     if share >= NORMAL_FROM:
         return f"{text}: normal."
@@ -355,10 +356,10 @@ def _is_asking_alone(result: RunFinished) -> bool:
 
 
 def _above(result: RunFinished) -> str:
-    if result.device == "cpu":
+    if is_cpu(result.device):
         return "the result is faster, so something disturbed the peak's measurement"
     return "the result is faster, so a reported clock is too low or work was skipped"
 
 
 def _noun(result: RunFinished) -> str:
-    return "CPU" if result.device == "cpu" else "card"
+    return "CPU" if is_cpu(result.device) else "card"

@@ -8,6 +8,7 @@ import msgspec
 
 from gpu_studio.core.benchmark.option_words import value_words
 from gpu_studio.core.benchmark.trust import computed_in_words
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import format_size
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _notes(result: RunFinished, other: RunFinished) -> Iterator[str]:
 
 
 def _kind(result: RunFinished) -> str:
-    return "the CPU" if result.device == "cpu" else "a card"
+    return "the CPU" if is_cpu(result.device) else "a card"
 
 
 def _version(result: RunFinished) -> tuple[str, ...]:

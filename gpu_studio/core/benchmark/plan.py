@@ -11,6 +11,7 @@ from gpu_studio.core.benchmark.crossover import next_size, ratios_of
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.benchmark.run_cost import RunCosts
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, sustained_budget_s
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.run_messages import RunWorkload
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def modes_of(self, device: str) -> tuple[bool, ...]:
         """Return whether a device's runs are made without transfers, with them, or both."""
-        return (False, True) if self.transfers and device != "cpu" else (False,)
+        return (False, True) if self.transfers and not is_cpu(device) else (False,)
 
     def request(
         self, number: int, size: int, dtype: str, device: str, transfers: bool = False
@@ -187,7 +188,7 @@ class Sweep:
     ) -> int | None:
         """Return the size that narrows one crossover down, unless enough were measured."""
         pair = (dtype, device, transfers)
-        if device == "cpu" or self._rounds.get(pair, 0) >= _MOST_REFINEMENTS:
+        if is_cpu(device) or self._rounds.get(pair, 0) >= _MOST_REFINEMENTS:
             return None
         tried = {
             request.size

@@ -14,6 +14,7 @@ from gpu_studio.core.benchmark.crossover import ratios_of
 from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.trust import relative_iqr, stamp_of
 from gpu_studio.core.benchmark.verdict import same_kind
+from gpu_studio.core.device_name import DeviceName, is_cpu
 from gpu_studio.core.units import format_percent, format_size
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def standing_of(
     compared = [
         (comparison, card)
         for card in ordered
-        if card.device != "cpu" and _is_in_question(card, chosen)
+        if not is_cpu(card.device) and _is_in_question(card, chosen)
         for comparison in ratios_of(alike, card.device, with_transfers=card.transfers)
         if comparison.size == size
     ]
@@ -119,7 +120,7 @@ def standing_of(
 
 def _is_in_question(card: RunFinished, chosen: RunFinished | None) -> bool:
     """Return whether a choice allows this card: every card is compared with a chosen CPU."""
-    if chosen is None or chosen.device == "cpu":
+    if chosen is None or is_cpu(chosen.device):
         return True
     return (card.device, card.transfers) == (chosen.device, chosen.transfers)
 
@@ -131,14 +132,14 @@ def _rank(compared: tuple[Comparison, RunFinished]) -> tuple[bool, int, float]:
 
 def _size_to_show(alike: Iterable[RunFinished], latest: RunFinished) -> int:
     """Return the largest size that the CPU and a card share; the latest size without one."""
-    of_cpu = {result.size for result in alike if result.device == "cpu"}
-    of_cards = {result.size for result in alike if result.device != "cpu"}
+    of_cpu = {result.size for result in alike if is_cpu(result.device)}
+    of_cards = {result.size for result in alike if not is_cpu(result.device)}
     return max(of_cpu & of_cards, default=latest.size)
 
 
 def _place(key: tuple[str, bool]) -> tuple[bool, int, bool]:
     device, transfers = key
-    return device != "cpu", int(device.partition(":")[2] or 0), transfers
+    return not is_cpu(device), DeviceName.parse(device).index or 0, transfers
 
 
 def _capitalized(text: str) -> str:

@@ -8,6 +8,7 @@ import msgspec
 
 from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.sustained import BOOST_HELD_S
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.statistics import SAMPLES_OF_AN_INTERVAL
 from gpu_studio.core.units import format_duration, format_percent, format_size
 
@@ -93,7 +94,7 @@ def trust_lines(results: Sequence[RunFinished]) -> list[TrustLine]:
     if few:
         sizes = _sizes(few)
         lines.append(TrustLine(False, f"few samples at {sizes}: give it more time"))
-    cards = [result for result in results if result.device != "cpu"]
+    cards = [result for result in results if not is_cpu(result.device)]
     if any(result.throttled for result in cards):
         lines.append(TrustLine(False, "the card slowed itself down"))
     elif cards and all(result.throttled is False for result in cards):
@@ -170,7 +171,7 @@ def _doubts(result: RunFinished) -> Iterable[tuple[str, str]]:
 
 def _shared(result: RunFinished) -> tuple[str, str]:
     """Return the word and the sentence for a device that other programs used, too."""
-    if result.device == "cpu":
+    if is_cpu(result.device):
         return "busy CPU", "other programs kept the CPU busy"
     return "shared card", "another program used the card"
 
@@ -181,7 +182,7 @@ def _load_facts(result: RunFinished) -> Iterator[str]:
         return
     kind = "sustained: " if result.sustained else ""
     yield f"{kind}loaded for {format_duration(result.loaded_s)} before the first sample"
-    if result.device != "cpu" and result.loaded_s < BOOST_HELD_S:
+    if not is_cpu(result.device) and result.loaded_s < BOOST_HELD_S:
         yield f"a card may keep a higher clock for its first {BOOST_HELD_S:.0f}\u202fs"
 
 
@@ -206,7 +207,7 @@ def _facts(result: RunFinished) -> list[str]:
         facts.append(computed)
     elif result.tf32 is not None:  # a result of an older version
         facts.append(f"TF32 {'on' if result.tf32 else 'off'}")
-    if result.throttled is None and result.device != "cpu":
+    if result.throttled is None and not is_cpu(result.device):
         facts.append("throttling unknown")
     if result.power_capped:
         facts.append("at its power limit, which is normal under load")

@@ -10,6 +10,7 @@ from gpu_studio.core.benchmark.crossover import CrossoverKind, find_crossover, r
 from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.trust import timing_doubts
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -32,10 +33,10 @@ def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> Comparison 
     comparison, because it is the reference. The CPU's operands are in place, so its runs can be
     compared with a card's runs with or without transfers.
     """
-    if result.device == "cpu":
+    if is_cpu(result.device):
         return None
     for other in reversed(results):
-        if other.device == "cpu" and other.size == result.size and same_kind(other, result):
+        if is_cpu(other.device) and other.size == result.size and same_kind(other, result):
             return compare(other, result)
     return None
 
@@ -70,7 +71,7 @@ def verdict(
     latest = results[-1]
     alike = [result for result in results if same_kind(result, latest)]
     wrong = {result.device for result in alike if result.verified is False}
-    devices = dict.fromkeys(result.device for result in alike if result.device != "cpu")
+    devices = dict.fromkeys(result.device for result in alike if not is_cpu(result.device))
     comparable = [] if "cpu" in wrong else [device for device in devices if device not in wrong]
     opening = _opening(latest)
     work = f" ({_work_words(latest, results, titles)})"
@@ -98,7 +99,7 @@ def is_doubted(results: Sequence[RunFinished]) -> bool:
     alike = [result for result in results if same_kind(result, results[-1])]
     if any(result.verified is False for result in alike):
         return True
-    devices = dict.fromkeys(result.device for result in alike if result.device != "cpu")
+    devices = dict.fromkeys(result.device for result in alike if not is_cpu(result.device))
     ratios = [
         ratio
         for device in devices
@@ -121,7 +122,7 @@ def crossover_sentences(results: Sequence[RunFinished]) -> list[str]:
     alike = [result for result in results if same_kind(result, results[-1])]
     sentences: list[str] = []
     wrong = {result.device for result in alike if result.verified is False}
-    devices = dict.fromkeys(result.device for result in alike if result.device != "cpu")
+    devices = dict.fromkeys(result.device for result in alike if not is_cpu(result.device))
     for device in devices if "cpu" not in wrong else ():
         if device in wrong:
             continue
@@ -206,7 +207,7 @@ def _warning(results: Sequence[RunFinished], *, below_headline: bool) -> list[st
 
 
 def _short(result: RunFinished) -> str:
-    return "the CPU" if result.device == "cpu" else f"the {_card_name(result)}"
+    return "the CPU" if is_cpu(result.device) else f"the {_card_name(result)}"
 
 
 def _card_name(result: RunFinished) -> str:
@@ -362,5 +363,5 @@ def _alone(results: Sequence[RunFinished], titles: Mapping[str, str], *, is_wron
         return f"{_RECORDED}{text.removesuffix('.')}{_label(latest)}."
     if is_wrong:
         return text
-    other = "a GPU" if latest.device == "cpu" else "the CPU"
+    other = "a GPU" if is_cpu(latest.device) else "the CPU"
     return f"{text} Select {other} as well to compare the two."

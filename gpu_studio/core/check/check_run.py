@@ -23,6 +23,7 @@ from gpu_studio.core.check.engine_loss import loss_finding
 from gpu_studio.core.check.readings import RecordedReading, recorded, restored
 from gpu_studio.core.check.stages import in_order, round_count, round_s, stage_budget_s
 from gpu_studio.core.check.thresholds import is_enough
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.check_messages import (
     MOST_FINDINGS,
     STAGE_NAMES,
@@ -362,7 +363,7 @@ class CheckRun:
     @property
     def _lacks_memory(self) -> bool:
         """Whether too little video memory was free to test most of it."""
-        is_card, coverage = self.plan.device != "cpu", self.coverage
+        is_card, coverage = not is_cpu(self.plan.device), self.coverage
         return is_card and coverage is not None and not is_enough(coverage)
 
     def _track(self, name: StageName) -> StageTrack:

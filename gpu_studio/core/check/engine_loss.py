@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.check.stages import stage_title
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.check_messages import CheckFinding
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
@@ -39,7 +40,7 @@ def loss_finding(
         step: what was running, in words; empty if unknown.
         address: PyTorch's name for the device.
     """
-    title, is_card = stage_title(stage, address), address != "cpu"
+    title, is_card = stage_title(stage, address), not is_cpu(address)
     severity: Severity
     if is_silent:
         subject = "card" if is_card else "CPU's check"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
 from gpu_studio.core.check.stages import OVERNIGHT_MINUTES
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import format_bytes, format_count, format_percent
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def record_facts(record: CheckRecord) -> tuple[RecordFact, ...]:
 
 def _device_facts(record: CheckRecord) -> Iterator[RecordFact]:
     device = record.device
-    is_card = device.address != "cpu"
+    is_card = not is_cpu(device.address)
     yield RecordFact("Card" if is_card else "Processor", device.name)
     if is_card:
         yield RecordFact("Chip", device.silicon or "unknown")
@@ -107,7 +108,7 @@ def _check_facts(record: CheckRecord) -> Iterator[RecordFact]:
     yield RecordFact(
         "Length", f"{length_text(record.minutes)}; ran for {clock_text(record.seconds)}{rounds}"
     )
-    if record.coverage is not None and record.device.address == "cpu":
+    if record.coverage is not None and is_cpu(record.device.address):
         tested = format_bytes(record.coverage.tested_bytes)
         yield RecordFact("Memory tested", f"{tested} of this program's own RAM")
     elif record.coverage is not None:
@@ -122,7 +123,7 @@ def _check_facts(record: CheckRecord) -> Iterator[RecordFact]:
 
 def _sensor_facts(record: CheckRecord) -> Iterator[RecordFact]:
     device = record.device
-    missing = _NOT_REPORTED_BY_PC if device.address == "cpu" else _NOT_REPORTED
+    missing = _NOT_REPORTED_BY_PC if is_cpu(device.address) else _NOT_REPORTED
     highest = _amount(record.highest_temperature_c, "°C", missing)
     if device.slowdown_c is not None and record.highest_temperature_c is not None:
         highest += f" (slows down at {_amount(device.slowdown_c, '°C')})"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, StageName
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def stage_named(name: StageName) -> CheckStage:
 def stage_title(name: StageName, address: str) -> str:
     """Return a stage's title for a device: a CPU has no video memory and no link."""
     stage = _BY_NAME[name]
-    return (address == "cpu" and stage.cpu_title) or stage.title
+    return (is_cpu(address) and stage.cpu_title) or stage.title
 
 
 def in_order(names: Iterable[StageName]) -> tuple[StageName, ...]:

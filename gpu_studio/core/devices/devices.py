@@ -11,6 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from gpu_studio.core.device_name import CPU, DeviceName
+
 # Why a card cannot be read. "silent": a call into its driver never returned. "driver_updated": the
 # driver's library and its kernel module have different versions.
 Unreadable = Literal[
@@ -78,7 +80,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     in a sentence why a card cannot be read, and ``unreadable_code`` says it to programs.
     """
 
-    kind: Literal["cpu", "cuda"]
+    kind: str
     name: str
     uuid: str | None = None
     memory_total_bytes: int | None = None
@@ -115,17 +117,22 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     clock_max_mhz: float | None = None
 
     @property
+    def is_cpu(self) -> bool:
+        """Whether this is the CPU and not a card."""
+        return self.kind == CPU
+
+    @property
     def address(self) -> str | None:
         """PyTorch's name for the device, ``cpu`` or ``cuda:0``; None if CUDA does not see it."""
-        if self.kind == "cpu":
-            return "cpu"
-        return None if self.cuda_index is None else f"cuda:{self.cuda_index}"
+        if self.is_cpu:
+            return CPU
+        return None if self.cuda_index is None else str(DeviceName(self.kind, self.cuda_index))
 
     @property
     def identity(self) -> str:
         """A permanent name for the device: its UUID, or its slot if the card reports no UUID."""
-        if self.kind == "cpu":
-            return "cpu"
+        if self.is_cpu:
+            return CPU
         return self.uuid or self.pci_bus_id or f"NVML {self.nvml_index}"
 
     @property
@@ -188,7 +195,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
     @property
     def cards(self) -> tuple[Device, ...]:
         """The NVIDIA cards in NVML's order."""
-        return tuple(device for device in self.devices if device.kind == "cuda")
+        return tuple(device for device in self.devices if not device.is_cpu)
 
     @property
     def asks_driver(self) -> bool:

@@ -76,7 +76,7 @@ class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         """Return the newest telemetry of a device: the last reading's, or the inventory's."""
         if self.reading is None:
             return device.telemetry
-        if device.kind == "cpu":
+        if device.is_cpu:
             return self.reading.cpu
         card = self.card_reading(device)
         return Telemetry() if card is None else card.telemetry
@@ -444,10 +444,10 @@ _SIMD = "Used by PyTorch's own kernels on this CPU."
 def summary_line(device: Device, engine: EngineDescribed | None) -> str:
     """Return the line under a device's name: ``cuda:0 · 2 GiB VRAM · compute capability 6.1``."""
     total = device.memory_total_bytes
-    kind = "RAM" if device.kind == "cpu" else "VRAM"
+    kind = "RAM" if device.is_cpu else "VRAM"
     memory = f"{format_bytes(total)} {kind}" if total else None
     parts: tuple[str | None, ...]
-    if device.kind == "cpu":
+    if device.is_cpu:
         parts = ("CPU", _cores(device), memory, engine.cpu_capability if engine else None)
     else:
         place = "cannot be read" if device.unreadable else "not seen by PyTorch"
@@ -467,7 +467,7 @@ def facts_of(device: Device, snapshot: PcSnapshot) -> tuple[FactGroup, ...]:
 
 def own_facts(device: Device, snapshot: PcSnapshot) -> tuple[FactGroup, ...]:
     """Return the rows of one device."""
-    if device.kind == "cuda":
+    if not device.is_cpu:
         return card_groups(device, snapshot)
     return (_cpu_group(device, snapshot),)
 
@@ -564,7 +564,7 @@ def _cuda_available(engine: EngineDescribed | None, why_not: str) -> Fact:
 def _current_card(snapshot: PcSnapshot) -> str | None:
     if snapshot.engine is None or not snapshot.engine.cuda_available:
         return None
-    address = f"cuda:{snapshot.current_device or 0}"
+    address = snapshot.engine.address(snapshot.current_device or 0)
     card = snapshot.inventory.find(address)
     return f"{address} {card.short_name}" if card else address
 

@@ -144,11 +144,11 @@ def _device_value(device: Device, snapshot: PcSnapshot) -> dict[str, Any]:
         unreadable=snapshot.trouble(device) or None,
     )
     value: dict[str, Any] = msgspec.to_builtins(current)
-    read = snapshot.memory.get(device.address or "") if device.kind == "cuda" else None
+    read = snapshot.memory.get(device.address or "") if not device.is_cpu else None
     value["address"] = device.address
     value["allocated_bytes"] = read.allocated_bytes if read else None
     value["reserved_bytes"] = read.reserved_bytes if read else None
-    if device.kind == "cuda":
+    if not device.is_cpu:
         told = snapshot.torch_card(device)
         peaks, link = peaks_of(device, told), snapshot.links.get(device.identity)
         value["torch_account"] = msgspec.to_builtins(told)

@@ -221,7 +221,7 @@ def signed(kind: SensorKind, change: float) -> str:
 
 
 def _telemetry(reading: Reading, device: Device) -> Telemetry | None:
-    if device.kind == "cpu":
+    if device.is_cpu:
         return reading.cpu
     cards = (card for card in reading.cards if card.uuid == device.identity)
     return next((card.telemetry for card in cards if card.error is None), None)
@@ -279,7 +279,7 @@ def csv_lines(reading: Reading, inventory: Inventory, time_text: str) -> str:
     lines = []
     for device in inventory.devices:
         card = cards.get(device.identity)
-        if device.kind == "cpu":
+        if device.is_cpu:
             lines.append(_device_line(device, reading, time_text, reading.cpu, ""))
         elif card is not None:
             trouble = card.error or ""

@@ -38,7 +38,7 @@ class SensorKind:
 
 def sensors_of(device: Device) -> tuple[SensorKind, ...]:
     """Return the sensors that a device of this kind can have."""
-    return CPU_SENSORS if device.kind == "cpu" else CARD_SENSORS
+    return CPU_SENSORS if device.is_cpu else CARD_SENSORS
 
 
 def _said(words: Callable[[float], str | None]) -> Callable[[float], str]:

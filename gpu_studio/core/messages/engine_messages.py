@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from gpu_studio.core.device_name import DeviceName
 from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.messages.message import (
     CardCount,
@@ -40,6 +41,7 @@ class TorchCard(msgspec.Struct, frozen=True, kw_only=True):
 
     cuda_index: int
     name: str
+    kind: str = "cuda"
     uuid: str | None = None
     pci_bus_id: str | None = None
     compute_capability: str | None = None
@@ -50,6 +52,11 @@ class TorchCard(msgspec.Struct, frozen=True, kw_only=True):
     sm_clock_max_mhz: float | None = None
     memory_clock_max_mhz: float | None = None
 
+    @property
+    def address(self) -> str:
+        """PyTorch's name for the card: ``cuda:0``."""
+        return str(DeviceName(self.kind, self.cuda_index))
+
 
 class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     """The engine's description of itself.
@@ -57,7 +64,7 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     ``own_table`` is PyTorch's own table of the architectures in its builds for this platform
     (``{"12.6": ("5.0", …)}``), empty if it has none. With ``cards_asleep``, CUDA was not asked, so
     that the cards stay asleep; ``cuda_available`` then means nothing. ``pictures`` are the
-    workloads of races.
+    workloads of races. ``accelerator`` is PyTorch's word for the cards: ``cuda`` or ``xpu``.
     """
 
     pid: int
@@ -81,6 +88,16 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     cards: tuple[TorchCard, ...] = ()
     own_table: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     cards_asleep: bool = False
+    accelerator: str = "cuda"
+
+    def address(self, index: int) -> str:
+        """Return the name of a card of this engine: ``cuda:0``."""
+        return str(DeviceName(self.accelerator, index))
+
+    @property
+    def card_addresses(self) -> list[str]:
+        """The names of the cards that PyTorch sees, whether or not it has code for them."""
+        return [self.address(index) for index in range(self.device_count)]
 
 
 class RequestFailed(LastEvent, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from gpu_studio.core.device_name import DeviceName
 from gpu_studio.core.messages.message import Event, LastEvent, Request
 
 
@@ -55,6 +56,12 @@ class DeviceUsed(LastEvent, frozen=True, kw_only=True):
     name: str
     uuid: str | None = None
     snippet: str = ""
+    kind: str = "cuda"
+
+    @property
+    def address(self) -> str:
+        """PyTorch's name for the card: ``cuda:0``."""
+        return str(DeviceName(self.kind, self.cuda_index))
 
 
 class FileInspected(LastEvent, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from gpu_studio.core.device_name import DeviceName
 from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.messages.message import (
     Amount,
@@ -115,6 +116,7 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
     says why the workload cannot run here and how to fix that; empty if it can. ``refuses`` lists
     the modes (``cold``, ``transfers``, ``naive``) that make no sense for the workload, each with
     a sentence that says why. ``race`` is set for a picture.
+    ``device_kinds`` are the kinds of devices that it is written for; empty for all.
     """
 
     name: str
@@ -127,10 +129,14 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
     options: tuple[WorkloadOption, ...] = ()
     size_title: str = "Side of the square matrices"
     size_text: str = SQUARE
-    device_kinds: tuple[str, ...] = ("cpu", "cuda")
+    device_kinds: tuple[str, ...] = ()
     skipped: str = ""
     refuses: dict[str, str] = msgspec.field(default_factory=dict)
     race: RaceTraits | None = None
+
+    def runs_on(self, address: str) -> bool:
+        """Return whether the workload supports this kind of device."""
+        return not self.device_kinds or DeviceName.parse(address).kind in self.device_kinds
 
 
 class RunStarted(RunParameters, Event, frozen=True, kw_only=True):

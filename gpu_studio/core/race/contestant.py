@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.messages.race_messages import ContestantResult, RaceParameters
 from gpu_studio.core.messages.run_messages import RunWorkload
@@ -119,7 +120,7 @@ def contestant_result(run: Run) -> ContestantResult:
         )
     return ContestantResult(
         device=request.device,
-        threads=result.cpu_threads if request.device == "cpu" else None,
+        threads=result.cpu_threads if is_cpu(request.device) else None,
         dtype=request.dtype,
         steps=outcome.steps,
         seconds=outcome.seconds,
@@ -140,7 +141,7 @@ def contestant_name(run: Run, others: Sequence[Run] = ()) -> str:
     """
     request, result = run.request, run.result
     owner = "the" if run.recording else "your"
-    if request.device != "cpu":
+    if not is_cpu(request.device):
         name = result.device_name if result else run.device_name
         text = f"{owner} {short_name(name) if name else request.device}"
         if request.has_own_kernel:

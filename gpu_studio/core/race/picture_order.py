@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.race.contestant import contestant_name
 from gpu_studio.core.race.shared_race import (
@@ -55,7 +56,7 @@ def picture_order(
     traits = picture.race
     assert traits is not None
     results = [run.result for run in runs if run.result is not None]
-    cards = [result.device_name for result in results if result.device != "cpu"]
+    cards = [result.device_name for result in results if not is_cpu(result.device)]
     shared = SharedRace(
         race=verdict.finished,
         runs=tuple(

@@ -12,6 +12,7 @@ import msgspec
 
 from gpu_studio.core.benchmark.comparison import Claim, Comparison, compare, next_steps
 from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.race_messages import RaceFinished
 from gpu_studio.core.race.contestant import contestant_name, contestant_result
 from gpu_studio.core.units import format_count, format_duration, format_percent
@@ -106,7 +107,7 @@ def reason_of(picture: WorkloadDescription, runs: Sequence[Run]) -> str:
     """Return why the race ended like this, from the measured parts; empty if they do not say."""
     for run in runs:
         result = run.result
-        if result is None or result.device == "cpu":
+        if result is None or is_cpu(result.device):
             continue
         total_s = sum(result.parts_s.values())
         launch_s = result.parts_s.get("launch", 0.0)
@@ -125,7 +126,7 @@ def reason_of(picture: WorkloadDescription, runs: Sequence[Run]) -> str:
 def _threads_reason(runs: Sequence[Run]) -> str:
     """Return what more threads gave on the CPU."""
     results = [run.result for run in runs if run.result is not None and run.result.cpu_threads]
-    if len(results) != 2 or any(result.device != "cpu" for result in results):
+    if len(results) != 2 or any(not is_cpu(result.device) for result in results):
         return ""
     few, many = sorted(results, key=lambda result: result.cpu_threads or 0)
     if few.cpu_threads == many.cpu_threads or few.dtype != many.dtype:

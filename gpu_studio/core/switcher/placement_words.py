@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.link import link_bytes_per_s
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind
@@ -74,7 +75,7 @@ def explain_tensors(placed: TensorsPlaced, link: Link | None = None) -> str:
         f"{format_duration(placed.moved_s)}",
         f"w: made on {placed.device} in {format_duration(placed.made_s)}",
     ]
-    if placed.device != "cpu" and placed.moved_s:
+    if not is_cpu(placed.device) and placed.moved_s:
         rate = placed.moved_bytes / placed.moved_s
         parts.append(_rate(rate, placed.moved_bytes, link))
     if placed.allocated_delta_bytes is not None:

@@ -20,7 +20,8 @@ def usable_cards(description: EngineDescribed) -> list[str]:
         for card in description.cards
         if not _is_served(description.arch_list, card.compute_capability)
     }
-    return [f"cuda:{index}" for index in range(description.device_count) if index not in unserved]
+    indices = (index for index in range(description.device_count) if index not in unserved)
+    return [description.address(index) for index in indices]
 
 
 def _is_served(arch_list: tuple[str, ...], compute_capability: str | None) -> bool:

@@ -12,6 +12,7 @@ import torch
 from gpu_studio.core.check.check_verdict import stage_verdict
 from gpu_studio.core.check.engine_loss import failure_finding
 from gpu_studio.core.check.stages import in_order, stage_budget_s
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
     CheckFinding,
@@ -160,7 +161,7 @@ class CheckRound:
     def _read(self) -> Vitals | None:
         if self._sensor is None:
             return None
-        if self._request.device == "cpu":
+        if is_cpu(self._request.device):
             return self._sensor.cpu_vitals()
         return None if self._uuid is None else self._sensor.vitals(self._uuid)
 

@@ -7,6 +7,7 @@ import weakref
 
 import torch
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.pitfalls.pitfall import Bench, memory
@@ -35,7 +36,7 @@ class ExceptionKeepsTensors:
         """Return a script that prints how much memory is still held."""
         kept = "str(error)" if part == "fixed" else "error"
         remark = "" if part == "fixed" else "  # with its traceback, and so with x"
-        if device == "cpu":
+        if is_cpu(device):
             return _ON_CPU.format(count=_COUNT, kept=kept, remark=remark)
         return _ON_CARD.format(device=device, count=_COUNT, kept=kept, remark=remark)
 

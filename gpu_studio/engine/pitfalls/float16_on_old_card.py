@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.switcher.pitfall_words import is_even, speed_words
 from gpu_studio.core.units import format_duration
@@ -34,7 +35,7 @@ class Float16OnOldCard:
 
     def snippet(self, part: str, device: str) -> str:
         """Return a script that times a product in float16, or in the dtype for the device."""
-        is_card = device != "cpu"
+        is_card = not is_cpu(device)
         dtype = "torch.float16"
         if part == "fixed":
             old = f'torch.cuda.get_device_capability("{device}") < {_TENSOR_CORES_FROM}'

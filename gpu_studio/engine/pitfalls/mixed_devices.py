@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.engine.pitfalls.pitfall import META_STANDS_IN, Bench, error_of, seconds
 
@@ -29,7 +30,7 @@ class MixedDevices:
 
     def snippet(self, part: str, device: str) -> str:
         """Return the script; on a PC without a card the second device is the meta device."""
-        there = device if device != "cpu" else "meta"
+        there = device if not is_cpu(device) else "meta"
         moved = f'x = torch.randn({_ROWS}, {_COLUMNS}).to("{there}")'
         return _SNIPPET.format(
             device=there,

@@ -7,6 +7,7 @@ import time
 import torch
 from torch import nn
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_duration
 from gpu_studio.engine.device import synchronize
@@ -50,7 +51,7 @@ class ModelOnCpu:
         wait = f'torch.cuda.synchronize("{device}")\n' if part == "fixed" else ""
         return _SNIPPET.format(
             to=to,
-            wait=wait if device != "cpu" else "",
+            wait=wait if not is_cpu(device) else "",
             remark="" if part == "fixed" else "  # on the CPU, like every new model",
             rows=_ROWS, inputs=_INPUTS, hidden=_HIDDEN, steps=_STEPS,
         )  # fmt: skip

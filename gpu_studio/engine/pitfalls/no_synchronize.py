@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.switcher.pitfall_words import is_even
 from gpu_studio.core.units import format_duration, format_ratio
@@ -39,7 +40,7 @@ class NoSynchronize:
     def snippet(self, part: str, device: str) -> str:
         """Return lines that time products; without a card a worker thread holds the queue."""
         fixed = part == "fixed"
-        if device == "cpu":
+        if is_cpu(device):
             wait = "for one in queued:\n    one.result()\n" if fixed else ""
             return _STAND_IN.format(side=_SIDES["cpu"], calls=_CALLS, wait=wait)
         wait = f'torch.cuda.synchronize("{device}")\n' if fixed else ""

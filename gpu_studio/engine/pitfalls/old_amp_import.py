@@ -6,6 +6,7 @@ import warnings
 
 import torch
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.engine.pitfalls.pitfall import Bench, count, error_of
 
@@ -35,7 +36,7 @@ class OldAmpImport:
             scaler, autocast = "GradScaler()", "autocast()"
         else:
             names = "from torch.amp import GradScaler, autocast"
-            dtype = ", dtype=torch.bfloat16" if kind == "cpu" else ""
+            dtype = ", dtype=torch.bfloat16" if is_cpu(kind) else ""
             scaler, autocast = f'GradScaler("{kind}")', f'autocast("{kind}"{dtype})'
         return _SNIPPET.format(device=device, names=names, scaler=scaler, autocast=autocast)
 

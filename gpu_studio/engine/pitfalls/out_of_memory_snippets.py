@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gpu_studio.core.device_name import is_cpu
+
 
 def snippet_for(
     part: str, device: str, *, width: int, layers: int, first: int, budget: int, share: float
@@ -18,7 +20,7 @@ def snippet_for(
         share: the share of the card that it may use, if that is less.
     """
     is_fixed = part == "fixed"
-    if device == "cpu":
+    if is_cpu(device):
         text = _FIXED_ON_META if is_fixed else _BROKEN_ON_META
     else:
         text = _FIXED if is_fixed else _BROKEN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_duration, format_percent
@@ -36,7 +37,7 @@ class StarvedGpu:
 
     def snippet(self, part: str, device: str) -> str:
         """Return the script that `run` starts."""
-        is_fixed, is_card = part == "fixed", device != "cpu"
+        is_fixed, is_card = part == "fixed", not is_cpu(device)
         return _SCRIPT.format(
             device=device,
             workers=_WORKERS if is_fixed else 0,

@@ -7,6 +7,7 @@ import re
 
 import torch
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd, count
@@ -46,7 +47,7 @@ class VisibleDevicesTooLate:
 
     def snippet(self, part: str, device: str) -> str:
         """Return the script that `run` starts."""
-        if device == "cpu":
+        if is_cpu(device):
             script = _THREADS_TOO_LATE if part == "broken" else _THREADS_IN_TIME
             return script.format(threads=2 if torch.get_num_threads() == 1 else 1)
         script = _TOO_LATE if part == "broken" else _IN_TIME

@@ -116,7 +116,7 @@ def make_case(
     """
     if cache not in CACHES:
         raise _bad(f"“{cache[:20]}” is no mode of the cache: choose {listed(CACHES, 'or')}.")
-    if device.type not in description.device_kinds:
+    if not description.runs_on(str(device)):
         raise _bad(
             f"{description.name} does not run on {device}, only on "
             f"{listed(_KINDS[kind] for kind in description.device_kinds)}."

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.engine.workloads.call import Call, TensorCall, TransferringCall
 from gpu_studio.engine.workloads.proof import WHOLE_UP_TO
 
@@ -99,4 +100,4 @@ class TensorWorkload(Workload):
 
 def wait_lines(address: str) -> str:
     """Return the snippet line that waits for a device; empty for the CPU."""
-    return f'torch.cuda.synchronize("{address}")\n' if address != "cpu" else ""
+    return f'torch.cuda.synchronize("{address}")\n' if not is_cpu(address) else ""

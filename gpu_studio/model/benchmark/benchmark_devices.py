@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.wheels import serves, version_numbers
 from gpu_studio.model.devices.card_access import access_of
@@ -46,7 +47,7 @@ def device_choices(
 
 def device_label(address: str, inventory: Inventory | None) -> str:
     """Return a device's name beside its numbers: ``CPU`` or ``GT 1030``."""
-    if address == "cpu":
+    if is_cpu(address):
         return "CPU"
     card = inventory.find(address) if inventory else None
     return _card_label(card, inventory) if card else address
@@ -66,7 +67,7 @@ def result_label(result: RunFinished, inventory: Inventory | None) -> str:
 def _label_of(address: str, name: str, recording: str | None, inventory: Inventory | None) -> str:
     if recording is None:
         return device_label(address, inventory)
-    return f"{'CPU' if address == 'cpu' else short_name(name or address)}, recorded"
+    return f"{'CPU' if is_cpu(address) else short_name(name or address)}, recorded"
 
 
 def _card_label(card: Device, inventory: Inventory | None) -> str:

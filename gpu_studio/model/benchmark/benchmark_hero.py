@@ -13,6 +13,7 @@ import msgspec
 from gpu_studio.core.benchmark.run import RunState, mode_words
 from gpu_studio.core.benchmark.standing import Standing, standing_of
 from gpu_studio.core.benchmark.trust import stamp_of, trust_lines
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark import left_words
@@ -176,7 +177,7 @@ class _Words:
         return Hero("No result", cause, bars, tone="failure", chip="Failed", has_failed=True)
 
     def before_any_run(self, devices: Sequence[str]) -> Hero:
-        has_card = any(address != "cpu" for address in devices)
+        has_card = any(not is_cpu(address) for address in devices)
         hint = "Press Run: each device does the same work, one after the other."
         return Hero(
             "How much faster is your card?" if has_card else "How fast is your CPU?",
@@ -211,7 +212,7 @@ class _Words:
     def _work_of(self, standing: Standing) -> str:
         result = standing.results[-1]
         text = self._work(result, standing.size_text)
-        cards = [one for one in standing.results if one.device != "cpu"]
+        cards = [one for one in standing.results if not is_cpu(one.device)]
         if standing.card is not None and len(cards) > 1 and not standing.wrong:
             text += f" · {self._name(standing.card)} compared with the CPU"
         return f"{text} · recording: {result.recording}" if result.recording else text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.run import Run
+from gpu_studio.core.device_name import CPU
 from gpu_studio.core.messages.run_messages import RunStarted, RunWorkload
 from gpu_studio.core.switcher.usable_cards import usable_cards
 from gpu_studio.model.engine_session import Reply
@@ -67,10 +68,7 @@ class ComparisonModel(QObject):
         engine, workload = self._session.description, self.description
         if engine is None or workload is None:
             return []
-        cards = usable_cards(engine)
-        return (cards if "cuda" in workload.device_kinds else []) + (
-            ["cpu"] if "cpu" in workload.device_kinds else []
-        )
+        return [device for device in (*usable_cards(engine), CPU) if workload.runs_on(device)]
 
     @property
     def is_running(self) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.model.benchmark.benchmark import RunSource
 from gpu_studio.model.benchmark.published_experiment import FixedRuns
@@ -188,7 +189,7 @@ def recording_from(
     cards = [
         run.result.device_name if run.result else device.name
         for run in ours
-        if run.request.device != "cpu" and (device := inventory.find(run.request.device))
+        if not is_cpu(run.request.device) and (device := inventory.find(run.request.device))
     ]
     pc = RecordedPc(
         processor=inventory.cpu.name,

@@ -11,6 +11,7 @@ from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, Check
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
 from gpu_studio.core.check.stages import NORMAL_MINUTES
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.check_messages import (
     CheckFindingMade,
     CheckStageFinished,
@@ -318,7 +319,7 @@ class CardCheck(QObject):
         self._keep_state()
         self._keeping.start()
         session = self._studio.session
-        ending = session.release() if run.plan.device != "cpu" else None
+        ending = session.release() if not is_cpu(run.plan.device) else None
         self._has_released = ending is not None
         if ending is not None:
             self._studio.headlines.tell_check(self.device.label)

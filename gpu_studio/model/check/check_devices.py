@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.model.devices.card_access import access_of, counted_cards
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class CheckDevice(NamedTuple):
     @property
     def is_card(self) -> bool:
         """Whether it is a card."""
-        return self.identity != "cpu"
+        return not is_cpu(self.identity)
 
 
 def check_devices(

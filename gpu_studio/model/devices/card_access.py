@@ -50,4 +50,4 @@ def counted_cards(description: EngineDescribed | None) -> list[str]:
     """Return the addresses of an engine's cards, for use if the sensor reader finds none."""
     if description is None or not description.cuda_available:
         return []
-    return [f"cuda:{index}" for index in range(description.device_count)]
+    return description.card_addresses

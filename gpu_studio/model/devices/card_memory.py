@@ -78,7 +78,7 @@ class CardMemory(QObject):
     def ask(self) -> None:
         """Ask now, if the engine is idle and can use the card."""
         device, engine = self._looked_at(), self._session.description
-        address = device.address if device is not None and device.kind == "cuda" else None
+        address = device.address if device is not None and not device.is_cpu else None
         if (
             address is not None
             and address != self._unanswered

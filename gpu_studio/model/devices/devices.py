@@ -151,7 +151,7 @@ class DevicesModel(QObject):
     def spans_beside(self, longest_s: float) -> tuple[SensorSpan, ...]:
         """Return the CPU's load and RAM to show beside the sensors of a card."""
         inventory, device = self._studio.sensors.inventory, self.device
-        if inventory is None or device is None or device.kind == "cpu":
+        if inventory is None or device is None or device.is_cpu:
             return ()
         spans = self._studio.sensors.track(inventory.cpu).spans(longest_s)
         return tuple(span for span in spans if span.kind.key in _BESIDE_A_CARD)
@@ -194,7 +194,7 @@ class DevicesModel(QObject):
             return verdict_before_devices(self._studio.sensors.is_silent)
         if session.absence:
             return verdict_without_engine(device, self._installation)
-        if device.kind == "cpu" and self.has_cards:
+        if device.is_cpu and self.has_cards:
             return verdict_of_cpu(device, session.description, session.state)
         findings, trouble = self._findings_of(device), self._trouble_of(device)
         verdict = verdict_of_card(device, findings, session.description, session.state, trouble)
@@ -204,7 +204,7 @@ class DevicesModel(QObject):
     def also_found(self) -> list[Headline]:
         """The other findings about the device, worst first."""
         device = self.device
-        if device is None or (device.kind == "cpu" and self.has_cards):
+        if device is None or (device.is_cpu and self.has_cards):
             return []
         offered = self._studio.headlines.offered
         headlines = [offered(headline_from(one)) for one in self._findings_of(device)]
@@ -319,7 +319,7 @@ def verdict_of_card(
     usable = [finding for finding in findings if finding.code == "ok"]
     doubts = [f for f in findings if f.severity == "warning" and f.device_uuid == card.identity]
     # A note about the whole PC does not answer whether PyTorch can use the card.
-    is_card = card.kind != "cpu"
+    is_card = not card.is_cpu
     answers = [
         finding
         for finding in findings

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.memory.modelled_cards import card_at, modelled_cards
 from gpu_studio.core.resources import MissingResourceError
@@ -32,7 +33,7 @@ class MemoryChoice(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_card(self) -> bool:
         """Whether it is a card, real or modeled, and not the PC."""
-        return self.identity != "cpu"
+        return not is_cpu(self.identity)
 
     @property
     def is_real_card(self) -> bool:
@@ -142,7 +143,7 @@ class MemoryDevices(QObject):
 
     def _follow_card(self, event: DeviceUsed) -> None:
         if not self._is_chosen_by_hand:
-            self._look_at(self.identity_of(f"cuda:{event.cuda_index}"))
+            self._look_at(self.identity_of(event.address))
 
     def _list(self) -> None:
         inventory, description = self._sensors.inventory, self._session.description

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.race.contestant import Contestant, usual_contestants
 from gpu_studio.model.benchmark.benchmark_devices import device_choices
@@ -59,7 +60,7 @@ def first_contestants(
 
     On a single core without a card, two precisions race.
     """
-    cards = [one.contestant.device for one in entries if one.contestant.device != "cpu"]
+    cards = [one.contestant.device for one in entries if not is_cpu(one.contestant.device)]
     threads = engine.cpu_threads if engine is not None else 2
     usual = usual_contestants(cards, threads)
     if len(usual) > 1:
@@ -81,14 +82,14 @@ def _cards(
     if engine is None:
         return
     for choice in device_choices(inventory, engine):
-        if choice.address is not None and choice.address != "cpu":
+        if choice.address is not None and not is_cpu(choice.address):
             yield choice.address, choice.label
 
 
 def name_of(result: RunFinished) -> str:
     """Return a contestant's name as in the lists."""
     name = short_name(result.device_name)
-    if result.device == "cpu":
+    if is_cpu(result.device):
         count = result.cpu_threads or 0
         name = f"CPU, {count} {'thread' if count == 1 else 'threads'}"
     if result.has_own_kernel:

@@ -183,7 +183,7 @@ class DeviceChoice(QObject):
         match event:
             case DeviceUsed():
                 name = event.name.removeprefix("NVIDIA ")
-                text = f"cuda:{event.cuda_index} {name} is now the current card."
+                text = f"{event.address} {name} is now the current card."
                 self._say_of_choice(text, "good")
             case RequestFailed():
                 self._say_of_choice(explain_failure(event.failure), "failure")

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.sizes import parse_sizes
+from gpu_studio.core.device_name import CPU
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.benchmark.benchmark_devices import device_choices
 from gpu_studio.model.settings import Choices
@@ -175,9 +176,8 @@ class BenchmarkChoices(QWidget):
         return self._workloads.get(self._workload.currentData() or "")
 
     def _serves(self, address: str) -> bool:
-        """Return whether the workload supports this kind of device."""
         workload = self._described
-        return workload is None or address.partition(":")[0] in workload.device_kinds
+        return workload is None or workload.runs_on(address)
 
     def _make_workload(self) -> None:
         self._heads = [section("Workload")]
@@ -296,7 +296,7 @@ class BenchmarkChoices(QWidget):
             self._workload.setToolTip(rich_tip([workload.sentence, workload.source]))
             for dtype, box in self._dtypes.items():
                 box.setEnabled(dtype in workload.dtypes)
-            cards_alone = "cpu" not in workload.device_kinds
+            cards_alone = not workload.runs_on(CPU)
             self._device_note.setText("This workload runs on GPUs only." if cards_alone else "")
             self._show_device_note()
             self._options.show_workload(workload)

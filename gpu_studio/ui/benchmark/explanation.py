@@ -14,6 +14,7 @@ from gpu_studio.core.benchmark.run import (
     parts_beside_median,
     parts_sentence,
 )
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import format_bytes, format_duration
 from gpu_studio.model.benchmark.benchmark_devices import run_label
 from gpu_studio.model.text_rows import TextRows
@@ -204,7 +205,7 @@ class Explanation(PageColumn):
             ("honest: median", result.median_s, Qt.BrushStyle.SolidPattern),
             ("naive: printed by a script", naive.printed_s, hatch),
         ]
-        if run.request.device != "cpu":  # the CPU returns only when it is done
+        if not is_cpu(run.request.device):  # the CPU returns only when it is done
             bars.append(("finished on the device", naive.finished_s, Qt.BrushStyle.Dense5Pattern))
         self._naive_bars.show_bars(
             [

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.run import mode_words
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark_devices import run_label
 from gpu_studio.ui.plots.curve_set import CurveSet, Look
@@ -132,7 +133,7 @@ class LiveView(LivePlot):
                 self._label(run),
                 device_role(address),
                 dashed=run.request.transfers,
-                dots=_CPU_DOTS if address == "cpu" else _CARD_DOTS,
+                dots=_CPU_DOTS if is_cpu(address) else _CARD_DOTS,
             )
             curves[_key(run)] = (look, partial(_samples, run))
         if self._ghost is not None and self._is_raced:

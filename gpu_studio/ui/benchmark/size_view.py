@@ -10,6 +10,7 @@ from PySide6.QtCore import Signal
 
 from gpu_studio.core.benchmark.crossover import find_crossover, ratios_of
 from gpu_studio.core.benchmark.verdict import crossover_sentences, same_kind
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.benchmark.benchmark_devices import result_label
 from gpu_studio.ui.plots.curve_set import CurveSet, Look
@@ -148,7 +149,7 @@ class SizeView(LivePlot):
 
     def _markers_of(self, results: Sequence[RunFinished]) -> Iterator[Marker]:
         row = 0
-        cards = {result.device: result for result in results if result.device != "cpu"}
+        cards = {result.device: result for result in results if not is_cpu(result.device)}
         for device, latest in cards.items():
             name = f"{result_label(latest, self._sensors.inventory)}, " if len(cards) > 1 else ""
             for transfers in (False, True):

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar
 
 from gpu_studio.core.check.record_words import coverage_share, coverage_text
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import format_percent
 from gpu_studio.model.check import check_words
 from gpu_studio.ui.flow_row import FlowRow
@@ -80,7 +81,7 @@ class CheckHero(Card):
         source = check.record or (check.run if check.phase.is_busy else None)
         findings = source.findings if source is not None else ()
         self._show_findings([one for one in findings if one.sentence not in told.sentence])
-        is_card = check.checked_address != "cpu"  # of the RAM, a check tests a modest share
+        is_card = not is_cpu(check.checked_address)  # of the RAM, a check tests a modest share
         self._show_coverage(source.coverage if source is not None and is_card else None)
         self._fit()
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.model.check import check_words
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Card, Text, button
@@ -77,7 +78,7 @@ class CheckVerdictCard(Card):
         record = check.record
         self._save.setEnabled(record is not None)
         # The numbers of a card in somebody's file are not known here.
-        is_own = record is not None and not check.file_name and record.device.address != "cpu"
+        is_own = record is not None and not check.file_name and not is_cpu(record.device.address)
         self._identify.setVisible(is_own)
 
     def tell(self, text: str, *, has_failed: bool) -> None:

@@ -65,7 +65,7 @@ class DeviceDetails(QWidget):
             return
         from gpu_studio.core.devices.facts import identity_line  # not before the first paint
 
-        is_card = device.kind == "cuda"
+        is_card = not device.is_cpu
         self._sensors.show_device(device.name, identity_line(device) if is_card else "")
         self._sensors.setVisible(self._model.is_readable)
         self._programs.show_programs(
@@ -114,7 +114,7 @@ class DeviceDetails(QWidget):
         self._fold.setText(f"{'Hide' if is_open else 'All'} facts ({_count(groups)})")
         self._fold.setAccessibleName(self._fold.text())
         self._facts_card.setVisible(is_open)
-        is_card = device is not None and device.kind == "cuda" and self._model.is_readable
+        is_card = device is not None and not device.is_cpu and self._model.is_readable
         # Without their memory, the programs have no bars above.
         self._processes.setVisible(is_card and (is_open or self._programs.isHidden()))
         if is_open:

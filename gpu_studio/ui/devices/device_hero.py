@@ -118,7 +118,7 @@ class DeviceHero(Card):
         self._race.setText(_RACE if len(devices) > 1 else _RACE_THREADS)
         self._race.setAccessibleName(self._race.text())
         self._check.setVisible(self._device is not None)
-        is_card = self._device is not None and self._device.kind == "cuda"
+        is_card = self._device is not None and not self._device.is_cpu
         self._check.setText(_CHECK if is_card else _CHECK_CPU)
         self._check.setAccessibleName(self._check.text())
         is_testing = self._doctor.is_checking

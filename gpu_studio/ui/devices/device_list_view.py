@@ -145,7 +145,7 @@ class _DeviceDelegate(QStyledItemDelegate):
         painter.setBrush(QColor(self._theme.colour(role)))
         painter.drawRoundedRect(QRectF(box), _RADIUS, _RADIUS)
         inset = box.width() // 5
-        drawing = icon("cpu" if device.kind == "cpu" else "card", self._theme, "on_device")
+        drawing = icon("cpu" if device.is_cpu else "card", self._theme, "on_device")
         drawing.paint(painter, box.adjusted(inset, inset, -inset, -inset))
 
     def _paint_frame(self, painter: QPainter, box: QRect, option: QStyleOptionViewItem) -> None:
@@ -167,7 +167,7 @@ class _DeviceDelegate(QStyledItemDelegate):
 
 def _shown_name(device: Device) -> str:
     """Return the name without the maker; the tool tip has it in full."""
-    return device.name.removeprefix("NVIDIA ") if device.kind == "cuda" else device.short_name
+    return device.short_name if device.is_cpu else device.name.removeprefix("NVIDIA ")
 
 
 def _sign_side(font: QFont) -> int:

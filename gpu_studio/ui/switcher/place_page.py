@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.switcher.placement_table import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
 from gpu_studio.model.switcher.tensor_placement_model import TensorPlacementModel
@@ -174,7 +175,7 @@ class PlacePage(QWidget):
             self._targets.setCurrentIndex([row.identity for row in rows].index(chosen.identity))
             warning = f" {chosen.warning}" if chosen.warning else ""
             current = (
-                "" if chosen.address != "cpu" else " PyTorch creates new tensors here by default."
+                " PyTorch creates new tensors here by default." if is_cpu(chosen.address) else ""
             )
             about = f"\n{chosen.about}" if chosen.about else ""
             self._identity.setText(f"{chosen.facts}.{current}{about}{warning}")

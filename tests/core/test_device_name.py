@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.core.device_name import DeviceName, is_cpu
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "index"),
+    [("cpu", "cpu", None), ("cuda", "cuda", None), ("cuda:0", "cuda", 0), ("xpu:12", "xpu", 12)],
+)
+def test_a_name_has_two_parts_and_goes_back_to_its_text(address, kind, index):
+    name = DeviceName.parse(address)
+    assert (name.kind, name.index) == (kind, index)
+    assert str(name) == address
+
+
+@pytest.mark.parametrize("text", ["", "cuda:", "cuda:-1", "cuda:x", "CPU", "cuda:12345", "cuda:0 "])
+def test_another_text_names_no_device(text):
+    with pytest.raises(ValueError, match="does not name a device"):
+        DeviceName.parse(text)
+
+
+def test_only_the_cpu_is_the_cpu():
+    assert is_cpu("cpu")
+    assert DeviceName.parse("cpu").is_cpu
+    assert not any(map(is_cpu, ("cuda:0", "xpu:0", "model:1996", None)))
