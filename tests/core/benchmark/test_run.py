@@ -1,5 +1,3 @@
-"""None"""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

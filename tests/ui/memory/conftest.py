@@ -7,12 +7,18 @@ import pytest
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.model.memory.memory_model import MemoryModel
+from gpu_studio.ui.memory import memory_tab
 from gpu_studio.ui.memory.memory_tab import MemoryTab
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.memory_answers import (
     memory_read,
 )
 from tests.fakes.pc import gt_1030
+
+
+@pytest.fixture(autouse=True)
+def polls_come_soon(monkeypatch):
+    monkeypatch.setattr(memory_tab, "_POLL_MS", 20)
 
 
 @pytest.fixture
