@@ -28,7 +28,6 @@ from gpu_studio.model.start_mark import StartMark
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
 from gpu_studio.process.console_end import ConsoleEnd
-from gpu_studio.process.packages_folder import ENGINES, has_own_torch
 from gpu_studio.process.set_up_child import SetUpChild, set_up_entry
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.override_guard import guard_overrides
@@ -161,13 +160,10 @@ def own_installer(log_path: Path | None) -> Installer | None:
     return SetUpChild(entry, log_path) if entry is not None else None
 
 
-def own_builds() -> BuildShelf | None:
-    """Return the builds that the window installs; None if PyTorch is a package of this Python."""
-    if has_own_torch():
-        return None
-    from gpu_studio.builds.shelf import BuildShelf
+def _own_builds() -> BuildShelf | None:
+    from gpu_studio.builds.shelf import own_shelf
 
-    return BuildShelf(_data_folder() / ENGINES)
+    return own_shelf(_data_folder)
 
 
 def _installer_of(builds: BuildShelf, log_path: Path | None) -> BuildInstallerPort:
@@ -215,7 +211,7 @@ def main() -> int:
         tabs_after_paint=True,
         bad_end=bad_end,
         installer=own_installer(log_path),
-        builds=own_builds(),
+        builds=_own_builds(),
         wheels=_folder_of_wheels(),
     )
     sys.excepthook = _report_unexpected

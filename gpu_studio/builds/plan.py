@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _POLL_S = 0.1
 _LONGEST_END_S = 1.0
 # PyPI's wheels have no build in their version; for these systems they are these builds.
-_PLAIN_BUILDS = {"windows": "cpu", "linux": "cu130"}
+_PLAIN_BUILDS = {"windows": "cpu", "linux": "cu130", "darwin": "cpu"}
 _ACCEPT = "application/vnd.pypi.simple.v1+json;q=0.9, text/html"
 _NETWORK = re.compile(
     r"getaddrinfo|Name or service|Temporary failure|Max retries|timed out|NewConnectionError|"
@@ -109,12 +109,54 @@ class Planner:
         self._log_path, self._is_over, self._python = log_path, is_over, python
 
     def from_index(self, tag: str) -> WheelPlan:
-        """Plan a build from the package indexes.
+        """Plan a build from PyTorch's index, or from where pip is configured to look.
+
+        A folder of wheels in pip's configuration comes first: whoever names one wants its files,
+        and may have no network. The indexes of the configuration come last, for a PC that reaches
+        only a mirror. pip downloads from them itself: it has its own certificates and passwords.
 
         Raises:
             TroubleError: The indexes cannot be reached, or have no such build.
             StoppedError: The user stopped.
         """
+        local = self._configured_folder(tag)
+        if local is not None:
+            return self.from_folder(tag, local)
+        try:
+            return self._from_own_index(tag)
+        except TroubleError:
+            mirrored = self._downloaded_by_pip(tag)
+            if mirrored is None:
+                raise
+            return self.from_folder(tag, mirrored)
+
+    def _configured_folder(self, tag: str) -> Path | None:
+        """Return the folder in pip's configuration that has the build; None if none has it."""
+        found = self._report(("--no-index", "--no-deps", f"torch=={self._version(tag)}"))
+        path = found[0].local_path if found else None
+        return path.parent if path is not None else None
+
+    def _downloaded_by_pip(self, tag: str) -> Path | None:
+        """Let pip download PyTorch from the indexes of its configuration; None if none has it."""
+        folder = self._downloader.folder / "pip"
+        versions = [self._version(tag)]
+        if self._is_plain(tag):
+            versions.append(self._table.torch_version)
+        for version in versions:
+            self._run_pip("download", "--no-deps", "--only-binary", ":all:", "--quiet",
+                          "--dest", str(folder), f"torch==={version}")  # fmt: skip
+            if any(folder.glob("torch-*.whl")):
+                return folder
+        return None
+
+    def _version(self, tag: str) -> str:
+        return f"{self._table.torch_version}+{tag}"
+
+    def _is_plain(self, tag: str) -> bool:
+        """Return whether PyPI's PyTorch for this system is this build."""
+        return _PLAIN_BUILDS.get(self._platform.partition("-")[0]) == tag
+
+    def _from_own_index(self, tag: str) -> WheelPlan:
         link = self.torch_link(tag)
         file = WheelFile(
             link.name, link.url, link.sha256, link.size_bytes or self._downloader.size(link.url)
@@ -157,12 +199,6 @@ class Planner:
         return self._plan(torch.name, (file, *needed))
 
     def torch_link(self, tag: str) -> WheelLink:
-        """Return PyTorch's wheel on its own index.
-
-        Raises:
-            TroubleError: The index cannot be reached, or has no such wheel.
-            StoppedError: The user stopped.
-        """
         page_url = f"{self._table.build(tag).index_url}/torch/"
         host = urlsplit(page_url).hostname or page_url
         page = self._downloader.text(page_url, _ACCEPT)
@@ -171,8 +207,11 @@ class Planner:
         except ValueError as error:
             # A hotel's or a company's page instead of the index's.
             raise TroubleError(troubles.no_network(host, str(error))) from error
-        version = f"{self._table.torch_version}+{tag}"
+        version = self._version(tag)
         link = wheel_for(links, version, self._python, self._platform)
+        if link is None and self._platform.startswith("darwin"):  # without a build in its version
+            version = self._table.torch_version
+            link = wheel_for(links, version, self._python, self._platform)
         if link is None:
             torch = f"PyTorch {version}"
             raise TroubleError(troubles.no_wheel(torch, self._python_text, self._platform, host))
@@ -187,20 +226,26 @@ class Planner:
 
     def _resolved(self, requirement: Path, options: tuple[str, ...]) -> tuple[WheelFile, ...]:
         """Return the wheels that a wheel needs, without itself."""
+        log = ChildLog(self._log_path)
+        found = self._report((*options, str(requirement)))
+        if found is None:
+            raise TroubleError(pip_trouble(log.text()))
+        return tuple(self._sized(one) for one in found if one.name != requirement.name)
+
+    def _report(self, arguments: tuple[str, ...]) -> list[WheelFile] | None:
+        """Return the wheels that pip would install; None if it fails."""
         report = self._downloader.folder / "plan" / "report.json"
         report.parent.mkdir(parents=True, exist_ok=True)
         report.unlink(missing_ok=True)
-        log = ChildLog(self._log_path)
         self._run_pip(
             "install", "--dry-run", "--ignore-installed", "--only-binary", ":all:",
-            "--quiet", "--report", str(report), *options, str(requirement),
+            "--quiet", "--report", str(report), *arguments,
         )  # fmt: skip
         try:
-            told: Any = json.loads(report.read_text(encoding="utf-8"))
-            found = [_file_of(one) for one in told["install"]]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise TroubleError(pip_trouble(log.text())) from error
-        return tuple(self._sized(one) for one in found if one.name != requirement.name)
+            content: Any = json.loads(report.read_text(encoding="utf-8"))
+            return [_file_of(one) for one in content["install"]]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def _sized(self, file: WheelFile) -> WheelFile:
         local = file.local_path

@@ -18,6 +18,7 @@ import json
 import os
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpu_studio.core.atomic_file import write_atomically
@@ -26,11 +27,13 @@ from gpu_studio.core.builds.record import FAMILIES, BuildRecord, Wanted, best_of
 from gpu_studio.core.builds.trouble import TroubleError
 from gpu_studio.core.file_lock import try_lock
 from gpu_studio.core.wheel_table import load_table
+from gpu_studio.process.packages_folder import has_own_torch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
+ENGINES = "engines"
+"""The folder of all builds: in the user's data folder, or in the environment of a checkout."""
 # Windows allows paths of 259 characters by default. The longest file that is imported, a compiled
 # module of torch 2.13.0, takes 118 of them below the folder, and the slash one.
 LONGEST_FOLDER = 140
@@ -205,6 +208,20 @@ class BuildShelf:
 
     def _record_path(self, family: str) -> Path:
         return self.root / f"{family}.json"
+
+
+def own_shelf(data_folder: Callable[[], Path]) -> BuildShelf | None:
+    """Return the builds that this program installs; None if PyTorch is a package of this Python.
+
+    The environment that the setup of a checkout makes has a folder for its builds.
+
+    Args:
+        data_folder: Returns the user's data folder.
+    """
+    of_checkout = Path(sys.prefix, ENGINES)
+    if of_checkout.is_dir():
+        return BuildShelf(of_checkout)
+    return None if has_own_torch() else BuildShelf(data_folder() / ENGINES)
 
 
 def extended(path: Path, system: str = sys.platform) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
-import platformdirs
 
 from gpu_studio.cli.answers import describe_alone
+from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.screen import note, now, say, say_bytes
 from gpu_studio.cli.status import DONE, WrongUseError
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History
@@ -27,7 +27,7 @@ _NAME_WIDTH = 16
 
 def history() -> History:
     """Return the history in the user's data folder, which the window shares."""
-    return History(platformdirs.user_data_path("gpu-studio", appauthor=False) / FOLDER_NAME)
+    return History(data_folder() / FOLDER_NAME)
 
 
 def list_workloads(log_path: Path, *, as_json: bool) -> int:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-import platformdirs
 
 from gpu_studio.cli.answers import Stream, describe, own_engine
 from gpu_studio.cli.bench import addresses
+from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.screen import Progress, TerminalTable, note, now, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
@@ -29,6 +28,7 @@ from gpu_studio.hardware.surroundings import boot_mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from gpu_studio.cli.answers import Interrupt
     from gpu_studio.core.engine import Engine
@@ -84,8 +84,7 @@ def run_check(request: CheckRequest, log_path: Path, *, as_json: bool) -> int:
 
 
 def _folder() -> CheckFolder:
-    data = Path(platformdirs.user_data_path("gpu-studio", appauthor=False))
-    return CheckFolder(data / FOLDER_NAME, boot_mark())
+    return CheckFolder(data_folder() / FOLDER_NAME, boot_mark())
 
 
 def _plan(request: CheckRequest, described: EngineDescribed) -> CheckPlan:

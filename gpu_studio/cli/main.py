@@ -21,6 +21,7 @@ from gpu_studio.cli.parser import (
     OneLineParser,
     add_devices,
     add_doctor,
+    add_engine,
     add_pitfall,
     add_place,
 )
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _COMMANDS = (
     add_devices,
     add_doctor,
+    add_engine,
     race_options.add_command,
     bench_options.add_command,
     memory_options.add_command,
@@ -149,17 +151,14 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _use_installed_build() -> None:
-    """Let every child import the PyTorch that the window installed, if this Python has none."""
-    from gpu_studio.process.packages_folder import ENGINES, has_own_torch, variables_for
+    """Let every child import the PyTorch that this program has installed, if it installs one."""
+    from gpu_studio.builds.shelf import own_shelf
+    from gpu_studio.cli.data_folder import data_folder
+    from gpu_studio.process.packages_folder import variables_for
 
-    if has_own_torch():
-        return
-    import platformdirs
-
-    from gpu_studio.builds.shelf import BuildShelf
-
-    data = platformdirs.user_data_path("gpu-studio", appauthor=False)
-    os.environ.update(variables_for(BuildShelf(data / ENGINES).used_folder()))
+    shelf = own_shelf(data_folder)
+    if shelf is not None:
+        os.environ.update(variables_for(shelf.used_folder()))
 
 
 def _start_log() -> Path:

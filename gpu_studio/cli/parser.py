@@ -74,6 +74,31 @@ def _run_doctor(options: argparse.Namespace, log_path: Path) -> int:
     return examine(log_path, as_json=options.json, with_kernel=not options.no_kernel)
 
 
+def add_engine(commands: Commands) -> None:
+    """Add ``gpu-studio engine``."""
+    engine = commands.add_parser(
+        "engine",
+        help="list or install the builds of PyTorch that GPU Studio uses",
+        description="List the installed builds of PyTorch and the one for this PC's cards. With a "
+        "build, install it and use it from now on.",
+        allow_abbrev=False,
+    )
+    engine.add_argument(
+        "build", metavar="BUILD", nargs="?", default="",
+        help="install cpu, cu126, cu130, or auto: the build for this PC's cards",
+    )  # fmt: skip
+    engine.add_argument("--json", action="store_true", help="print JSON, one object per line")
+    engine.set_defaults(run=_run_engine)
+
+
+def _run_engine(options: argparse.Namespace, log_path: Path) -> int:
+    from gpu_studio.cli.engine import install_engine, list_engines
+
+    if options.build:
+        return install_engine(options.build, log_path, as_json=options.json)
+    return list_engines(log_path, as_json=options.json)
+
+
 def add_place(commands: Commands) -> None:
     """Add ``gpu-studio place``."""
     place = commands.add_parser(

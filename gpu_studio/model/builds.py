@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from gpu_studio.core.builds.progress import InstallProgress, InstallStage
 from gpu_studio.core.builds.record import FAMILIES, BuildRecord, Wanted
 from gpu_studio.core.builds.trouble import Trouble, TroubleError, TroubleKind
+from gpu_studio.core.builds.words import build_title
 from gpu_studio.core.failure import first_line
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.task import Task
@@ -35,7 +36,6 @@ _AT_REST = (EngineState.READY, EngineState.FAILED, EngineState.ABSENT)
 NOT_INSTALLED = "The engine is not installed yet: see the top of this window."
 Installation = Literal["", "runs", "stopped"]
 """What the installation of the engine does; empty before it began and after its end."""
-_TITLES = {"cpu": "CPU engine", "cu126": "cu126 engine", "cu130": "cu130 engine"}
 
 
 class Builds(QObject):
@@ -536,20 +536,9 @@ class Builds(QObject):
         self.unfinished_bytes = self._store.unfinished_bytes()
 
     def _look_at_cards(self, inventory: Inventory) -> None:
-        from gpu_studio.core.devices.pc_facts import capability_of
-        from gpu_studio.core.wheels import CudaCard, choose_wheel
+        from gpu_studio.core.devices.pc_facts import recommended_build
 
-        known = [
-            CudaCard(card.name, capability)
-            for card in inventory.cards
-            if (capability := capability_of(card)) is not None
-        ]
-        choice = choose_wheel(known, inventory.driver.version)
+        choice = recommended_build(inventory)
         if choice != self._choice:
             self._choice = choice
             self.changed.emit()
-
-
-def build_title(family: str) -> str:
-    """Return the name of a build for people: "cu126 engine"."""
-    return _TITLES.get(family, family)

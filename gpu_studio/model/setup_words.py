@@ -6,9 +6,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpu_studio.core import operating_system
-from gpu_studio.core.builds.progress import InstallStage, format_left
+from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.trouble import format_size
-from gpu_studio.model.builds import CPU, build_title
+from gpu_studio.core.builds.words import build_title, bytes_sentence, stage_title
+from gpu_studio.model.builds import CPU
 
 if TYPE_CHECKING:
     from gpu_studio.core.builds.progress import InstallProgress
@@ -26,19 +27,6 @@ DOWNLOADS = {
 # Measured after an installation, rounded up: 0.74 GB for the CPU; the others as in wheels.json.
 DISK = {CPU: "0.8 GB", "cu126": "up to 6 GB", "cu130": "up to 6 GB"}
 _HALTED = (InstallStage.PAUSED, InstallStage.FAILED)
-_STAGES = {
-    InstallStage.WAITING: "Waiting for the {}",
-    InstallStage.PLANNING: "Looking up the files of the {}…",
-    InstallStage.DOWNLOADING: "Downloading the {}",
-    InstallStage.RESUMING: "The line broke. Connecting again…",
-    InstallStage.CHECKING: "Checking the files of the {}",
-    InstallStage.INSTALLING: "Installing the {}",
-    InstallStage.TESTING: "Testing the {} with a real computation",
-    InstallStage.PAUSED: "The {} is paused",
-    InstallStage.FETCHED: "The new {} is installed as soon as the present run ends",
-    InstallStage.FAILED: "The {} could not be installed",
-    InstallStage.READY: "The {} is ready",
-}
 
 
 def stage_sentence(builds: Builds) -> str:
@@ -52,7 +40,7 @@ def stage_sentence(builds: Builds) -> str:
         return builds.trouble.sentence
     if not builds.family or (stage is InstallStage.WAITING and not builds.is_at_work):
         return "The engine is ready" if builds.has_engine else "The engine is not installed yet"
-    return _STAGES[stage].format(build_title(builds.family))
+    return stage_title(stage, builds.family)
 
 
 def has_share(progress: InstallProgress) -> bool:
@@ -78,18 +66,6 @@ def figure(builds: Builds) -> str:
     is_halted = builds.progress.stage in _HALTED or builds.is_discarding
     is_offer = not builds.has_engine and not is_halted
     return f"About {DOWNLOADS[CPU]}" if is_offer else ""
-
-
-def bytes_sentence(progress: InstallProgress) -> str:
-    """Return the done bytes and the time that is left; empty if neither is known."""
-    parts = []
-    if progress.total_bytes:
-        done, total = format_size(progress.done_bytes), format_size(progress.total_bytes)
-        verb = " unpacked" if progress.stage is InstallStage.INSTALLING else ""
-        parts.append(f"{done} of {total}{verb}")
-    if progress.left_s is not None and progress.stage.is_at_work:
-        parts.append(format_left(progress.left_s))
-    return " · ".join(parts)
 
 
 def kept_sentence(builds: Builds) -> str:

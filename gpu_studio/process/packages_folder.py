@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-ENGINES = "engines"
-"""The folder of all builds, in the user's data folder."""
 VARIABLE = "GPU_STUDIO_PACKAGES"
 _PYTHONPATH = "PYTHONPATH"
 

@@ -9,6 +9,7 @@ import pytest
 from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile
 from gpu_studio.builds.plan import (
+    _PLAIN_BUILDS,
     Planner,
     WheelPlan,
     pip_trouble,
@@ -18,9 +19,9 @@ from gpu_studio.builds.plan import (
 )
 from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
 from gpu_studio.core.wheel_table import load_table
-from tests.builds.indexes import KEY, MACHINE, NEEDS, OWN, TAGS, TORCH, put_needed, put_torch
+from tests.builds.indexes import KEY, MACHINE, NEEDS, OWN, TAGS, TORCH, page, put_needed, put_torch
 from tests.builds.wheel_server import Served
-from tests.builds.wheels import PYTHON, metadata, metadata_in, write_wheel
+from tests.builds.wheels import PYTHON, metadata, metadata_in, wheel_bytes, write_wheel
 
 
 @pytest.fixture
@@ -52,6 +53,34 @@ def test_an_index_without_metadata_gives_the_wheel_first(server, planner):
     plan = planner.from_index("cpu")
     assert len(plan.files) == 3
     assert len(server.ranges_of(f"/whl/cpu/{TORCH}")) == 1
+
+
+def test_a_folder_of_pips_configuration_comes_before_every_index(
+    server, planner, tmp_path, monkeypatch
+):
+    torch = write_wheel(tmp_path / "w", "torch", "9.1.0+cpu", {}, NEEDS, TAGS)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "w"))
+    put_needed(server)
+    plan = planner.from_index("cpu")
+    assert plan.files[0].local_path == torch
+    assert sorted(file.name.split("-")[0] for file in plan.files) == ["deeper", "needed", "torch"]
+    assert not any(path.startswith("/whl/") for _, path, _ in server.asked)
+
+
+@pytest.mark.parametrize("version", ["9.1.0+cpu", "9.1.0"])
+def test_a_pc_that_reaches_only_a_mirror_gets_pytorch_from_there(
+    server, planner, monkeypatch, version
+):
+    monkeypatch.setitem(_PLAIN_BUILDS, KEY.partition("-")[0], "cpu")
+    wheel = Served(wheel_bytes("torch", version, {"torch/__init__.py": ""}, NEEDS, TAGS))
+    name = f"torch-{version}-{TAGS}.whl"
+    server.files[f"/files/{name}"] = wheel
+    href = name.replace("+", "%2B")
+    server.files["/simple/torch/"] = page(f'<a href="/files/{href}#sha256={wheel.sha256}">x</a>')
+    put_needed(server)
+    plan = planner.from_index("cpu")
+    assert plan.torch_version == version
+    assert plan.files[0].local_path.read_bytes() == wheel.content
 
 
 def test_a_plan_survives_its_file():

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from gpu_studio.builds import shelf as shelves
 from gpu_studio.builds.shelf import (
     LONGEST_FOLDER,
     BuildShelf,
     extended,
+    own_shelf,
     require_short,
 )
 from gpu_studio.core.builds.record import BuildRecord, Wanted
@@ -198,3 +200,18 @@ def test_the_engine_gets_the_best_build_that_it_can_load(shelf):
     assert newer.used() == "cpu"
     assert "2.14.1" in newer.outdated(shelf.record("cpu"))
     assert BuildShelf(shelf.root, "2.13.0", "3.12").used() == ""
+
+
+def test_the_environment_of_a_checkout_has_its_own_builds(tmp_path, monkeypatch):
+    monkeypatch.setattr(shelves, "has_own_torch", lambda: True)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert own_shelf(lambda: tmp_path / "data") is None
+    (tmp_path / "engines").mkdir()
+    assert own_shelf(lambda: tmp_path / "data").root == tmp_path / "engines"
+
+
+def test_a_program_without_pytorch_has_its_builds_in_the_users_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(shelves, "has_own_torch", lambda: False)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    shelf = own_shelf(lambda: tmp_path / "data")
+    assert shelf.root == tmp_path / "data" / "engines"

@@ -41,7 +41,7 @@ def engines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engines:
     monkeypatch.setattr(
         answers, "ProcessEngine", lambda environment, log_path: engines(environment)
     )
-    monkeypatch.setattr(check.platformdirs, "user_data_path", lambda *_, **__: tmp_path)
+    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
     monkeypatch.setattr(check, "boot_mark", lambda: BOOT)
     monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
     return engines

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from gpu_studio.cli import answers, check
+from gpu_studio.cli import answers
 from gpu_studio.cli import main as cli
 from gpu_studio.core.check import check_run
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
@@ -116,7 +116,7 @@ def test_an_engine_that_is_held_is_a_failure_and_is_ended(
 ) -> None:
     monkeypatch.setattr(EngineThatIsHeld, "held", None)
     monkeypatch.setattr(answers, "ProcessEngine", EngineThatIsHeld)
-    monkeypatch.setattr(check.platformdirs, "user_data_path", lambda *_, **__: tmp_path)
+    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
     monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
     monkeypatch.setattr(check_run, "STEP_PATIENCE_S", 0.2)
 

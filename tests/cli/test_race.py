@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gpu_studio.cli import answers, bench_lists
+from gpu_studio.cli import answers
 from gpu_studio.cli import main as cli
 from gpu_studio.cli import race as race_module
 from gpu_studio.core.benchmark.history import History
@@ -60,7 +60,7 @@ def engines(monkeypatch, tmp_path):
     monkeypatch.setattr(
         answers, "ProcessEngine", lambda environment, log_path: engines(environment)
     )
-    monkeypatch.setattr(bench_lists.platformdirs, "user_data_path", lambda *_, **__: tmp_path)
+    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
     monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
     return engines
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+from gpu_studio.builds import shelf as shelves
 from gpu_studio.builds.shelf import OWN_PYTHON, BuildShelf
 from gpu_studio.cli import main as cli
 from gpu_studio.core.builds.record import BuildRecord
 from gpu_studio.core.wheel_table import load_table
-from gpu_studio.process import packages_folder
 from gpu_studio.process.child_process import ChildProcess
 from gpu_studio.process.packages_folder import VARIABLE, has_own_torch, variables_for
 
@@ -87,7 +87,8 @@ def test_a_pytorch_of_this_python_is_found_and_one_of_a_build_does_not_count(mon
 
 @pytest.mark.parametrize("has_own", [True, False])
 def test_the_terminals_commands_use_the_installed_build(monkeypatch, tmp_path, has_own):
-    monkeypatch.setattr(packages_folder, "has_own_torch", lambda: has_own)
+    monkeypatch.setattr(shelves, "has_own_torch", lambda: has_own)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
     monkeypatch.setattr(platformdirs, "user_data_path", lambda *_, **__: tmp_path)
     for name in (VARIABLE, "PYTHONPATH"):
         monkeypatch.setenv(name, "")

@@ -18,6 +18,7 @@ _NAME = re.compile(
 )
 # The oldest C library of the wheels that this program can use is older than Debian 11.
 _LINUX = re.compile(r"(?:manylinux\w*|linux)_(x86_64|aarch64)")
+_MACOS = re.compile(r"macosx_\d+_\d+_(?:(arm64|x86_64)|universal2)")
 _WINDOWS = {"x86_64": "win_amd64", "aarch64": "win_arm64"}
 
 
@@ -94,6 +95,12 @@ def _is_platform(tag: str, platform_key: str) -> bool:
     system, _, machine = platform_key.partition("-")
     if system == "windows":
         return tag == _WINDOWS.get(machine)
+    if system == "darwin":
+        match = _MACOS.fullmatch(tag)
+        return match is not None and match[1] in (
+            None,
+            "arm64" if machine == "aarch64" else machine,
+        )
     match = _LINUX.fullmatch(tag)
     return system == "linux" and match is not None and match[1] == machine
 

@@ -90,9 +90,7 @@ class PcFacts:
 
     def choice(self, cards: Sequence[Device]) -> WheelChoice | None:
         """Return the build that supports the cards; None if that is not known."""
-        known = [
-            CudaCard(card.name, capability) for card in cards if (capability := capability_of(card))
-        ]
+        known = _cuda_cards(cards)
         if self._table is None or not known or not version_numbers(self.driver.version):
             return None
         build = self._installed_build()
@@ -253,6 +251,19 @@ def label_of(card: Device) -> str:
     """Return a card's name with its compute capability: ``GT 1030 (6.1)``."""
     capability = capability_of(card)
     return f"{card.short_name} ({capability[0]}.{capability[1]})" if capability else card.short_name
+
+
+def recommended_build(inventory: Inventory) -> WheelChoice:
+    """Return the build to install on a PC, with the reason.
+
+    Raises:
+        MissingResourceError: The table of builds is missing or broken.
+    """
+    return choose_wheel(_cuda_cards(inventory.cards), inventory.driver.version)
+
+
+def _cuda_cards(cards: Sequence[Device]) -> list[CudaCard]:
+    return [CudaCard(card.name, known) for card in cards if (known := capability_of(card))]
 
 
 def _table() -> WheelTable | None:

@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import format_size
+from gpu_studio.core.builds.words import build_title
 from gpu_studio.model import setup_words as words
-from gpu_studio.model.builds import build_title
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button, section
 from gpu_studio.ui.setup.question import ask

@@ -12,8 +12,9 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QProgressBar, QPushButton,
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import format_size
+from gpu_studio.core.builds.words import build_title, bytes_sentence
 from gpu_studio.model import setup_words as words
-from gpu_studio.model.builds import CPU, build_title
+from gpu_studio.model.builds import CPU
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button
 from gpu_studio.ui.setup.question import ask
@@ -75,7 +76,7 @@ class SetupHero(Card):
         self._figure.setVisible(bool(self._figure.text()))
         self._bar.setVisible(words.has_share(progress))
         self._bar.setValue(round(_STEPS * progress.fraction))
-        said = words.bytes_sentence(progress) or words.kept_sentence(builds)
+        said = bytes_sentence(progress) or words.kept_sentence(builds)
         self._bar.setAccessibleDescription(f"{self._title.text()} {said}")
         self._say(self._bytes, "" if is_offer or stage is InstallStage.READY else said)
         self._say(self._offer, words.offer_sentence(builds) if is_offer else "")

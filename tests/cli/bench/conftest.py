@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.cli import answers, bench, bench_lists
+from gpu_studio.cli import answers, bench
 from gpu_studio.cli import main as cli
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from tests.cli.bench.terminal import WORKLOADS
@@ -20,7 +20,7 @@ def engines(monkeypatch, tmp_path):
         monkeypatch.setattr(
             module, "ProcessEngine", lambda environment, log_path: engines(environment)
         )
-    monkeypatch.setattr(bench_lists.platformdirs, "user_data_path", lambda *_, **__: tmp_path)
+    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
     monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
     return engines
 

@@ -1,0 +1,127 @@
+"""``gpu-studio engine``: the builds of PyTorch that this program installs for itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from gpu_studio.builds.install import BuildInstaller
+from gpu_studio.builds.shelf import own_shelf
+from gpu_studio.cli.answers import Interrupt, take_inventory
+from gpu_studio.cli.data_folder import data_folder
+from gpu_studio.cli.screen import Progress, note, say, say_bytes
+from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
+from gpu_studio.core.builds.progress import InstallProgress, InstallStage
+from gpu_studio.core.builds.record import FAMILIES, Wanted
+from gpu_studio.core.builds.words import build_title, bytes_sentence, stage_title
+from gpu_studio.core.devices.pc_facts import recommended_build
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.wheels import choose_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpu_studio.builds.shelf import BuildShelf
+    from gpu_studio.core.wheels import WheelChoice
+
+AUTO = "auto"
+_OWN_TORCH = (
+    "PyTorch is a package of this Python, so GPU Studio installs none. Install another build with "
+    "pip; “gpu-studio doctor” shows the command."
+)
+
+
+def list_engines(log_path: Path, *, as_json: bool) -> int:
+    """Print the installed builds and the recommended one; return the exit status."""
+    shelf = _required_shelf()
+    choice = _recommended(log_path)
+    used = shelf.used()
+    if as_json:
+        rows = [asdict(one) | {"is_used": one.family == used} for one in shelf.records()]
+        value = {"engines": rows, "recommended": choice.tag, "reason": choice.sentence}
+        say_bytes(json.dumps(value).encode() + b"\n")
+        return DONE
+    for one in shelf.records():
+        mark = "in use" if one.family == used else ""
+        parts = [one.torch_version, mark, shelf.outdated(one), one.note]
+        say(f"{build_title(one.family)}: {', '.join(filter(None, parts))}")
+    if not shelf.records():
+        say("No engine is installed.")
+    say(f"Recommended: {build_title(choice.tag)}. {choice.sentence}")
+    return DONE
+
+
+def install_engine(build: str, log_path: Path, *, as_json: bool) -> int:
+    """Install a build and use it from now on; return the exit status.
+
+    Args:
+        build: its name, or `AUTO`. The best build is used then, whichever that is.
+        log_path: the log of the sensor reader.
+        as_json: whether to print the progress as lines of JSON.
+    """
+    if build not in (*FAMILIES, AUTO):
+        raise WrongUseError(f"There is no build {build}: choose auto, {', '.join(FAMILIES)}.")
+    shelf = _required_shelf()
+    family, reason = build, ""
+    if build == AUTO:
+        choice = _recommended(log_path)
+        family, reason = choice.tag, choice.sentence
+    with Interrupt().heard() as interrupt:
+        last = _install(shelf, family, reason, interrupt, as_json=as_json)
+    if last is InstallStage.PAUSED:
+        return INTERRUPTED
+    if last is not InstallStage.READY:
+        return FAILED
+    builds = dict.fromkeys((*shelf.wanted().builds, family))
+    shelf.write_wanted(Wanted(tuple(builds), "" if build == AUTO else family))
+    return DONE
+
+
+def _install(
+    shelf: BuildShelf, family: str, reason: str, interrupt: Interrupt, *, as_json: bool
+) -> InstallStage:
+    line = Progress()
+    stage = InstallStage.WAITING
+
+    def show(progress: InstallProgress) -> None:
+        nonlocal stage
+        stage = progress.stage
+        if as_json:
+            value = progress.value() | {"family": family, "reason": reason}
+            say_bytes(json.dumps(value).encode() + b"\n")
+            return
+        title = stage_title(stage, family)
+        if progress.trouble is not None:
+            line.clear()
+            note(f"{progress.trouble.sentence} {progress.trouble.action}")
+        elif stage.is_at_work:
+            line.show(" ".join(filter(None, (title, bytes_sentence(progress)))))
+        else:
+            line.clear()
+            say(f"{title}. {progress.told}".strip())
+
+    if reason and not as_json:
+        note(reason)
+    record = shelf.record(family)
+    installer = BuildInstaller(shelf, show, lambda: interrupt.is_asked)
+    if record is not None and record.is_ready and not shelf.outdated(record):
+        show(InstallProgress(InstallStage.READY, fraction=1.0, told=record.note))
+    else:
+        installer.install(family)
+    return stage
+
+
+def _recommended(log_path: Path) -> WheelChoice:
+    """Return the build for this PC's cards; a driver that does not answer counts as none."""
+    try:
+        return recommended_build(take_inventory(log_path))
+    except StudioError:
+        return choose_wheel((), None)
+
+
+def _required_shelf() -> BuildShelf:
+    shelf = own_shelf(data_folder)
+    if shelf is None:
+        raise WrongUseError(_OWN_TORCH)
+    return shelf
