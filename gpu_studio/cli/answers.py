@@ -11,8 +11,13 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+import msgspec
+
+from gpu_studio.cli.command import DONE, FAILED, INTERRUPTED
+from gpu_studio.cli.screen import Progress, note, say_bytes
+from gpu_studio.core.device_name import CPU
 from gpu_studio.core.devices.devices import CardReading, Inventory, Reading
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
@@ -24,6 +29,8 @@ from gpu_studio.core.messages.engine_messages import (
     RequestFailed,
 )
 from gpu_studio.core.messages.memory_messages import ReadMemory
+from gpu_studio.core.messages.pitfall_messages import PitfallFailed
+from gpu_studio.core.protocol import encode
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
 
@@ -136,21 +143,78 @@ def _give_up(engine: Engine, is_over: threading.Event) -> None:
     engine.abandon()
 
 
+class CommandEngine(NamedTuple):
+    """An engine for one command, with Ctrl-C and the progress line."""
+
+    engine: Engine
+    interrupt: Interrupt
+    progress: Progress
+
+    def answers(self, request: Request) -> Iterator[Event]:
+        """See `answers`."""
+        return answers(self.engine, request, self.interrupt)
+
+    def printed_answers(self, request: Request, *, as_json: bool) -> Iterator[Event]:
+        """Yield the events of a request; print each as JSON if asked to, failures as a note."""
+        for event in self.answers(request):
+            self.progress.clear()
+            if as_json:
+                say_bytes(encode(event))
+            match event:
+                case RequestFailed() | PitfallFailed():
+                    note(f"gpu-studio: {event.failure.message}")
+                case EngineEnded():
+                    note(f"gpu-studio: {describe_exit(event.exit_code)}")
+            yield event
+
+    def exit_status(self, *, is_done: bool) -> int:
+        """Return the exit status of the command, which has ended."""
+        if self.interrupt.is_asked:
+            return INTERRUPTED
+        return DONE if is_done else FAILED
+
+
 @contextmanager
-def own_engine(log_path: Path) -> Iterator[tuple[Engine, Interrupt]]:
-    """Start an engine for one command and record Ctrl-C; leaving the context closes the engine."""
-    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
+def at_work(engine: Engine) -> Iterator[CommandEngine]:
+    """Use an engine for one command: Ctrl-C is recorded, and leaving the context closes it."""
     try:
-        with Interrupt().heard() as interrupt:
-            yield engine, interrupt
+        with Interrupt().heard() as interrupt, Progress() as progress:
+            yield CommandEngine(engine, interrupt, progress)
     finally:
         engine.close()
 
 
+@contextmanager
+def started_engine(
+    log_path: Path, patience_s: float | None = None
+) -> Iterator[tuple[CommandEngine, EngineDescribed]]:
+    """Start an engine for one command, and let it describe itself; see `describe`."""
+    with at_work(ProcessEngine(EngineEnvironment(), log_path=log_path)) as work:
+        work.progress.show("Starting PyTorch …")
+        described = describe(work.engine, work.interrupt, patience_s)
+        work.progress.clear()
+        yield work, described
+
+
 def describe_alone(log_path: Path) -> EngineDescribed:
     """Start an engine only to describe itself; see `describe`."""
-    with own_engine(log_path) as (engine, interrupt):
-        return describe(engine, interrupt)
+    with started_engine(log_path) as (_, described):
+        return described
+
+
+def addresses(described: EngineDescribed) -> list[str]:
+    """Return the addresses of the devices that an engine can use."""
+    return [CPU, *described.card_addresses]
+
+
+def check_device(device: str, described: EngineDescribed) -> None:
+    """Raise `StudioError` if an engine cannot use this device."""
+    there_are = addresses(described)
+    if device not in there_are:
+        verb = "is" if len(there_are) == 1 else "are"
+        reason = f" {described.cuda_reason}" if described.cuda_reason else ""
+        message = f"There is no {device[:20]} here; there {verb} {', '.join(there_are)}.{reason}"
+        raise StudioError(FailureKind.NO_SUCH_DEVICE, message)
 
 
 def describe_beside(
@@ -270,8 +334,6 @@ def take_inventory(log_path: Path) -> Inventory:
 
 
 def _with_reading(inventory: Inventory, reading: Reading) -> Inventory:
-    import msgspec
-
     by_identity: dict[str, CardReading] = {card.uuid: card for card in reading.cards}
     devices = [msgspec.structs.replace(inventory.cpu, telemetry=reading.cpu)]
     for card in inventory.cards:

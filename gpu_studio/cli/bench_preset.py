@@ -1,11 +1,15 @@
-"""``gpu-studio bench --preset gt1030``: this PC beside a published table."""
+"""``gpu-studio bench preset gt1030``: this PC beside a published table."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from gpu_studio.cli.bench import BenchRequest, addresses, exit_status, export, plans, with_engine
-from gpu_studio.cli.bench_recording import Recorder
+from gpu_studio.cli.answers import addresses, check_device
+from gpu_studio.cli.bench_history import history, keep_run
+from gpu_studio.cli.bench_runs import add_measuring, export, started_runs
+from gpu_studio.cli.command import Command
+from gpu_studio.cli.recorder import Recorder
 from gpu_studio.cli.screen import TerminalTable, note, say
 from gpu_studio.core.benchmark.reference import (
     experiment,
@@ -17,56 +21,41 @@ from gpu_studio.core.benchmark.reference import (
 from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from gpu_studio.cli.bench import BenchRuns
-    from gpu_studio.core.benchmark.history import History
+    from gpu_studio.cli.bench_runs import BenchRuns
     from gpu_studio.core.benchmark.reference import PublishedTable
-    from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.run_messages import RunFinished
 
+_PRESETS = ("gt1030",)
+_USUAL_BUDGET_S = 2.0
 
-def run_preset(
-    log_path: Path,
-    *,
-    devices: Sequence[str] | None,
-    budget_s: float,
-    in_full_length: bool,
-    sustained: bool,
-    as_json: bool,
-    kept: History | None,
-    export_to: Path | None,
-    record_to: Path | None,
-) -> int:
-    """Run the experiment and print it beside the published results; return the exit status.
 
-    Raises:
-        StudioError: no such device, or the engine does not start.
-    """
+def _run(options: argparse.Namespace, log_path: Path) -> int:
+    """Run the experiment and print it beside the published results; return the exit status."""
     table = published_table()
-    tell = note if as_json else say
-    recorder = Recorder(log_path, as_json=as_json, path=record_to)
-
-    def work(runs: BenchRuns, description: EngineDescribed) -> None:
-        where = tuple(devices or addresses(description))
-        asked = BenchRequest(workload=table.workload, dtypes=(table.dtype,), devices=where)
-        plans(asked, description)  # raises if this engine cannot run them
-        recorder.begin(description, {table.workload}, set(where))
+    tell = note if options.json else say
+    recorder = Recorder(log_path, as_json=options.json, path=options.record)
+    finished = None if options.no_history else partial(keep_run, history())
+    with started_runs(log_path, as_json=options.json, finished=finished) as (runs, described):
+        devices = tuple(options.device or addresses(described))
+        for device in devices:
+            check_device(device, described)
+        recorder.begin(described, {table.workload}, set(devices))
         tell(f"{table.source}: {table.cpu} and {table.card}. {table.method}")
-        runs.make(experiment(table, where, budget_s, sustained=sustained))
-        if in_full_length:
+        runs.make(experiment(table, devices, options.budget_s, sustained=options.sustained))
+        if options.full_length:
             _make_in_full(runs, table, tell)
-        if export_to is not None:
-            export(runs.runs, description, export_to)
+        if options.export is not None:
+            export(runs.runs, described, options.export)
         recorder.save(runs.runs)
-
-    runs, interrupted = with_engine(work, log_path, as_json=as_json, kept=kept)
-    if not as_json:
+    if not options.json:
         say()
-        for line in experiment_lines(table, runs.results):
+        for line in _experiment_lines(table, runs.results):
             say(line)
-    return exit_status(runs, interrupted=interrupted)
+    return runs.exit_status
 
 
 def _make_in_full(runs: BenchRuns, table: PublishedTable, tell: Callable[[str], None]) -> None:
@@ -77,7 +66,7 @@ def _make_in_full(runs: BenchRuns, table: PublishedTable, tell: Callable[[str], 
         runs.make_all(requests)
 
 
-def experiment_lines(table: PublishedTable, results: Sequence[RunFinished]) -> list[str]:
+def _experiment_lines(table: PublishedTable, results: Sequence[RunFinished]) -> list[str]:
     """Return the published table beside this PC, one line for each device and size."""
     layout = TerminalTable((("size", -13), ("iterations", -10), ("time", -9), ("device", 0)))
     lines = [layout.heading]
@@ -94,3 +83,20 @@ def experiment_lines(table: PublishedTable, results: Sequence[RunFinished]) -> l
             lines.append(layout.row([size, iterations, format_duration(seconds),
                                      f"{names[device]} (this PC, {label})"]))  # fmt: skip
     return lines
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", choices=_PRESETS, metavar="|".join(_PRESETS), help="the experiment")
+    parser.add_argument(
+        "--full-length", action="store_true",
+        help="time as many calls as the table; prints first how long that takes",
+    )  # fmt: skip
+    add_measuring(parser, _USUAL_BUDGET_S)
+
+
+PART = Command(
+    help="compare this PC with a published table",
+    about="“The GT 1030 experiment”: compare this PC with a published table.",
+    run=_run,
+    add_arguments=_add_arguments,
+)

@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.cli.answers import Stream, describe, own_engine
-from gpu_studio.cli.bench import addresses
+from gpu_studio.cli import argument_types as types
+from gpu_studio.cli.answers import Stream, addresses, check_device, started_engine
+from gpu_studio.cli.command import DONE, FAILED, Command
 from gpu_studio.cli.data_folder import data_folder
-from gpu_studio.cli.screen import Progress, TerminalTable, note, now, say, say_bytes
-from gpu_studio.cli.status import DONE, FAILED
+from gpu_studio.cli.screen import TerminalTable, note, now, say, say_bytes
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_run import START_PATIENCE_S, CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
 from gpu_studio.core.check.record_words import planted_text, record_facts
-from gpu_studio.core.check.stages import stage_title
+from gpu_studio.core.check.stages import CHECK_MINUTES, NORMAL_MINUTES, in_order, stage_title
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckStageFinished, CheckStarted
+from gpu_studio.core.messages.check_messages import (
+    PLANT_KINDS,
+    STAGE_NAMES,
+    CheckStageFinished,
+    CheckStarted,
+)
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.program_version import program_title
 from gpu_studio.core.protocol import encode
@@ -27,12 +32,12 @@ from gpu_studio.core.units import format_count, format_duration, format_percent
 from gpu_studio.hardware.surroundings import boot_mark
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpu_studio.cli.answers import Interrupt
-    from gpu_studio.core.engine import Engine
-    from gpu_studio.core.messages.check_messages import PlantKind, RunCheck, StageName
+    from gpu_studio.cli.answers import CommandEngine
+    from gpu_studio.core.messages.check_messages import RunCheck
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.message import Event
 
@@ -44,39 +49,18 @@ _STOP_PATIENCE_S = 5.0
 _LONGEST_FAREWELL_S = 10.0
 
 
-class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The check to run; without a device, the first card that PyTorch can use."""
-
-    device: str | None = None
-    minutes: int = 6
-    stages: tuple[StageName, ...] = STAGE_NAMES
-    plant: PlantKind | None = None
-
-
-def run_check(request: CheckRequest, log_path: Path, *, as_json: bool) -> int:
-    """Check a device; return the exit status: 0 if the check passed, otherwise 1.
-
-    Args:
-        request: the check.
-        log_path: the engine's log file.
-        as_json: print every event, and the end as the last one.
-
-    Raises:
-        StudioError: no such device, no engine, or another check is running.
-    """
+def _run(options: argparse.Namespace, log_path: Path) -> int:
+    """Check a device; return the exit status: 0 if the check passed, otherwise 1."""
     folder = _folder()
     if folder.runs_elsewhere():
         message = "Another check is running on this PC: wait for its end, or stop it."
         raise StudioError(FailureKind.BAD_REQUEST, message)
-    with own_engine(log_path) as (engine, interrupt), Progress() as progress:
-        progress.show("Starting PyTorch …")
-        described = describe(engine, interrupt, START_PATIENCE_S)
-        progress.clear()
-        run = _begin(_plan(request, described), folder)
-        _Terminal(run, engine, interrupt, progress, folder, as_json=as_json).follow()
+    with started_engine(log_path, START_PATIENCE_S) as (work, described):
+        run = _begin(_plan(options, described), folder)
+        _Terminal(run, work, folder, as_json=options.json).follow()
     if run.plan.plant is None:
         _conclude(run, folder)
-    if as_json:
+    if options.json:
         say_bytes(encode(run.finished()))
     else:
         _say_result(run)
@@ -87,16 +71,17 @@ def _folder() -> CheckFolder:
     return CheckFolder(data_folder() / FOLDER_NAME, boot_mark())
 
 
-def _plan(request: CheckRequest, described: EngineDescribed) -> CheckPlan:
+def _plan(options: argparse.Namespace, described: EngineDescribed) -> CheckPlan:
     there_are = addresses(described)
-    device = request.device or (there_are[1] if len(there_are) > 1 else "cpu")
-    if device not in there_are:
-        reason = f" {described.cuda_reason}" if described.cuda_reason else ""
-        raise StudioError(FailureKind.NO_SUCH_DEVICE, f"There is no {device[:20]} here.{reason}")
-    if request.device is None and is_cpu(device):
+    device = options.device or (there_are[1] if len(there_are) > 1 else "cpu")
+    check_device(device, described)
+    if options.device is None and is_cpu(device):
         note("PyTorch can use no card here, so the check runs on the CPU.")
     return CheckPlan(
-        device=device, minutes=request.minutes, stages=request.stages, plant=request.plant
+        device=device,
+        minutes=options.minutes,
+        stages=in_order(options.stage),
+        plant=options.plant,
     )
 
 
@@ -122,9 +107,7 @@ class _Terminal:
 
     Args:
         run: the check.
-        engine: makes the rounds.
-        interrupt: Ctrl-C stops the check.
-        progress: the progress line.
+        work: the engine that makes the rounds; Ctrl-C stops the check.
         folder: keeps the state, and has the earlier results.
         as_json: print every event.
     """
@@ -132,15 +115,13 @@ class _Terminal:
     def __init__(
         self,
         run: CheckRun,
-        engine: Engine,
-        interrupt: Interrupt,
-        progress: Progress,
+        work: CommandEngine,
         folder: CheckFolder,
         *,
         as_json: bool,
     ) -> None:
-        self._run, self._engine, self._interrupt = run, engine, interrupt
-        self._progress, self._folder = progress, folder
+        self._run, self._folder = run, folder
+        self._engine, self._interrupt, self._progress = work
         self._as_json = as_json
         self._table = TerminalTable(_COLUMNS)
         self._saved_s: float | None = None
@@ -256,3 +237,31 @@ def _conclude(run: CheckRun, folder: CheckFolder) -> None:
     except StudioError as error:
         note(str(error))
     folder.forget_state(run.check_id)
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device", metavar="D", type=types.device,
+        help="cpu, or a card (default: the first card that PyTorch can use, otherwise cpu)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--minutes", type=int, choices=CHECK_MINUTES, default=NORMAL_MINUTES,
+        help="a glance, normal (the default), or overnight",
+    )  # fmt: skip
+    parser.add_argument(
+        "--stage", metavar="S[,S…]", type=types.some_of(STAGE_NAMES), default=STAGE_NAMES,
+        help=f"only these: {', '.join(STAGE_NAMES)} (default: all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--plant", choices=PLANT_KINDS, help="make a fault on purpose, to see it found"
+    )
+
+
+COMMAND = Command(
+    about="Check whether a card is sound: load, compute, layouts, memory, link, and a cool-down. "
+    "Without a card, the check runs on the CPU, so that you can see what it does. If a crash or a "
+    "restart cuts a check off, the same command continues it within a day. Exit status: 0 if the "
+    "check passed, otherwise 1. A pass applies to what was tested and to nothing else.",
+    run=_run,
+    add_arguments=_add_arguments,
+)

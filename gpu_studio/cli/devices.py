@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.cli.answers import Interrupt, answers, describe_beside, take_inventory
+from gpu_studio.cli.answers import at_work, describe_beside, take_inventory
+from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
 from gpu_studio.cli.screen import Progress, say, say_bytes
-from gpu_studio.cli.status import DONE, FAILED
 from gpu_studio.core.devices.facts import PcSnapshot, identity_line
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.report import pc_value
@@ -19,34 +19,33 @@ from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.client import ProcessEngine
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
     from pathlib import Path
 
+    from gpu_studio.cli.answers import CommandEngine
     from gpu_studio.core.devices.devices import Device, GpuProcess, Inventory
-    from gpu_studio.core.engine import Engine
     from gpu_studio.core.messages.engine_messages import EngineDescribed
 
 
-def show_devices(log_path: Path, *, as_json: bool) -> int:
+def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Print the devices, PyTorch and the driver; return the exit status."""
-    progress = Progress()
-    progress.show("Looking at this PC …")
-    inventory = take_inventory(log_path)
-    progress.show("Asking PyTorch …")
-    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
     description: EngineDescribed | None = None
     reads: dict[str, MemoryRead] = {}
     error = ""
-    try:
-        with Interrupt().heard() as interrupt:
-            description = describe_beside(inventory, engine, interrupt, wakes_cards=False)
-            reads = _read_allocators(engine, description, interrupt)
-    except StudioError as failure:
-        error = str(failure)
-    finally:
-        engine.close()
-        progress.clear()
-    if as_json:
+    with Progress() as progress:
+        progress.show("Looking at this PC …")
+        inventory = take_inventory(log_path)
+        progress.show("Asking PyTorch …")
+        try:
+            with at_work(ProcessEngine(EngineEnvironment(), log_path=log_path)) as work:
+                description = describe_beside(
+                    inventory, work.engine, work.interrupt, wakes_cards=False
+                )
+                reads = _read_allocators(work, description)
+        except StudioError as failure:
+            error = str(failure)
+    if options.json:
         value = pc_value(PcSnapshot(inventory=inventory, engine=description), error)
         for device, told in zip(inventory.devices, value["devices"], strict=True):
             read = reads.get(device.address or "")
@@ -70,16 +69,14 @@ def show_devices(log_path: Path, *, as_json: bool) -> int:
     return DONE
 
 
-def _read_allocators(
-    engine: Engine, description: EngineDescribed, interrupt: Interrupt
-) -> dict[str, MemoryRead]:
+def _read_allocators(work: CommandEngine, description: EngineDescribed) -> dict[str, MemoryRead]:
     """Return the memory that PyTorch holds on each card, by address, without a CUDA context.
 
     An engine that has not used a card yet holds none: the reading is 0.
     """
     reads = {}
     for address in description.card_addresses:
-        for event in answers(engine, ReadMemory(device=address), interrupt):
+        for event in work.answers(ReadMemory(device=address)):
             if isinstance(event, MemoryRead):
                 reads[address] = msgspec.structs.replace(
                     event,
@@ -185,3 +182,10 @@ def _counted(count: int | None, thing: str) -> str:
 
 def _with_unit(value: float | None, unit: str) -> str:
     return "" if value is None else f"{value:.0f} {unit}"
+
+
+COMMAND = Command(
+    about="List the devices in this PC, and whether PyTorch can use them.",
+    run=_run,
+    json=JSON_OBJECT,
+)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.cli.answers import HeldEngineError, Interrupt, SensorWatch, describe_beside
+from gpu_studio.cli.answers import (
+    HeldEngineError,
+    Interrupt,
+    SensorWatch,
+    describe_beside,
+)
+from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
 from gpu_studio.cli.screen import Progress, say, say_bytes
-from gpu_studio.cli.status import DONE, FAILED
 from gpu_studio.core.devices.facts import identity_line
 from gpu_studio.core.devices.finding import Finding, findings_value, is_usable
 from gpu_studio.core.devices.findings import find
@@ -18,6 +24,7 @@ from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.engine.devices.probe_client import probe_pc
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
@@ -29,29 +36,26 @@ _LOAD_S = 0.6  # three readings long
 _MARKS = {"good": "[ok]     ", "note": "[note]   ", "warning": "[warning]", "failure": "[problem]"}
 
 
-def examine(log_path: Path, *, as_json: bool, with_kernel: bool) -> int:
+def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Print the findings, worst first; return 0 if PyTorch can use a card, otherwise 1."""
-    progress = Progress()
-    try:
-        with Interrupt().heard() as interrupt, SensorWatch(log_path) as watch:
-            progress.show("Looking at this PC …")
-            inventory = watch.inventory()
-            progress.show("Asking PyTorch …")
-            try:
-                engine = _ask_engine(inventory, interrupt, log_path)
-            except HeldEngineError:
-                engine, inventory = None, _silent(inventory)
-            probe = None
-            if with_kernel and inventory.cards and engine is not None and engine.cuda_build:
-                progress.show("Running a small kernel on each card …")
-                probe = probe_pc(log_path, load_s=_LOAD_S, is_over=lambda: interrupt.is_asked)
-            if interrupt.is_asked:
-                raise KeyboardInterrupt
-            readings = watch.readings()
-    finally:
-        progress.clear()
+    with Progress() as progress, Interrupt().heard() as interrupt, SensorWatch(log_path) as watch:
+        progress.show("Looking at this PC …")
+        inventory = watch.inventory()
+        progress.show("Asking PyTorch …")
+        try:
+            engine = _ask_engine(inventory, interrupt, log_path)
+        except HeldEngineError:
+            engine, inventory = None, _silent(inventory)
+        probe = None
+        has_cuda = inventory.cards and engine is not None and engine.cuda_build
+        if has_cuda and not options.no_kernel:
+            progress.show("Running a small kernel on each card …")
+            probe = probe_pc(log_path, load_s=_LOAD_S, is_over=lambda: interrupt.is_asked)
+        if interrupt.is_asked:
+            raise KeyboardInterrupt
+        readings = watch.readings()
     findings = find(inventory, engine, probe=probe, readings=readings)
-    if as_json:
+    if options.json:
         say_bytes(msgspec.json.encode(findings_value(findings)) + b"\n")
     else:
         for line in (*identity_lines(inventory, engine, probe), *finding_lines(findings)):
@@ -90,18 +94,34 @@ def _ask_engine(inventory: Inventory, interrupt: Interrupt, log_path: Path) -> E
         HeldEngineError: a hanging driver blocks the engine, or would.
         StudioError: PyTorch did not start.
     """
-    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
     try:
-        return describe_beside(inventory, engine, interrupt)
+        with closing(ProcessEngine(EngineEnvironment(), log_path=log_path)) as engine:
+            return describe_beside(inventory, engine, interrupt)
     except HeldEngineError:
         raise
     except StudioError as error:
         message = f"PyTorch did not start: {error}"
         raise StudioError(error.kind, message) from error
-    finally:
-        engine.close()
 
 
 def _silent(inventory: Inventory) -> Inventory:
     driver = msgspec.structs.replace(inventory.driver, is_silent=True)
     return msgspec.structs.replace(inventory, driver=driver)
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--no-kernel",
+        action="store_true",
+        help="check versions and capabilities only; creates no CUDA context",
+    )
+
+
+COMMAND = Command(
+    about="Checks whether PyTorch can use your cards, and says what to do if it cannot. Runs a "
+    "real kernel on each card, in a separate process. Exit status: 0 if PyTorch can use a card, "
+    "otherwise 1.",
+    run=_run,
+    add_arguments=_add_arguments,
+    json=JSON_OBJECT,
+)

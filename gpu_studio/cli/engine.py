@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING
 from gpu_studio.builds.install import BuildInstaller
 from gpu_studio.builds.shelf import own_shelf
 from gpu_studio.cli.answers import Interrupt, take_inventory
+from gpu_studio.cli.command import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    JSON_OBJECT,
+    Command,
+    WrongUseError,
+)
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.screen import Progress, note, say, say_bytes
-from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
 from gpu_studio.core.builds.progress import InstallProgress, InstallStage
 from gpu_studio.core.builds.record import FAMILIES, Wanted
 from gpu_studio.core.builds.words import build_title, bytes_sentence, stage_title
@@ -20,6 +27,7 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.wheels import choose_wheel
 
 if TYPE_CHECKING:
+    import argparse
     from pathlib import Path
 
     from gpu_studio.builds.shelf import BuildShelf
@@ -32,12 +40,12 @@ _OWN_TORCH = (
 )
 
 
-def list_engines(log_path: Path, *, as_json: bool) -> int:
+def _list(options: argparse.Namespace, log_path: Path) -> int:
     """Print the installed builds and the recommended one; return the exit status."""
     shelf = _required_shelf()
     choice = _recommended(log_path)
     used = shelf.used()
-    if as_json:
+    if options.json:
         rows = [asdict(one) | {"is_used": one.family == used} for one in shelf.records()]
         value = {"engines": rows, "recommended": choice.tag, "reason": choice.sentence}
         say_bytes(json.dumps(value).encode() + b"\n")
@@ -52,23 +60,16 @@ def list_engines(log_path: Path, *, as_json: bool) -> int:
     return DONE
 
 
-def install_engine(build: str, log_path: Path, *, as_json: bool) -> int:
-    """Install a build and use it from now on; return the exit status.
-
-    Args:
-        build: its name, or `AUTO`. The best build is used then, whichever that is.
-        log_path: the log of the sensor reader.
-        as_json: whether to print the progress as lines of JSON.
-    """
-    if build not in (*FAMILIES, AUTO):
-        raise WrongUseError(f"There is no build {build}: choose auto, {', '.join(FAMILIES)}.")
+def _run_install(options: argparse.Namespace, log_path: Path) -> int:
+    """Install a build and use it from now on; return the exit status."""
+    build = options.build
     shelf = _required_shelf()
     family, reason = build, ""
     if build == AUTO:
         choice = _recommended(log_path)
         family, reason = choice.tag, choice.sentence
     with Interrupt().heard() as interrupt:
-        last = _install(shelf, family, reason, interrupt, as_json=as_json)
+        last = _install(shelf, family, reason, interrupt, as_json=options.json)
     if last is InstallStage.PAUSED:
         return INTERRUPTED
     if last is not InstallStage.READY:
@@ -125,3 +126,33 @@ def _required_shelf() -> BuildShelf:
     if shelf is None:
         raise WrongUseError(_OWN_TORCH)
     return shelf
+
+
+def _add_install(parser: argparse.ArgumentParser) -> None:
+    builds = (*FAMILIES, AUTO)
+    parser.add_argument(
+        "build", choices=builds, metavar="|".join(builds),
+        help="the build; auto is the one for this PC's cards, and then the best build is used",
+    )  # fmt: skip
+
+
+COMMAND = Command(
+    about="List or install the builds of PyTorch that GPU Studio uses. “engine BUILD” is short for "
+    "“engine install BUILD”.",
+    parts={
+        "install": Command(
+            help="install a build, and use it from now on",
+            about="Install a build of PyTorch, and use it from now on.",
+            run=_run_install,
+            add_arguments=_add_install,
+            json="print JSON, one line per step",
+        ),
+        "list": Command(
+            help="list the installed builds",
+            about="List the installed builds of PyTorch, and the one for this PC's cards.",
+            run=_list,
+            json=JSON_OBJECT,
+        ),
+    },
+    usual_part="install",
+)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.cli.answers import Interrupt, describe_beside, take_inventory
-from gpu_studio.cli.bench import BenchRuns, addresses, verdicts
+from gpu_studio.cli.answers import addresses, at_work, describe_beside, take_inventory
+from gpu_studio.cli.bench_runs import BenchRuns, verdicts
 from gpu_studio.cli.devices import device_lines, finding_lines
 from gpu_studio.cli.screen import Progress, say
-from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.engine.client import ProcessEngine
@@ -31,39 +30,32 @@ def take_first_look(log_path: Path) -> int:
     Raises:
         StudioError: the engine does not start, or the driver does not answer.
     """
-    progress = Progress()
-    progress.show("Looking at this PC …")
-    inventory = take_inventory(log_path)
-    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
-    try:
-        with Interrupt().heard() as interrupt:
-            progress.show("Starting PyTorch …")
-            description = describe_beside(inventory, engine, interrupt)
-            progress.clear()
-            for lines in (device_lines, finding_lines):
-                for line in lines(inventory, description):
-                    say(line)
-                say()
-            runs = BenchRuns(engine, interrupt, progress)
-            runs.make_all(
-                [
-                    _request(workload, size, device)
-                    for workload in _WORKLOADS
-                    for size in _SIZES
-                    for device in addresses(description)
-                ]
-            )
-    finally:
-        progress.clear()
-        engine.close()
+    with Progress() as progress:
+        progress.show("Looking at this PC …")
+        inventory = take_inventory(log_path)
+    with at_work(ProcessEngine(EngineEnvironment(), log_path=log_path)) as work:
+        work.progress.show("Starting PyTorch …")
+        description = describe_beside(inventory, work.engine, work.interrupt)
+        work.progress.clear()
+        for lines in (device_lines, finding_lines):
+            for line in lines(inventory, description):
+                say(line)
+            say()
+        runs = BenchRuns(work)
+        runs.make_all(
+            [
+                _request(workload, size, device)
+                for workload in _WORKLOADS
+                for size in _SIZES
+                for device in addresses(description)
+            ]
+        )
     say()
     for sentence in verdicts(runs.results):
         say(sentence)
     say()
     say(_HOW_TO_GET_THE_WINDOW)
-    if interrupt.is_asked:
-        return INTERRUPTED
-    return FAILED if runs.has_failed else DONE
+    return runs.exit_status
 
 
 def _request(workload: str, size: int, device: str) -> RunWorkload:

@@ -1,7 +1,7 @@
 """The terminal commands and their exit status: 0 done, 1 failed, 2 wrong use, 130 Ctrl-C.
 
-A mistake is one line on standard error. Each command imports only the modules that it needs:
-``--help`` must not wait for numpy.
+A mistake is one line on standard error. A command's module is imported only if the command is
+named: ``--help`` must not wait for numpy.
 """
 
 from __future__ import annotations
@@ -13,37 +13,36 @@ import logging
 import os
 import sys
 import unicodedata
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpu_studio.cli import bench_options, check_options, memory_options, race_options
-from gpu_studio.cli.parser import (
-    OneLineParser,
-    add_devices,
-    add_doctor,
-    add_engine,
-    add_pitfall,
-    add_place,
+from gpu_studio.cli.command import (
+    FAILED,
+    INTERRUPTED,
+    WRONG_USE,
+    Command,
+    CommandParser,
+    WrongUseError,
 )
-from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WRONG_USE, WrongUseError
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.program_version import program_title
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# In the order in which --help lists them.
-_COMMANDS = (
-    add_devices,
-    add_doctor,
-    add_engine,
-    race_options.add_command,
-    bench_options.add_command,
-    memory_options.add_command,
-    check_options.add_command,
-    add_place,
-    add_pitfall,
-)
+# In the order in which --help lists them. Each has its `COMMAND` in a file of the same name.
+COMMANDS = {
+    "devices": "list the devices in this PC, and whether PyTorch can use them",
+    "doctor": "find out why PyTorch cannot use your card, and what to do next",
+    "engine": "list or install the builds of PyTorch that GPU Studio uses",
+    "race": "let the CPU and the GPU draw the same picture, one after the other",
+    "bench": "time a workload on the CPU and on your cards",
+    "memory": "explain an out-of-memory error, cause one safely, see what fits, empty the cache",
+    "check": "check whether a card computes and remembers without errors",
+    "place": "move a model or a tensor file to a device, and check that nothing changed",
+    "pitfall": "make a common mistake on purpose, and see the fix",
+}
 # The reader has closed the pipe, as “| head” does. Windows reports "invalid argument" for it.
 _PIPE_CLOSED = (errno.EPIPE, errno.EINVAL)
 # The codec error handler that replaces characters which a terminal cannot show.
@@ -62,11 +61,11 @@ examples:
   gpu-studio devices                            what is in this PC
   gpu-studio doctor                             can PyTorch use it, and if not, what next?
   gpu-studio race learn                         let the CPU and the GPU learn a picture
-  gpu-studio bench --list                       what can be timed
+  gpu-studio bench list                         what can be timed
   gpu-studio bench matmul --size 512,2048       time it on every device
   gpu-studio bench matmul --sweep 64:4096       find the size from which the GPU is faster
   gpu-studio bench elementwise --size 512 --dtype float32 --device cpu,cuda:0 --json
-  gpu-studio bench --replay run.jsonl           replay runs saved with --record or --json
+  gpu-studio bench replay run.jsonl             replay runs saved with --record or --json
   gpu-studio check --minutes 6                  is this card sound?
   gpu-studio memory explain error.txt           what an out-of-memory error means
   gpu-studio place convnet --device cuda:0      move a model, and see that nothing changed
@@ -77,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run a command; return its exit status."""
     _prepare_output()
     try:
-        return _run(build_parser().parse_args(arguments))
+        return _run(build_parser(arguments).parse_args(arguments))
     except WrongUseError as error:
         _complain(f"gpu-studio: {error}")
         return WRONG_USE
@@ -120,27 +119,28 @@ def _letters_for(sign: str) -> str:
     return plain or "?"
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
-    parser = OneLineParser(
+def build_parser(arguments: Sequence[str] = ()) -> CommandParser:
+    """Return the parser of the command line; of the commands, only those named are complete."""
+    parser = CommandParser(
         prog="gpu-studio",
         description=_ABOUT,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="store_true", help="print the version")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=OneLineParser)
-
-    for add_command in _COMMANDS:
-        add_command(commands)
+    parser.add_argument(
+        "--version", action="version", version=program_title(), help="print the version"
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        command_parser = commands.add_parser(name, help=summary, allow_abbrev=False)
+        if name in arguments:
+            command: Command = import_module(f"gpu_studio.cli.{name}").COMMAND
+            command.fill(command_parser)
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.version:
-        sys.stdout.write(f"{program_title()}\n")
-        return DONE
     _use_installed_build()
     if options.command is not None:
         status: int = options.run(options, _start_log())

@@ -8,24 +8,29 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.cli.answers import Interrupt, answers, own_engine
+from gpu_studio.cli import argument_types as types
+from gpu_studio.cli.answers import at_work
+from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.screen import Progress, note, say, say_bytes
-from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.fit import fit_on, model_fit
+from gpu_studio.core.memory.allocator.options import parse_configuration
+from gpu_studio.core.memory.experiment import check_experiment
+from gpu_studio.core.memory.fit import MOST_PARAMETERS, fit_on, model_fit
 from gpu_studio.core.memory.modelled_cards import (
     ModelledCardChoice,
     card_at,
     is_modelled,
     modelled_card_table,
     modelled_cards,
+    needs_budget,
 )
 from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.core.memory.oom_text import MOST_CHARACTERS
 from gpu_studio.core.memory.outcome import outcome_told
 from gpu_studio.core.memory.presets import PRESETS
+from gpu_studio.core.memory.training import HALF_TYPES, IMPLEMENTATIONS, OPTIMIZERS, TrainingPlan
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
@@ -39,41 +44,36 @@ from gpu_studio.core.messages.memory_messages import (
 )
 from gpu_studio.core.messages.placement_messages import PlaceTensors
 from gpu_studio.core.protocol import encode
+from gpu_studio.core.tensors import DTYPES, LARGEST_SIZE
 from gpu_studio.core.units import format_bytes
 from gpu_studio.core.user_file import UnusableFileError, open_user_file
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 
 if TYPE_CHECKING:
+    import argparse
+
     from gpu_studio.core.engine import Engine
-    from gpu_studio.core.memory.training import TrainingPlan
     from gpu_studio.core.messages.message import Event
 
+_MOST_MIB = 1 << 30
+_MOST_TENSORS = 1_000_000
 # The most bytes that a character takes in any of the supported encodings.
 _MOST_BYTES = 4 * MOST_CHARACTERS
 
 
-def explain_file(name: str, *, last: bool, as_json: bool) -> int:
-    """Explain the error in a file; return the exit status.
-
-    Args:
-        name: the file; ``-`` is standard input.
-        last: explain the last of several errors instead of the first.
-        as_json: print only the numbers, as JSON.
-
-    Raises:
-        WrongUseError: the file cannot be read.
-    """
-    found = explain_oom_text(_decoded(_content(name)), last=last)
+def _explain(options: argparse.Namespace, _log_path: Path) -> int:
+    """Explain the error in a file, or say why not; return the exit status."""
+    found = explain_oom_text(_decoded(_content(options.file)), last=options.last)
     if found is None:
         note("This text has no PyTorch out-of-memory error.")
-        if as_json:
+        if options.json:
             say_bytes(b"{}\n")
         return FAILED
     if found.errors > 1:
-        which = "last" if last else "first"
+        which = "last" if options.last else "first"
         note(f"This text has {found.errors} errors; this is the {which}.")
-    if as_json:
+    if options.json:
         say_bytes(msgspec.json.encode(found.numbers) + b"\n")
         return DONE
     say(found.headline)
@@ -108,9 +108,8 @@ def _decoded(content: bytes) -> str:
     return content.decode("utf-8", "replace")
 
 
-def list_presets(*, as_json: bool) -> int:
-    """Print the experiments; return the exit status."""
-    if as_json:
+def _list_experiments(options: argparse.Namespace, _log_path: Path) -> int:
+    if options.json:
         say_bytes(msgspec.json.encode({"presets": PRESETS}) + b"\n")
         return DONE
     for preset in PRESETS:
@@ -118,33 +117,18 @@ def list_presets(*, as_json: bool) -> int:
     return DONE
 
 
-def free_cache(device: str, size: int, log_path: Path, *, as_json: bool) -> int:
-    """Allocate on a card, drop the tensors, empty PyTorch's cache; return the exit status.
-
-    Args:
-        device: a card's address.
-        size: the side of the matrices to allocate.
-        log_path: the engine's log file.
-        as_json: print every event instead of sentences.
-    """
-    with own_engine(log_path) as (engine, interrupt):
+def _free(options: argparse.Namespace, log_path: Path) -> int:
+    """Allocate on a card, drop the tensors, empty PyTorch's cache; return the exit status."""
+    device = options.device
+    with at_work(ProcessEngine(EngineEnvironment(), log_path=log_path)) as work:
         for request in (
-            PlaceTensors(device=device, size=size, dtype="float32"),
+            PlaceTensors(device=device, size=options.size, dtype="float32"),
             EmptyCache(device=device),
         ):
-            last: Event | None = None
-            for last in answers(engine, request, interrupt):
-                if as_json:
-                    say_bytes(encode(last))
-            if interrupt.is_asked:
-                return INTERRUPTED
-            if isinstance(last, RequestFailed):
-                note(f"gpu-studio: {last.failure.message}")
-                return FAILED
-            if isinstance(last, EngineEnded):
-                note(f"gpu-studio: {describe_exit(last.exit_code)}")
-                return FAILED
-    if isinstance(last, CacheEmptied) and not as_json:
+            *_, last = work.printed_answers(request, as_json=options.json)
+            if work.interrupt.is_asked or isinstance(last, (RequestFailed, EngineEnded)):
+                return work.exit_status(is_done=False)
+    if isinstance(last, CacheEmptied) and not options.json:
         _say_emptied(last)
     return DONE
 
@@ -164,7 +148,7 @@ def _say_emptied(emptied: CacheEmptied) -> None:
         say(line)
 
 
-def engine_for(device: str, conf: str, log_path: Path) -> Engine:
+def _engine_for(device: str, conf: str, log_path: Path) -> Engine:
     """Return an engine for a device; it starts with these allocator options."""
     environment = EngineEnvironment(allocator_configuration=conf or None)
     if is_modelled(device):
@@ -172,22 +156,47 @@ def engine_for(device: str, conf: str, log_path: Path) -> Engine:
     return ProcessEngine(environment, log_path=log_path)
 
 
-def run_oom(request: RunMemoryExperiment, conf: str, log_path: Path, *, as_json: bool) -> int:
-    """Run an experiment; return the exit status."""
-    engine, progress, last = engine_for(request.device, conf, log_path), Progress(), None
+def _run_experiment(options: argparse.Namespace, log_path: Path) -> int:
+    request = _experiment(options)
+    is_done = False
+    with at_work(_engine_for(options.device, options.conf, log_path)) as work:
+        for event in work.answers(request):
+            is_done = isinstance(event, OomFinished)
+            if options.json and not isinstance(event, SegmentsRead):
+                say_bytes(encode(event))
+            _show(event, work.progress, as_json=options.json)
+    return work.exit_status(is_done=is_done)
+
+
+def _experiment(options: argparse.Namespace) -> RunMemoryExperiment:
+    """Return the experiment that the options describe.
+
+    Raises:
+        WrongUseError: the memory lab refuses it.
+    """
+    plan = None
+    if options.preset == "custom":
+        plan = AllocationPlan(
+            size=options.size,
+            count=options.count,
+            dtype=options.dtype,
+            frees_every_second=options.free_every_second,
+            growth=options.growth,
+        )
+    budget_mib = options.budget_mib
+    request = RunMemoryExperiment(
+        preset=options.preset,
+        device=options.device,
+        plan=plan,
+        budget_bytes=None if budget_mib is None else budget_mib << 20,
+        whole_card=options.whole_card or (budget_mib is None and not needs_budget(options.device)),
+        snapshot_path=options.snapshot,
+    )
     try:
-        with Interrupt().heard() as interrupt:
-            for event in answers(engine, request, interrupt):
-                last = event
-                if as_json and not isinstance(event, SegmentsRead):
-                    say_bytes(encode(event))
-                _show(event, progress, as_json=as_json)
-    finally:
-        progress.clear()
-        engine.close()
-    if interrupt.is_asked:
-        return INTERRUPTED
-    return DONE if isinstance(last, OomFinished) else FAILED
+        check_experiment(request)
+    except StudioError as error:
+        raise WrongUseError(str(error)) from error
+    return request
 
 
 def _show(event: Event, progress: Progress, *, as_json: bool) -> None:
@@ -226,16 +235,15 @@ def _say_end(finished: OomFinished) -> None:
         say(f"The snapshot is in {finished.snapshot_path}.")
 
 
-def list_cards(*, as_json: bool) -> int:
-    """Print the modeled cards; return the exit status."""
+def _list_cards(options: argparse.Namespace, _log_path: Path) -> int:
     cards, table = modelled_cards(), modelled_card_table()
-    if as_json:
-        told = [
+    if options.json:
+        values = [
             {"name": c.name, "device": c.address, "total_bytes": c.total_bytes,
              "context_bytes": c.context_bytes}
             for c in cards
         ]  # fmt: skip
-        say_bytes(msgspec.json.encode({"cards": told}) + b"\n")
+        say_bytes(msgspec.json.encode({"cards": values}) + b"\n")
         return DONE
     for card in cards:
         context = format_bytes(card.context_bytes)
@@ -246,32 +254,26 @@ def list_cards(*, as_json: bool) -> int:
     return DONE
 
 
-def show_fit(
-    device: str,
-    parameters: int,
-    dtype: str,
-    conf: str,
-    log_path: Path,
-    plan: TrainingPlan,
-    *,
-    as_json: bool,
-) -> int:
-    """Print what fits on a device; return the exit status.
-
-    Raises:
-        StudioError: no such card, or PyTorch cannot use it.
-        KeyboardInterrupt: Ctrl-C was pressed.
-    """
+def _show_fit(options: argparse.Namespace, log_path: Path) -> int:
+    """Print what fits on a device; return the exit status."""
+    device, conf = options.device, options.conf
+    if options.masters and options.dtype not in HALF_TYPES:
+        raise WrongUseError(f"--masters needs --dtype {' or '.join(HALF_TYPES)}.")
+    plan = TrainingPlan(
+        optimizer=options.optimizer,
+        implementation=options.implementation,
+        has_masters=options.masters,
+    )
     card = card_at(device) if is_modelled(device) else _as_it_is(device, conf, log_path)
     fit = fit_on(card, conf)
-    network = model_fit(card, parameters, dtype, conf, plan)
-    if as_json:
-        told = {
+    network = model_fit(card, options.parameters, options.dtype, conf, plan)
+    if options.json:
+        value = {
             "type": "fit_finished", "device": device, "modelled": is_modelled(device),
             **msgspec.structs.asdict(fit), **msgspec.structs.asdict(network),
             "taken_bytes": card.context_bytes, "sentence": f"{fit.sentence} {network.sentence}",
         }  # fmt: skip
-        say_bytes(msgspec.json.encode(told) + b"\n")
+        say_bytes(msgspec.json.encode(value) + b"\n")
         return DONE
     if is_modelled(device):
         context = format_bytes(card.context_bytes)
@@ -285,23 +287,19 @@ def _as_it_is(device: str, conf: str, log_path: Path) -> ModelledCardChoice:
     """Return a real card's present state: its size, and the memory already in use."""
     plan = AllocationPlan(size=1, count=1)
     request = RunMemoryExperiment(preset="custom", device=device, plan=plan)
-    engine = engine_for(device, conf, log_path)
     start: MemoryRead | None = None
-    try:
-        with Interrupt().heard() as interrupt:
-            for event in answers(engine, request, interrupt):
-                if interrupt.is_asked:
-                    raise KeyboardInterrupt
-                match event:
-                    case MemoryRead():
-                        start = start or event
-                    case RequestFailed():
-                        raise StudioError(event.failure.kind, event.failure.message)
-                    case EngineEnded():
-                        message = describe_exit(event.exit_code)
-                        raise StudioError(FailureKind.ENGINE_ENDED, message)
-    finally:
-        engine.close()
+    with at_work(_engine_for(device, conf, log_path)) as work:
+        for event in work.answers(request):
+            if work.interrupt.is_asked:
+                raise KeyboardInterrupt
+            match event:
+                case MemoryRead():
+                    start = start or event
+                case RequestFailed():
+                    raise StudioError(event.failure.kind, event.failure.message)
+                case EngineEnded():
+                    message = describe_exit(event.exit_code)
+                    raise StudioError(FailureKind.ENGINE_ENDED, message)
     if start is None or start.total_bytes is None or start.free_bytes is None:
         raise StudioError(FailureKind.INTERNAL, f"{device} does not report its memory.")
     return ModelledCardChoice(
@@ -309,3 +307,147 @@ def _as_it_is(device: str, conf: str, log_path: Path) -> ModelledCardChoice:
         total_bytes=start.total_bytes,
         context_bytes=start.total_bytes - start.free_bytes,
     )
+
+
+def _lab_device(text: str) -> str:
+    """Return the address of a real or modeled card. Raises `StudioError`."""
+    if is_modelled(text):
+        card_at(text)
+    return types.device(text)
+
+
+def _allocator_options(text: str) -> str:
+    """Return the text if PyTorch's allocator would accept it. Raises ValueError."""
+    parse_configuration(text)
+    return text
+
+
+def _add_explain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a file with the error, or - for stdin")
+    parser.add_argument(
+        "--last", action="store_true", help="explain the last of several errors, not the first"
+    )
+
+
+def _add_lab_card(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device", metavar="D", type=types.checked(_lab_device), required=True,
+        help="a card such as cuda:0, or a modeled card: model:1996 has 1996 MiB",
+    )  # fmt: skip
+    parser.add_argument(
+        "--conf", metavar="TEXT", default="",
+        type=types.checked(_allocator_options, "these allocator options cannot be used: "),
+        help="the allocator's options, as in PYTORCH_CUDA_ALLOC_CONF",
+    )  # fmt: skip
+
+
+def _add_oom(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--preset", metavar="NAME", choices=[preset.name for preset in PRESETS], required=True,
+        help="the experiment; see “memory experiments”",
+    )  # fmt: skip
+    _add_lab_card(parser)
+    budget = parser.add_mutually_exclusive_group()
+    budget.add_argument(
+        "--budget-mib", metavar="N", type=types.whole_number(1, _MOST_MIB),
+        help="the most memory PyTorch may reserve",
+    )  # fmt: skip
+    budget.add_argument(
+        "--whole-card", action="store_true",
+        help="no budget: a desktop on the card may stutter or lose windows",
+    )  # fmt: skip
+    parser.add_argument("--snapshot", metavar="FILE", default="", help="write a memory snapshot")
+    custom = parser.add_argument_group("with --preset custom")
+    side = types.whole_number(1, LARGEST_SIZE)
+    custom.add_argument(
+        "--size", metavar="N", type=side, default=1024, help="the first tensor's side"
+    )
+    custom.add_argument(
+        "--count", metavar="N", type=types.whole_number(1, _MOST_TENSORS),
+        help="number of tensors (default: until it fails)",
+    )  # fmt: skip
+    custom.add_argument("--dtype", choices=DTYPES, default="float32", help="the dtype")
+    custom.add_argument(
+        "--growth", metavar="N", type=types.whole_number(0, LARGEST_SIZE), default=0,
+        help="growth of each next side",
+    )  # fmt: skip
+    custom.add_argument("--free-every-second", action="store_true", help="drop every second tensor")
+
+
+def _add_fit(parser: argparse.ArgumentParser) -> None:
+    _add_lab_card(parser)
+    parser.add_argument(
+        "--parameters", metavar="N", type=types.count(MOST_PARAMETERS), default=10**9,
+        help="parameter count (default: 1e9)",
+    )  # fmt: skip
+    for name, choices, usual, summary in (
+        ("--dtype", DTYPES, "float32", "default"),
+        ("--optimizer", OPTIMIZERS, "adam", "default"),
+        ("--implementation", IMPLEMENTATIONS, "foreach", "the optimizer's step; default"),
+    ):
+        parser.add_argument(
+            name, choices=tuple(choices), default=usual, help=f"{summary}: %(default)s"
+        )
+    parser.add_argument(
+        "--masters", action="store_true",
+        help="the optimizer keeps float32 copies of a float16 or bfloat16 network",
+    )  # fmt: skip
+
+
+def _add_free(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device", metavar="D", type=types.device, required=True, help="a card such as cuda:0"
+    )
+    parser.add_argument(
+        "--size", metavar="N", type=types.whole_number(1, LARGEST_SIZE), default=2048,
+        help="the side of the matrices (default: %(default)s)",
+    )  # fmt: skip
+
+
+COMMAND = Command(
+    about="See where a card's memory goes: explain an out-of-memory error, cause one safely, see "
+    "what fits, or see what empty_cache gives back.",
+    parts={
+        "explain": Command(
+            help="explain an out-of-memory error",
+            about="Explain a PyTorch out-of-memory error, and what to try first.",
+            run=_explain,
+            add_arguments=_add_explain,
+            json="print the numbers as one JSON object",
+        ),
+        "oom": Command(
+            help="run an experiment of the memory lab",
+            about="Run an experiment of the memory lab. Without --budget-mib, PyTorch may reserve "
+            "three quarters of the free memory, or all of it on a modeled card.",
+            run=_run_experiment,
+            add_arguments=_add_oom,
+        ),
+        "experiments": Command(
+            help="list the experiments",
+            about="List the experiments of the memory lab.",
+            run=_list_experiments,
+            json=JSON_OBJECT,
+        ),
+        "fit": Command(
+            help="see what fits on a card",
+            about="See what fits on a card: the largest matrix, the largest batch of the sample "
+            "network, and a network with a given number of parameters.",
+            run=_show_fit,
+            add_arguments=_add_fit,
+            json=JSON_OBJECT,
+        ),
+        "cards": Command(
+            help="list the modeled cards",
+            about="List the modeled cards with their memory and where it is from.",
+            run=_list_cards,
+            json=JSON_OBJECT,
+        ),
+        "free": Command(
+            help="see what empty_cache gives back to the driver",
+            about="Put two matrices and their product on a card, drop them, and see how much "
+            "memory PyTorch keeps until torch.cuda.empty_cache() gives it back.",
+            run=_free,
+            add_arguments=_add_free,
+        ),
+    },
+)

@@ -7,26 +7,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.cli.answers import answers, describe, describe_alone, own_engine
-from gpu_studio.cli.screen import Progress, note, say, say_bytes
-from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
-from gpu_studio.core.engine_end import describe_exit
-from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
-from gpu_studio.core.messages.pitfall_messages import (
-    PitfallFailed,
-    PitfallFinished,
-    PitfallStarted,
-    RunPitfall,
-)
-from gpu_studio.core.protocol import encode
+from gpu_studio.cli import argument_types as types
+from gpu_studio.cli.answers import describe_alone, started_engine
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.screen import say, say_bytes
+from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallStarted, RunPitfall
 from gpu_studio.core.switcher.pitfall_words import format_figure
 from gpu_studio.core.switcher.usable_cards import usable_cards
 
 if TYPE_CHECKING:
+    import argparse
     from pathlib import Path
 
-    from gpu_studio.cli.answers import Interrupt
-    from gpu_studio.core.engine import Engine
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 
@@ -34,27 +26,26 @@ _WIDTH = 78
 _PART_TITLES = {"broken": "Broken", "fixed": "Fixed"}
 
 
-def run_pitfall(name: str, device: str | None, log_path: Path, *, as_json: bool) -> int:
-    """Run a pitfall's broken and fixed code; return the exit status.
+def _run(options: argparse.Namespace, log_path: Path) -> int:
+    """Run a pitfall's broken and fixed code; return the exit status."""
+    is_done = False
+    with started_engine(log_path) as (work, described):
+        pitfall = _find(options.name, described)
+        device = options.device or next(iter(usable_cards(described)), "cpu")
+        request = RunPitfall(name=options.name, device=device)
+        for event in work.printed_answers(request, as_json=options.json):
+            if isinstance(event, PitfallStarted):
+                work.progress.show(f"{pitfall.title}: {event.part} …")
+            elif isinstance(event, PitfallFinished):
+                is_done = True
+                if not options.json:
+                    _say_all(pitfall, event)
+    return work.exit_status(is_done=is_done)
 
-    Raises:
-        WrongUseError: there is no such pitfall.
-        StudioError: the engine does not start.
-    """
-    with Progress() as progress, own_engine(log_path) as (engine, interrupt):
-        progress.show("Starting PyTorch …")
-        description = describe(engine, interrupt)
-        pitfall = _find(name, description)
-        device = device or next(iter(usable_cards(description)), "cpu")
-        progress.clear()
-        request = RunPitfall(name=name, device=device)
-        return _perform(engine, request, pitfall, interrupt, progress, as_json=as_json)
 
-
-def list_pitfalls(log_path: Path, *, as_json: bool) -> int:
-    """Print the pitfalls; return the exit status."""
+def _list(options: argparse.Namespace, log_path: Path) -> int:
     pitfalls = describe_alone(log_path).pitfalls
-    if as_json:
+    if options.json:
         say_bytes(msgspec.json.encode({"pitfalls": pitfalls}) + b"\n")
         return DONE
     for pitfall in pitfalls:
@@ -68,34 +59,6 @@ def _find(name: str, description: EngineDescribed) -> PitfallDescription:
             return pitfall
     names = ", ".join(pitfall.name for pitfall in description.pitfalls)
     raise WrongUseError(f"There is no pitfall “{name[:40]}”: choose {names}.")
-
-
-def _perform(
-    engine: Engine,
-    request: RunPitfall,
-    pitfall: PitfallDescription,
-    interrupt: Interrupt,
-    progress: Progress,
-    *,
-    as_json: bool,
-) -> int:
-    status = FAILED
-    for event in answers(engine, request, interrupt):
-        progress.clear()
-        if as_json:
-            say_bytes(encode(event))
-        match event:
-            case PitfallStarted():
-                progress.show(f"{pitfall.title}: {event.part} …")
-            case PitfallFinished():
-                status = DONE
-                if not as_json:
-                    _say_all(pitfall, event)
-            case PitfallFailed() | RequestFailed():
-                note(f"gpu-studio: {event.failure.message}")
-            case EngineEnded():
-                note(f"gpu-studio: {describe_exit(event.exit_code)}")
-    return INTERRUPTED if interrupt.is_asked else status
 
 
 def _say_all(pitfall: PitfallDescription, finished: PitfallFinished) -> None:
@@ -128,3 +91,29 @@ def _say_outcome(outcome: PitfallOutcome) -> None:
 def _say_wrapped(text: str, indent: str = "") -> None:
     for line in textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent):
         say(line)
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="the pitfall; see “pitfall list”")
+    parser.add_argument(
+        "--device",
+        metavar="D",
+        type=types.device,
+        help="cpu, or a card (default: the first card that PyTorch can use, otherwise cpu)",
+    )
+
+
+_ABOUT = (
+    "Make a common mistake on purpose: see the real error or slow time, why it happens, and the "
+    "result after the fix."
+)
+COMMAND = Command(
+    about=_ABOUT + " “pitfall NAME” is short for “pitfall run NAME”.",
+    parts={
+        "run": Command(help="make a mistake, then fix it", about=_ABOUT, run=_run,
+                       add_arguments=_add_arguments),
+        "list": Command(help="list the pitfalls", about="List the pitfalls.", run=_list,
+                        json=JSON_OBJECT),
+    },
+    usual_part="run",
+)  # fmt: skip

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.cli.answers import answers, describe, describe_alone, own_engine, take_inventory
-from gpu_studio.cli.screen import Progress, TerminalTable, note, say, say_bytes
-from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
+from gpu_studio.cli import argument_types as types
+from gpu_studio.cli.answers import describe_alone, started_engine, take_inventory
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.screen import TerminalTable, say, say_bytes
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.link import Link, widest_link
-from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.placement_messages import (
     FileInspected,
     InspectFile,
@@ -22,14 +21,13 @@ from gpu_studio.core.messages.placement_messages import (
     PlaceModel,
     PlaceRow,
 )
-from gpu_studio.core.protocol import encode
 from gpu_studio.core.switcher.placement_words import describe_file, explain_move
+from gpu_studio.core.tensors import DTYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import argparse
 
-    from gpu_studio.cli.answers import Interrupt
-    from gpu_studio.core.engine import Engine
+    from gpu_studio.cli.answers import CommandEngine
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.message import Event
 
@@ -38,40 +36,20 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def run_place(
-    thing: str, devices: Sequence[str], dtype: str, log_path: Path, *, as_json: bool
-) -> int:
-    """Move a built-in model or a file's tensors; return the exit status.
-
-    Args:
-        thing: the model's name, or a path.
-        devices: the target devices, one after the other.
-        dtype: the new dtype of floating-point tensors; empty changes none.
-        log_path: the engine's log file.
-        as_json: print every event instead of a table.
-
-    Raises:
-        WrongUseError: `thing` is neither a model nor a file.
-        StudioError: the engine does not start.
-    """
-    with Progress() as progress, own_engine(log_path) as (engine, interrupt):
-        progress.show("Starting PyTorch …")
-        description = describe(engine, interrupt)
-        progress.clear()
-        for number, device in enumerate(devices):
-            request = _request(thing, device, dtype, description)
-            status = _perform(
-                engine, request, interrupt, log_path, as_json=as_json, is_first=number == 0
-            )
+def _move(options: argparse.Namespace, log_path: Path) -> int:
+    """Move a built-in model or a file's tensors; return the exit status."""
+    with started_engine(log_path) as (work, described):
+        for number, device in enumerate((options.device, *options.then)):
+            request = _request(options.thing, device, options.dtype, described)
+            status = _perform(work, request, log_path, as_json=options.json, is_first=number == 0)
             if status != DONE:
                 break
         return status
 
 
-def list_models(log_path: Path, *, as_json: bool) -> int:
-    """Print the built-in models that can be moved; return the exit status."""
+def _list(options: argparse.Namespace, log_path: Path) -> int:
     models = describe_alone(log_path).models
-    if as_json:
+    if options.json:
         say_bytes(msgspec.json.encode({"models": models}) + b"\n")
         return DONE
     for model in models:
@@ -92,55 +70,43 @@ def _request(thing: str, device: str, dtype: str, description: EngineDescribed) 
 
 
 def _perform(
-    engine: Engine,
-    request: PlaceModel,
-    interrupt: Interrupt,
-    log_path: Path,
-    *,
-    as_json: bool,
-    is_first: bool,
+    work: CommandEngine, request: PlaceModel, log_path: Path, *, as_json: bool, is_first: bool
 ) -> int:
     if not is_first and not as_json:
         say()
     if request.path and is_first:
-        last = _show(engine, InspectFile(path=request.path), interrupt, as_json=as_json)
+        last = _show(work, InspectFile(path=request.path), None, as_json=as_json)
         if not isinstance(last, FileInspected):
-            return INTERRUPTED if interrupt.is_asked else FAILED
-    last = _show(engine, request, interrupt, as_json=as_json, log_path=log_path)
-    if interrupt.is_asked:
-        return INTERRUPTED
-    return DONE if isinstance(last, PlaceFinished) and last.same_output else FAILED
+            return work.exit_status(is_done=False)
+    last = _show(work, request, log_path, as_json=as_json)
+    is_done = isinstance(last, PlaceFinished) and last.same_output is True
+    return work.exit_status(is_done=is_done)
 
 
 def _show(
-    engine: Engine,
+    work: CommandEngine,
     request: PlaceModel | InspectFile,
-    interrupt: Interrupt,
+    log_path: Path | None,
     *,
     as_json: bool,
-    log_path: Path | None = None,
 ) -> Event | None:
     """Print the events as they arrive; return the last one."""
-    table, last = TerminalTable(_COLUMNS), None
-    has_head = False
-    for event in answers(engine, request, interrupt):
-        last = event
+    table, has_head = TerminalTable(_COLUMNS), False
+    last: Event | None = None
+    for last in work.printed_answers(request, as_json=as_json):
         if as_json:
-            say_bytes(encode(event))
-        elif isinstance(event, PlaceRow):
-            if not has_head:
-                say(table.heading)
-                has_head = True
-            say(table.row(_cells(event)))
-        elif isinstance(event, FileInspected):
-            say(describe_file(event))
-        elif isinstance(event, PlaceFinished):
-            say()
-            say(explain_move(event, _link(request, log_path)))
-        if isinstance(event, RequestFailed):
-            note(f"gpu-studio: {event.failure.message}")
-        elif isinstance(event, EngineEnded):
-            note(f"gpu-studio: {describe_exit(event.exit_code)}")
+            continue
+        match last:
+            case PlaceRow():
+                if not has_head:
+                    say(table.heading)
+                    has_head = True
+                say(table.row(_cells(last)))
+            case FileInspected():
+                say(describe_file(last))
+            case PlaceFinished():
+                say()
+                say(explain_move(last, _link(request, log_path)))
     return last
 
 
@@ -161,3 +127,36 @@ def _cells(row: PlaceRow) -> list[str]:
     return [
         row.name, shape, row.dtype, str(row.bytes), row.device_before, row.device_after,
     ]  # fmt: skip
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "thing", metavar="MODEL|FILE", help="a model (see “place list”), or a file of torch.save"
+    )
+    parser.add_argument(
+        "--device", metavar="D", type=types.device, required=True,
+        help="cpu, or a card such as cuda:0",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dtype", choices=DTYPES, default="", help="convert floating-point tensors to this dtype"
+    )
+    parser.add_argument(
+        "--then", metavar="D", type=types.device, action="append", default=[],
+        help="then move it to another device, for example back to cpu; repeatable",
+    )  # fmt: skip
+
+
+_ABOUT = (
+    "Move a model or a tensor file to a device. Shows each tensor's device before and after, the "
+    "time and memory, and proof that nothing changed."
+)
+COMMAND = Command(
+    about=_ABOUT + " “place MODEL” is short for “place move MODEL”.",
+    parts={
+        "move": Command(help="move a model or a file's tensors", about=_ABOUT, run=_move,
+                        add_arguments=_add_arguments),
+        "list": Command(help="list the built-in models", about="List the built-in models.",
+                        run=_list, json=JSON_OBJECT),
+    },
+    usual_part="move",
+)  # fmt: skip

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.cli.answers import answers, describe, own_engine
-from gpu_studio.cli.bench import addresses
-from gpu_studio.cli.bench_recording import Recorder
-from gpu_studio.cli.screen import Progress, TerminalTable, note, now, say, say_bytes
-from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
+from gpu_studio.cli import argument_types as types
+from gpu_studio.cli.answers import addresses, check_device, started_engine
+from gpu_studio.cli.bench_history import history, keep_run
+from gpu_studio.cli.command import Command, WrongUseError
+from gpu_studio.cli.recorder import Recorder
+from gpu_studio.cli.screen import TerminalTable, note, now, say, say_bytes
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -36,18 +37,17 @@ from gpu_studio.core.race.contestant import (
 from gpu_studio.core.race.frame_file import read_frame
 from gpu_studio.core.race.kept_frames import kept_frames
 from gpu_studio.core.race.picture_order import picture_order
-from gpu_studio.core.race.pictures import PICTURES
+from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, PICTURES
 from gpu_studio.core.race.race_track import MOST_BYTES, RaceFrame, RaceTrack
 from gpu_studio.core.race.verdict import judge
 from gpu_studio.core.units import format_count, format_duration, format_percent, format_size
 from gpu_studio.hardware.cpu import cpu_name
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
-    from gpu_studio.cli.answers import Interrupt
-    from gpu_studio.core.benchmark.history import History
-    from gpu_studio.core.engine import Engine
+    from gpu_studio.cli.answers import CommandEngine
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadDescription
@@ -59,68 +59,45 @@ _LEAST_NAME = 34
 _MOST_FRAME_BYTES = 256 << 20
 _CARD_PAINTER = "gpu_studio.ui.race.share_card"
 _LONGEST_PAINTING_S = 60.0
+_MOST_THREADS = 4096
+_NAMES = [picture.name for picture in PICTURES]
+# "python -m" imports from the present folder first, which may have a file named like a library.
+_HOME = Path(__file__).resolve().parent.parent.parent
 
 
-class RaceRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The race to run; None means the default."""
-
-    picture: str
-    size: int | None = None
-    devices: tuple[str, ...] | None = None
-    threads: tuple[int, ...] | None = None
-    dtypes: tuple[str, ...] = ("float32",)
-    own_kernel: bool = False
-    together: bool = False
-    budget_s: float
-
-
-def run_race(
-    request: RaceRequest,
-    log_path: Path,
-    *,
-    as_json: bool,
-    kept: History | None = None,
-    save_to: Path | None = None,
-    record_to: Path | None = None,
-    records_frames: bool = False,
-) -> int:
-    """Run a race; return the exit status.
-
-    Args:
-        request: the race.
-        log_path: the engine's log file.
-        as_json: print every event, and the verdict as the last one.
-        kept: the history that keeps finished runs; None keeps none.
-        save_to: the PNG file for the result; None saves none.
-        record_to: a file for all events, which can be replayed; None writes none.
-        records_frames: whether that file also keeps frames.
-
-    Raises:
-        WrongUseError: the picture does not support these options.
-        StudioError: no such device, no engine, or the file cannot be written.
-    """
-    picture = next(one for one in PICTURES if one.name == request.picture)
-    with own_engine(log_path) as (engine, interrupt), Progress() as progress:
-        progress.show("Starting PyTorch …")
-        described = describe(engine, interrupt)
-        progress.clear()
-        contestants = _contestants(request, picture, described)
-        if request.own_kernel:
+def _run(options: argparse.Namespace, log_path: Path) -> int:
+    """Run a race; return the exit status."""
+    picture = next(one for one in PICTURES if one.name == options.picture)
+    assert picture.race is not None
+    if options.own_kernel and not picture.race.own_kernel:
+        kernels = [one.name for one in PICTURES if one.race and one.race.own_kernel]
+        raise WrongUseError(
+            f"{picture.name} has no custom CUDA kernel: choose {', '.join(kernels)}, or leave "
+            "--own-kernel out."
+        )
+    records_frames = options.record_frames is not None
+    with started_engine(log_path) as (work, described):
+        contestants = _contestants(options, picture, described)
+        if options.own_kernel:
             contestants += _with_own_kernel(contestants, described)
-        _check_count(len(contestants), together=request.together)
-        recorder = Recorder(log_path, as_json=as_json, path=record_to)
+        _check_count(len(contestants), together=options.together)
+        recorder = Recorder(
+            log_path, as_json=options.json, path=options.record or options.record_frames
+        )
         recorder.begin(described, {picture.name}, {one.device for one in contestants})
-        race = _Race(engine, interrupt, progress, picture, as_json=as_json)
-        race.run(request, contestants, shows=save_to is not None or records_frames)
+        race = _Race(work, picture, as_json=options.json)
+        race.run(options, contestants, shows=options.save is not None or records_frames)
     verdict = judge(picture, race.runs)
-    _keep(race.runs, kept)
+    if not options.no_history:
+        kept = history()
+        for run in race.runs:
+            if run.result is not None and not run.is_for_show:
+                keep_run(kept, run)
     recorder.save(race.runs, kept_frames(race.runs, race.tracks) if records_frames else None)
-    if save_to is not None:
-        _save(race, verdict, described, save_to)
-    _conclude(picture, race.runs, verdict, as_json=as_json)
-    if interrupt.is_asked:
-        return INTERRUPTED
-    return FAILED if any(run.state is RunState.FAILED for run in race.runs) else DONE
+    if options.save is not None:
+        _save(race, verdict, described, options.save)
+    _conclude(picture, race.runs, verdict, as_json=options.json)
+    return work.exit_status(is_done=all(run.state is not RunState.FAILED for run in race.runs))
 
 
 def _check_count(count: int, *, together: bool) -> None:
@@ -137,38 +114,33 @@ def _check_count(count: int, *, together: bool) -> None:
 
 
 def _contestants(
-    request: RaceRequest, picture: WorkloadDescription, described: EngineDescribed
+    options: argparse.Namespace, picture: WorkloadDescription, described: EngineDescribed
 ) -> list[Contestant]:
     """Return the contestants in the order in which they were named."""
-    there_are = addresses(described)
-    for dtype in request.dtypes:
+    for dtype in options.dtype:
         if dtype not in picture.dtypes:
             raise WrongUseError(
                 f"{picture.name} does not run in {dtype}: choose {', '.join(picture.dtypes)}."
             )
-    named = request.devices
+    named = options.device
     if named is None:
-        usual = usual_contestants(there_are[1:], described.cpu_threads)
-        if request.threads is None:
+        usual = usual_contestants(addresses(described)[1:], described.cpu_threads)
+        if options.threads is None:
             return [
                 msgspec.structs.replace(one, dtype=dtype)
                 for one in usual
-                for dtype in request.dtypes
+                for dtype in options.dtype
             ]
         named = tuple(dict.fromkeys(one.device for one in usual))
     for device in named:
-        if device not in there_are:
-            reason = f" {described.cuda_reason}" if described.cuda_reason else ""
-            raise StudioError(
-                FailureKind.NO_SUCH_DEVICE, f"There is no {device[:20]} here.{reason}"
-            )
-    if request.threads and "cpu" not in named:
+        check_device(device, described)
+    if options.threads and "cpu" not in named:
         raise WrongUseError("A number of threads is only for the CPU: add cpu to --device.")
     return [
         Contestant(device=device, threads=threads, dtype=dtype)
         for device in named
-        for threads in ((request.threads or (None,)) if is_cpu(device) else (None,))
-        for dtype in request.dtypes
+        for threads in ((options.threads or (None,)) if is_cpu(device) else (None,))
+        for dtype in options.dtype
     ]
 
 
@@ -189,52 +161,43 @@ class _Race:
     """The runs of a race.
 
     Args:
-        engine: makes the runs.
-        interrupt: Ctrl-C stops the present run, and no other starts.
-        progress: the progress line.
+        work: the engine that makes the runs; after Ctrl-C, no other run starts.
         picture: what is drawn.
         as_json: print every event.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        interrupt: Interrupt,
-        progress: Progress,
-        picture: WorkloadDescription,
-        *,
-        as_json: bool,
-    ) -> None:
-        self._engine, self._interrupt, self._progress = engine, interrupt, progress
-        self._as_json = as_json
+    def __init__(self, work: CommandEngine, picture: WorkloadDescription, *, as_json: bool) -> None:
+        self._work, self._as_json = work, as_json
         self.picture = picture
         self.runs: list[Run] = []
         self.tracks: list[RaceTrack] = []
         self._most_bytes = MOST_BYTES
 
-    def run(self, request: RaceRequest, contestants: Sequence[Contestant], *, shows: bool) -> None:
+    def run(
+        self, options: argparse.Namespace, contestants: Sequence[Contestant], *, shows: bool
+    ) -> None:
         """Let the contestants run: in turn, or together for show.
 
         Args:
-            request: size and time budget.
+            options: size and time budget.
             contestants: in their order.
             shows: whether to keep the frames.
         """
         assert self.picture.race is not None
         requests = race_requests(
             self.picture,
-            request.size or self.picture.race.default_size,
+            options.size or self.picture.race.default_size,
             contestants,
-            request.budget_s,
+            options.budget_s,
             showing=Showing() if shows else None,
-            at_once=request.together,
+            at_once=options.together,
         )
         self._most_bytes = min(MOST_BYTES, _MOST_FRAME_BYTES // len(requests))
-        if request.together:
+        if options.together:
             self._ask(RunAtOnce(runs=tuple(requests)), requests)
             return
         for one in requests:
-            if self._interrupt.is_asked:
+            if self._work.interrupt.is_asked:
                 return
             self._ask(one, [one])
 
@@ -245,14 +208,14 @@ class _Race:
             run.size_text = self.picture.size_text
             self.runs.append(run)
             self.tracks.append(RaceTrack(most_bytes=self._most_bytes))
-        for event in answers(self._engine, request, self._interrupt):
+        for event in self._work.answers(request):
             for run, track in zip(self.runs, self.tracks, strict=True):
                 if run.apply(event):
                     self._take(event, run, track)
             # The file of the frames goes with the engine, so its name is of no use to a reader.
             if self._as_json and not isinstance(event, (FramesOpened, FrameReady, RunsEnded)):
                 say_bytes(encode(event))
-        self._progress.clear()
+        self._work.progress.clear()
         for run in runs:
             if run.failure is not None:
                 note(f"{contestant_name(run)}: {run.failure.message}")
@@ -261,7 +224,7 @@ class _Race:
         if isinstance(event, FrameReady) and run.opened is not None:
             picture = read_frame(Path(run.opened.path), event.number)
             track.add(RaceFrame.of(event, picture))
-        self._progress.show(
+        self._work.progress.show(
             f"{self.runs.index(run) + 1}  {contestant_name(run)}: {run.phase or 'starting'} "
             f"{format_percent(run.progress)}"
         )
@@ -297,16 +260,6 @@ def _conclude(
     for sentence in filter(None, (verdict.finished.sentence, verdict.reason)):
         say()
         say(sentence)
-
-
-def _keep(runs: Sequence[Run], kept: History | None) -> None:
-    for run in runs:
-        if run.result is None or kept is None or run.is_for_show:
-            continue
-        try:
-            kept.keep(run, now())
-        except StudioError as error:
-            note(str(error))
 
 
 def _save(race: _Race, verdict: Verdict, described: EngineDescribed, path: Path) -> None:
@@ -346,5 +299,57 @@ def _save(race: _Race, verdict: Verdict, described: EngineDescribed, path: Path)
     note(f"Saved as {path}.")
 
 
-# "python -m" imports from the present folder first, which may have a file named like a library.
-_HOME = Path(__file__).resolve().parent.parent.parent
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "picture", choices=_NAMES, metavar="|".join(_NAMES),
+        help="learn (arithmetic), paint (launch cost) or grow (memory bandwidth)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--size", metavar="N", type=types.size, help="the size (default: the picture's own)"
+    )
+    parser.add_argument(
+        "--device", metavar="D[,D…]", type=types.devices,
+        help="cpu, cuda:0, … (default: the CPU and the first card that PyTorch can use)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--threads", metavar="N[,N…]", type=types.whole_numbers(1, _MOST_THREADS),
+        help="CPU threads; each number is a contestant (default: all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dtype", metavar="T[,T…]", type=types.dtypes, default=["float32"],
+        help="float32, float16, …; each is a contestant",
+    )  # fmt: skip
+    parser.add_argument(
+        "--own-kernel", action="store_true",
+        help="let each card also paint with a custom CUDA kernel (only paint)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--together", action="store_true",
+        help="let all run at the same time, for show: they disturb each other, so no verdict",
+    )  # fmt: skip
+    parser.add_argument(
+        "--budget-s", metavar="S", type=types.seconds, default=DEFAULT_BUDGET_S,
+        help="the longest time of a contestant in seconds (default: %(default)g)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--save", metavar="FILE", type=types.new_file(".png"),
+        help="save the result as a picture: a PNG that can be raced again",
+    )  # fmt: skip
+    record = parser.add_mutually_exclusive_group()
+    record.add_argument(
+        "--record", metavar="FILE", type=types.new_file(),
+        help="record every event to FILE; any PC can replay it",
+    )  # fmt: skip
+    record.add_argument(
+        "--record-frames", metavar="FILE", type=types.new_file(),
+        help="the same, and keep the pictures as well",
+    )  # fmt: skip
+    parser.add_argument("--no-history", action="store_true", help="do not keep the results")
+
+
+COMMAND = Command(
+    about="Let the CPU and your card draw the same picture, one after the other, and see which is "
+    "faster. Without a card, one CPU thread races all of them.",
+    run=_run,
+    add_arguments=_add_arguments,
+)

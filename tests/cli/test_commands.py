@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from gpu_studio.cli import devices
+from gpu_studio.cli import main as cli
 from gpu_studio.cli.main import _prepare_output, main
 from gpu_studio.core.failure import FailureKind, StudioError
 
@@ -39,8 +40,8 @@ def lines_of(text):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["bench"], "--list"),
-        (["bench", "--size", "64"], "--list"),
+        (["bench"], "WORKLOAD"),
+        (["bench", "--size", "64"], "WORKLOAD"),
         (["bench", "matmul", "--size", "0"], "0"),
         (["bench", "matmul", "--size", "-3"], "-3"),
         (["bench", "matmul", "--size", "many"], "many"),
@@ -150,8 +151,8 @@ def test_a_run_that_cannot_fit_fails_and_the_others_go_on(type_in):
 
 
 def test_the_list_of_workloads(type_in):
-    assert lines_of(type_in("bench", "--list").stdout)[0].startswith("elementwise")
-    listed = json.loads(type_in("bench", "--list", "--json").stdout)
+    assert lines_of(type_in("bench", "list").stdout)[0].startswith("elementwise")
+    listed = json.loads(type_in("bench", "list", "--json").stdout)
     assert [workload["name"] for workload in listed["workloads"]][:2] == ["elementwise", "matmul"]
 
 
@@ -225,7 +226,8 @@ def test_a_pytorch_that_does_not_start_is_a_failure_in_json_too(monkeypatch, cap
         raise failure
 
     monkeypatch.setattr(devices, "describe_beside", fail)
-    assert devices.show_devices(Path(os.devnull), as_json=True) == 1
+    monkeypatch.setattr(cli, "_start_log", lambda: Path(os.devnull))
+    assert main(["devices", "--json"]) == 1
     found = json.loads(capsysbinary.readouterr().out)
     assert found["torch"]["error"] == str(failure)
     assert found["devices"][0]["kind"] == "cpu"

@@ -12,6 +12,7 @@ import pytest
 
 from gpu_studio.cli import doctor
 from gpu_studio.cli.answers import HeldEngineError
+from gpu_studio.cli.main import main
 from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.core.failure import FailureKind
@@ -84,7 +85,7 @@ def examine(monkeypatch, capsys):
         monkeypatch.setattr(doctor, "SensorWatch", Watch(inventory))
         monkeypatch.setattr(doctor, "_ask_engine", lambda *_: engine)
         monkeypatch.setattr(doctor, "probe_pc", probe)
-        status = doctor.examine(Path(os.devnull), as_json=False, with_kernel=with_kernel)
+        status = main(["doctor", *([] if with_kernel else ["--no-kernel"])])
         return status, len(probes), capsys.readouterr().out
 
     return examine
@@ -113,7 +114,7 @@ def test_a_driver_that_holds_pytorch_is_a_finding(monkeypatch, capsys):
 
     monkeypatch.setattr(doctor, "SensorWatch", Watch(gt_1030()))
     monkeypatch.setattr(doctor, "describe_beside", hold)
-    status = doctor.examine(Path(os.devnull), as_json=True, with_kernel=True)
+    status = main(["doctor", "--json"])
     findings = json.loads(capsys.readouterr().out)["findings"]
     assert [finding["code"] for finding in findings] == ["driver_not_answering"]
     assert status == 1

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
 from gpu_studio.builds.shelf import OWN_PYTHON, BuildShelf
 from gpu_studio.cli import engine
-from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
+from gpu_studio.cli.command import DONE, FAILED, INTERRUPTED, WRONG_USE
+from gpu_studio.cli.main import main
 from gpu_studio.core.builds.progress import InstallProgress, InstallStage
 from gpu_studio.core.builds.record import BuildRecord, Wanted
 from gpu_studio.core.builds.trouble import no_network
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.wheel_table import load_table
 from tests.fakes.pc import cpu_only, gt_1030
-
-LOG = Path("log")
 
 
 class FakeInstaller:
@@ -51,11 +49,12 @@ def shelf(tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "take_inventory", lambda _path: gt_1030())
     monkeypatch.setattr(engine, "BuildInstaller", FakeInstaller)
     monkeypatch.setattr(FakeInstaller, "families", [])
+    monkeypatch.setattr("gpu_studio.cli.main._start_log", lambda: tmp_path / "log")
     return shelf
 
 
 def test_the_build_for_the_card_is_installed_and_the_best_one_is_used(shelf, capsys):
-    assert engine.install_engine("auto", LOG, as_json=False) == DONE
+    assert main(["engine", "install", "auto"]) == DONE
     assert FakeInstaller.families == ["cu126"]
     assert shelf.wanted() == Wanted(("cu126",), "")
     said = capsys.readouterr()
@@ -65,14 +64,14 @@ def test_the_build_for_the_card_is_installed_and_the_best_one_is_used(shelf, cap
 
 def test_a_build_that_is_named_is_used_from_now_on(shelf, capsys):
     put(shelf, "cpu")
-    assert engine.install_engine("cu126", LOG, as_json=False) == DONE
+    assert main(["engine", "install", "cu126"]) == DONE
     assert shelf.wanted().used == "cu126"
     assert shelf.used() == "cu126"
 
 
 def test_what_is_installed_is_not_installed_again(shelf, capsys):
     put(shelf, "cpu")
-    assert engine.install_engine("cpu", LOG, as_json=True) == DONE
+    assert main(["engine", "install", "cpu", "--json"]) == DONE
     assert FakeInstaller.families == []
     assert json.loads(capsys.readouterr().out)["stage"] == "ready"
 
@@ -87,12 +86,12 @@ def test_without_a_card_that_answers_it_is_the_cpus(shelf, monkeypatch, error):
         return cpu_only()
 
     monkeypatch.setattr(engine, "take_inventory", look)
-    assert engine.install_engine("auto", LOG, as_json=True) == DONE
+    assert main(["engine", "install", "auto", "--json"]) == DONE
     assert FakeInstaller.families == ["cpu"]
 
 
 def test_progress_is_lines_of_json_with_the_build_and_its_reason(shelf, capsys):
-    engine.install_engine("auto", LOG, as_json=True)
+    main(["engine", "install", "auto", "--json"])
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [one["stage"] for one in lines] == ["downloading", "ready"]
     assert {one["family"] for one in lines} == {"cu126"}
@@ -110,32 +109,35 @@ def test_another_end_is_in_the_exit_status_and_changes_no_wish(
     shelf, monkeypatch, capsys, outcome, status
 ):
     monkeypatch.setattr(FakeInstaller, "outcome", outcome)
-    assert engine.install_engine("cpu", LOG, as_json=False) == status
+    assert main(["engine", "install", "cpu"]) == status
     assert shelf.wanted() == Wanted()
     assert ("x.org" in capsys.readouterr().err) is (status == FAILED)
 
 
 def test_the_list_has_what_is_installed_and_what_fits_this_pc(shelf, capsys):
-    assert engine.list_engines(LOG, as_json=False) == DONE
+    assert main(["engine", "list"]) == DONE
     assert "No engine" in capsys.readouterr().out
     put(shelf, "cpu")
-    engine.list_engines(LOG, as_json=False)
+    main(["engine", "list"])
     said = capsys.readouterr().out
     assert "CPU engine: 2." in said
     assert "in use" in said
     assert "cu126" in said
-    engine.list_engines(LOG, as_json=True)
+    main(["engine", "list", "--json"])
     value = json.loads(capsys.readouterr().out)
     assert value["recommended"] == "cu126"
     assert [(one["family"], one["is_used"]) for one in value["engines"]] == [("cpu", True)]
 
 
-def test_a_build_that_there_is_not_is_wrong_use(shelf):
-    with pytest.raises(WrongUseError, match="cu999: choose auto, cpu, cu126, cu130"):
-        engine.install_engine("cu999", LOG, as_json=False)
+@pytest.mark.parametrize("arguments", [["install", "cu999"], ["cu999"], []])
+def test_a_build_that_there_is_not_is_wrong_use(shelf, capsys, arguments):
+    assert main(["engine", *arguments]) == WRONG_USE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert all(build in line for build in ("cpu", "cu126", "cu130", "auto"))
+    assert FakeInstaller.families == []
 
 
-def test_a_python_with_its_own_pytorch_installs_none(shelf, monkeypatch):
+def test_a_python_with_its_own_pytorch_installs_none(shelf, monkeypatch, capsys):
     monkeypatch.setattr(engine, "own_shelf", lambda _folder: None)
-    with pytest.raises(WrongUseError, match="package of this Python"):
-        engine.install_engine("cpu", LOG, as_json=False)
+    assert main(["engine", "cpu"]) == WRONG_USE
+    assert "package of this Python" in capsys.readouterr().err

@@ -148,13 +148,13 @@ def test_oom_by_the_sliders(type_in: Any, tmp_path: Path):
 
 
 def test_the_lists(type_in: Any):
-    status, lines, _ = type_in("oom", "--list")
+    status, lines, _ = type_in("experiments")
     assert status == 0
     assert [line.split()[0] for line in lines] == [preset.name for preset in PRESETS]
-    assert len(json.loads(type_in("oom", "--list", "--json")[1][-1])["presets"]) == len(PRESETS)
-    _, lines, _ = type_in("fit", "--list")
+    assert len(json.loads(type_in("experiments", "--json")[1][-1])["presets"]) == len(PRESETS)
+    _, lines, _ = type_in("cards")
     assert lines[0].startswith("model:1996")
-    cards = json.loads(type_in("fit", "--list", "--json")[1][-1])["cards"]
+    cards = json.loads(type_in("cards", "--json")[1][-1])["cards"]
     assert cards[0]["device"] == "model:1996"
     assert len(cards) >= 8
 
@@ -186,8 +186,8 @@ def test_fit(type_in: Any):
         (["explain"], "FILE"),
         (["explain", "/no/such/file"], "/no/such/file"),
         (["explain", "/"], "folder"),
-        (["oom"], "--list"),
-        (["oom", "--preset", "gt1030"], "model:1996"),
+        (["oom"], "--preset"),
+        (["oom", "--preset", "gt1030"], "--device"),
         (["oom", "--preset", "nonsense", "--device", "model:1996"], "nonsense"),
         (["oom", "--preset", "gt1030", "--device", "model:x"], "model:x"),
         (["oom", "--preset", "gt1030", "--device", "model:1"], "256 to"),
@@ -203,7 +203,7 @@ def test_fit(type_in: Any):
         (["oom", "--preset", "gt1030", "--device", "model:1996", "--snapshot", "/"], "a folder"),
         (["oom", "--preset", "custom", "--device", "model:1996", "--dtype", "int3"], "int3"),
         (["oom", "--preset", "custom", "--device", "model:1996", "--count", "-1"], "count"),
-        (["fit"], "model:1996"),
+        (["fit"], "--device"),
         (["fit", "--device", "model:1996", "--parameters", "many"], "many"),
         (["fit", "--device", "model:1996", "--parameters", "nan"], "nan"),
         (["fit", "--device", "model:1996", "--parameters", "0"], "0"),

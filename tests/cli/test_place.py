@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpu_studio.cli import bench_options, memory_options
+from gpu_studio.cli import argument_types
 from gpu_studio.cli.main import build_parser
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -77,7 +77,7 @@ def test_a_file_is_described_before_it_is_placed(tmp_path: Path):
         (("mlp", "--device", "cuda:7"), 1, "cuda:7"),
         (("mlp", "--device", "cpu", "--dtype", "int3"), 2, "float16"),
         (("mlp",), 2, "--device"),
-        ((), 2, "place --list"),
+        ((), 2, "MODEL|FILE"),
         (("mlp", "--device", "cuda"), 1, "cuda:0"),
         (("nowhere.pt", "--device", "cpu"), 1, "nowhere.pt"),
     ],
@@ -90,27 +90,26 @@ def test_what_cannot_be_placed_is_one_line(arguments, status, words):
 
 
 def test_the_list_names_the_models():
-    names = [line.split()[0] for line in typed("place", "--list").stdout.splitlines()]
+    names = [line.split()[0] for line in typed("place", "list").stdout.splitlines()]
     assert names == ["linear_10", "linear_1000", "convnet", "mlp"]
-    listed = json.loads(typed("place", "--list", "--json").stdout)["models"]
+    listed = json.loads(typed("place", "list", "--json").stdout)["models"]
     assert [model["name"] for model in listed] == names
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        ["place", "mlp"], ["pitfall", "tiny_model"], ["memory", "oom"],
+        ["place", "mlp"], ["pitfall", "tiny_model"], ["memory", "oom", "--preset", "gt1030"],
         ["memory", "fit", "--parameters", "1e6"],
     ],
 )  # fmt: skip
 def test_cuda_alone_is_pytorchs_current_card(command: list[str]):
-    options = build_parser().parse_args([*command, "--device", "cuda"])
-    device = options.device if command[0] != "memory" else memory_options._device(options.device)
-    assert device == "cuda:0"
+    arguments = [*command, "--device", "cuda"]
+    assert build_parser(arguments).parse_args(arguments).device == "cuda:0"
 
 
 def test_cuda_alone_is_once_in_a_list_of_devices():
-    assert bench_options.parse_devices("cpu,cuda,cuda:0") == ("cpu", "cuda:0")
+    assert argument_types.devices("cpu,cuda,cuda:0") == ("cpu", "cuda:0")
 
 
 def test_a_file_with_code_in_it_is_refused_in_json_too(tmp_path: Path):
@@ -144,20 +143,20 @@ def test_a_pitfall_in_words():
 
 
 def test_the_list_names_the_six_of_the_book_first():
-    done = typed("pitfall", "--list")
+    done = typed("pitfall", "list")
     names = [line.split()[0] for line in done.stdout.splitlines()]
     assert names[:6] == [
         "mixed_devices", "model_on_cpu", "out_of_memory", "tiny_model", "starved_gpu",
         "no_synchronize",
     ]  # fmt: skip
-    listed = json.loads(typed("pitfall", "--list", "--json").stdout)["pitfalls"]
+    listed = json.loads(typed("pitfall", "list", "--json").stdout)["pitfalls"]
     assert [pitfall["name"] for pitfall in listed] == names
 
 
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        ((), 2, "--list"),
+        ((), 2, "NAME"),
         (("banana",), 2, "mixed_devices"),
         (("tiny_model", "--device", "cuda:7"), 1, "cuda:7"),
     ],

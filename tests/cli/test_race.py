@@ -220,7 +220,7 @@ def test_a_recorded_race_leaves_its_frames_out(type_in, shown, tmp_path):
 
 def test_a_recorded_race_keeps_its_frames_on_request(type_in, shown, tmp_path):
     path = tmp_path / "race.jsonl"
-    assert type_in("learn", "--size", "64", "--record", str(path), "--record-frames")[0] == 0
+    assert type_in("learn", "--size", "64", "--record-frames", str(path))[0] == 0
     tracks = [track_of_recorded(run) for run in read_recording(path).runs]
     assert [len(track) for track in tracks] == [FRAMES, FRAMES]
     for track in tracks:
@@ -231,7 +231,7 @@ def test_a_recorded_race_keeps_its_frames_on_request(type_in, shown, tmp_path):
 def test_many_contestants_share_the_memory_for_frames(type_in, shown, tmp_path, monkeypatch):
     path = tmp_path / "race.jsonl"
     monkeypatch.setattr(race_module, "_MOST_FRAME_BYTES", 2 * 4 * pictures_of()[0].nbytes)
-    assert type_in("learn", "--record", str(path), "--record-frames")[0] == 0
+    assert type_in("learn", "--record-frames", str(path))[0] == 0
     for run in read_recording(path).runs:
         frames = track_of_recorded(run).frames
         assert 2 <= len(frames) <= 4
@@ -281,7 +281,8 @@ def test_a_contestant_that_failed_fails_the_race(type_in, engines):
     [(), ("sing",), ("learn", "--threads", "0"), ("learn", "--threads", "two"),
      ("learn", "--threads", "2", "--device", "cuda:0"), ("learn", "--dtype", "float64"),
      ("learn", "--size", "16,32"), ("learn", "--size", "x"), ("learn", "--budget-s", "0"),
-     ("grow", "--own-kernel"), ("learn", "--record-frames"),
+     ("grow", "--own-kernel"), ("learn", "--record-frames", "no/such/folder/race.jsonl"),
+     ("learn", "--record", "a.jsonl", "--record-frames", "b.jsonl"),
      ("learn", "--record", "no/such/folder/race.jsonl"),
      ("learn", "--device", ","), ("learn", "--save", "race.jpg"),
      ("learn", "--save", "no/such/folder/race.png")],
@@ -293,6 +294,12 @@ def test_wrong_use_is_one_line(arguments, type_in, engines):
     assert errors.startswith("gpu-studio: ")
     assert errors.count("\n") == 1
     assert not asked(engines)
+
+
+def test_a_wrong_picture_is_answered_with_those_there_are(type_in):
+    for arguments in ((), ("sing",)):
+        _, _, errors = type_in(*arguments)
+        assert all(picture.name in errors for picture in PICTURES)
 
 
 def test_more_contestants_than_a_race_can_have_are_wrong_use(type_in, engines):

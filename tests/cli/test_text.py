@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from gpu_studio.cli.bench import verdicts
+from gpu_studio.cli.bench_runs import verdicts
 from gpu_studio.cli.devices import device_lines
 from gpu_studio.cli.screen import Progress, TerminalTable, plain
 from gpu_studio.core.benchmark.run import Run

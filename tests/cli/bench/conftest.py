@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.cli import answers, bench
+from gpu_studio.cli import answers
 from gpu_studio.cli import main as cli
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from tests.cli.bench.terminal import WORKLOADS
@@ -16,10 +16,9 @@ from tests.fakes.scripted_engine import Engines
 def engines(monkeypatch, tmp_path):
     """A PC with a card; the commands' engine, log and history are the test's own."""
     engines = Engines({DescribeEngine: [described_with_cuda(workloads=WORKLOADS)]})
-    for module in (bench, answers):
-        monkeypatch.setattr(
-            module, "ProcessEngine", lambda environment, log_path: engines(environment)
-        )
+    monkeypatch.setattr(
+        answers, "ProcessEngine", lambda environment, log_path: engines(environment)
+    )
     monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
     monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
     return engines

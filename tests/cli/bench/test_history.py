@@ -14,32 +14,32 @@ def test_finished_runs_are_kept_and_listed(engines, type_in, tmp_path):
     type_in("matmul", "--size", "64", "--no-history")
     assert len(list((tmp_path / "history").iterdir())) == 3
     (tmp_path / "history" / "broken.json").write_text("{")
-    status, output, errors = type_in("--history")
+    status, output, errors = type_in("history")
     assert status == 0
     assert len(output.splitlines()) == 3
     assert output.count("with copies") == 1
     assert "GeForce GT 1030" in output
     (refused,) = errors.splitlines()
     assert refused.startswith("broken.json: ")
-    _, output, _ = type_in("--history", "--json")
+    _, output, _ = type_in("history", "--json")
     listed = json.loads(output)
     assert len(listed["entries"]) == 3
     assert listed["refused"][0]["file_name"] == "broken.json"
 
 
 def listed(type_in):
-    return [line.split()[0] for line in type_in("--history")[1].splitlines()]
+    return [line.split()[0] for line in type_in("history")[1].splitlines()]
 
 
 def test_a_kept_run_is_named_and_deleted_by_its_key_or_the_end_of_it(type_in):
     type_in("matmul", "--size", "64,128", "--device", "cpu")
     first, second = listed(type_in)
-    status, output, _ = type_in("--rename", first, "before")
+    status, output, _ = type_in("rename", first, "before")
     assert (status, "“before”" in output) == (0, True)
-    assert "“before”" in type_in("--history")[1].splitlines()[0]
-    assert type_in("--rename", first[-8:], "")[0] == 0
-    assert "“" not in type_in("--history")[1]
-    status, output, _ = type_in("--delete", first[-8:])
+    assert "“before”" in type_in("history")[1].splitlines()[0]
+    assert type_in("rename", first[-8:], "")[0] == 0
+    assert "“" not in type_in("history")[1]
+    status, output, _ = type_in("delete", first[-8:])
     assert (status, output.startswith(f"deleted: {first}")) == (0, True)
     assert listed(type_in) == [second]
 
@@ -47,13 +47,12 @@ def test_a_kept_run_is_named_and_deleted_by_its_key_or_the_end_of_it(type_in):
 def test_of_two_things_that_end_the_command_neither_is_done(type_in):
     type_in("matmul", "--size", "64", "--device", "cpu")
     (key,) = listed(type_in)
-    for others in (["--rename", key, "new"], ["--history"], ["--import", "file"], ["--list"]):
-        status, output, errors = type_in("--delete", key, *others)
+    for others in (["--rename", "new"], ["history"], ["import", "file"], ["list"]):
+        status, output, errors = type_in("delete", key, *others)
         assert (status, output) == (2, "")
-        assert "--delete" in errors
         assert others[0] in errors
     assert listed(type_in) == [key]
-    assert "new" not in type_in("--history")[1]
+    assert "new" not in type_in("history")[1]
 
 
 def test_an_unknown_or_ambiguous_key_deletes_nothing(type_in, tmp_path):
@@ -64,7 +63,7 @@ def test_an_unknown_or_ambiguous_key_deletes_nothing(type_in, tmp_path):
     (folder / f"{twin}.json").write_bytes((folder / f"{keys[0]}.json").read_bytes())
     ambiguous = keys[0][-8:]
     for key in ("nothing", "", "../../etc/passwd", ambiguous):
-        status, output, errors = type_in("--delete", keys[1], "--delete", key)
+        status, output, errors = type_in("delete", keys[1], key)
         assert (status, output) == (2, "")
         (line,) = errors.splitlines()
         assert f"“{key}”" in line
@@ -75,21 +74,21 @@ def test_an_unknown_or_ambiguous_key_deletes_nothing(type_in, tmp_path):
 def test_results_from_another_pc_are_kept_as_recordings(type_in, tmp_path):
     path = tmp_path / "theirs.json"
     type_in("matmul", "--size", "64,128", "--device", "cpu", "--no-history", "--export", str(path))
-    status, output, errors = type_in("--import", str(path))
+    status, output, errors = type_in("import", str(path))
     assert (status, errors) == (0, "")
     (line,) = output.splitlines()
     assert line.startswith("2 ")
     assert "theirs.json" in line
-    _, output, _ = type_in("--history")
+    _, output, _ = type_in("history")
     assert output.count("theirs.json") == 2
     path.write_text("{")
-    status, output, errors = type_in("--import", str(path))
+    status, output, errors = type_in("import", str(path))
     assert (status, output) == (1, "")
     assert len(errors.splitlines()) == 1
 
 
 def test_an_empty_history_says_where_it_would_be(type_in, tmp_path):
-    status, output, _ = type_in("--history")
+    status, output, _ = type_in("history")
     (line,) = output.splitlines()
     assert status == 0
     assert str(tmp_path / "history") in line

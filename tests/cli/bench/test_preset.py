@@ -11,7 +11,7 @@ from tests.fakes.run_answers import call_time_s, run_events
 
 
 def test_the_gt_1030_experiment_sets_this_pc_beside_the_published_table(engines, type_in):
-    status, output, errors = type_in("--preset", "gt1030", "--budget-s", "0.5")
+    status, output, errors = type_in("preset", "gt1030", "--budget-s", "0.5")
     assert (status, errors) == (0, "")
     assert [(run.size, run.dtype, run.device, run.budget_s) for run in asked(engines)] == [
         (size, "float16", device, 0.5) for size in (512, 2048, 4096) for device in ("cpu", "cuda:0")
@@ -27,14 +27,14 @@ def test_the_gt_1030_experiment_sets_this_pc_beside_the_published_table(engines,
 
 
 def test_a_preset_measures_the_speed_that_lasts_where_asked(engines, type_in):
-    type_in("--preset", "gt1030", "--sustained", "--full-length", "--device", "cpu")
+    type_in("preset", "gt1030", "--sustained", "--full-length", "--device", "cpu")
     assert [run.sustained for run in asked(engines)] == [True] * 6
     assert {run.budget_s for run in asked(engines)[:3]} == {15.0}
     assert [run.calls for run in asked(engines)[3:]] != [None] * 3
 
 
 def test_the_full_length_is_told_before_it_begins(engines, type_in):
-    _, output, _ = type_in("--preset", "gt1030", "--full-length", "--device", "cpu")
+    _, output, _ = type_in("preset", "gt1030", "--full-length", "--device", "cpu")
     runs = asked(engines)
     assert len(runs) == 6
     for short, long in zip(runs[:3], runs[3:], strict=True):
@@ -55,7 +55,7 @@ def test_the_full_length_is_not_begun_after_a_failure(engines, type_in):
         return run_events(request)
 
     engines.scripts[RunWorkload] = script
-    status, output, _ = type_in("--preset", "gt1030", "--full-length", "--device", "cpu")
+    status, output, _ = type_in("preset", "gt1030", "--full-length", "--device", "cpu")
     assert status == 1
     assert len(asked(engines)) == 3
     assert "4096" in output  # the published rows stand without this PC

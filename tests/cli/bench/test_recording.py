@@ -1,4 +1,4 @@
-"""``bench --record`` and ``bench --replay``: runs that are watched again, also elsewhere."""
+"""``bench --record`` and ``bench replay``: runs that are watched again, also elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import msgspec
 import pytest
 
-from gpu_studio.cli import bench_recording
+from gpu_studio.cli import recorder
 from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import DescribeEngine, TorchCard
@@ -22,9 +22,9 @@ CARD = TorchCard(cuda_index=0, name="NVIDIA GeForce GT 1030")
 @pytest.fixture(autouse=True)
 def this_pc(monkeypatch, engines):
     engines.scripts[DescribeEngine] = [described_with_cuda(workloads=WORKLOADS, cards=(CARD,))]
-    monkeypatch.setattr(bench_recording, "cpu_name", lambda: "Ryzen 7 5700G")
-    monkeypatch.setattr(bench_recording, "take_inventory", lambda _: gt_1030())
-    monkeypatch.setattr(bench_recording, "are_cards_simulated", lambda: False)
+    monkeypatch.setattr(recorder, "cpu_name", lambda: "Ryzen 7 5700G")
+    monkeypatch.setattr(recorder, "take_inventory", lambda _: gt_1030())
+    monkeypatch.setattr(recorder, "are_cards_simulated", lambda: False)
 
 
 @pytest.fixture
@@ -66,8 +66,8 @@ def test_a_simulated_card_and_a_silent_driver_are_told(type_in, tmp_path, monkey
     def silent(_):
         raise StudioError(FailureKind.INTERNAL, "The driver does not answer.")
 
-    monkeypatch.setattr(bench_recording, "take_inventory", silent)
-    monkeypatch.setattr(bench_recording, "are_cards_simulated", lambda: True)
+    monkeypatch.setattr(recorder, "take_inventory", silent)
+    monkeypatch.setattr(recorder, "are_cards_simulated", lambda: True)
     path = tmp_path / "run.jsonl"
     type_in(*RUN, "--record", str(path))
     recording = read_recording(path)
@@ -80,7 +80,7 @@ def test_a_simulated_card_and_a_silent_driver_are_told(type_in, tmp_path, monkey
 
 def test_a_replay_is_labelled_asks_no_engine_and_is_kept_nowhere(engines, type_in, path, tmp_path):
     before = len(asked(engines))
-    status, output, errors = type_in("--replay", str(path), "--at-once")
+    status, output, errors = type_in("replay", str(path), "--at-once")
     assert (status, errors) == (0, "")
     assert output.startswith("Recorded 20")
     assert all(name in output.splitlines()[0] for name in (CARD.name, "Ryzen 7 5700G"))
@@ -107,14 +107,14 @@ def test_a_replay_takes_the_time_it_took(type_in, path, monkeypatch):
         "RecordedEngine",
         lambda recording, speed: speeds.append(speed) or engine(recording, speed=float("inf")),
     )
-    type_in("--replay", str(path))
-    type_in("--replay", str(path), "--at-once")
+    type_in("replay", str(path))
+    type_in("replay", str(path), "--at-once")
     assert speeds == [1.0, float("inf")]
 
 
 def test_a_replay_can_be_exported_and_recorded_again_under_its_first_label(type_in, path, tmp_path):
     table = tmp_path / "table.csv"
-    _, output, notes = type_in("--replay", str(path), "--at-once", "--json", "--export", str(table))
+    _, output, notes = type_in("replay", str(path), "--at-once", "--json", "--export", str(table))
     assert notes.startswith("Recorded 20")
     again = tmp_path / "again.jsonl"
     again.write_text(output, encoding="utf-8")
@@ -129,7 +129,7 @@ def test_what_failed_where_it_was_recorded_is_told_and_no_failure_here(type_in, 
     lines = path.read_bytes().splitlines(keepends=True)
     cut = tmp_path / "cut.jsonl"
     cut.write_bytes(b"".join(lines[:-1]))
-    status, output, errors = type_in("--replay", str(cut), "--at-once")
+    status, output, errors = type_in("replay", str(cut), "--at-once")
     assert status == 0
     assert recording_sentences(read_recording(cut))[-1] in output
     (failed,) = errors.splitlines()
@@ -139,7 +139,7 @@ def test_what_failed_where_it_was_recorded_is_told_and_no_failure_here(type_in, 
 def test_a_bad_file_is_one_line_and_status_1(type_in, tmp_path):
     path = tmp_path / "bad.jsonl"
     path.write_bytes(b"\x00\x01")
-    status, output, errors = type_in("--replay", str(path))
+    status, output, errors = type_in("replay", str(path))
     assert (status, output) == (1, "")
     (line,) = errors.splitlines()
     assert line.startswith("gpu-studio: ")
@@ -148,12 +148,12 @@ def test_a_bad_file_is_one_line_and_status_1(type_in, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--at-once",), "--replay"),
-        (("matmul", "--replay", "a.jsonl"), "WORKLOAD"),
-        (("--replay", "a.jsonl", "--with-transfers"), "--with-transfers"),
-        (("--replay", "a.jsonl", "--record", "b.jsonl"), "--record"),
-        (("--replay", "a.jsonl", "--full-length"), "--full-length"),
-        (("--replay", "a.jsonl", "--mode", "cold"), "--mode"),
+        (("replay", "--at-once"), "FILE"),
+        (("replay", "a.jsonl", "matmul"), "matmul"),
+        (("replay", "a.jsonl", "--with-transfers"), "--with-transfers"),
+        (("replay", "a.jsonl", "--record", "b.jsonl"), "--record"),
+        (("replay", "a.jsonl", "--full-length"), "--full-length"),
+        (("replay", "a.jsonl", "--mode", "cold"), "--mode"),
         (("matmul", "--record", "."), "folder"),
         (("matmul", "--record", "nowhere/a.jsonl"), "nowhere"),
     ],
@@ -169,7 +169,7 @@ def test_a_recording_that_cannot_be_written_fails_after_the_results(type_in, tmp
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(bench_recording, "write_atomically", full)
+    monkeypatch.setattr(recorder, "write_atomically", full)
     path = tmp_path / "run.jsonl"
     status, output, errors = type_in(*RUN, "--record", str(path))
     assert status == 1
@@ -181,7 +181,7 @@ def test_a_recording_that_cannot_be_written_fails_after_the_results(type_in, tmp
 
 def test_the_preset_is_recorded_as_well(type_in, tmp_path):
     path = tmp_path / "preset.jsonl"
-    type_in("--preset", "gt1030", "--budget-s", "0.1", "--no-history", "--record", str(path))
+    type_in("preset", "gt1030", "--budget-s", "0.1", "--no-history", "--record", str(path))
     sizes = {run.request.size for run in read_recording(path).runs}
     assert sizes == {512, 2048, 4096}
     assert msgspec.json.decode(path.read_bytes().splitlines()[0])["type"] == "recording_header"

@@ -7,8 +7,8 @@ import json
 import msgspec
 import pytest
 
-from gpu_studio.cli.answers import Interrupt
-from gpu_studio.cli.bench import BenchRuns
+from gpu_studio.cli.answers import CommandEngine, Interrupt
+from gpu_studio.cli.bench_runs import BenchRuns
 from gpu_studio.cli.screen import Progress
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.engine import EngineEnvironment
@@ -56,12 +56,12 @@ def test_what_is_asked_reaches_the_engine(engines, type_in):
         (["card_only", "--device", "cpu"], "cuda"),
         (["nothing"], "elementwise, matmul"),
         (["matmul", "--export", "results.exe"], ".csv"),
-        (["--preset", "gtx"], "gt1030"),
-        (["--full-length"], "--preset"),
-        (["matmul", "--preset", "gt1030"], "WORKLOAD"),
-        (["--preset", "gt1030", "--sweep", "1:2"], "--sweep"),
-        (["--preset", "gt1030", "--mode", "cold"], "--mode"),
-        (["--preset", "gt1030", "--with-transfers"], "--with-transfers"),
+        (["preset", "gtx"], "gt1030"),
+        (["preset", "--full-length"], "gt1030"),
+        (["preset", "gt1030", "matmul"], "matmul"),
+        (["preset", "gt1030", "--sweep", "1:2"], "--sweep"),
+        (["preset", "gt1030", "--mode", "cold"], "--mode"),
+        (["preset", "gt1030", "--with-transfers"], "--with-transfers"),
     ],
 )
 def test_wrong_use_is_one_line_and_status_2(engines, type_in, arguments, words):
@@ -92,7 +92,7 @@ def test_after_ctrl_c_nothing_else_begins(engines, capsys):
         yield from run_events(request)
 
     engines.scripts[RunWorkload] = script
-    runs = BenchRuns(engines(EngineEnvironment()), interrupt, Progress())
+    runs = BenchRuns(CommandEngine(engines(EngineEnvironment()), interrupt, Progress()))
     for dtypes in (("float32",), ("float16",)):
         runs.make(
             Plan(workload="matmul", sizes=(64, 128), dtypes=dtypes, devices=("cpu",), budget_s=1.0)
@@ -179,12 +179,12 @@ def test_a_run_that_goes_wrong_is_no_skipped_one(engines, type_in, kind, has_beg
 
 
 def test_the_list_tells_sizes_options_and_what_cannot_run(type_in):
-    status, output, errors = type_in("--list")
+    status, output, errors = type_in("list")
     assert (status, errors) == (0, "")
     assert conv2d().size_title in output
     assert all(f"{size} pictures" in output for size in conv2d().sizes)
     assert "--option cudnn=default|benchmark" in output
     assert custom_kernel().skipped in output
-    _, output, _ = type_in("--list", "--json")
+    _, output, _ = type_in("list", "--json")
     listed = [msgspec.convert(one, WorkloadDescription) for one in json.loads(output)["workloads"]]
     assert listed == list(WORKLOADS)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.cli.answers import take_inventory
 from gpu_studio.cli.screen import note, now, say_bytes
-from gpu_studio.cli.status import WrongUseError
 from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.benchmark.recording import (
     RecordedPc,
@@ -107,16 +106,3 @@ class Recorder:
             return take_inventory(self._log_path).driver.version
         except StudioError:
             return None
-
-
-def check_place(path: Path) -> Path:
-    """Return the path if, before the runs, it looks writable.
-
-    Raises:
-        WrongUseError: its folder does not exist, or the path is a folder.
-    """
-    if path.is_dir():
-        raise WrongUseError(f"“{path}” is a folder: name a file.")
-    if not path.parent.is_dir():
-        raise WrongUseError(f"There is no folder “{path.parent}” for {path.name[:40]}.")
-    return path

@@ -1,0 +1,159 @@
+"""``gpu-studio bench history``, ``rename``, ``delete`` and ``import``: the kept runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.data_folder import data_folder
+from gpu_studio.cli.screen import note, now, say, say_bytes
+from gpu_studio.core.benchmark.history import FOLDER_NAME, History
+from gpu_studio.core.benchmark.result_import import import_results
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.moments import shown_moment
+from gpu_studio.core.units import format_duration, format_size
+
+if TYPE_CHECKING:
+    import argparse
+
+    from gpu_studio.core.benchmark.history import HistoryEntry
+    from gpu_studio.core.benchmark.run import Run
+
+
+def history() -> History:
+    """Return the history in the user's data folder, which the window shares."""
+    return History(data_folder() / FOLDER_NAME)
+
+
+def keep_run(kept: History, run: Run) -> None:
+    """Keep a finished run; a folder that refuses it is only worth a note."""
+    try:
+        kept.keep(run, now())
+    except StudioError as error:
+        note(str(error))
+
+
+def _list(options: argparse.Namespace, _log_path: Path) -> int:
+    """Print the kept runs, newest first; return the exit status."""
+    kept = history()
+    contents = kept.contents()
+    if options.json:
+        say_bytes(msgspec.json.encode(contents) + b"\n")
+        return DONE
+    for entry in contents.entries:
+        say(_entry_line(entry))
+    if not contents.entries:
+        say(f"No runs kept yet in {kept.folder}.")
+    for refusal in contents.refused:
+        note(f"{refusal.file_name}: {refusal.reason}")
+    return DONE
+
+
+def _import(options: argparse.Namespace, _log_path: Path) -> int:
+    """Import the results in a file into the history; return the exit status."""
+    imported = import_results(options.file, now())
+    kept = history()
+    for one in imported:
+        kept.add(one)
+    noun = "result" if len(imported) == 1 else "results"
+    say(f"{len(imported)} {noun} kept, labelled “{imported[0].result.recording}”.")
+    return DONE
+
+
+def _rename(options: argparse.Namespace, _log_path: Path) -> int:
+    """Name a kept run, or remove its name if the new one is empty; return the exit status."""
+    kept = history()
+    entry = _find(kept, options.key)
+    kept.rename(entry.key, options.name)
+    say(_entry_line(_find(kept, entry.key)))
+    return DONE
+
+
+def _delete(options: argparse.Namespace, _log_path: Path) -> int:
+    """Delete kept runs, all or none; return the exit status."""
+    kept = history()
+    entries = [_find(kept, key) for key in options.keys]
+    for entry in entries:
+        kept.delete(entry.key)
+        say(f"deleted: {_entry_line(entry)}")
+    return DONE
+
+
+def _find(kept: History, key: str) -> HistoryEntry:
+    """Return the run with this key; the end of a key is enough if it is unique."""
+    found = [entry for entry in kept.contents().entries if key and entry.key.endswith(key)]
+    if len(found) == 1:
+        return found[0]
+    shown = key[:40]
+    if found:
+        raise WrongUseError(f"“{shown}” matches {len(found)} runs: give more of the key.")
+    raise WrongUseError(f"No kept run has the key “{shown}”; “bench history” shows the keys.")
+
+
+def _entry_line(entry: HistoryEntry) -> str:
+    header, result = entry.header, entry.header.result
+    what = (
+        entry.key,
+        shown_moment(header.kept_at),
+        result.workload,
+        format_size(result.size, result.size_text),
+        result.dtype,
+        result.device_name,
+        *(f"{name}={value}" for name, value in result.options.items()),
+        *(["cold cache"] if result.cache == "cold" else []),
+        *(["with copies"] if result.transfers else []),
+        *(["sustained"] if result.sustained else []),
+        format_duration(result.median_s),
+        *([f"“{header.name}”"] if header.name else []),
+        *([f"recorded: {result.recording}"] if result.recording else []),
+    )
+    return "  ".join(what)
+
+
+def _add_rename(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("key", metavar="KEY", help="the run's key, or its end")
+    parser.add_argument("name", metavar="NAME", help="the new name; an empty one removes it")
+
+
+def _add_delete(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("keys", metavar="KEY", nargs="+", help="a run's key, or its end")
+
+
+def _add_import(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", metavar="FILE", type=Path, help="results from another PC, or an export"
+    )
+
+
+PARTS = {
+    "history": Command(
+        help="list the kept runs",
+        about="List the kept runs with their keys, newest first.",
+        run=_list,
+        json=JSON_OBJECT,
+    ),
+    "rename": Command(
+        help="name a kept run",
+        about="Name a kept run.",
+        run=_rename,
+        add_arguments=_add_rename,
+        json="",
+    ),
+    "delete": Command(
+        help="delete kept runs permanently",
+        about="Delete kept runs permanently: all of them, or none if a key is wrong.",
+        run=_delete,
+        add_arguments=_add_delete,
+        json="",
+    ),
+    "import": Command(
+        help="add the results in a file to the kept runs",
+        about="Add the results in a file to the kept runs, labeled with where they are from.",
+        run=_import,
+        add_arguments=_add_import,
+        json="",
+    ),
+}

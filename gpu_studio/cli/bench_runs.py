@@ -1,0 +1,295 @@
+"""The terminal's runs: a row or the events of each, then the verdicts."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gpu_studio.cli import argument_types as types
+from gpu_studio.cli.answers import started_engine
+from gpu_studio.cli.screen import TerminalTable, note, now, say, say_bytes
+from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
+from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
+from gpu_studio.core.benchmark.run import Run, RunState, spread_text
+from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
+from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict
+from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.run_messages import RunFailed
+from gpu_studio.core.protocol import encode
+from gpu_studio.core.units import format_duration, format_percent, format_rate, format_size
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from gpu_studio.cli.answers import CommandEngine
+    from gpu_studio.core.benchmark.plan import RunPlan
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
+
+_NO_TRANSFERS = (
+    "per call: compute {compute}; no copies, because the operands are already in CPU memory"
+)
+_COLUMNS = (
+    ("size", -14), ("dtype", 8), ("device", 13), ("median", -8), ("spread", -6), ("samples", -7),
+    ("throughput", -12), ("of peak", -7), ("speed-up", -8),
+)  # fmt: skip
+_INDENT = " " * 16
+_EXPORTS = (".csv", ".json", ".md", ".txt")
+
+
+@contextmanager
+def started_runs(
+    log_path: Path, *, as_json: bool, finished: Callable[[Run], None] | None
+) -> Iterator[tuple[BenchRuns, EngineDescribed]]:
+    """Start an engine for runs; see `BenchRuns`."""
+    with started_engine(log_path) as (work, described):
+        runs = BenchRuns(work, as_json=as_json, finished=finished)
+        runs.size_texts = {one.name: one.size_text for one in described.workloads}
+        yield runs, described
+
+
+class BenchRuns:
+    """Makes the runs of plans and shows each one.
+
+    Args:
+        work: the engine that makes the runs; after Ctrl-C, no further run starts.
+        as_json: print every event instead of rows.
+        finished: called with every finished run.
+    """
+
+    def __init__(
+        self,
+        work: CommandEngine,
+        *,
+        as_json: bool = False,
+        finished: Callable[[Run], None] | None = None,
+    ) -> None:
+        self._work = work
+        self._as_json, self._finished = as_json, finished
+        self._table = TerminalTable(_COLUMNS)
+        self._titled = ""
+        self._printed: set[str] = set()
+        self.runs: list[Run] = []
+        self.size_texts: Mapping[str, str] = {}
+        """The size format of each workload, for messages before a run reports its own."""
+        self.with_transfers = False
+        """Whether copies were requested; a remark then says that the CPU needs none."""
+        self.may_skip = False
+        """Whether to skip unsupported runs on a device that the user did not name."""
+
+    @property
+    def exit_status(self) -> int:
+        """The exit status of all runs together."""
+        return self._work.exit_status(is_done=not self.has_failed)
+
+    @property
+    def results(self) -> list[RunFinished]:
+        """The results so far, oldest first."""
+        return [run.result for run in self.runs if run.result is not None]
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a run failed, or was skipped on every device."""
+        failed = (run for run in self.runs if run.state is RunState.FAILED)
+        return any(not (self._is_skipped(run) and self._is_made_elsewhere(run)) for run in failed)
+
+    def _is_skipped(self, run: Run) -> bool:
+        """Return whether a run was refused on a device that the user did not name."""
+        kinds = (FailureKind.BAD_REQUEST, FailureKind.DTYPE_UNSUPPORTED)
+        refused = run.failure is not None and run.failure.kind in kinds
+        return self.may_skip and refused and not run.has_begun
+
+    def _is_made_elsewhere(self, run: Run) -> bool:
+        return any(
+            (result.size, result.dtype) == (run.request.size, run.request.dtype)
+            for result in self.results
+        )
+
+    def make(self, plan: RunPlan) -> None:
+        """Make all runs of a plan, and the further runs that their results ask for."""
+        requests = plan.requests(len(self.runs) + 1)
+        while requests and self.make_all(requests):
+            requests = plan.next_requests(self.results, len(self.runs) + 1)
+
+    def make_all(self, requests: Sequence[RunWorkload]) -> bool:
+        """Make runs in order; return whether all were made."""
+        for number, request in enumerate(requests):
+            if self._is_over():
+                return False
+            run = Run(request)
+            run.size_text = self.size_texts.get(request.workload, run.size_text)
+            self.runs.append(run)
+            self._make(run, f"{number + 1}/{len(requests)}")
+            if self._is_over():
+                note(f"Stopped after {len(run.series)} samples of {_title(run)}.")
+        return not self._is_over()
+
+    def _is_over(self) -> bool:
+        return self._work.interrupt.is_asked
+
+    def _make(self, run: Run, number: str) -> None:
+        if not self._as_json and self._titled != run.request.workload:
+            self._titled = run.request.workload
+            self._printed.clear()
+            say(f"{self._titled}, time per call")
+            say(self._table.heading)
+        for event in self._work.answers(run.request):
+            run.apply(event)
+            if self._as_json:
+                say_bytes(encode(event))
+            self._work.progress.show(f"{number}  {_progress_text(run)}")
+            self._note_failure(event, run)
+        self._work.progress.clear()
+        if run.result is not None:
+            if not self._as_json:
+                self._show(run.result)
+            if self._finished is not None:
+                self._finished(run)
+
+    def _show(self, result: RunFinished) -> None:
+        say(self._table.row(_cells(result, self.results)))
+        lines = [*remarks(result)]
+        if self.with_transfers and is_cpu(result.device):
+            lines.append(_NO_TRANSFERS.format(compute=format_duration(result.median_s)))
+        for line in lines:
+            # A workload's findings are the same at every size: print them once.
+            if line not in self._printed or line not in result.findings:
+                say(f"{_INDENT}{line}")
+        self._printed.update(result.findings)
+
+    def _note_failure(self, event: Event, run: Run) -> None:
+        if isinstance(event, (RunFailed, RequestFailed, EngineEnded)) and run.failure:
+            self._work.progress.clear()
+            skipped = "skipped. " if self._is_skipped(run) else ""
+            note(f"{_title(run)}: {skipped}{run.failure.message}")
+
+
+def remarks(result: RunFinished) -> Iterator[str]:
+    """Yield the remarks to print below a result's row, one line each."""
+    for doubt in stamp_of(result).doubts:
+        yield f"in doubt: {doubt}"
+    if is_worth_a_line(result):
+        yield is_this_normal(result)
+    if result.loaded_s is not None and not is_cpu(result.device):
+        loaded = format_duration(result.loaded_s)
+        yield f"the card was already under load for {loaded} before the first sample"
+    if result.computed_in not in ("", result.dtype):
+        yield computed_in_words(result)
+    if len(result.parts_s) > 1:
+        yield f"per call: {_parts(result.parts_s.items())}"
+    if result.peak_allocated_bytes is not None:
+        yield f"peak memory: {result.peak_allocated_bytes / (1 << 20):.1f} MiB"
+    if result.naive is not None:
+        yield f"timed naively: {result.naive.sentence}"
+    yield from result.findings
+
+
+def _parts(parts_s: Iterable[tuple[str, float]]) -> str:
+    return ", ".join(f"{name} {format_duration(seconds)}" for name, seconds in parts_s)
+
+
+def _title(run: Run) -> str:
+    request = run.request
+    size = format_size(request.size, run.size_text)
+    copies = " with copies" if request.transfers else ""
+    return f"{request.workload} {size} {request.dtype} on {request.device}{copies}"
+
+
+def _progress_text(run: Run) -> str:
+    text = f"{_title(run)}: {run.phase or 'starting'}"
+    if run.state is RunState.TIMING and run.summary:
+        return f"{text} {format_percent(run.progress)}, {format_duration(run.summary.median_s)}"
+    if run.expected_call_s and run.expected_call_s > 1:
+        return f"{text}, one call takes about {format_duration(run.expected_call_s)}"
+    return text
+
+
+def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
+    compared = speed_up(result, results)
+    return [
+        format_size(result.size, result.size_text),
+        result.dtype,
+        result.device + ("+copies" if result.transfers else ""),
+        format_duration(result.median_s),
+        spread_text(result.iqr_s, result.median_s, result.samples),
+        str(result.samples),
+        format_rate(result.throughput, result.throughput_unit),
+        share_text(result),
+        "" if compared is None else compared.cell,
+    ]
+
+
+def verdicts(results: Sequence[RunFinished]) -> Iterator[str]:
+    """Yield one verdict for each group of comparable results."""
+    for kind in kinds_of(results):
+        yield verdict(kind)
+
+
+def export(runs: Sequence[Run], description: EngineDescribed, path: Path) -> None:
+    """Write runs to a file in the format of its extension.
+
+    Raises:
+        StudioError: the file cannot be written.
+    """
+    made = {
+        ".csv": lambda: to_csv(runs),
+        ".json": lambda: to_json(runs, description, now()),
+        ".md": lambda: to_markdown(runs),
+        ".txt": lambda: to_text(runs),
+    }
+    try:
+        # The CSV writer writes its own line endings.
+        with path.open("w", encoding="utf-8", newline="") as file:
+            file.write(made[path.suffix.lower()]())
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StudioError(
+            FailureKind.NOT_SAVED, f"Cannot write the results to {path}: {reason}."
+        ) from error
+
+
+def kinds_of(results: Sequence[RunFinished]) -> list[list[RunFinished]]:
+    """Return the results in groups that can be compared."""
+    kinds: list[list[RunFinished]] = []
+    for result in results:
+        alike = next((kind for kind in kinds if same_kind(kind[0], result)), None)
+        if alike is None:
+            kinds.append([result])
+        else:
+            alike.append(result)
+    return kinds
+
+
+def add_measuring(parser: argparse.ArgumentParser, budget_s: float) -> None:
+    """Add the arguments of every command that makes runs; `budget_s` is the usual budget."""
+    parser.add_argument(
+        "--device", metavar="cpu[,cuda:0…]", type=types.devices,
+        help="the devices to use (default: all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--budget-s", metavar="S", type=types.seconds, default=budget_s,
+        help="seconds of timing per run, without warm-up (default: %(default)g)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sustained", action="store_true",
+        help="sustained speed: load the device for 15 s first, then time it for at least 15 s",
+    )  # fmt: skip
+    parser.add_argument(
+        "--record", metavar="FILE", type=types.new_file(),
+        help="record every event to FILE; any PC can replay it",
+    )  # fmt: skip
+    parser.add_argument("--no-history", action="store_true", help="do not keep the results")
+    add_export(parser)
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """Add the argument for a file of results."""
+    parser.add_argument(
+        "--export", metavar="FILE", type=types.new_file(*_EXPORTS),
+        help=f"write the results to FILE: {', '.join(_EXPORTS)}",
+    )  # fmt: skip

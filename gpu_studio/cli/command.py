@@ -1,0 +1,86 @@
+"""A terminal command: one record, from which argparse's parser is made; and its exit status."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+JSON_EVENTS = "print JSON, one event per line"
+JSON_OBJECT = "print one JSON object"
+
+
+class WrongUseError(Exception):
+    """The command line makes no sense; the text is the message to show."""
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser whose errors are one line, without the usage text.
+
+    Attributes:
+        usual_part: the part to run if the first word names none: “bench matmul” is short for
+            “bench run matmul”. Empty if a part has to be named.
+    """
+
+    usual_part = ""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise `WrongUseError`."""
+        raise WrongUseError(f"{message.rstrip('.')}. See “{self.prog} --help”.")
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse, with the usual part's name added where it is left out."""
+        if self.usual_part and (not args or args[0] not in self._first_words()):
+            args = [self.usual_part, *(args or ())]
+        return super().parse_known_args(args, namespace)
+
+    def _first_words(self) -> set[str]:
+        words = {"-h", "--help"}
+        for action in self._actions:
+            words.update(action.choices or ())
+        return words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command, or a part of one.
+
+    Attributes:
+        about: what it does, for its own help.
+        help: the same in one line, for the list of a command's parts.
+        run: runs it with its arguments and the log's path; returns the exit status.
+        add_arguments: adds its arguments to its parser.
+        json: the help of ``--json``; empty if there is no such option.
+        parts: its sub-commands by name; such a command does nothing itself.
+        usual_part: see `CommandParser`.
+    """
+
+    about: str
+    help: str = ""
+    run: Callable[[argparse.Namespace, Path], int] | None = None
+    add_arguments: Callable[[argparse.ArgumentParser], None] | None = None
+    json: str = JSON_EVENTS
+    parts: Mapping[str, Command] = field(default_factory=dict)
+    usual_part: str = ""
+
+    def fill(self, parser: CommandParser) -> None:
+        """Give a parser this command's description, arguments and parts."""
+        parser.description = self.about
+        if self.parts:
+            parser.usual_part = self.usual_part
+            parts = parser.add_subparsers(metavar="|".join(self.parts), required=True)
+            for name, part in self.parts.items():
+                part.fill(parts.add_parser(name, help=part.help, allow_abbrev=False))
+            return
+        if self.add_arguments is not None:
+            self.add_arguments(parser)
+        if self.json:
+            parser.add_argument("--json", action="store_true", help=self.json)
+        parser.set_defaults(run=self.run)
