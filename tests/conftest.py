@@ -19,8 +19,16 @@ from shiboken6 import isValid
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.engine import client
-from gpu_studio.model import doctor, engine_session, lab_engines, run_marks, sensors, task
-from gpu_studio.model.check import check_engine
+from gpu_studio.model import (
+    doctor,
+    engine_pulse,
+    engine_session,
+    engine_succession,
+    run_marks,
+    sensors,
+    task,
+)
+from gpu_studio.model.check import card_check
 from gpu_studio.model.devices import sensor_log
 from gpu_studio.model.memory import oom_experiment
 from gpu_studio.model.settings import Settings
@@ -84,17 +92,17 @@ def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> PatientQtBot:
 @pytest.fixture(autouse=True)
 def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set long time limits, because the machine may be busy; tests of a limit set their own."""
-    for name in ("_PATIENCE_MS", "_BEAT_MS", "_LONGEST_FAREWELL_MS"):
+    for name in ("_PATIENCE_MS", "_LONGEST_FAREWELL_MS"):
         monkeypatch.setattr(engine_session, name, _AN_HOUR_MS)
-    for name in ("_STOP_PATIENCE_MS", "_LONGEST_FAREWELL_MS"):
-        monkeypatch.setattr(check_engine, name, _AN_HOUR_MS)
-    for module in (check_engine, doctor, engine_session, lab_engines, sensor_log, sensors, task):
+    monkeypatch.setattr(engine_pulse, "_BEAT_MS", _AN_HOUR_MS)
+    monkeypatch.setattr(card_check, "_STOP_PATIENCE_MS", _AN_HOUR_MS)
+    for module in (doctor, engine_session, engine_succession, sensor_log, sensors, task):
         monkeypatch.setattr(module, "_LONGEST_END_MS", PATIENCE_MS)
     for name in ("_SILENT_AFTER_MS", "_SILENT_AT_START_MS"):
         monkeypatch.setattr(sensors, name, _AN_HOUR_MS)
     monkeypatch.setattr(run_marks, "_LONGEST_WAIT_MS", _AN_HOUR_MS)
     monkeypatch.setattr(oom_experiment, "_FRESH_MS", _AN_HOUR_MS)
-    monkeypatch.setattr(engine_session, "_LONGEST_SUCCESSION_S", PATIENCE_S)
+    monkeypatch.setattr(engine_succession, "_LONGEST_SUCCESSION_S", PATIENCE_S)
     monkeypatch.setattr(client, "_LONGEST_END_S", PATIENCE_S)
 
 

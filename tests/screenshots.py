@@ -27,7 +27,7 @@ from PySide6.QtWidgets import QApplication
 
 from gpu_studio.app import build_window
 from gpu_studio.core.check import check_run
-from gpu_studio.model.check import check_engine
+from gpu_studio.model.check import card_check
 from gpu_studio.model.settings import Settings
 from gpu_studio.ui import theme as window_theme
 from tests.driving.pages import PAGES
@@ -48,7 +48,7 @@ def take_every_page(folder: Path, fonts: list[str], tabs: Collection[str]) -> No
     """Take every page in each of the fonts that this PC has; the others are named and left out."""
     scripted_engine.LONGEST_PAUSE_S = 3600.0  # an engine is held for as long as it is looked at
     check_run.STEP_PATIENCE_S = 3600.0
-    check_engine._STOP_PATIENCE_MS = 3_600_000
+    card_check._STOP_PATIENCE_MS = 3_600_000
     there = set(QFontDatabase.families())
     system_font = window_theme.application_font
     for family in fonts:

@@ -14,7 +14,7 @@ import pytest
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.engine import client
 from gpu_studio.engine.client import ProcessEngine
-from gpu_studio.model import engine_session
+from gpu_studio.model import engine_pulse, engine_session
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.worker import Worker
 from tests.model.session_watcher import run_request
@@ -34,7 +34,7 @@ def session(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> Iterator[Eng
     monkeypatch.setattr(client, "_MODULE", "tests.engine.scripted_child")
     monkeypatch.setenv("CHILD_PLAN", "beat")
     # Three seconds without a sign of life: a living child is never so long silent.
-    monkeypatch.setattr(engine_session, "_BEAT_MS", 300)
+    monkeypatch.setattr(engine_pulse, "_BEAT_MS", 300)
     session = EngineSession(ProcessEngine)
     yield session
     session.close()

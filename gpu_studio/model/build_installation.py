@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.set_up_progress import SetUpProgress
     from gpu_studio.model.engine_session import EngineSession
-    from gpu_studio.model.lab_engines import LabEngines
 
 _LONGEST_END_MS = 5000
 _NOT_STARTED = "The setup could not be started. The log says why."
@@ -67,7 +66,7 @@ class BuildInstallation(QObject):
     def __init__(
         self,
         session: EngineSession,
-        lab: LabEngines,
+        lab: EngineSession,
         installer: Installer | None,
         parent: QObject | None = None,
     ) -> None:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.wheels import WheelChoice
     from gpu_studio.model.build_ports import BuildInstallerPort, BuildStore
     from gpu_studio.model.engine_session import EngineSession
-    from gpu_studio.model.lab_engines import LabEngines
     from gpu_studio.model.sensors import Sensors
 
 CPU = "cpu"
@@ -61,7 +60,7 @@ class Builds(QObject):
     def __init__(
         self,
         session: EngineSession,
-        lab: LabEngines,
+        lab: EngineSession,
         sensors: Sensors,
         store: BuildStore,
         installer: BuildInstallerPort,
@@ -204,10 +203,9 @@ class Builds(QObject):
     @property
     def _is_engine_free(self) -> bool:
         """Whether no engine works: not this one, not the lab's, and none that it made room for."""
-        session, lab = self._session, self._lab.real
-        made_room = session.is_released and bool(self.in_use)
-        lab_works = lab is not None and lab.state not in _AT_REST
-        return session.state in _AT_REST and not made_room and not lab_works
+        made_room = self._session.is_released and bool(self.in_use)
+        at_rest = all(one.state in _AT_REST for one in (self._session, self._lab))
+        return at_rest and not made_room
 
     def start(self) -> None:
         """Start the engine if there is a build for it, and continue an interrupted installation."""

@@ -6,10 +6,9 @@ It sends one request at a time, and starts a new engine if the old one ends.
 from __future__ import annotations
 
 import logging
-import threading
 from collections import deque
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QDeadlineTimer, QObject, QTimer, Signal
@@ -27,23 +26,22 @@ from gpu_studio.core.messages.engine_messages import (
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.placement_messages import DeviceUsed
 from gpu_studio.core.messages.run_messages import RunFailed
+from gpu_studio.model.engine_pulse import EnginePulse
+from gpu_studio.model.engine_succession import EngineEvent, EngineSuccession
 from gpu_studio.model.task import Task
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from gpu_studio.core.engine import Engine, EngineFactory
+    from gpu_studio.core.engine import EngineFactory
     from gpu_studio.core.messages.message import Event, Request
 
 _log = logging.getLogger(__name__)
 _PATIENCE_MS = 150  # a stop takes effect in 200 ms; after this the engine is ended
 _LONGEST_END_MS = 1500  # a call in this process may take longer; it ends with the process
-_LONGEST_SUCCESSION_S = 5.0  # the next engine does not wait longer for such a call
 _LONGEST_FAREWELL_MS = 3000  # for an engine that was ended in the middle of a call
 _LONGEST_TAIL_MS = 100  # for a thread without further work
-_BEAT_MS = 1000
-_MOST_MISSED = 10  # heartbeats, before an engine counts as not responding
 _MOST_DEATHS = 3  # in a row, before the window stops restarting by itself
 
 
@@ -56,7 +54,7 @@ class EngineState(Enum):
                      ▲          └─────────┴─────────┴─► (dead) ─► STARTING, or FAILED
                      └──────────── restart ─────────────────────────────────┘
 
-    ``release`` leads from READY back to ABSENT.
+    ``release`` leads from READY back to ABSENT, ``end`` from any state.
     """
 
     ABSENT = "not started"
@@ -112,80 +110,21 @@ class Reply(QObject):
         self.event_received.emit(event)
 
 
-class _Said(NamedTuple):
-    """An event of one engine; None is the end of its events."""
-
-    engine: Engine
-    event: Event | Heartbeat | None
-
-
-class _EngineSuccession:
-    """Creates engines by a factory, and ends each before the next one gets a request.
-
-    Attributes:
-        environment: the environment of the current engine.
-        present: the current engine.
-        retired: the previous engine, from `renew` until the current one is read.
-    """
-
-    def __init__(self, factory: EngineFactory, environment: EngineEnvironment) -> None:
-        self._factory = factory
-        self.environment = environment
-        self.present: Engine = factory(environment)
-        self.retired: Engine | None = None
-        self._is_over = threading.Event()  # for the engine that was read last
-        self._is_over.set()
-
-    def renew(self, environment: EngineEnvironment | None = None) -> None:
-        """Replace the engine by a new one, in another environment if one is given."""
-        if environment is not None:
-            self.environment = environment
-        # Called twice before the old engine has ended: the one in between never ran.
-        self.retired = self.retired or self.present
-        self.present = self._factory(self.environment)
-
-    def retire(self) -> Engine:
-        """Replace the engine by one that is not started; return the old one, to be closed."""
-        self.renew()
-        assert self.retired is not None
-        return self.retired
-
-    def listening(self) -> Callable[[], Iterator[_Said]]:
-        """Return a function that yields all events of the current engine, for a worker's thread.
-
-        Ending the old engine may take a while, so the same thread does that.
-        """
-        engine, retired, was_over = self.present, self.retired, self._is_over
-        self.retired, is_over = None, threading.Event()
-        self._is_over = is_over
-
-        def listen() -> Iterator[_Said]:
-            try:
-                if retired is not None:
-                    retired.close()
-                was_over.wait(_LONGEST_SUCCESSION_S)  # a hung driver may keep it forever
-                for event in engine.events():
-                    yield _Said(engine, event)
-            finally:
-                is_over.set()
-            yield _Said(engine, None)
-
-        return listen
-
-    def close(self) -> None:
-        """End all engines, and wait for a current call for `_LONGEST_END_MS` in total."""
-        limit = QDeadlineTimer(_LONGEST_END_MS)
-        for engine in (self.retired, self.present):
-            if engine is not None:
-                engine.close()
-        self._is_over.wait(limit.remainingTime() / 1000)
-
-
 class EngineSession(QObject):
     """Sends requests to one engine after another.
 
-    A `Worker` lives as long as its engine and passes its events on. ``wakes_cards`` says whether
-    a new engine may wake sleeping cards by asking CUDA.
+    A `Worker` lives as long as its engine and passes its events on.
+
+    Args:
+        factory: creates an engine when it is needed.
+        parent: owns the session.
+        environment: the settings of the first engine.
+        wakes_cards: whether a new engine may wake sleeping cards by asking CUDA.
+        describes: whether a new engine first describes itself. Otherwise it starts with the first
+            request, and no other one starts before the next request.
+        stop_patience_ms: the time that a stopped request may take before its engine is ended.
+        leaves_hung: whether the session goes on without an engine that does not end even then;
+            otherwise only `restart` leaves it behind.
 
     Signals:
         state_changed(EngineState)
@@ -210,10 +149,14 @@ class EngineSession(QObject):
         *,
         environment: EngineEnvironment | None = None,
         wakes_cards: bool = True,
+        describes: bool = True,
+        stop_patience_ms: int | None = None,
+        leaves_hung: bool = False,
     ) -> None:
         super().__init__(parent)
-        self._wakes_cards = wakes_cards
-        self._engines = _EngineSuccession(factory, environment or EngineEnvironment())
+        self._wakes_cards, self._describes = wakes_cards, describes
+        self._leaves_hung = leaves_hung
+        self._engines = EngineSuccession(factory, environment or EngineEnvironment())
         self._state = EngineState.ABSENT
         self._description: EngineDescribed | None = None
         self._current_device: int | None = None
@@ -224,18 +167,10 @@ class EngineSession(QObject):
         self._reason = ""
         self._lost = self._closed = self._has_been_released = False
         self._absence = ""
-        self._missed, self._beats, self._is_silent = 0, False, False
-        self._heartbeat = QTimer(self)
-        self._heartbeat.setInterval(_BEAT_MS)
-        self._heartbeat.timeout.connect(self._miss)
-        self._patience = QTimer(self)
-        self._patience.setSingleShot(True)
-        self._patience.setInterval(_PATIENCE_MS)
-        self._patience.timeout.connect(self._abandon)
-        self._farewell = QTimer(self)
-        self._farewell.setSingleShot(True)
-        self._farewell.setInterval(_LONGEST_FAREWELL_MS)
-        self._farewell.timeout.connect(self._part)
+        self._pulse = EnginePulse(self)
+        self._pulse.silence_changed.connect(self.silence_changed)
+        self._patience = self._timer(stop_patience_ms or _PATIENCE_MS, self._end_deaf)
+        self._farewell = self._timer(_LONGEST_FAREWELL_MS, self._part)
 
     @property
     def state(self) -> EngineState:
@@ -275,7 +210,7 @@ class EngineSession(QObject):
     @property
     def is_silent(self) -> bool:
         """Whether the engine does not respond: a driver or the system blocks its process."""
-        return self._is_silent
+        return self._pulse.is_silent
 
     @property
     def description(self) -> EngineDescribed | None:
@@ -298,8 +233,7 @@ class EngineSession(QObject):
             return
         if self._state in (EngineState.ABSENT, EngineState.FAILED):
             self._deaths = self._idle_deaths = 0
-            self._describe_next()
-            self._enter(EngineState.STARTING)
+            self._begin()
             self._next()
 
     def submit(self, request: Request) -> Reply:
@@ -332,14 +266,13 @@ class EngineSession(QObject):
         """
         if self._closed or self._absence:
             return
-        self._engines.renew(environment)
-        self._describe_next(is_chosen=environment is not None)
+        retired = self._engines.renew(environment)
         self._deaths = self._idle_deaths = 0
         self._lost = False
-        if self._reply is not None and self._engines.retired is not None:
-            self._engines.retired.abandon()
+        if self._reply is not None and retired is not None:
+            retired.abandon()
             self._farewell.start()
-        self._enter(EngineState.STARTING)
+        self._begin(is_chosen=environment is not None)
         self._next()
 
     def release(self) -> Task | None:
@@ -348,13 +281,21 @@ class EngineSession(QObject):
         Returns:
             The started task that ends the engine; None if the engine works.
         """
-        if not self._state.is_idle or self._closed:
+        return self.end() if self._state.is_idle else None
+
+    def end(self) -> Task | None:
+        """End the engine, whatever it does; none starts before `restart`.
+
+        Returns:
+            The started task that ends the engine; None if there is no engine.
+        """
+        if self._closed or self._state is EngineState.ABSENT:
             return None
-        self._description = self._current_device = None
-        self._heartbeat.stop()
-        self._set_silent(False)
-        retired = self._engines.retire()
-        if self._reply is not None:  # a reading of the memory
+        retired = self._engines.renew()
+        assert retired is not None
+        self._forget_engine()
+        self._lost = False
+        if self._reply is not None:
             retired.abandon()
             self._farewell.start()
         ending = Task(retired.close, self)
@@ -371,35 +312,20 @@ class EngineSession(QObject):
             for worker in self.findChildren(Worker):
                 worker.wait(max(limit.remainingTime(), _LONGEST_TAIL_MS))
 
-    def dismiss(self) -> Task | None:
-        """Close without waiting: the returned task ends the engine.
-
-        Returns None if there was nothing to end.
-        """
-        if not self._ask_no_more():
-            return None
-        ending = Task(self._engines.close, self)
-        ending.start()
-        return ending
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether no thread of it is left; waits for one that is about to end."""
-        return all(worker.wait(_LONGEST_TAIL_MS) for worker in self.findChildren(Worker))
-
     def _ask_no_more(self) -> bool:
         """Accept no more requests; return whether it accepted requests until now."""
         if self._closed:
             return False
         self._closed = True
         self._waiting.clear()
-        for timer in (self._patience, self._farewell, self._heartbeat):
-            timer.stop()
+        for waiting in (self._patience, self._farewell, self._pulse):
+            waiting.stop()
         return True
 
     def _stop(self, reply: Reply) -> None:
         if reply is self._reply:
             if self._state is EngineState.BUSY:
+                assert self._engines.present is not None
                 self._enter(EngineState.STOPPING)
                 self._engines.present.stop()
                 self._patience.start()
@@ -408,16 +334,21 @@ class EngineSession(QObject):
             reply.take(EngineEnded(exit_code=None, stopped=True))
             reply.finished.emit()
 
-    def _describe_next(self, *, is_chosen: bool = False) -> None:
-        """Queue the first question to a new engine before all others, and only once."""
-        self._description = self._current_device = None
-        self._beats = False
-        self._heartbeat.stop()
-        self._set_silent(False)
+    def _begin(self, *, is_chosen: bool = False) -> None:
+        """Await a new engine, which is asked for its description before all else, and only once."""
+        self._forget_engine()
+        if not self._describes:
+            self._enter(EngineState.READY)
+            return
         # A user who chose its environment is about to use a card.
         question = DescribeEngine(wakes_cards=self._wakes_cards or is_chosen)
         others = (one for one in self._waiting if not isinstance(one.request, DescribeEngine))
         self._waiting = deque((Reply(question, self._stop), *others))
+        self._enter(EngineState.STARTING)
+
+    def _forget_engine(self) -> None:
+        self._description = self._current_device = None
+        self._pulse.reset()
 
     def _next(self) -> None:
         if self._reply is not None or not self._waiting or self._lost or self._closed:
@@ -432,6 +363,7 @@ class EngineSession(QObject):
             self._enter(EngineState.BUSY)
         if self._worker is None or self._engines.retired is not None:
             self._listen()
+        assert self._engines.present is not None
         self._engines.present.send(request)
 
     def _listen(self) -> None:
@@ -443,7 +375,7 @@ class EngineSession(QObject):
         self._worker = worker
         worker.start()
 
-    def _receive(self, said: _Said) -> None:
+    def _receive(self, said: EngineEvent) -> None:
         if self._closed:
             return
         if said.engine is self._engines.retired:
@@ -452,14 +384,13 @@ class EngineSession(QObject):
             if said.event is None:
                 self._go_on()
                 return
-            self._missed = 0
-            self._set_silent(False)
-            if isinstance(said.event, Heartbeat):
-                self._beats = True
-            else:
+            self._pulse.feel(said.event)
+            if not isinstance(said.event, Heartbeat):
                 self._take_over(said.event)
                 self._answer(said.event)
-            self._expect_heartbeats()
+            # Only of an engine that has started: loading PyTorch may block its process for longer.
+            if self._description is not None and not self._closed:
+                self._pulse.start()
 
     def _receive_from_retired(self, event: Event | Heartbeat | None) -> None:
         """Pass on the last events of a replaced engine: its end was intended."""
@@ -476,9 +407,11 @@ class EngineSession(QObject):
     def _receive_failure(self, failure: Failure) -> None:
         """Treat an error in reading an engine as the engine's death."""
         engine = self._engines.present
+        if engine is None:
+            return
         fatal = msgspec.structs.replace(failure, fatal=True)
-        self._receive(_Said(engine, RequestFailed(failure=fatal)))
-        self._receive(_Said(engine, None))
+        self._receive(EngineEvent(engine, RequestFailed(failure=fatal)))
+        self._receive(EngineEvent(engine, None))
 
     def _answer(self, event: Event) -> None:
         """Pass an event on to the current request; drop events without one."""
@@ -548,13 +481,13 @@ class EngineSession(QObject):
             self._give_up()
             return
         self._lost = False
-        self._describe_next()
+        self._begin()
         self._next()
 
     def _give_up(self) -> None:
         """Stay without an engine until the user starts one; answer the waiting requests."""
         self._description = self._current_device = None
-        self._heartbeat.stop()
+        self._pulse.stop()
         if not self._lost:  # it lives, but cannot describe itself
             self.engine_lost.emit(self._reason)
         self._lost = False
@@ -571,28 +504,14 @@ class EngineSession(QObject):
             reply.take(refusal)
             reply.finished.emit()
 
-    def _abandon(self) -> None:
-        if self._state is EngineState.STOPPING:
+    def _end_deaf(self) -> None:
+        """End an engine that did not end its request in time."""
+        if self._state is not EngineState.STOPPING:
+            return
+        if self._leaves_hung:
+            self.restart()
+        elif self._engines.present is not None:
             self._engines.present.abandon()
-
-    def _expect_heartbeats(self) -> None:
-        # Only for an engine that has started: loading PyTorch may block its process for longer.
-        is_expected = self._beats and self._description is not None and not self._closed
-        if is_expected and not self._heartbeat.isActive():
-            self._heartbeat.start()
-
-    def _miss(self) -> None:
-        # Counted, not timed: a PC that slept for an hour has missed one.
-        self._missed += 1
-        if self._missed >= _MOST_MISSED:
-            self._set_silent(True)
-
-    def _set_silent(self, silent: bool) -> None:
-        if silent is not self._is_silent:
-            self._is_silent = silent
-            if silent:
-                _log.warning("The engine has given no sign of life for a while")
-            self.silence_changed.emit(silent)
 
     def _part(self) -> None:
         """Stop waiting for the end of a replaced engine: a hung driver may keep it."""
@@ -603,3 +522,10 @@ class EngineSession(QObject):
         if state is not self._state:
             self._state = state
             self.state_changed.emit(state)
+
+    def _timer(self, interval_ms: int, slot: object) -> QTimer:
+        timer = QTimer(self)
+        timer.setSingleShot(True)
+        timer.setInterval(interval_ms)
+        timer.timeout.connect(slot)
+        return timer

@@ -11,7 +11,6 @@ from gpu_studio.model.build_installation import BuildInstallation
 from gpu_studio.model.doctor import Doctor
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.headline import HeadlineModel
-from gpu_studio.model.lab_engines import LabEngines
 from gpu_studio.model.run_marks import RunMarks
 from gpu_studio.model.sensors import Sensors
 from gpu_studio.model.snippets import DEVICES, Snippets
@@ -37,8 +36,10 @@ if TYPE_CHECKING:
 class Studio(QObject):
     """One engine session, one sensor stream, the settings, and the snippet of each page.
 
-    `lab` has the memory lab's engines: ``lab_factory`` creates its real ones (by default
-    ``engine_factory``), ``modelled_factory`` those of modeled cards. ``data_folder`` is the folder
+    `lab` is the memory lab's own engine, so that an experiment can only break that: it starts for
+    an experiment and ends with it, because its context uses memory of the card. ``lab_factory``
+    creates it (by default ``engine_factory``). `modelled` is the engine of modeled cards, created
+    by ``modelled_factory``; it costs nothing and stays. ``data_folder`` is the folder
     of the results; None keeps them only in memory. `doctor` has the findings, and tests each card
     with a kernel if ``probe`` is given; `headlines` chooses the banner's sentence, `runs` marks the
     runs of the session. ``recorded_factory`` creates the engine that replays a recording;
@@ -99,7 +100,8 @@ class Studio(QObject):
         self.check_factory = lab_factory or engine_factory
         self.boot = boot
         self.session = EngineSession(engine_factory, self, wakes_cards=False)
-        self.lab = LabEngines(self.session, lab_factory or engine_factory, modelled_factory, self)
+        self.lab = EngineSession(self.check_factory, self)
+        self.modelled = EngineSession(modelled_factory or self.check_factory, self)
         self.sensors = Sensors(sensor_source, self)
         self.doctor = Doctor(self.session, self.sensors, probe, self)
         self.installation = BuildInstallation(self.session, self.lab, installer, self)
@@ -116,8 +118,8 @@ class Studio(QObject):
         self.snippets = Snippets(self)
         self._asked_for: tuple[int, tuple[str, ...]] | None = None
         self.session.engine_described.connect(self._engine_described)
-        self.session.request_submitted.connect(self.snippets.follow)
-        self.lab.session_began.connect(self._lab_began)
+        for session in (self.session, self.lab, self.modelled):
+            session.request_submitted.connect(self.snippets.follow)
         self.sensors.inventory_changed.connect(self._look_for_wakers)
 
     def start(self) -> None:
@@ -135,8 +137,8 @@ class Studio(QObject):
         if self.builds is not None:
             self.builds.close()
         self.doctor.close()
-        self.lab.close()
-        self.session.close()
+        for session in (self.lab, self.modelled, self.session):
+            session.close()
         self.sensors.close()
 
     def wake_cards(self) -> None:
@@ -157,9 +159,6 @@ class Studio(QObject):
         described = self.session.description
         if described is not None and described.cards_asleep:
             self.session.submit(DescribeEngine(wakes_cards=wakes_cards))
-
-    def _lab_began(self, session: EngineSession) -> None:
-        session.request_submitted.connect(self.snippets.follow)
 
     def _engine_described(self, description: EngineDescribed) -> None:
         self.sensors.number_for(description.visible_devices)

@@ -172,8 +172,8 @@ def test_an_experiment_is_never_interrupted_by_a_better_build(qtbot, pc_with):
     pc.engines.scripts[RunWorkload] = hold
     known_cards(qtbot, pc)
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    lab = pc.studio.lab.engage(is_modelled=False)
-    reply = lab.submit(run_request())
+    pc.studio.lab.start()
+    reply = pc.studio.lab.submit(run_request())
     wait_paused(qtbot, pc.engines)
     pc.builds.begin("cu126")
     at_work(qtbot, pc, "cu126")

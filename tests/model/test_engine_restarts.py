@@ -10,7 +10,8 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.engine_session import EngineSession, EngineState
+from gpu_studio.model.worker import Worker
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
 from tests.model.session_watcher import (
     Watcher,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.core.messages.message import Event, Request
-    from gpu_studio.model.engine_session import EngineSession
 
 
 ONE_CARD = EngineEnvironment(visible_devices="GPU-1")
@@ -155,12 +155,122 @@ def test_a_released_engine_ends_and_none_starts_before_the_restart(
         qtbot.waitUntil(lambda: reading.is_finished)
     assert session.state is EngineState.ABSENT
     assert session.description is None
-    old, new = engines.made
+    (old,) = engines.made
     assert "close" in old.calls
-    assert new.requests == []
     assert session.release() is None
     session.restart()
     qtbot.waitUntil(lambda: reply.is_finished and session.state is EngineState.READY)
+    assert len(engines.made) == 2
     assert engines.latest.requests[0] == DescribeEngine()
-    assert new.requests == []
     assert watcher.losses == []
+
+
+@pytest.mark.parametrize("script", [hold, hold_deaf])
+def test_an_engine_ends_in_the_middle_of_its_work_and_none_starts_before_the_restart(
+    qtbot: QtBot, session: EngineSession, watcher: Watcher, engines: Engines, script: Any
+) -> None:
+    engines.scripts[RunWorkload] = script
+    start(qtbot, session)
+    reply = session.submit(run_request())
+    wait_paused(qtbot, engines)
+    ending = session.end()
+    assert ending is not None
+    assert session.state is EngineState.ABSENT
+    assert session.end() is None
+    with qtbot.waitSignal(ending.finished):
+        pass
+    qtbot.waitUntil(lambda: reply.is_finished)
+    assert reply.last == EngineEnded(exit_code=None, stopped=True)
+    assert len(engines.made) == 1
+    assert "close" in engines.latest.calls
+    start(qtbot, session)
+    assert len(engines.made) == 2
+    assert watcher.losses == []
+
+
+def test_an_engine_that_died_is_not_replaced_if_its_work_is_over(
+    qtbot: QtBot, session: EngineSession, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = [EngineEnded(exit_code=-11)]
+    start(qtbot, session)
+    reply = session.submit(run_request())
+    ended: list[EngineState] = []
+
+    def end() -> None:
+        session.end()
+        ended.append(session.state)
+
+    reply.finished.connect(end)
+    qtbot.waitUntil(lambda: bool(ended))
+    qtbot.waitUntil(lambda: not session.findChildren(Worker))
+    assert (ended, session.state) == ([EngineState.ABSENT], EngineState.ABSENT)
+    assert len(engines.made) == 1
+
+
+# ── an engine that only works ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def plain(qapp: object, engines: Engines) -> Iterator[EngineSession]:
+    """Return a session whose engine starts with its first request, without a description."""
+    session = EngineSession(engines, describes=False, leaves_hung=True)
+    session.start()
+    yield session
+    session.close()
+
+
+def test_an_engine_without_a_description_starts_with_its_first_request(
+    qtbot: QtBot, plain: EngineSession, engines: Engines
+) -> None:
+    assert plain.state is EngineState.READY
+    assert engines.made == []
+    reply = plain.submit(run_request())
+    qtbot.waitUntil(lambda: reply.is_finished)
+    assert engines.requests == [reply.request]
+    assert plain.is_free
+
+
+def test_an_engine_without_a_description_that_died_starts_again_with_the_next_request(
+    qtbot: QtBot, plain: EngineSession, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = [EngineEnded(exit_code=-11)]
+    first = plain.submit(run_request())
+    qtbot.waitUntil(lambda: first.is_finished and plain.is_free)
+    assert engines.requests == [first.request]
+    engines.scripts[RunWorkload] = hold
+    second = plain.submit(run_request())
+    wait_paused(qtbot, engines)
+    engines.latest.go()
+    qtbot.waitUntil(lambda: second.is_finished)
+    assert engines.requests == [first.request, second.request]
+
+
+class Hung(ScriptedEngine):
+    """Hears nothing before the end of the test, as a driver that hangs."""
+
+    def abandon(self) -> None:
+        self.calls.append("abandon")
+
+
+@pytest.mark.parametrize("leaves_hung", [True, False])
+def test_an_engine_that_hangs_after_a_stop_is_left_behind_if_the_session_may(
+    qtbot: QtBot, engines: Engines, leaves_hung: bool
+) -> None:
+    engines.kind = Hung
+    engines.scripts[RunWorkload] = hold_deaf
+    session = EngineSession(engines, describes=False, stop_patience_ms=1, leaves_hung=leaves_hung)
+    session._farewell.setInterval(1)
+    session.start()
+    reply = session.submit(run_request())
+    wait_paused(qtbot, engines)
+    session.stop()
+    hung = engines.latest
+    qtbot.waitUntil(lambda: "abandon" in hung.calls)
+    if leaves_hung:
+        qtbot.waitUntil(lambda: reply.is_finished)
+        assert reply.last == EngineEnded(exit_code=None, stopped=True)
+    else:
+        assert session.state is EngineState.STOPPING
+        assert not session._farewell.isActive()
+    hung.go()
+    session.close()

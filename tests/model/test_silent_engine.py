@@ -8,7 +8,7 @@ import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, Heartbeat
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.model import engine_session
+from gpu_studio.model import engine_pulse
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import START_AGAIN, STOP
 from tests.fakes.descriptions import described_with_cuda
@@ -40,20 +40,20 @@ def beating(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
 def run(qtbot: QtBot, studio: Studio, engines: Engines) -> Reply:
     reply = studio.session.submit(run_request())
     qtbot.waitUntil(engines.latest.paused.is_set)
-    qtbot.waitUntil(studio.session._heartbeat.isActive)
+    qtbot.waitUntil(studio.session._pulse._timer.isActive)
     return reply
 
 
 def miss(session: EngineSession, count: int) -> None:
     for _ in range(count):
-        session._heartbeat.timeout.emit()
+        session._pulse._timer.timeout.emit()
 
 
 @pytest.fixture
 def silent(qtbot: QtBot, ready_studio: Studio, engines: Engines) -> Reply:
     engines.scripts[RunWorkload] = beating
     reply = run(qtbot, ready_studio, engines)
-    miss(ready_studio.session, engine_session._MOST_MISSED)
+    miss(ready_studio.session, engine_pulse._MOST_MISSED)
     return reply
 
 

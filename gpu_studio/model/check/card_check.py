@@ -20,8 +20,8 @@ from gpu_studio.core.messages.check_messages import (
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.program_version import program_title
 from gpu_studio.model.check.check_devices import CheckDevice, check_devices
-from gpu_studio.model.check.check_engine import CheckEngine
 from gpu_studio.model.check.check_keeper import CheckKeeper
+from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.headline import SHOW_CHECK
 from gpu_studio.model.work_state import WorkState
 
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.check_messages import PlantKind
     from gpu_studio.core.messages.message import Event
     from gpu_studio.model.check.check_keeper import EarlierCheck
+    from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
 
+_STOP_PATIENCE_MS = 10_000  # a step of a check takes a second at most, on a slow card some more
 _CUT_OFF = "The results so far are kept."
 _STARTING = "Wait until the engine has started."
 _OTHER_CHECK = "Another check is running on this PC: wait for its end, or stop it."
@@ -80,17 +82,21 @@ class CardCheck(QObject):
         self._keeper.earlier_found.connect(self._take_earlier)
         self._keeper.opened.connect(self._show_opened)
         self._keeper.failed.connect(self.told)
-        self._engine = CheckEngine(studio.check_factory, self)
-        self._engine.event_received.connect(self._receive)
-        self._engine.fell_silent.connect(self._give_up)
-        self._engine.finished.connect(self._next_round)
+        self._reply: Reply | None = None
+        # A bad card may hang or end this engine, which is then the result.
+        self._session = EngineSession(
+            studio.check_factory, self,
+            describes=False, stop_patience_ms=_STOP_PATIENCE_MS, leaves_hung=True,
+        )  # fmt: skip
+        self._silence = QTimer(self)
+        self._silence.setSingleShot(True)
+        self._silence.timeout.connect(self._give_up)
         self._keeping = QTimer(self)
         self._keeping.setInterval(round(1000 * STATE_EVERY_S))
         self._keeping.timeout.connect(self._keep_state)
         studio.session.engine_described.connect(self.choices_changed)
         studio.session.state_changed.connect(self.choices_changed)
-        studio.lab.session_began.connect(self.choices_changed)
-        studio.lab.session_ended.connect(self.choices_changed)
+        studio.lab.state_changed.connect(self.choices_changed)
         studio.sensors.inventory_changed.connect(self.choices_changed)
         studio.closing.connect(self.close)
         self._keeper.look()
@@ -167,7 +173,7 @@ class CardCheck(QObject):
 
         A reading of the memory is no work: it ends with its engine, and no signal tells its end.
         """
-        return self._studio.session.state.is_idle and self._studio.lab.real is None
+        return self._studio.session.state.is_idle and self._studio.lab.state is EngineState.ABSENT
 
     # ── the check ────────────────────────────────────────────────────────────────────────────
 
@@ -248,7 +254,7 @@ class CardCheck(QObject):
         if self._phase is WorkState.RUNNING and self._run is not None:
             self._phase = WorkState.STOPPING
             self._run.stop()
-            self._engine.stop()
+            self._session.stop()
             self.check_changed.emit()
 
     def open_file(self, path: Path) -> None:
@@ -288,7 +294,8 @@ class CardCheck(QObject):
                 if not run.is_over:
                     run.stop()
                 self._keeper.conclude(run, run.record())
-        self._engine.close()
+        self._silence.stop()
+        self._session.close()
         self._keeper.close()
 
     def _drop(self, cut_off: CutOffCheck) -> None:
@@ -333,15 +340,20 @@ class CardCheck(QObject):
         if run is None or request is None:
             self._end()
             return
-        self._engine.run(request, self._studio.session.environment)
-        self._engine.expect_within(run.patience_s)
+        if self._session.state is EngineState.ABSENT:
+            self._session.restart(self._studio.session.environment)
+        self._reply = self._session.submit(request)
+        self._reply.event_received.connect(self._receive)
+        self._reply.finished.connect(self._next_round)
+        self._expect_event(run)
 
     def _receive(self, event: Event) -> None:
         run = self._run
         if run is None:
             return
         run.apply(event)
-        self._engine.expect_within(run.patience_s)
+        if self._reply is not None and not self._reply.is_finished:
+            self._expect_event(run)
         match event:
             case CheckStarted() if not self._asked_earlier:
                 self._asked_earlier = True
@@ -352,20 +364,25 @@ class CardCheck(QObject):
                 pass
         self.check_changed.emit()
 
+    def _expect_event(self, run: CheckRun) -> None:
+        self._silence.start(round(1000 * run.patience_s))
+
     def _give_up(self) -> None:
         if self._run is not None:
             self._run.give_up()
+            self._session.restart()
 
     def _end(self) -> None:
         run = self._run
         if run is None or not self._phase.is_busy:
             return
         self._has_ended = True
+        self._silence.stop()
+        self._session.end()  # its context would use memory of the card
         if self._asked_earlier and not self._knows_earlier:
             return  # the next action depends on the last check of this card
         self._phase = WorkState.IDLE
         self._keeping.stop()
-        self._engine.end()
         if self._has_released:
             self._has_released = False
             self._studio.headlines.tell_check("")

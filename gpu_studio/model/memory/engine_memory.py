@@ -14,6 +14,7 @@ from gpu_studio.core.messages.memory_messages import (
     StageBegan,
 )
 from gpu_studio.core.messages.run_messages import RunStarted
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.memory_history import Mark, MemoryHistory
 
 if TYPE_CHECKING:
@@ -60,22 +61,22 @@ class EngineMemory(QObject):
         self._latest: dict[str, MemoryRead] = {}
         self._segments: dict[str, SegmentsRead] = {}
         self._device = ""
-        self.session: EngineSession | None = None
+        self._session: EngineSession | None = None
         self.pid: int | None = None
 
     def attach(self, session: EngineSession) -> None:
         """Listen to this session from now on."""
-        self.session = session
+        self._session = session
         session.request_submitted.connect(self._follow)
         session.engine_described.connect(self._take_engine)
         session.engine_lost.connect(self._mark_death)
         if session.description is not None:
             self.pid = session.description.pid
 
-    def detach(self) -> None:
-        """Drop the session; its readings stay."""
-        self.session = None
-        self._clock_offset_s = None
+    @property
+    def is_there(self) -> bool:
+        """Whether the engine has not ended; its readings stay when it does."""
+        return self._session is not None and self._session.state is not EngineState.ABSENT
 
     def history(self, identity: str) -> MemoryHistory:
         """Return the history of a device's memory."""

@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.devices.program_memory import memory_by_program
 from gpu_studio.core.messages.memory_messages import ReadMemory, ReadSegments
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.cache_emptying import CacheEmptying, predict_emptying
 from gpu_studio.model.memory.engine_memory import EngineMemory
 from gpu_studio.model.memory.memory_devices import MemoryDevices
@@ -56,12 +57,14 @@ class MemoryModel(QObject):
         self._session = studio.session
         self._began_s = time.monotonic()
         self.emptying = CacheEmptying(studio.sensors, self)
-        self.experiment = OomExperiment(studio.lab, self)
+        self.experiment = OomExperiment(studio, self)
         self.devices = MemoryDevices(studio, self)
         self._main, self._lab, self._modelled = (
             EngineMemory(self._now, self.devices.identity_of, self) for _ in range(3)
         )
         self._main.attach(studio.session)
+        self._lab.attach(studio.lab)
+        self._modelled.attach(studio.modelled)
         self._engine = MAIN
         engines = {ENGINE_NAMES[MAIN]: self._main, ENGINE_NAMES[LAB]: self._lab}
         self.tanks = Tanks(studio.sensors, engines)
@@ -74,8 +77,7 @@ class MemoryModel(QObject):
             memory.segments_taken.connect(self._tell_segments)
             memory.marked.connect(self._tell_marks)
             memory.forgotten.connect(self.memory_changed)
-        studio.lab.session_began.connect(self._attach_lab)
-        studio.lab.session_ended.connect(self._detach_lab)
+        studio.lab.state_changed.connect(self._lab_changed)
         self.experiment.state_changed.connect(self._follow_experiment)
         self.experiment.results_changed.connect(self._tell_all)
         for changed in (self.memory_changed, self.segments_changed):
@@ -97,9 +99,7 @@ class MemoryModel(QObject):
         """The engines whose allocator can be shown: `MAIN`, and `LAB` once it used this card."""
         if self.chosen.is_modelled:
             return [LAB]
-        is_used = self._lab.session is not None or bool(
-            self._lab.history(self.chosen.identity).points
-        )
+        is_used = self._lab.is_there or bool(self._lab.history(self.chosen.identity).points)
         return [MAIN, LAB] if self.chosen.is_card and is_used else [MAIN]
 
     @property
@@ -116,16 +116,17 @@ class MemoryModel(QObject):
 
     @property
     def session(self) -> EngineSession | None:
-        """The session of the shown engine."""
-        if self.chosen.is_modelled:
-            return self._studio.lab.modelled
-        return self._lab.session if self.engine == LAB else self._session
+        """The session of the shown engine; None if that has ended."""
+        if not self.chosen.is_modelled and self.engine == MAIN:
+            return self._session
+        session = self._studio.modelled if self.chosen.is_modelled else self._studio.lab
+        return session if self._memory.is_there else None
 
     def poll(self, *, with_segments: bool = False) -> None:
         """Ask for one reading if the engine is idle."""
+        if self.chosen.is_modelled:
+            self._studio.modelled.start()
         address, session = self.chosen.address, self.session
-        if self.chosen.is_modelled and session is None:
-            session = self._studio.lab.engage(is_modelled=True)
         if address is None or session is None or not session.is_free:
             return
         if with_segments and self.chosen.is_card:
@@ -259,15 +260,8 @@ class MemoryModel(QObject):
 
     # ── the lab ──────────────────────────────────────────────────────────────────────────────
 
-    def _attach_lab(self, session: EngineSession) -> None:
-        if session is self._studio.lab.modelled:
-            self._modelled.attach(session)
-        else:
-            self._lab.attach(session)
-
-    def _detach_lab(self, session: EngineSession) -> None:
-        if session is self._lab.session:
-            self._lab.detach()
+    def _lab_changed(self, state: EngineState) -> None:
+        if state is EngineState.ABSENT:
             self._tell_all()
 
     def _follow_experiment(self) -> None:
@@ -291,7 +285,7 @@ class MemoryModel(QObject):
             return None
         if self.chosen.is_modelled:
             return latest if self._result.is_fresh else None
-        return latest if self.engine == LAB and self._lab.session is None else None
+        return latest if self.engine == LAB and not self._lab.is_there else None
 
     def _now(self) -> float:
         return time.monotonic() - self._began_s

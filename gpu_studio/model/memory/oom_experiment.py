@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.memory.modelled_cards import is_modelled
@@ -24,7 +25,7 @@ from gpu_studio.core.messages.memory_messages import (
 if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.model.engine_session import EngineSession, Reply
-    from gpu_studio.model.lab_engines import LabEngines
+    from gpu_studio.model.studio import Studio
 
 MIB = 1 << 20
 EXPANDABLE = "expandable_segments:True"
@@ -109,9 +110,9 @@ class OomExperiment(QObject):
     outcome_changed = Signal(object)
     results_changed = Signal()
 
-    def __init__(self, lab: LabEngines, parent: QObject | None = None) -> None:
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._lab = lab
+        self._studio = studio
         self._session: EngineSession | None = None
         self._request: RunMemoryExperiment | None = None
         self._reply: Reply | None = None
@@ -188,10 +189,20 @@ class OomExperiment(QObject):
             )
         )
         self.state_changed.emit()
-        self._session = self._lab.engage(is_modelled=modelled, conf=conf)
+        self._session = self._fresh_session(modelled, conf)
         self._reply = self._session.submit(request)
         self._reply.event_received.connect(self._receive)
         self._reply.finished.connect(self._conclude)
+
+    def _fresh_session(self, modelled: bool, conf: str) -> EngineSession:
+        studio = self._studio
+        session = studio.modelled if modelled else studio.lab
+        # The same numbers must mean the same cards in both engines.
+        visible_devices = None if modelled else studio.session.environment.visible_devices
+        session.restart(
+            EngineEnvironment(visible_devices=visible_devices, allocator_configuration=conf or None)
+        )
+        return session
 
     def _receive(self, event: Event) -> None:
         assert self._request is not None
@@ -258,7 +269,7 @@ class OomExperiment(QObject):
         self.results = (*self.results, result)
         if not is_modelled(result.request.device):
             self._session = None
-            self._lab.end()  # its context would use memory of the card
+            self._studio.lab.end()  # its context would use memory of the card
         self._say(outcome)
         self.state_changed.emit()
         self.results_changed.emit()

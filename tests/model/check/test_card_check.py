@@ -13,7 +13,6 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import ReadMemory
-from gpu_studio.model.check import check_engine
 from gpu_studio.model.engine_session import EngineState
 from tests.driving.window import wait_until
 from tests.fakes.check_answers import check_round, wrong_bit
@@ -138,10 +137,8 @@ def test_a_stop_keeps_the_partial_verdict(check: CardCheck, engines: Engines) ->
     ]  # fmt: skip
 
 
-def test_a_step_that_hears_no_stop_is_ended(
-    check: CardCheck, engines: Engines, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(check_engine, "_STOP_PATIENCE_MS", 1)
+def test_a_step_that_hears_no_stop_is_ended(check: CardCheck, engines: Engines) -> None:
+    check._session._patience.setInterval(1)
     engines.scripts[RunCheck] = deaf_in_compute
     check.start()
     engine = paused(engines)
@@ -191,6 +188,9 @@ def test_an_engine_that_only_stops_talking_ends_the_check(
 ) -> None:
     answers(engines, end_in="compute")
     check.start()
+    wait_until(lambda: check.run and check.run.present and check.run.present.name == "compute")
+    check._session._farewell.setInterval(1)
+    check._silence.timeout.emit()
     assert finish(check).verdict in ("failed", "inconclusive", "partial")
 
 
@@ -207,7 +207,7 @@ def test_a_card_that_stops_answering_is_a_result(
 
 
 def test_an_engine_that_a_driver_keeps_alive_is_left_behind(
-    check: CardCheck, engines: Engines, monkeypatch: pytest.MonkeyPatch
+    check: CardCheck, engines: Engines
 ) -> None:
     class Held(ScriptedEngine):
         def abandon(self) -> None:
@@ -215,10 +215,10 @@ def test_an_engine_that_a_driver_keeps_alive_is_left_behind(
 
     engines.kind = Held
     engines.scripts[RunCheck] = deaf_in_compute
-    monkeypatch.setattr(check_engine, "_LONGEST_FAREWELL_MS", 1)
+    check._session._farewell.setInterval(1)
     check.start()
     engine = paused(engines)
-    check._engine._end_silent()
+    check._silence.timeout.emit()
     wait_until(lambda: not check.phase.is_busy)
 
     assert "abandon" in engine.calls
@@ -419,7 +419,7 @@ def test_a_reading_of_the_memory_does_not_hold_the_check_up(
 def test_an_experiment_with_the_memory_comes_first(check: CardCheck) -> None:
     changes: list[bool] = []
     check.choices_changed.connect(lambda: changes.append(check.can_run))
-    check._studio.lab.engage(is_modelled=False)
+    check._studio.lab.start()
     assert "other work" in check.reason
     check._studio.lab.end()
     assert (changes[0], changes[-1]) == (False, True)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import psutil
+from PySide6.QtCore import QTimer
 
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.check_messages import CheckStageBegan
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.engine.client import ProcessEngine
-from gpu_studio.model.check.check_engine import CheckEngine
+from gpu_studio.model.engine_session import EngineSession
 from tests.driving.window import wait_until
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
+    from gpu_studio.core.engine import EngineEnvironment
     from gpu_studio.core.messages.message import Event
 
 
@@ -23,7 +24,6 @@ def test_an_engine_that_is_held_is_ended_and_is_the_result(qapp: object) -> None
     made: list[ProcessEngine] = []
     held: list[psutil.Process] = []
     events: list[Event] = []
-    is_over: list[bool] = []
     run = CheckRun(CheckPlan(device="cpu", minutes=1, stages=("layouts", "link")), "")
 
     def make(environment: EngineEnvironment) -> ProcessEngine:
@@ -37,19 +37,25 @@ def test_an_engine_that_is_held_is_ended_and_is_the_result(qapp: object) -> None
             held.append(psutil.Process(made[0].pid))
             held[0].suspend()
         if held:
-            engine.expect_within(0.2)
+            silence.start(200)
 
-    engine = CheckEngine(make)
-    engine.event_received.connect(receive)
-    engine.fell_silent.connect(run.give_up)
-    engine.finished.connect(lambda: is_over.append(True))
+    def give_up() -> None:
+        run.give_up()
+        session.restart()
+
+    silence = QTimer(singleShot=True)
+    silence.timeout.connect(give_up)
+    session = EngineSession(make, describes=False)
+    session.start()
     request = run.next_request()
     assert request is not None
-    engine.run(request, EngineEnvironment())
+    reply = session.submit(request)
+    reply.event_received.connect(receive)
     try:
-        wait_until(lambda: is_over)
+        wait_until(lambda: reply.is_finished)
     finally:
-        engine.close()
+        silence.stop()
+        session.close()
 
     assert isinstance(events[-1], EngineEnded)
     record = run.record()

@@ -7,6 +7,7 @@ import pytest
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.oom_experiment import (
     EXPANDABLE,
     OomState,
@@ -47,7 +48,7 @@ def test_an_experiment_runs_in_an_engine_of_its_own_that_ends_with_it(
     assert lab.requests[-1] == EXPERIMENT
     qtbot.waitUntil(lambda: "close" in lab.calls)
     assert "close" not in main.calls
-    assert studio.lab.real is None
+    assert studio.lab.state is EngineState.ABSENT
     assert [mark.label for mark in model.history.marks] == ["experiment", "out of memory", "freed"]
 
 

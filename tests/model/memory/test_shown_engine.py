@@ -7,6 +7,7 @@ import msgspec
 from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.memory_model import LAB, MAIN, MemoryModel
 from gpu_studio.model.memory.oom_experiment import (
     OomState,
@@ -114,7 +115,7 @@ def test_a_modelled_card_has_an_engine_that_stays_and_holds_for_a_while(
 
     qtbot.waitUntil(has_been_read)
     modelled = engines.latest
-    qtbot.waitUntil(lambda: ready_studio.lab.modelled.is_free)
+    qtbot.waitUntil(lambda: ready_studio.modelled.is_free)
     scripts[RunMemoryExperiment] = lambda engine, request: [
         memory_read("model:1996", allocated=1024, reserved=1024, mark="oom"),
         memory_read("model:1996", reserved=1024, mark="freed"),
@@ -127,7 +128,7 @@ def test_a_modelled_card_has_an_engine_that_stays_and_holds_for_a_while(
         model._result._ageing.start(0)  # its time is over
     assert not model.is_held
     assert parts(model)["tensors"] == 0
-    assert ready_studio.lab.modelled is not None
+    assert ready_studio.modelled.state is not EngineState.ABSENT
     assert modelled is not engines.latest, "each experiment begins in a fresh one"
     assert "close" not in engines.latest.calls
     assert model.engines == [LAB]

@@ -52,8 +52,8 @@ class Person:
         self.heard: list[tuple[Request, Event]] = []
         self._awaited: Callable[[Event], bool] = lambda event: False
         self._reaction: Callable[[], None] = lambda: None
-        self._overhear(self._studio.session)
-        self._studio.lab.session_began.connect(self._overhear)
+        for session in (self._studio.session, self._studio.lab, self._studio.modelled):
+            self._overhear(session)
 
     def until(self, is_so: Callable[[], object], timeout_s: float = PATIENCE_S) -> None:
         """Wait until something is so."""

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 _EXPERIMENT = """
 events = []
-def listen(session):
-    session.request_submitted.connect(lambda reply: reply.event_received.connect(events.append))
-studio.lab.session_began.connect(listen)
+studio.lab.request_submitted.connect(lambda reply: reply.event_received.connect(events.append))
 open_tab(window, "Memory")
 open_page(window, "memory.pages", "Break it")
 click(window, "memory.oom.run")
