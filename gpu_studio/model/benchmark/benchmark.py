@@ -14,9 +14,10 @@ from gpu_studio.core.benchmark.plan import time_left_s
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
-from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload, SamplesMeasured
+from gpu_studio.core.messages.run_messages import RunFailed, SamplesMeasured
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark_devices import run_label
+from gpu_studio.model.run_queue import RunQueue, Step
 from gpu_studio.model.work_state import WorkState
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.messages.message import Event
-    from gpu_studio.core.messages.run_messages import RunFinished
-    from gpu_studio.model.engine_session import EngineSession, Reply
+    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
+    from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.studio import Studio
 
 _LONG_CALL_S = 0.5
@@ -88,6 +89,48 @@ class RunSource(NamedTuple):
     device_names: Mapping[str, str] = MappingProxyType({})
 
 
+class _Steps:
+    """The steps of a plan: its runs so far, then the runs that follow from their results.
+
+    The plan ends with its engine: the same run may end the next engine as well.
+    """
+
+    def __init__(self, plan: RunPlan, source: RunSource, first_number: int) -> None:
+        self._plan, self._source = plan, source
+        self._first_number, self._count = first_number, 0
+        self.waiting: deque[RunWorkload] = deque()
+        self._add(plan.requests(first_number))
+
+    @property
+    def next_number(self) -> int:
+        return self._first_number + self._count
+
+    def next_step(self, runs: Sequence[Run], last: Event | None) -> Step | None:
+        if last is not None and _took_the_engine(last):
+            return None
+        if not self.waiting and last is not None:
+            results = [run.result for run in runs if run.result is not None]
+            self._add(self._plan.next_requests(results, self.next_number))
+        if not self.waiting:
+            return None
+        run = self._run(self.waiting.popleft())
+        return Step(run.request, (run,))
+
+    def _add(self, requests: Sequence[RunWorkload]) -> None:
+        self._count += len(requests)
+        self.waiting += (msgspec.structs.replace(request, rest_s=REST_S) for request in requests)
+
+    def _run(self, request: RunWorkload) -> Run:
+        run = Run(request)
+        run.recording = self._source.recording
+        run.device_name = self._source.device_names.get(request.device, "")
+        engine = self._source.session.description
+        for workload in engine.workloads if engine else ():
+            if workload.name == request.workload:
+                run.size_text = workload.size_text  # a run that cannot begin sends none
+        return run
+
+
 class Benchmark(QObject):
     """Runs plans and keeps their runs, including stopped and failed ones.
 
@@ -107,13 +150,13 @@ class Benchmark(QObject):
         super().__init__(parent)
         self._studio = studio
         self._source = RunSource(studio.session)
-        self._state = WorkState.IDLE
+        self._queue = RunQueue(self)
+        self._queue.step_begun.connect(self._begin_run)
+        self._queue.event_received.connect(self._receive)
+        self._queue.step_ended.connect(self._end_run)
+        self._queue.finished.connect(self._finish)
+        self._steps: _Steps | None = None
         self._runs: list[Run] = []
-        self._plan: RunPlan | None = None
-        self._planned: list[Run] = []
-        self._waiting: deque[RunWorkload] = deque()
-        self._running: Run | None = None
-        self._reply: Reply | None = None
         self._next_number = 1
         self._begun = QElapsedTimer()
         self._notice = Notice()
@@ -124,7 +167,7 @@ class Benchmark(QObject):
     @property
     def state(self) -> WorkState:
         """The state of the plan."""
-        return self._state
+        return self._queue.state
 
     @property
     def titles(self) -> Mapping[str, str]:
@@ -150,7 +193,7 @@ class Benchmark(QObject):
     @property
     def running(self) -> Run | None:
         """The current run."""
-        return self._running
+        return self._queue.step.runs[0] if self._queue.step is not None else None
 
     @property
     def notice(self) -> Notice:
@@ -160,12 +203,12 @@ class Benchmark(QObject):
     @property
     def planned(self) -> Sequence[Run]:
         """The runs of the current or last plan that have begun."""
-        return self._planned
+        return self._queue.runs
 
     @property
     def waiting(self) -> Sequence[RunWorkload]:
         """The requests of the current plan that have not begun."""
-        return list(self._waiting)
+        return list(self._steps.waiting) if self._steps and self.state.is_busy else []
 
     @property
     def left_s(self) -> float | None:
@@ -173,24 +216,24 @@ class Benchmark(QObject):
 
         The user chooses the playback speed of a recording.
         """
-        if self._running is None or self._source.recording is not None:
+        if self.running is None or self._source.recording is not None:
             return None
         preparing_s = self._begun.elapsed() / 1000
-        return time_left_s(self._planned, self._waiting, preparing_s, self._runs)
+        return time_left_s(self.planned, self.waiting, preparing_s, self._runs)
 
     @property
     def progress(self) -> float:
         """The finished share of the plan, 0 to 1; 0 without a plan."""
-        count = len(self._planned) + len(self._waiting)
-        return sum(run.progress for run in self._planned) / count if count else 0.0
+        count = len(self.planned) + len(self.waiting)
+        return sum(run.progress for run in self.planned) / count if count else 0.0
 
     @property
     def sentence(self) -> str:
         """The current run and the plan's remaining time in words; empty without a plan."""
-        run = self._running
+        run = self.running
         if run is None:
             return ""
-        if self._state is WorkState.STOPPING:
+        if self.state is WorkState.STOPPING:
             return "Stopping…"
         device = run_label(run, self._studio.sensors.inventory)
         return progress_sentence(run, device, self.left_s)
@@ -198,7 +241,7 @@ class Benchmark(QObject):
     @property
     def warning(self) -> str:
         """The warning about the current run: a call that is too long to stop midway."""
-        return long_call_warning(self._running)
+        return long_call_warning(self.running)
 
     def start(self, plan: RunPlan, source: RunSource | None = None) -> None:
         """Start a plan; does nothing while another runs.
@@ -207,71 +250,38 @@ class Benchmark(QObject):
             plan: the runs to make.
             source: makes the runs; the window's engine by default.
         """
-        if self._state.is_busy:
+        if self.state.is_busy:
             return
         self._source = source or RunSource(self._studio.session)
-        self._plan, self._planned = plan, []
-        self._wait_for(plan.requests(self._next_number))
+        self._steps = _Steps(plan, self._source, self._next_number)
         self._notice = Notice()
-        if self._waiting:
-            self._state = WorkState.RUNNING
-            self._news.start()
-            self._begin_next()
+        self._queue.start(self._steps, self._source.session)
 
     def stop(self) -> None:
         """Stop the current run and drop the waiting ones; all samples are kept."""
-        if self._state is WorkState.RUNNING and self._reply is not None:
-            self._state = WorkState.STOPPING
+        if self._queue.stop():
             self.plan_changed.emit()
-            self._reply.stop()
 
     def clear(self) -> None:
         """Remove all runs; does nothing while a plan runs."""
-        if not self._state.is_busy:
-            self._runs, self._planned = [], []
+        if not self.state.is_busy:
+            self._runs, self._queue.runs = [], []
             self._notice = Notice()
             self.runs_cleared.emit()
             self.plan_changed.emit()
 
-    def _wait_for(self, requests: Sequence[RunWorkload]) -> None:
-        self._next_number += len(requests)
-        self._waiting = deque(
-            msgspec.structs.replace(request, rest_s=REST_S) for request in requests
-        )
-
-    def _refine(self) -> bool:
-        """Return whether the plan continues from the results so far."""
-        if self._plan is None:
-            return False
-        results = [run.result for run in self._planned if run.result is not None]
-        self._wait_for(self._plan.next_requests(results, self._next_number))
-        return bool(self._waiting)
-
-    def _begin_next(self) -> None:
-        run = Run(self._waiting.popleft())
-        run.recording = self._source.recording
-        run.device_name = self._source.device_names.get(run.request.device, "")
-        engine = self._source.session.description
-        for workload in engine.workloads if engine else ():
-            if workload.name == run.request.workload:
-                run.size_text = workload.size_text  # a run that cannot begin sends none
-        self._running = run
+    def _begin_run(self, step: Step) -> None:
+        (run,) = step.runs
         self._begun.start()
+        self._news.start()
         self._runs.append(run)
-        self._planned.append(run)
         self.run_begun.emit(run)
         self.plan_changed.emit()
-        self._reply = self._source.session.submit(run.request)
-        self._reply.event_received.connect(self._receive)
-        self._reply.finished.connect(self._end)
 
     def _receive(self, event: Event) -> None:
-        assert self._running is not None
-        assert self._reply is not None
-        self._running.apply(event)
-        if self._reply.is_finished:
-            return
-        if not isinstance(event, SamplesMeasured) or self._is_time_for_news:
+        if not self._queue.is_answered and (
+            not isinstance(event, SamplesMeasured) or self._is_time_for_news
+        ):
             self._tell_news()
 
     @property
@@ -280,44 +290,39 @@ class Benchmark(QObject):
 
     def _tell_news(self) -> None:
         self._news.start()  # restarted here: an update between two batches would disturb the timing
-        if self._running is not None:
-            self.run_changed.emit(self._running)
+        if self.running is not None:
+            self.run_changed.emit(self.running)
             self.plan_changed.emit()
 
-    def _end(self) -> None:
-        run, reply = self._running, self._reply
-        self._running = self._reply = None
-        assert run is not None
-        assert reply is not None
-        event = reply.last
-        assert event is not None
-        self.run_changed.emit(run)
-        if self._state is WorkState.STOPPING:
-            self._finish(Notice(f"Stopped: {self._count()}. The results so far are kept."))
-        elif _took_the_engine(event):
-            self._finish(self._engine_gone(run, event))
-        elif self._waiting or self._refine():
-            self._begin_next()
-        else:
-            failed = sum(other.state is RunState.FAILED for other in self._planned)
-            reasons = f" {failed} could not run: see the table." if failed else ""
-            self._finish(Notice(f"Done: {self._count()}.{reasons}", bad=bool(failed)))
+    def _end_run(self, step: Step) -> None:
+        self.run_changed.emit(step.runs[0])
 
-    def _finish(self, notice: Notice) -> None:
-        self._notice = notice
-        self._waiting.clear()
-        self._state = WorkState.IDLE
+    def _finish(self) -> None:
+        assert self._steps is not None
+        self._next_number = self._steps.next_number
+        self._notice = self._ended()
         self._news.stop()
         self.plan_changed.emit()
 
+    def _ended(self) -> Notice:
+        """Return how the plan ended."""
+        last = self._queue.last
+        if self._queue.is_stopped:
+            return Notice(f"Stopped: {self._count()}. The results so far are kept.")
+        if last is not None and _took_the_engine(last):
+            return self._engine_gone(self.planned[-1], last)
+        failed = sum(run.state is RunState.FAILED for run in self.planned)
+        reasons = f" {failed} could not run: see the table." if failed else ""
+        return Notice(f"Done: {self._count()}.{reasons}", bad=bool(failed))
+
     def _count(self) -> str:
-        """Return the number of finished runs in words; call it before dropping the waiting ones."""
-        planned = len(self._planned) + len(self._waiting)
-        finished = sum(run.state is RunState.FINISHED for run in self._planned)
+        """Return the number of finished runs in words, of all that were planned."""
+        waiting = len(self._steps.waiting) if self._steps else 0
+        planned = len(self.planned) + waiting
+        finished = sum(run.state is RunState.FINISHED for run in self.planned)
         return f"{finished} of {planned} {'run' if planned == 1 else 'runs'} finished"
 
     def _engine_gone(self, run: Run, event: Event) -> Notice:
-        # The rest does not start by itself: the same run may end the next engine as well.
         if isinstance(event, EngineEnded) and event.stopped:
             return Notice(f"A new engine was started: {self._count()}. Press Run to continue.")
         reason = run.failure.message if run.failure else ""

@@ -9,9 +9,10 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.device_name import CPU
+from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.run_messages import RunStarted, RunWorkload
 from gpu_studio.core.switcher.usable_cards import usable_cards
-from gpu_studio.model.engine_session import Reply
+from gpu_studio.model.run_queue import RunQueue, Step
 from gpu_studio.model.snippets import SWITCHER
 
 if TYPE_CHECKING:
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 _numbers = itertools.count(1)
+
+
+class _InTurn:
+    """A plan of all runs, whatever becomes of each."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = iter(runs)
+
+    def next_step(self, runs: Sequence[Run], last: Event | None) -> Step | None:
+        run = next(self._runs, None)
+        return Step(run.request, (run,)) if run is not None else None
 
 
 class ComparisonModel(QObject):
@@ -47,7 +59,9 @@ class ComparisonModel(QObject):
         self._session, self._snippets, self._page = studio.session, studio.snippets, page
         self.workload = workload
         self.runs: list[Run] = []
-        self._replies: list[Reply] = []
+        self._queue = RunQueue(self)
+        self._queue.event_received.connect(self._receive)
+        self._queue.finished.connect(self._finish)
         self._session.engine_described.connect(self._take_engine)
 
     @property
@@ -73,7 +87,7 @@ class ComparisonModel(QObject):
     @property
     def is_running(self) -> bool:
         """Whether a run is in progress or waiting."""
-        return any(not reply.is_finished for reply in self._replies)
+        return self._queue.state.is_busy
 
     @property
     def can_start(self) -> bool:
@@ -109,22 +123,21 @@ class ComparisonModel(QObject):
             for options in self.combinations(chosen)
         ]
         self.runs = [Run(request) for request in requests]
-        self._replies = [self._session.submit(request) for request in requests]
-        for reply in self._replies:
-            reply.event_received.connect(self._receive)
+        self._queue.start(_InTurn(self.runs), self._session)
         self.runs_changed.emit()
 
     def stop(self) -> None:
         """Stop the current run and drop the waiting ones."""
-        for reply in reversed([reply for reply in self._replies if not reply.is_finished]):
-            reply.stop()
+        self._queue.stop()
 
     def _receive(self, event: Event) -> None:
-        reply = self.sender()
-        assert isinstance(reply, Reply)
-        self.runs[self._replies.index(reply)].apply(event)
         if isinstance(event, RunStarted):
             self._snippets.show(event.snippet, SWITCHER, self._page)
+        self.runs_changed.emit()
+
+    def _finish(self) -> None:
+        for run in self.runs:
+            run.apply(EngineEnded(exit_code=None, stopped=True))
         self.runs_changed.emit()
 
     def _take_engine(self) -> None:

@@ -1,0 +1,132 @@
+"""The runs of a plan in an engine, one request after the other.
+
+A plan decides after each end what comes next. So it can measure devices in turns, run a race in
+slices, or stop at the first failure.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.model.work_state import WorkState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.messages.message import Event, Request
+    from gpu_studio.model.engine_session import EngineSession, Reply
+
+
+class Step(NamedTuple):
+    """A request of a plan.
+
+    Attributes:
+        request: for the engine.
+        runs: the runs that its events belong to; several steps may continue the same run.
+    """
+
+    request: Request
+    runs: tuple[Run, ...] = ()
+
+
+class StepPlan(Protocol):
+    """Yields the next step, given the results so far."""
+
+    def next_step(self, runs: Sequence[Run], last: Event | None) -> Step | None:
+        """Return the next step; None if the plan is over.
+
+        Args:
+            runs: the runs that have begun, with their results so far.
+            last: the event that ended the previous step; None before the first step.
+        """
+
+
+class RunQueue(QObject):
+    """Runs one plan at a time, and keeps its runs, including stopped and failed ones.
+
+    Signals:
+        step_begun(Step): the step is about to be submitted.
+        event_received(Event, tuple[Run, ...]): the next event of the step, and the runs that it
+            changed.
+        step_ended(Step): its last event was received.
+        finished(): the plan is over or was stopped.
+
+    Attributes:
+        state: the state of the plan.
+        step: the current step.
+        runs: the runs of the current or last plan that have begun.
+        last: the event that ended the last step; None before.
+        is_stopped: whether the user stopped the plan.
+    """
+
+    step_begun = Signal(object)
+    event_received = Signal(object, object)
+    step_ended = Signal(object)
+    finished = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.state = WorkState.IDLE
+        self.step: Step | None = None
+        self.runs: list[Run] = []
+        self.last: Event | None = None
+        self.is_stopped = False
+        self._plan: StepPlan | None = None
+        self._session: EngineSession | None = None
+        self._reply: Reply | None = None
+
+    def start(self, plan: StepPlan, session: EngineSession) -> None:
+        """Start a plan; does nothing while another one runs."""
+        if self.state.is_busy:
+            return
+        self._plan, self._session = plan, session
+        self.runs, self.last, self.is_stopped = [], None, False
+        step = plan.next_step(self.runs, None)
+        if step is not None:
+            self.state = WorkState.RUNNING
+            self._begin(step)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the current step has received its last event."""
+        return self._reply is not None and self._reply.is_finished
+
+    def stop(self) -> bool:
+        """Stop the current step, and begin no other one; return whether there was one to stop."""
+        if self.state is not WorkState.RUNNING or self._reply is None:
+            return False
+        self.state, self.is_stopped = WorkState.STOPPING, True
+        self._reply.stop()
+        return True
+
+    def _begin(self, step: Step) -> None:
+        assert self._session is not None
+        self.step = step
+        self.runs += [run for run in step.runs if run not in self.runs]
+        self.step_begun.emit(step)
+        self._reply = self._session.submit(step.request)
+        self._reply.event_received.connect(self._receive)
+        self._reply.finished.connect(self._end_step)
+
+    def _receive(self, event: Event) -> None:
+        assert self.step is not None
+        changed = tuple(run for run in self.step.runs if run.apply(event))
+        self.event_received.emit(event, changed)
+
+    def _end_step(self) -> None:
+        step, reply, plan = self.step, self._reply, self._plan
+        assert step is not None
+        assert reply is not None
+        assert plan is not None
+        self.step = self._reply = None
+        self.last = reply.last
+        self.step_ended.emit(step)
+        next_step = None if self.is_stopped else plan.next_step(self.runs, self.last)
+        if next_step is not None:
+            self._begin(next_step)
+        else:
+            self.state = WorkState.IDLE
+            self.finished.emit()
