@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession, Reply
 
 
-class Step(NamedTuple):
+class QueueStep(NamedTuple):
     """A request of a plan.
 
     Attributes:
@@ -35,7 +35,7 @@ class Step(NamedTuple):
 class StepPlan(Protocol):
     """Yields the next step, given the results so far."""
 
-    def next_step(self, runs: Sequence[Run], last: Event | None) -> Step | None:
+    def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
         """Return the next step; None if the plan is over.
 
         Args:
@@ -48,10 +48,10 @@ class RunQueue(QObject):
     """Runs one plan at a time, and keeps its runs, including stopped and failed ones.
 
     Signals:
-        step_begun(Step): the step is about to be submitted.
+        step_begun(QueueStep): the step is about to be submitted.
         event_received(Event, tuple[Run, ...]): the next event of the step, and the runs that it
             changed.
-        step_ended(Step): its last event was received.
+        step_ended(QueueStep): its last event was received.
         finished(): the plan is over or was stopped.
 
     Attributes:
@@ -70,7 +70,7 @@ class RunQueue(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.state = WorkState.IDLE
-        self.step: Step | None = None
+        self.step: QueueStep | None = None
         self.runs: list[Run] = []
         self.last: Event | None = None
         self.is_stopped = False
@@ -102,7 +102,7 @@ class RunQueue(QObject):
         self._reply.stop()
         return True
 
-    def _begin(self, step: Step) -> None:
+    def _begin(self, step: QueueStep) -> None:
         assert self._session is not None
         self.step = step
         self.runs += [run for run in step.runs if run not in self.runs]

@@ -9,7 +9,7 @@ import pytest
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
-from gpu_studio.model.run_queue import RunQueue, Step
+from gpu_studio.model.run_queue import RunQueue, QueueStep
 from gpu_studio.model.work_state import WorkState
 from tests.fakes.run_answers import run_events
 from tests.model.session_watcher import hold, run_request, start, wait_paused
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Rule:
     """A plan that is a function of the runs so far and the last event."""
 
-    def __init__(self, rule: Callable[[Sequence[Run], Event | None], Step | None]) -> None:
+    def __init__(self, rule: Callable[[Sequence[Run], Event | None], QueueStep | None]) -> None:
         self.next_step = rule
 
 
@@ -35,9 +35,9 @@ def in_turn(*names: str) -> Rule:
     """Return a plan of one run after the other."""
     waiting = [Run(run_request(name)) for name in names]
 
-    def rule(_runs: Sequence[Run], _last: Event | None) -> Step | None:
+    def rule(_runs: Sequence[Run], _last: Event | None) -> QueueStep | None:
         run = waiting.pop(0) if waiting else None
-        return Step(run.request, (run,)) if run is not None else None
+        return QueueStep(run.request, (run,)) if run is not None else None
 
     return Rule(rule)
 
@@ -87,13 +87,13 @@ def test_an_empty_plan_never_begins(qtbot: QtBot, queue: RunQueue, ready: Engine
 def test_the_next_step_depends_on_the_results_so_far(
     qtbot: QtBot, queue: RunQueue, ready: EngineSession, engines: Engines
 ) -> None:
-    def rule(runs: Sequence[Run], last: Event | None) -> Step | None:
+    def rule(runs: Sequence[Run], last: Event | None) -> QueueStep | None:
         assert (last is None) is (len(runs) == 0)
         sizes = [run.result.size for run in runs if run.result is not None]
         if len(sizes) == 3:
             return None
         run = Run(run_request(str(len(sizes)), size=2 * max(sizes, default=32)))
-        return Step(run.request, (run,))
+        return QueueStep(run.request, (run,))
 
     with qtbot.waitSignal(queue.finished):
         queue.start(Rule(rule), ready)
@@ -107,9 +107,9 @@ def test_devices_take_turns_and_a_run_of_two_steps_is_kept_once(
     one, other = Run(run_request("a")), Run(run_request("b"))
     rounds = iter((one, other, other, one))
 
-    def rule(_runs: Sequence[Run], _last: Event | None) -> Step | None:
+    def rule(_runs: Sequence[Run], _last: Event | None) -> QueueStep | None:
         run = next(rounds, None)
-        return Step(run.request, (run,)) if run is not None else None
+        return QueueStep(run.request, (run,)) if run is not None else None
 
     changed: list[Run] = []
     queue.event_received.connect(lambda _event, runs: changed.extend(runs))
@@ -162,7 +162,7 @@ def test_the_plan_decides_whether_it_goes_on_after_a_death(
     plan = in_turn("a", "b")
     steps = plan.next_step
 
-    def rule(runs: Sequence[Run], last: Event | None) -> Step | None:
+    def rule(runs: Sequence[Run], last: Event | None) -> QueueStep | None:
         return steps(runs, last) if goes_on or last is None else None
 
     with qtbot.waitSignal(queue.finished):

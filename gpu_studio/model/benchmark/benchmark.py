@@ -17,7 +17,7 @@ from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunFailed, SamplesMeasured
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark_devices import run_label
-from gpu_studio.model.run_queue import RunQueue, Step
+from gpu_studio.model.run_queue import RunQueue, QueueStep
 from gpu_studio.model.work_state import WorkState
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class _Steps:
     def next_number(self) -> int:
         return self._first_number + self._count
 
-    def next_step(self, runs: Sequence[Run], last: Event | None) -> Step | None:
+    def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
         if last is not None and _took_the_engine(last):
             return None
         if not self.waiting and last is not None:
@@ -114,7 +114,7 @@ class _Steps:
         if not self.waiting:
             return None
         run = self._run(self.waiting.popleft())
-        return Step(run.request, (run,))
+        return QueueStep(run.request, (run,))
 
     def _add(self, requests: Sequence[RunWorkload]) -> None:
         self._count += len(requests)
@@ -270,7 +270,7 @@ class Benchmark(QObject):
             self.runs_cleared.emit()
             self.plan_changed.emit()
 
-    def _begin_run(self, step: Step) -> None:
+    def _begin_run(self, step: QueueStep) -> None:
         (run,) = step.runs
         self._begun.start()
         self._news.start()
@@ -294,7 +294,7 @@ class Benchmark(QObject):
             self.run_changed.emit(self.running)
             self.plan_changed.emit()
 
-    def _end_run(self, step: Step) -> None:
+    def _end_run(self, step: QueueStep) -> None:
         self.run_changed.emit(step.runs[0])
 
     def _finish(self) -> None:

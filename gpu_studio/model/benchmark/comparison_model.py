@@ -12,7 +12,7 @@ from gpu_studio.core.device_name import CPU
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.run_messages import RunStarted, RunWorkload
 from gpu_studio.core.switcher.usable_cards import usable_cards
-from gpu_studio.model.run_queue import RunQueue, Step
+from gpu_studio.model.run_queue import RunQueue, QueueStep
 from gpu_studio.model.snippets import SWITCHER
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ class _InTurn:
     def __init__(self, runs: Sequence[Run]) -> None:
         self._runs = iter(runs)
 
-    def next_step(self, runs: Sequence[Run], last: Event | None) -> Step | None:
+    def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
         run = next(self._runs, None)
-        return Step(run.request, (run,)) if run is not None else None
+        return QueueStep(run.request, (run,)) if run is not None else None
 
 
 class ComparisonModel(QObject):
