@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 import psutil
 
-from gpu_studio.core.devices.devices import is_power_capped, is_throttled
+from gpu_studio.core.clock_reasons import ClockReason, is_power_capped, is_throttled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ class CardState(msgspec.Struct, frozen=True, kw_only=True):
     advertised clock, below the highest boost clock.
     """
 
-    clock_event_reasons: int | None = None
+    clock_event_reasons: ClockReason | None = None
     sm_clock_mhz: float | None = None
     sm_clock_max_mhz: float | None = None
     sm_clock_base_mhz: float | None = None

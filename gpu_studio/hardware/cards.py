@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
 from typing import TYPE_CHECKING, Any
 
+from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.devices.devices import (
-    CORES_PER_MULTIPROCESSOR,
     PROHIBITED,
     Device,
     GpuProcess,
     Telemetry,
 )
+from gpu_studio.core.devices.peaks import cores_per_multiprocessor
+from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.hardware.nvml import (
     CLOCK_MEMORY,
     CLOCK_SM,
@@ -35,6 +39,13 @@ _ARCHITECTURES = {
     9: "Hopper", 10: "Blackwell", 13: "Rubin",
 }  # fmt: skip
 _COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: PROHIBITED, 3: "exclusive process"}
+# nvmlClocksEventReasons of nvml.h.
+_CLOCK_REASONS = {
+    0x001: ClockReason.IDLE, 0x002: ClockReason.APPLICATION, 0x004: ClockReason.POWER_LIMIT,
+    0x008: ClockReason.HARDWARE_SLOWDOWN, 0x010: ClockReason.OTHER_CARDS,
+    0x020: ClockReason.DRIVER_HEAT, 0x040: ClockReason.HARDWARE_HEAT,
+    0x080: ClockReason.POWER_BRAKE, 0x100: ClockReason.DISPLAY,
+}  # fmt: skip
 # The highest plausible values; 32 is NVML's P-state for "unknown".
 _MOST_MILLIWATTS = 10_000_000
 _MOST_CELSIUS = 200
@@ -112,13 +123,17 @@ def _telemetry(card: NvmlCard) -> Telemetry:
     )
 
 
-def read_clock_event_reasons(card: NvmlCard) -> int | None:
-    """Return the bits of nvmlClocksEventReasons; drivers before 535 only know the old name."""
-    return number_from(
+def read_clock_event_reasons(card: NvmlCard) -> ClockReason | None:
+    """Return what sets the card's clocks; drivers before 535 only know the old name."""
+    bits = number_from(
         card.ask_first(
             "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"
         )
     )
+    if bits is None:
+        return None
+    found = (reason for bit, reason in _CLOCK_REASONS.items() if bits & bit)
+    return functools.reduce(operator.or_, found, ClockReason(0))
 
 
 def base_clock_mhz(card: NvmlCard) -> float | None:
@@ -179,23 +194,23 @@ def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Devic
     total_bytes, *_ = card.memory()
     capability = _pair(card.ask("nvmlDeviceGetCudaComputeCapability"))
     cores = card.number("nvmlDeviceGetNumGpuCores", most=_MOST_CORES)
-    per_multiprocessor = CORES_PER_MULTIPROCESSOR.get(capability) if capability else None
     architecture = _ARCHITECTURES.get(card.number("nvmlDeviceGetArchitecture") or 0)
     mode = card.number("nvmlDeviceGetComputeMode")
     mig_enabled = _flag(card.ask("nvmlDeviceGetMigMode"))
     slot = card.ask("nvmlDeviceGetPciInfo")
+    compute_capability = f"{capability[0]}.{capability[1]}" if capability else None
     return Device(
         kind="cuda",
         name=card.text("nvmlDeviceGetName") or "NVIDIA card",
         uuid=card.text("nvmlDeviceGetUUID"),
         memory_total_bytes=total_bytes,
         telemetry=read_telemetry(card),
-        compute_capability=f"{capability[0]}.{capability[1]}" if capability else None,
+        compute_capability=compute_capability,
         architecture=architecture,
         nvml_index=index,
         pci_bus_id=normal_bus_id(text_from(getattr(slot, "busId", None))),
         pci_device_id=_device_id_of(slot),
-        multiprocessors=cores // per_multiprocessor if cores and per_multiprocessor else None,
+        multiprocessors=_multiprocessors(cores, compute_capability),
         cuda_cores=cores,
         memory_bus_width_bits=card.number("nvmlDeviceGetMemoryBusWidth", most=_MOST_BITS),
         sm_clock_max_mhz=_megahertz(card, "nvmlDeviceGetMaxClockInfo", CLOCK_SM),
@@ -214,6 +229,16 @@ def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Devic
         mig_instances=_instance_names(card) if mig_enabled else (),
         processes=read_processes(card, lookup),
     )
+
+
+def _multiprocessors(cores: int | None, compute_capability: str | None) -> int | None:
+    if not cores or not compute_capability:
+        return None
+    try:
+        each = cores_per_multiprocessor(compute_capability)
+    except MissingResourceError:
+        return None
+    return cores // each if each else None
 
 
 def _instance_names(card: NvmlCard) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from gpu_studio.core.devices.devices import Driver
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpu_studio.core.devices.devices import Unreadable
+    from gpu_studio.core.devices.devices import DriverProblem, Unreadable
 
 # Enumerators of nvml.h.
 CLOCK_SM, CLOCK_MEMORY = 1, 2
@@ -47,6 +47,10 @@ _DRIVER_SENTENCES = {
     _NO_PERMISSION: "This user may not talk to the NVIDIA driver.",
     _UNKNOWN: "The NVIDIA driver gave an unknown error.",
 }
+_DRIVER_PROBLEMS: dict[int, DriverProblem] = {
+    _DRIVER_NOT_LOADED: "not_running", _LIBRARY_NOT_FOUND: "not_installed",
+    _VERSION_MISMATCH: "driver_updated", _NO_PERMISSION: "no_permission",
+}  # fmt: skip
 _CARD_CODES: dict[int, Unreadable] = {
     _NO_PERMISSION: "no_permission", _GPU_IS_LOST: "lost", _RESET_REQUIRED: "lost",
     _VERSION_MISMATCH: "driver_updated",
@@ -302,8 +306,13 @@ def _code_of(error: Exception) -> int:
 def _failed_driver(error: Exception) -> Driver:
     code = getattr(error, "value", None)
     code = code if isinstance(code, int) else _UNKNOWN
-    sentence = f"The NVIDIA driver does not answer (NVML error {code})."
-    return Driver(error=_DRIVER_SENTENCES.get(code, sentence), error_code=code)
+    evidence = f"NVML error {code}"
+    sentence = f"The NVIDIA driver does not answer ({evidence})."
+    return Driver(
+        error=_DRIVER_SENTENCES.get(code, sentence),
+        error_code=_DRIVER_PROBLEMS.get(code, "unknown"),
+        evidence=evidence,
+    )
 
 
 def _unreadable(error: Exception) -> CardUnreadableError:

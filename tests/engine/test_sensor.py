@@ -6,6 +6,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
+from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.engine.sensor import CardState, CardWatch, CpuWatch
 
 
@@ -58,7 +59,7 @@ def test_the_cpu_is_not_asked_of_a_card():
     ],
 )
 def test_thermal_and_power_brakes_throttle(reasons: int, throttled: bool):
-    assert watched(CardState(clock_event_reasons=reasons)).throttled is throttled
+    assert watched(CardState(clock_event_reasons=ClockReason(reasons))).throttled is throttled
 
 
 def test_a_clock_under_three_quarters_of_the_base_clock_throttles():
@@ -71,17 +72,19 @@ def test_a_clock_under_three_quarters_of_the_base_clock_throttles():
 
 def test_a_clock_far_below_the_highest_boost_is_no_throttling():
     """A laptop at its power limit lives at 65 % of its highest boost, which is as it should be."""
-    laptop = CardState(clock_event_reasons=0x4, sm_clock_mhz=1365, sm_clock_max_mhz=2100)
+    laptop = CardState(
+        clock_event_reasons=ClockReason(0x4), sm_clock_mhz=1365, sm_clock_max_mhz=2100
+    )
     seen = watched(laptop)
     assert (seen.throttled, seen.power_capped) == (False, True)
     assert watched(CardState(sm_clock_mhz=300)).power_capped is None
-    hot = watched(CardState(clock_event_reasons=0x24, sm_clock_mhz=1365))
+    hot = watched(CardState(clock_event_reasons=ClockReason(0x24), sm_clock_mhz=1365))
     assert (hot.throttled, hot.power_capped) == (True, True)
 
 
 def test_what_was_seen_once_stays():
-    hot = CardState(clock_event_reasons=0x40, other_processes=True)
-    cool = CardState(clock_event_reasons=0, other_processes=False)
+    hot = CardState(clock_event_reasons=ClockReason(0x40), other_processes=True)
+    cool = CardState(clock_event_reasons=ClockReason(0), other_processes=False)
     for states in ((hot, cool), (cool, hot), (hot, None)):
         watch = watched(*states)
         assert watch.throttled is True

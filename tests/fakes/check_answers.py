@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.check.stages import stage_budget_s
+from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
     CheckFinding,
@@ -139,7 +140,7 @@ def vitals_at(elapsed_s: float) -> Vitals:
     warm = min(elapsed_s / 60.0, 1.0)
     return Vitals(
         temperature_c=38.0 + 25.0 * warm, sm_clock_mhz=1506.0 - 38.0 * warm,
-        memory_clock_mhz=3004.0, power_w=12.0 + 9.0 * warm, clock_event_reasons=0,
+        memory_clock_mhz=3004.0, power_w=12.0 + 9.0 * warm, clock_event_reasons=ClockReason(0),
         pcie_generation=3, pcie_width=4, pcie_replays=0,
     )  # fmt: skip
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.devices.devices import (
     CardReading,
     Device,
@@ -97,7 +98,7 @@ def cpu_only() -> Inventory:
     """A PC without an NVIDIA card or driver."""
     return Inventory(
         devices=(cpu_device(),),
-        driver=Driver(error="No NVIDIA driver is installed.", error_code=12),
+        driver=Driver(error="No NVIDIA driver is installed.", error_code="not_installed"),
     )
 
 
@@ -136,7 +137,7 @@ def reading(inventory: Inventory, taken_at_s: float = 0.0, **changes: Any) -> Re
         utilization_percent=4.0, memory_utilization_percent=1.0,
         memory_used_bytes=256 << 20, memory_free_bytes=1700 << 20, pstate=8,
         sm_clock_mhz=227.0, memory_clock_mhz=405.0, pcie_generation=1, pcie_width=4,
-        clock_event_reasons=1,
+        clock_event_reasons=ClockReason(1),
     )  # fmt: skip
     card_telemetry = msgspec.structs.replace(card_telemetry, **changes)
     process = GpuProcess(

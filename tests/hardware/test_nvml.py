@@ -219,15 +219,18 @@ def test_a_card_that_is_lost_from_the_start_is_a_device_with_a_reason():
 
 
 @pytest.mark.parametrize(
-    ("code", "words"),
-    [(9, "not running"), (12, "No NVIDIA driver"), (18, "Restart the PC"), (999, "unknown error"),
-     (4, "may not"), (17, "17"), (3, "NVML error 3"), (13, "NVML error 13"), (15, "NVML error 15"),
-     (12345, "NVML error 12345")],
+    ("code", "problem", "words"),
+    [(9, "not_running", "not running"), (12, "not_installed", "No NVIDIA driver"),
+     (18, "driver_updated", "Restart the PC"), (999, "unknown", "unknown error"),
+     (4, "no_permission", "may not"), (17, "unknown", "17"), (3, "unknown", "NVML error 3"),
+     (13, "unknown", "NVML error 13"), (15, "unknown", "NVML error 15"),
+     (12345, "unknown", "NVML error 12345")],
 )  # fmt: skip
-def test_a_driver_that_cannot_be_opened_has_a_code_and_a_sentence(code, words):
+def test_a_driver_that_cannot_be_opened_has_a_code_and_a_sentence(code, problem, words):
     with pytest.raises(NvmlUnavailableError) as caught:
         Nvml(FakeNvml(init=NVMLError(code)))
-    assert caught.value.driver.error_code == code
+    assert caught.value.driver.error_code == problem
+    assert caught.value.driver.evidence == f"NVML error {code}"
     assert words in caught.value.driver.error
 
 

@@ -70,7 +70,7 @@ def test_without_a_driver_the_card_on_the_bus_is_there_with_the_reason():
     assert card.name == "NVIDIA GeForce GT 1030"
     assert card.unreadable == "No NVIDIA driver is installed."
     assert card.address is None
-    assert inventory.driver.error_code == 12
+    assert inventory.driver.error_code == "not_installed"
     assert inventory.other_gpus == ("AMD Radeon RX 6600",)
 
 
@@ -272,7 +272,7 @@ def test_a_card_that_is_taken_out_leaves_the_inventory():
 def test_a_driver_that_is_loaded_later_is_found(monkeypatch):
     library, clock = FakeNvml(GT_1030, init=NVMLError(9)), Clock()
     source = changing(library, [GT_1030_SLOT], clock)
-    assert source.inventory().driver.error_code == 9
+    assert source.inventory().driver.error_code == "not_running"
     library.init = None
     monkeypatch.setattr(module, "_kernel_module_version", lambda: "570.86.15")
     clock.now_s += 3

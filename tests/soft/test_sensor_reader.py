@@ -180,12 +180,16 @@ def test_a_divided_card_says_so(soft_pc: MakePc, read: Callable[[SoftPc], Read])
     assert inventory.cards[0].mig_enabled
 
 
-@pytest.mark.parametrize("code", [9, 18, 999])
-def test_a_driver_that_does_not_start(code: int, soft_pc: MakePc, read: Callable[[SoftPc], Read]):
+@pytest.mark.parametrize(
+    ("code", "problem"), [(9, "not_running"), (18, "driver_updated"), (999, "unknown")]
+)
+def test_a_driver_that_does_not_start(
+    code: int, problem: str, soft_pc: MakePc, read: Callable[[SoftPc], Read]
+):
     pc = soft_pc(RTX_3060)
     pc.fault("nvmlInit_v2", code)
     _, stream, inventory = read(pc)
-    assert inventory.driver.error_code == code
+    assert inventory.driver.error_code == problem
     assert inventory.driver.error
     assert later(stream).cards == ()
 

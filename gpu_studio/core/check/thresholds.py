@@ -10,13 +10,10 @@ if TYPE_CHECKING:
 
 _MIB = 1 << 20
 
-HARDWARE_BRAKES = 0x008 | 0x040 | 0x080
-"""nvmlClocksEventReasons of nvml.h: hardware slowdown, hardware thermal slowdown, power brake.
-A sound card in a sound PC shows none of them for long."""
 HARDWARE_BRAKES_FROM_S = 5.0
-SOFTWARE_HEAT = 0x020
+"""A sound card in a sound PC shows no hardware brake for long."""
+DRIVER_HEAT_FROM_S = 30.0
 """The driver lowers the clock to keep the temperature: normal in a laptop for some seconds."""
-SOFTWARE_HEAT_FROM_S = 30.0
 BRAKED_SHARE = 0.25
 """In a check of one minute, the load lasts 12 s: then this share of it counts as well."""
 LOW_CLOCK_SHARE = 0.75

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices.cards import disagreements, misnamings, torch_card_of
 from gpu_studio.core.devices.devices import ASLEEP, PROHIBITED
-from gpu_studio.core.devices.driver_findings import DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND
 from gpu_studio.core.devices.finding import DRIVER_PAGE, TORCH_PAGE, Finding, restart
 from gpu_studio.core.devices.link import widest_link
 from gpu_studio.core.listing import listed
@@ -234,7 +233,7 @@ _TIME_CPU = "gpu-studio bench matmul --device cpu"
 
 def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
     """There is no NVIDIA card; other cards are listed with PyTorch's support for them."""
-    absent = (None, LIBRARY_NOT_FOUND, DRIVER_NOT_LOADED)
+    absent = (None, "not_installed", "not_running")
     if facts.inventory.cards or facts.driver.is_silent or facts.driver.error_code not in absent:
         return
     others = facts.inventory.other_gpus

@@ -1,7 +1,7 @@
 """The devices of a PC, their sensors and the processes on them.
 
 A card's identity is its UUID; ``cuda_index`` and ``nvml_index`` can change from start to start.
-A value that a card does not report is None, never 0; hardware/nvml.py decides that.
+A value that a card does not report is None, never 0; the maker's file in hardware/ decides that.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from gpu_studio.core.clock_reasons import ClockReason  # noqa: TC001  # msgspec reads it
 from gpu_studio.core.device_name import CPU, DeviceName
 
 # Why a card cannot be read. "silent": a call into its driver never returned. "driver_updated": the
@@ -19,6 +20,10 @@ Unreadable = Literal[
     "asleep", "lost", "not_served", "no_driver", "no_permission", "silent", "driver_updated",
     "unknown",
 ]  # fmt: skip
+# Why a driver cannot be asked. "driver_updated" is the same as above.
+DriverProblem = Literal[
+    "not_installed", "not_running", "driver_updated", "no_permission", "unknown",
+]  # fmt: skip
 # The compute mode that lets no program run on a card.
 PROHIBITED = "prohibited"
 # `Device.unreadable` of a card that Linux has switched off.
@@ -26,16 +31,6 @@ ASLEEP = (
     "The card is asleep to save power, and reading it would wake it. It wakes when a program uses "
     "it."
 )
-# float32 results per clock and multiprocessor, sold as "CUDA cores": CUDA C++ Programming Guide,
-# table "Throughput of Native Arithmetic Instructions".
-CORES_PER_MULTIPROCESSOR: dict[tuple[int, int], int] = {
-    (3, 0): 192, (3, 5): 192, (3, 7): 192,
-    (5, 0): 128, (5, 2): 128, (5, 3): 128,
-    (6, 0): 64, (6, 1): 128, (6, 2): 128,
-    (7, 0): 64, (7, 2): 64, (7, 5): 64,
-    (8, 0): 64, (8, 6): 128, (8, 7): 128, (8, 9): 128,
-    (9, 0): 128, (10, 0): 128, (10, 3): 128, (12, 0): 128, (12, 1): 128,
-}  # fmt: skip
 
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +52,7 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
     pcie_width: int | None = None
     pcie_rx_bytes_per_s: float | None = None
     pcie_tx_bytes_per_s: float | None = None
-    clock_event_reasons: int | None = None
+    clock_event_reasons: ClockReason | None = None
 
 
 class GpuProcess(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,11 +151,12 @@ def short_name(name: str) -> str:
 
 
 class Driver(msgspec.Struct, frozen=True, kw_only=True):
-    """The NVIDIA driver according to NVML; ``error`` says why NVML cannot describe it.
+    """A maker's driver; ``error`` says why it cannot be asked.
 
     ``version`` is the version of the running driver. ``library_version`` is that of its library,
     which changes as soon as the driver is updated. ``is_silent``: the driver never answered.
-    ``was_updated``: the driver was replaced on the disk while this program used it.
+    ``was_updated``: the driver was replaced on the disk while this program used it. ``evidence`` is
+    the error in the driver's own terms.
     """
 
     version: str | None = None
@@ -169,7 +165,8 @@ class Driver(msgspec.Struct, frozen=True, kw_only=True):
     cuda_version: str | None = None
     nvml_version: str | None = None
     error: str | None = None
-    error_code: int | None = None
+    error_code: DriverProblem | None = None
+    evidence: str = ""
     was_updated: bool = False
 
 
@@ -281,60 +278,3 @@ def _named(by_bus: list[Device], entry: str) -> Device | None:
         return None
     matches = [card for card in by_bus if (card.uuid or "").startswith(entry)]
     return matches[0] if len(matches) == 1 else None
-
-
-# nvmlClocksEventReasons of nvml.h; several can apply at once.
-_REASONS = {
-    0x001: "idle", 0x002: "set by an application", 0x004: "at the power limit",
-    0x008: "hardware slowdown", 0x010: "in sync with other cards", 0x020: "hot (driver)",
-    0x040: "hot (hardware)", 0x080: "power brake", 0x100: "set by the display",
-}  # fmt: skip
-_POWER_CAP = 0x004
-# Hardware slowdown, software and hardware thermal slowdown, power brake.
-_BRAKES = 0x008 | 0x020 | 0x040 | 0x080
-# Everything that slows a card down. The power limit is among it, although that one is normal.
-_HELD_BACK = _POWER_CAP | _BRAKES
-_LOWEST_CLOCK_SHARE = 0.75
-
-
-def clock_event_words(reasons: int | None) -> str | None:
-    """Return the reasons for the current clocks, in words; None if the card reports none."""
-    if reasons is None:
-        return None
-    return _words(reasons) or "not held back"
-
-
-def held_back_words(reasons: int) -> str:
-    """Return the reasons that hold a card back, in words; empty if there are none."""
-    return _words(reasons & _HELD_BACK)
-
-
-def is_throttled(
-    reasons: int | None, sm_clock_mhz: float | None, base_clock_mhz: float | None
-) -> bool | None:
-    """Return whether a card is slowing itself down; None if it reports neither reason nor clock.
-
-    Heat and a hardware slowdown count, and so does a clock under 75 % of the base clock. The
-    highest boost clock is no standard, because laptops and old cards always stay below it. The
-    power limit alone does not count either: a busy card is meant to reach it (`is_power_capped`).
-
-    Args:
-        reasons: NVML's clock-event reasons.
-        sm_clock_mhz: the clock under load.
-        base_clock_mhz: the base clock the card is sold with; None if unknown.
-    """
-    told = []
-    if reasons is not None:
-        told.append(bool(reasons & _BRAKES))
-    if sm_clock_mhz is not None and base_clock_mhz:
-        told.append(sm_clock_mhz < _LOWEST_CLOCK_SHARE * base_clock_mhz)
-    return any(told) if told else None
-
-
-def is_power_capped(reasons: int | None) -> bool | None:
-    """Return whether the power limit sets a card's clock; None if the card does not report it."""
-    return None if reasons is None else bool(reasons & _POWER_CAP)
-
-
-def _words(reasons: int) -> str:
-    return ", ".join(word for bit, word in _REASONS.items() if reasons & bit)

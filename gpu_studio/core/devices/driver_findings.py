@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.devices.pc_facts import PcFacts
 
-# NVML's error codes, nvml.h.
-DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, _VERSION_MISMATCH = 9, 12, 18
-_TWO_VERSIONS = "NVML error 18: the driver's library and its kernel module have different versions"
+_TWO_VERSIONS = "The driver's library and its kernel module have different versions"
 _UPDATED_ON_DISK = (
     "The NVIDIA driver was updated while GPU Studio was running. Programs that are already running "
     "continue to work. Restart the PC before you start another program that uses the card."
@@ -87,7 +85,7 @@ def driver_library_mismatch(facts: PcFacts) -> Iterator[Finding]:
 def _said_of_halves(facts: PcFacts) -> tuple[str, str] | None:
     """Return the sentence and the evidence of the version mismatch, if there is one."""
     driver, engine, probe = facts.driver, facts.engine, facts.probe
-    if driver.error_code == _VERSION_MISMATCH:
+    if driver.error_code == "driver_updated":
         return driver.error or "", _TWO_VERSIONS
     for card in facts.inventory.cards:
         told = facts.reading_of(card)
@@ -106,12 +104,12 @@ def _said_of_halves(facts: PcFacts) -> tuple[str, str] | None:
 def no_driver(facts: PcFacts) -> Iterator[Finding]:
     """The driver is missing or does not run, or another driver holds a card."""
     driver = facts.driver
-    if driver.is_silent or driver.error_code == _VERSION_MISMATCH:
+    if driver.is_silent or driver.error_code == "driver_updated":
         return
     if driver.error is None:
         yield from _held_by_others(facts)
         return
-    absent = driver.error_code in (LIBRARY_NOT_FOUND, DRIVER_NOT_LOADED)
+    absent = driver.error_code in ("not_installed", "not_running")
     cards = [card for card in facts.inventory.cards if not facts.is_dropped(card)]
     if not cards and (absent or facts.inventory.cards):
         return
@@ -120,18 +118,16 @@ def no_driver(facts: PcFacts) -> Iterator[Finding]:
     yield Finding(
         code="no_driver",
         sentence=f"{subject}: {continued(driver.error)} {_next_step(facts, cards)}",
-        evidence=f"NVML error {driver.error_code}"
-        + (f"; on the bus: {names}" if names else "")
-        + _held_words(cards),
+        evidence=driver.evidence + (f"; on the bus: {names}" if names else "") + _held_words(cards),
         action=_driver_action(facts),
     )
 
 
 def _next_step(facts: PcFacts, cards: Sequence[Device]) -> str:
     code = facts.driver.error_code
-    if code == DRIVER_NOT_LOADED:
+    if code == "not_running":
         return "Start the driver, or restart the PC."
-    if code != LIBRARY_NOT_FOUND:
+    if code != "not_installed":
         return "Restart the PC."
     branches = {branch for card in cards if (branch := facts.last_branch(card))}
     if len(branches) == 1:
@@ -145,9 +141,9 @@ def _next_step(facts: PcFacts, cards: Sequence[Device]) -> str:
 
 def _driver_action(facts: PcFacts) -> str:
     code = facts.driver.error_code
-    if code == LIBRARY_NOT_FOUND:
+    if code == "not_installed":
         return install_driver(facts.system, facts.inventory)
-    if facts.system == "Linux" and code == DRIVER_NOT_LOADED:
+    if facts.system == "Linux" and code == "not_running":
         return "sudo modprobe nvidia"
     return restart(facts.system)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.clock_reasons import clock_reason_words
 from gpu_studio.core.devices.cards import chip_of, disagreements, misnamings, torch_card_of
 from gpu_studio.core.devices.devices import (
     CardReading,
@@ -16,7 +17,6 @@ from gpu_studio.core.devices.devices import (
     Inventory,
     Reading,
     Telemetry,
-    clock_event_words,
 )
 from gpu_studio.core.devices.link import widest_link
 from gpu_studio.core.messages.engine_messages import EngineDescribed
@@ -323,7 +323,7 @@ class _Rows:
             row("power", "Power", power),
             row("sm_clock", "SM clock", sm_clock),
             row("memory_clock", "Memory clock", memory_clock),
-            row("clock_reasons", "Clock status", clock_event_words(now.clock_event_reasons)),
+            row("clock_reasons", "Clock status", clock_reason_words(now.clock_event_reasons)),
             row("pcie", "PCIe", self._pcie(), "An idle card drops to a slower generation."),
             fact("pcie_at_work", "PCIe at work", self._pcie_at_work(), _SEEN_AT_WORK),
             row("pcie_traffic", "PCIe traffic", self._traffic()),

@@ -93,6 +93,20 @@ def card_peaks(
     )
 
 
+def known_capabilities() -> list[tuple[int, int]]:
+    """Return the compute capabilities of the table; raises like `card_peaks`."""
+    found = (capability.partition(".") for capability in _table().arithmetic)
+    return sorted((int(major), int(minor)) for major, _, minor in found)
+
+
+def cores_per_multiprocessor(compute_capability: str) -> int | None:
+    """Return the float32 results per clock and multiprocessor, sold as "CUDA cores".
+
+    None for an unknown compute capability; raises like `card_peaks`.
+    """
+    return _table().arithmetic.get(compute_capability, {}).get("float32")
+
+
 def _tensor_core_factor(table: _Table, compute_capability: str, name: str) -> float:
     if compute_capability == "7.5" and _NO_TENSOR_CORES.search(name):
         return 0.0

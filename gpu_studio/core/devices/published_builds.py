@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core import operating_system
-from gpu_studio.core.devices.devices import CORES_PER_MULTIPROCESSOR
+from gpu_studio.core.devices.peaks import known_capabilities
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import platform_key, serves, version_numbers
 
@@ -98,7 +98,7 @@ def table_differences(
         if machine not in build.arch_list or cuda not in own_table:
             continue
         theirs = [f"sm_{capability.replace('.', '')}" for capability in own_table[cuda]]
-        for capability in sorted(CORES_PER_MULTIPROCESSOR):
+        for capability in known_capabilities():
             says_ours = serves(build.arch_list[machine], capability)
             if says_ours != serves(theirs, capability):
                 who = "this program's table" if says_ours else "PyTorch's own table"

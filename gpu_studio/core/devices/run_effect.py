@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from gpu_studio.core.devices.devices import held_back_words
+from gpu_studio.core.clock_reasons import ClockReason, held_back_words
 from gpu_studio.core.devices.sensor_history import pstate_change, signed
 from gpu_studio.core.devices.sensor_kinds import sensors_of
 
@@ -74,8 +74,8 @@ def _most_awake(pstates: NDArray[np.float64]) -> str:
 
 
 def _brakes(reasons: NDArray[np.float64]) -> str:
-    seen = 0
+    seen = ClockReason(0)
     for value in _told(reasons):
-        seen |= int(value)
+        seen |= ClockReason(int(value))
     words = held_back_words(seen)
     return f"held back: {words}" if words else ""

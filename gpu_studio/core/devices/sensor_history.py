@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from gpu_studio.core.clock_reasons import clock_reason_words
 from gpu_studio.core.csv_lines import csv_line
-from gpu_studio.core.devices.devices import Telemetry, clock_event_words
+from gpu_studio.core.devices.devices import Telemetry
 from gpu_studio.core.devices.facts import NOT_AVAILABLE, amount_text
 from gpu_studio.core.devices.sensor_kinds import SensorKind, sensors_of
 from gpu_studio.core.units import format_bytes
@@ -299,7 +300,7 @@ def _device_line(
             device.name,
             device.uuid or "",
             *values,
-            clock_event_words(telemetry.clock_event_reasons) or "",
+            clock_reason_words(telemetry.clock_event_reasons) or "",
             trouble,
         )
     )

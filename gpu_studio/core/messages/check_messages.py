@@ -14,6 +14,7 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
+from gpu_studio.core.clock_reasons import ClockReason  # noqa: TC001  # msgspec reads it
 from gpu_studio.core.messages.message import (
     Amount,
     Bytes,
@@ -120,7 +121,7 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True):
     memory_clock_mhz: Amount | None = None
     power_w: Amount | None = None
     fan_percent: Amount | None = None
-    clock_event_reasons: Bytes | None = None
+    clock_event_reasons: ClockReason | None = None
     pcie_generation: Count | None = None
     pcie_width: Count | None = None
     pcie_replays: Bytes | None = None

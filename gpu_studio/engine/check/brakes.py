@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.check.thresholds import (
     BRAKED_SHARE,
+    DRIVER_HEAT_FROM_S,
     FAN_TURNS_FROM_C,
-    HARDWARE_BRAKES,
     HARDWARE_BRAKES_FROM_S,
     LOW_CLOCK_SHARE,
-    SOFTWARE_HEAT,
-    SOFTWARE_HEAT_FROM_S,
 )
-from gpu_studio.core.devices.devices import held_back_words
+from gpu_studio.core.clock_reasons import HARDWARE_BRAKES, ClockReason, held_back_words
 from gpu_studio.core.devices.facts import celsius_text
 
 if TYPE_CHECKING:
@@ -34,12 +32,12 @@ def report_brakes(bench: StageBench, base_clock_mhz: float | None = None) -> Non
     """
     readings = bench.readings
     hardware = _readings_with(readings, lambda one: _has(one, HARDWARE_BRAKES))
-    heat = _readings_with(readings, lambda one: _has(one, SOFTWARE_HEAT))
+    heat = _readings_with(readings, lambda one: _has(one, ClockReason.DRIVER_HEAT))
     slow = _readings_with(readings, lambda one: _is_low(one, base_clock_mhz))
     still = _readings_with(readings, _has_still_fan)
     if _counts(still, readings, HARDWARE_BRAKES_FROM_S):
         _report_fan(bench, still)
-    for found, from_s in ((hardware, HARDWARE_BRAKES_FROM_S), (heat, SOFTWARE_HEAT_FROM_S)):
+    for found, from_s in ((hardware, HARDWARE_BRAKES_FROM_S), (heat, DRIVER_HEAT_FROM_S)):
         if _counts(found, readings, from_s):
             _report_throttling(bench, found)
             return
@@ -53,9 +51,9 @@ def report_brakes(bench: StageBench, base_clock_mhz: float | None = None) -> Non
 
 
 def _report_throttling(bench: StageBench, found: Sequence[tuple[float, Vitals]]) -> None:
-    reasons = 0
+    reasons = ClockReason(0)
     for _, one in found:
-        reasons |= one.clock_event_reasons or 0
+        reasons |= one.clock_event_reasons or ClockReason(0)
     subject = "card" if bench.is_card else "CPU"
     fans = [one.fan_percent for _, one in found if one.fan_percent is not None]
     fan = f", with the fan at {max(fans):.0f} %" if fans else ""
@@ -90,8 +88,8 @@ def _readings_with(
     return [reading for reading in readings if has(reading[1])]
 
 
-def _has(vitals: Vitals, reasons: int) -> bool:
-    return bool((vitals.clock_event_reasons or 0) & reasons)
+def _has(vitals: Vitals, reasons: ClockReason) -> bool:
+    return bool(vitals.clock_event_reasons and vitals.clock_event_reasons & reasons)
 
 
 def _has_still_fan(vitals: Vitals) -> bool:

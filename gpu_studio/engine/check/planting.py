@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import torch
 
+from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.messages.check_messages import Vitals
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _SLOW_STEP, _SLOW_EVERY, _SLOW_FACTOR = 6, 7, 10.0
 _HOT_C = 97.0
-_HARDWARE_HEAT = 0x040  # nvmlClocksEventReasonHwThermalSlowdown of nvml.h
 
 
 def bits_of(values: Tensor) -> Tensor:
@@ -76,7 +76,8 @@ class Plant:
             vitals,
             temperature_c=_HOT_C,
             sm_clock_mhz=None if vitals.sm_clock_mhz is None else vitals.sm_clock_mhz / 2,
-            clock_event_reasons=(vitals.clock_event_reasons or 0) | _HARDWARE_HEAT,
+            clock_event_reasons=(vitals.clock_event_reasons or ClockReason(0))
+            | ClockReason.HARDWARE_HEAT,
         )
 
 

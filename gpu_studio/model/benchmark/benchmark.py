@@ -17,7 +17,7 @@ from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunFailed, SamplesMeasured
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark_devices import run_label
-from gpu_studio.model.run_queue import RunQueue, QueueStep
+from gpu_studio.model.run_queue import QueueStep, RunQueue
 from gpu_studio.model.work_state import WorkState
 
 if TYPE_CHECKING:

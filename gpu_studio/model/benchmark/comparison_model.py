@@ -12,7 +12,7 @@ from gpu_studio.core.device_name import CPU
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.run_messages import RunStarted, RunWorkload
 from gpu_studio.core.switcher.usable_cards import usable_cards
-from gpu_studio.model.run_queue import RunQueue, QueueStep
+from gpu_studio.model.run_queue import QueueStep, RunQueue
 from gpu_studio.model.snippets import SWITCHER
 
 if TYPE_CHECKING:

@@ -143,7 +143,7 @@ def inventory_of(situation: Situation) -> Inventory:
         # The kernel module finds no card and is not loaded; the library tells its version.
         told = Driver(
             library_version=driver, error="The NVIDIA driver is installed, but it is not running.",
-            error_code=9,
+            error_code="not_running", evidence="NVML error 9",
         )  # fmt: skip
     return Inventory(devices=(CPU, *cards), driver=told)
 

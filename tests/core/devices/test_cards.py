@@ -6,7 +6,7 @@ import json
 import pytest
 
 from gpu_studio.core.devices.cards import chip_of, driver_branches, known_card
-from gpu_studio.core.devices.devices import CORES_PER_MULTIPROCESSOR
+from gpu_studio.core.devices.peaks import known_capabilities
 from gpu_studio.core.resources import resource_path
 
 TABLE = json.loads(resource_path("cards.json").read_text(encoding="utf-8"))
@@ -52,6 +52,6 @@ def test_the_table_is_of_one_piece_and_names_its_sources():
     capabilities = {chip["compute_capability"] for chip in TABLE["chips"]}
     for card in TABLE["cards"]:
         assert set(card["compute_capability"]) <= capabilities | {"12.0"}, card["name"]
-    known = {f"{major}.{minor}" for major, minor in CORES_PER_MULTIPROCESSOR} | {"2.0", "2.1"}
+    known = {f"{major}.{minor}" for major, minor in known_capabilities()} | {"2.0", "2.1"}
     assert capabilities <= known
     assert set(TABLE["sources"]) == set(TABLE) - {"about", "sources"}

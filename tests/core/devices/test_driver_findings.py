@@ -49,7 +49,10 @@ def test_one_silent_card_of_two_is_named_and_the_other_is_used():
 
 def test_two_halves_of_a_driver_are_told_with_their_versions():
     driver = Driver(
-        version="570.86.15", library_version="580.95.05", error="Restart the PC.", error_code=18
+        version="570.86.15",
+        library_version="580.95.05",
+        error="Restart the PC.",
+        error_code="driver_updated",
     )
     finding = one("driver_library_mismatch", examined(pc(driver=driver)))
     assert "kernel module 570.86.15, library 580.95.05" in finding.evidence
@@ -111,7 +114,7 @@ def test_the_instances_of_a_divided_card_are_named():
      ("arch", "https://www.nvidia.com/en-us/drivers/unix/")],
 )  # fmt: skip
 def test_a_missing_driver_is_installed_as_the_system_does_it(distribution, action):
-    driver = Driver(error="No NVIDIA driver is installed.", error_code=12)
+    driver = Driver(error="No NVIDIA driver is installed.", error_code="not_installed")
     card = on_the_bus(GT_1030, "no_driver", kernel_driver="nouveau")
     finding = one("no_driver", examined(pc(card, driver=driver, distribution=distribution)))
     assert finding.action == action
@@ -127,7 +130,7 @@ def test_a_card_that_another_driver_holds_is_no_dropped_one():
 
 
 def test_a_dropped_card_alone_is_known_by_the_library_s_version():
-    driver = Driver(library_version="595.71.05", error=NOT_RUNNING, error_code=9)
+    driver = Driver(library_version="595.71.05", error=NOT_RUNNING, error_code="not_running")
     engine = msgspec.structs.replace(ENGINE, cuda_available=False)
     findings = examined(pc(on_the_bus(GT_1030, "no_driver"), driver=driver), engine)
     assert codes(findings) == ["driver_dropped_card"]
@@ -136,7 +139,7 @@ def test_a_dropped_card_alone_is_known_by_the_library_s_version():
 
 def test_a_driver_of_the_last_branch_has_dropped_nothing():
     for version in ("580.95.05", "582.28"):  # Windows gives later ones of a branch higher numbers
-        driver = Driver(library_version=version, error=NOT_RUNNING, error_code=9)
+        driver = Driver(library_version=version, error=NOT_RUNNING, error_code="not_running")
         findings = examined(pc(on_the_bus(GT_1030, "no_driver"), driver=driver))
         assert codes(findings) == ["no_driver"]
         assert findings[0].action == "sudo modprobe nvidia"
@@ -146,7 +149,7 @@ def test_the_limits_of_wsl_are_told_beside_what_works():
     findings = examined(pc(RTX_3060, is_wsl=True))
     assert codes(findings) == ["wsl_limits", "ok"]
     assert is_usable(findings)
-    nothing = examined(pc(driver=Driver(error="None.", error_code=12), is_wsl=True))
+    nothing = examined(pc(driver=Driver(error="None.", error_code="not_installed"), is_wsl=True))
     assert "install its driver in Windows" in one("no_nvidia_card", nothing).sentence
     assert one("no_nvidia_card", nothing).action == "https://www.nvidia.com/drivers"
 
@@ -170,7 +173,7 @@ def test_the_limits_of_wsl_are_told_beside_what_works():
     ],
 )
 def test_who_has_no_nvidia_card_is_told_what_there_is_and_a_next_step(others, facts, words, action):
-    inventory = pc(driver=Driver(error="None.", error_code=12), other_gpus=others)
+    inventory = pc(driver=Driver(error="None.", error_code="not_installed"), other_gpus=others)
     finding = one("no_nvidia_card", examined(inventory, CPU_ENGINE, **facts))
     assert words in finding.sentence
     is_other_gpu = "system" in facts or any(name.startswith(("AMD", "Intel")) for name in others)

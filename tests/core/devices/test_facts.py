@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.devices.devices import Device, Driver, Reading, Telemetry, clock_event_words
+from gpu_studio.core.clock_reasons import ClockReason, clock_reason_words
+from gpu_studio.core.devices.devices import Device, Driver, Reading, Telemetry
 from gpu_studio.core.devices.facts import (
     PcSnapshot,
     amount_text,
@@ -75,7 +76,12 @@ def test_what_a_card_refuses_is_not_available_with_the_reason(field, key):
 
 def test_zero_is_a_value():
     card = numbered()
-    zeros = {"utilization_percent": 0.0, "fan_percent": 0.0, "pstate": 0, "clock_event_reasons": 0}
+    zeros = {
+        "utilization_percent": 0.0,
+        "fan_percent": 0.0,
+        "pstate": 0,
+        "clock_event_reasons": ClockReason(0),
+    }
     rows = rows_of(card, card_snapshot(card, **zeros, memory_used_bytes=0))
     assert plain(rows["utilization"].value) == "0 %"
     assert plain(rows["fan"].value) == "0 %"
@@ -115,8 +121,8 @@ def test_a_cards_numbers_are_told_apart():
 
 
 def test_reasons_of_the_clocks_are_words():
-    assert clock_event_words(None) is None
-    assert clock_event_words(0x4 | 0x20) == "at the power limit, hot (driver)"
+    assert clock_reason_words(None) is None
+    assert clock_reason_words(ClockReason(0x4 | 0x20)) == "at the power limit, hot (driver)"
 
 
 def test_peaks_are_computed_from_what_the_card_tells():
@@ -261,7 +267,9 @@ def test_other_makers_cards_are_named():
 
 
 def test_a_broken_driver_that_tells_its_version_still_says_what_is_wrong():
-    driver = Driver(version="570.86.16", error="Its two halves do not fit.", error_code=18)
+    driver = Driver(
+        version="570.86.16", error="Its two halves do not fit.", error_code="driver_updated"
+    )
     inventory = msgspec.structs.replace(cpu_only(), driver=driver)
     rows = rows_of(inventory.cpu, PcSnapshot(inventory=inventory))
     assert rows["driver_version"].value == "570.86.16"

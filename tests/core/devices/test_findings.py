@@ -11,7 +11,15 @@ from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.resources import MissingResourceError
 
 CPU = Device(kind="cpu", name="AMD Ryzen 7 5700G")
-NO_DRIVER = Driver(error="No NVIDIA driver is installed.", error_code=12)
+NO_DRIVER, NOT_RUNNING, UPDATED, UNKNOWN = (
+    Driver(error=error, error_code=code, evidence="NVML error 9")
+    for error, code in (
+        ("No NVIDIA driver is installed.", "not_installed"),
+        ("It is not running.", "not_running"),
+        ("Restart the PC.", "driver_updated"),
+        ("An unknown error.", "unknown"),
+    )
+)
 ARCH_LISTS = {
     "cu130": ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"),
     "cu126": ("sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90"),
@@ -102,13 +110,13 @@ def codes(*arguments, **options):
         # No driver, a broken one, no card.
         (pc(UNREADABLE, driver=NO_DRIVER), torch("cpu"), ["no_driver"]),
         (pc(UNREADABLE, driver=NO_DRIVER), torch("cu130", cuda_available=False), ["no_driver"]),
-        (pc(driver=Driver(error="Not running.", error_code=9)), torch("cpu"), ["no_nvidia_card"]),
-        (pc(UNREADABLE, driver=Driver(error="Not running.", error_code=9)), torch("cpu"),
+        (pc(driver=NOT_RUNNING), torch("cpu"), ["no_nvidia_card"]),
+        (pc(UNREADABLE, driver=NOT_RUNNING), torch("cpu"),
          ["no_driver"]),
-        (pc(driver=Driver(error="Unknown.", error_code=999)), torch("cpu"), ["no_driver"]),
-        (pc(driver=Driver(error="Restart the PC.", error_code=18)), torch("cpu"),
+        (pc(driver=UNKNOWN), torch("cpu"), ["no_driver"]),
+        (pc(driver=UPDATED), torch("cpu"),
          ["driver_library_mismatch"]),
-        (pc(UNREADABLE, driver=Driver(error="Restart the PC.", error_code=18)),
+        (pc(UNREADABLE, driver=UPDATED),
          torch("cu130", cuda_available=False), ["driver_library_mismatch"]),
         (pc(driver=NO_DRIVER), torch("cpu"), ["no_nvidia_card"]),
         (pc(driver=NO_DRIVER), torch("cu130", cuda_available=False), ["no_nvidia_card"]),
@@ -231,9 +239,9 @@ def test_the_reason_of_pytorch_is_passed_on():
 @pytest.mark.parametrize("system", ["Linux", "Windows"])
 @pytest.mark.parametrize(
     ("driver", "engine"),
-    [(NO_DRIVER, None), (Driver(error="It is not running.", error_code=9), torch("cpu")),
-     (Driver(error="Restart the PC.", error_code=18), torch("cu130", cuda_available=False)),
-     (Driver(error="An unknown error.", error_code=999), torch("cpu"))],
+    [(NO_DRIVER, None), (NOT_RUNNING, torch("cpu")),
+     (UPDATED, torch("cu130", cuda_available=False)),
+     (UNKNOWN, torch("cpu"))],
 )  # fmt: skip
 def test_every_finding_is_a_sentence_with_evidence(system, driver, engine):
     for finding in found(pc(UNREADABLE, driver=driver), engine, system=system):

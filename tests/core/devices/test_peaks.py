@@ -6,8 +6,11 @@ import pytest
 
 from gpu_studio.core import json_resource
 from gpu_studio.core.devices import peaks
-from gpu_studio.core.devices.devices import CORES_PER_MULTIPROCESSOR
-from gpu_studio.core.devices.peaks import card_peaks
+from gpu_studio.core.devices.peaks import (
+    card_peaks,
+    cores_per_multiprocessor,
+    known_capabilities,
+)
 from gpu_studio.core.resources import MissingResourceError
 
 
@@ -89,10 +92,17 @@ def test_what_is_not_known_is_none_and_never_zero():
     assert peaks_of("8.7", 16, 1000, 256, 3000).best_flops("float64") is None
 
 
-def test_the_cores_are_those_of_the_devices():
-    assert {
-        f"{major}.{minor}": cores for (major, minor), cores in CORES_PER_MULTIPROCESSOR.items()
-    } == {capability: rates["float32"] for capability, rates in peaks._table().arithmetic.items()}
+@pytest.mark.parametrize(
+    ("capability", "cores"),
+    [("3.5", 192), ("6.0", 64), ("6.1", 128), ("7.5", 64), ("8.6", 128), ("99.0", None)],
+)
+def test_the_cores_of_a_multiprocessor_follow_from_its_compute_capability(capability, cores):
+    assert cores_per_multiprocessor(capability) == cores
+
+
+def test_the_known_compute_capabilities_are_in_order():
+    assert known_capabilities()[0] == (3, 0)
+    assert known_capabilities()[-1] == (12, 1)
 
 
 def test_a_damaged_table_says_which(monkeypatch, tmp_path):

@@ -2,16 +2,17 @@ from __future__ import annotations
 
 import pytest
 
+from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.devices.run_effect import RunMark, effect_sentence
 from gpu_studio.core.devices.sensor_history import SensorTrack
 from tests.fakes.pc import cpu_only, gt_1030, reading
 
 IDLE = {"pstate": 8, "temperature_c": 26.0, "power_w": None, "sm_clock_mhz": 139.0,
         "memory_used_bytes": 4 << 20, "utilization_percent": 0.0,
-        "clock_event_reasons": 1}  # fmt: skip
+        "clock_event_reasons": ClockReason(1)}  # fmt: skip
 BUSY = {"pstate": 0, "temperature_c": 40.0, "power_w": None, "sm_clock_mhz": 1468.0,
         "memory_used_bytes": 340 << 20, "utilization_percent": 100.0,
-        "clock_event_reasons": 0}  # fmt: skip
+        "clock_event_reasons": ClockReason(0)}  # fmt: skip
 
 
 def tracked(steps, found=None):
@@ -36,7 +37,7 @@ def test_a_run_wakes_the_card_and_warms_it():
 
 
 def test_what_held_the_card_back_is_said():
-    hot = BUSY | {"clock_event_reasons": 0x20 | 0x4}
+    hot = BUSY | {"clock_event_reasons": ClockReason(0x20 | 0x4)}
     assert sentence([IDLE, hot, BUSY], 0.5, 2.0).endswith(
         "held back: at the power limit, hot (driver)."
     )

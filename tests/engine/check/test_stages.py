@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from gpu_studio.core.check.thresholds import OVERTIME_S, ram_bytes
+from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckedDevice, Vitals
 from gpu_studio.engine.check import compute, video_memory
@@ -67,7 +68,7 @@ def test_a_card_is_read_at_most_once_a_second() -> None:
     assert bench.vitals(at_once=True) is not None
 
 
-STEADY = Vitals(temperature_c=63.0, sm_clock_mhz=1468.0, clock_event_reasons=0)
+STEADY = Vitals(temperature_c=63.0, sm_clock_mhz=1468.0, clock_event_reasons=ClockReason(0))
 
 
 def test_the_load_ends_when_the_card_is_steady() -> None:
@@ -93,8 +94,13 @@ def test_a_clock_that_changes_is_not_steady() -> None:
      (0x20, 3, False), (0x20, 20, True)],
 )  # fmt: skip
 def test_brakes_are_told_if_they_last(reasons: int, seconds: int, is_told: bool) -> None:
-    braked = Vitals(temperature_c=92.0, sm_clock_mhz=900.0, clock_event_reasons=reasons)
-    changing = [Vitals(temperature_c=50.0 + 5 * (n % 2), clock_event_reasons=0) for n in range(99)]
+    braked = Vitals(
+        temperature_c=92.0, sm_clock_mhz=900.0, clock_event_reasons=ClockReason(reasons)
+    )
+    changing = [
+        Vitals(temperature_c=50.0 + 5 * (n % 2), clock_event_reasons=ClockReason(0))
+        for n in range(99)
+    ]
     bench = bench_for("load", budget_s=20.0, read=sensor_of(*[braked] * seconds, *changing))
     run(WarmUp(), bench)
     assert [finding.kind for finding in bench.findings] == ["throttled"] * is_told
@@ -106,7 +112,7 @@ def test_brakes_are_told_if_they_last(reasons: int, seconds: int, is_told: bool)
 
 def test_a_clock_under_the_base_clock_without_a_reason_is_told() -> None:
     card = CheckedDevice(address="cuda:0", name="GT 1030", base_clock_mhz=1227.0)
-    slow = Vitals(temperature_c=50.0, sm_clock_mhz=900.0, clock_event_reasons=0)
+    slow = Vitals(temperature_c=50.0, sm_clock_mhz=900.0, clock_event_reasons=ClockReason(0))
     bench = bench_for("load", budget_s=12.0, read=lambda: slow, facts=card)
     run(WarmUp(), bench)
     (finding,) = bench.findings
@@ -123,7 +129,7 @@ def test_a_clock_under_the_base_clock_without_a_reason_is_told() -> None:
 def test_a_fan_that_stands_still_on_a_hot_card_is_told(
     fan_percent: float | None, degrees: float, is_told: bool
 ) -> None:
-    hot = Vitals(temperature_c=degrees, fan_percent=fan_percent, clock_event_reasons=0)
+    hot = Vitals(temperature_c=degrees, fan_percent=fan_percent, clock_event_reasons=ClockReason(0))
     bench = bench_for("load", budget_s=12.0, read=lambda: hot)
     run(WarmUp(), bench)
     assert [finding.kind for finding in bench.findings] == ["fan_stopped"] * is_told
@@ -135,7 +141,7 @@ def test_a_fan_that_stands_still_on_a_hot_card_is_told(
 
 
 def test_the_fan_of_a_card_that_slows_itself_down_is_told() -> None:
-    hot = Vitals(temperature_c=93.0, fan_percent=31.0, clock_event_reasons=0x40)
+    hot = Vitals(temperature_c=93.0, fan_percent=31.0, clock_event_reasons=ClockReason(0x40))
     bench = bench_for("load", budget_s=12.0, read=lambda: hot)
     run(WarmUp(), bench)
     (finding,) = bench.findings

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gpu_studio.core.devices.devices import CORES_PER_MULTIPROCESSOR
+from gpu_studio.core.devices.peaks import known_capabilities
 from gpu_studio.core.devices.published_builds import table_differences
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import serves
@@ -59,7 +59,7 @@ def test_a_card_that_pytorch_cannot_describe_keeps_its_number(monkeypatch):
 @pytest.mark.skipif(not HAS_TABLE, reason="a PyTorch before 2.11 has no table of its own")
 def test_the_program_s_rules_and_table_are_those_of_pytorch():
     codes = sorted({code for key in torch.cuda.DEVICE_REQUIREMENT for code in (key,)})
-    devices = [major * 10 + minor for major, minor in CORES_PER_MULTIPROCESSOR]
+    devices = [major * 10 + minor for major, minor in known_capabilities()]
     for code, device in itertools.product(codes, devices):
         theirs = torch.cuda._code_compatible_with_device(device, code)
         ours = serves([f"sm_{code}"], (device // 10, device % 10))
