@@ -11,9 +11,9 @@ from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import describe_alone, started_engine
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.screen import say, say_bytes
+from gpu_studio.core.devices.access import usable_cards
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallStarted, RunPitfall
 from gpu_studio.core.switcher.pitfall_words import format_figure
-from gpu_studio.core.switcher.usable_cards import usable_cards
 
 if TYPE_CHECKING:
     import argparse

@@ -33,7 +33,7 @@ _LONGEST_END_MS = 1500
 
 
 class Doctor(QObject):
-    """The findings, worst first.
+    """The findings, worst first. `probed` has the results of the last test with a real kernel.
 
     Signals:
         findings_changed(): the findings changed.
@@ -54,7 +54,7 @@ class Doctor(QObject):
         self._session, self._sensors, self._probe = session, sensors, probe
         self._findings: Sequence[Finding] = ()
         self._inventory: Inventory | None = None
-        self._probed: PcProbed | None = None
+        self.probed: PcProbed | None = None
         self._turn: TorchCard | None = None
         self._links: dict[str, Link] = {}
         self._worker: Worker | None = None
@@ -89,12 +89,12 @@ class Doctor(QObject):
             return self._progress()
         if self._trouble:
             return self._trouble
-        if self._probed is None:
+        if self.probed is None:
             return ""
-        count = len(self._probed.cards)
+        count = len(self.probed.cards)
         if not count:
-            return self._probed.error or "PyTorch found no card to test."
-        ran = sum(card.outcome == "ran" for card in self._probed.cards)
+            return self.probed.error or "PyTorch found no card to test."
+        ran = sum(card.outcome == "ran" for card in self.probed.cards)
         return f"A real kernel ran on {ran} of {count} {'card' if count == 1 else 'cards'}."
 
     def check(self) -> None:
@@ -145,7 +145,7 @@ class Doctor(QObject):
         if self._is_over.is_set():
             return  # an incomplete check says nothing about the other cards
         if isinstance(told, PcProbed):
-            self._probed = told
+            self.probed = told
             self._look()
         else:
             self._turn = told
@@ -167,10 +167,10 @@ class Doctor(QObject):
 
         before = self._inventory
         if before is not None and _identities(before) != _identities(inventory):
-            self._probed = None  # the cards changed: none of them was tested
+            self.probed = None  # the cards changed: none of them was tested
         self._inventory, self._links = inventory, dict(self._sensors.links)
         self._findings = find(
-            inventory, self._session.description, probe=self._probed, links=self._links
+            inventory, self._session.description, probe=self.probed, links=self._links
         )
         self.findings_changed.emit()
 

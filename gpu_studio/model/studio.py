@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.build_installation import BuildInstallation
+from gpu_studio.model.devices.device_board import DeviceBoard
 from gpu_studio.model.doctor import Doctor
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.headline import HeadlineModel
@@ -36,13 +37,13 @@ if TYPE_CHECKING:
 class Studio(QObject):
     """One engine session, one sensor stream, the settings, and the snippet of each page.
 
-    `lab` is the memory lab's own engine, so that an experiment can only break that: it starts for
-    an experiment and ends with it, because its context uses memory of the card. ``lab_factory``
-    creates it (by default ``engine_factory``). `modelled` is the engine of modeled cards, created
-    by ``modelled_factory``; it costs nothing and stays. ``data_folder`` is the folder
-    of the results; None keeps them only in memory. `doctor` has the findings, and tests each card
-    with a kernel if ``probe`` is given; `headlines` chooses the banner's sentence, `runs` marks the
-    runs of the session. ``recorded_factory`` creates the engine that replays a recording;
+    `board` has the devices. `lab` is the memory lab's own engine, so that an experiment can only
+    break that: it starts for an experiment and ends with it, because its context uses memory of the
+    card. ``lab_factory`` creates it (by default ``engine_factory``). `modelled` is the engine of
+    modeled cards, created by ``modelled_factory``; it costs nothing and stays. ``data_folder`` is
+    the folder of the results; None keeps them only in memory. `doctor` has the findings, and tests
+    each card with a kernel if ``probe`` is given; `headlines` chooses the banner's sentence, `runs`
+    marks the runs of the session. ``recorded_factory`` creates the engine that replays a recording;
     ``cards_are_simulated`` is stated in every new recording. ``boot`` differs after each start of
     the PC. ``installer`` can install another build of PyTorch; None in an environment that is not
     this program's own. `builds` has the builds that the window installs for itself, if
@@ -120,6 +121,8 @@ class Studio(QObject):
         self.session.engine_described.connect(self._engine_described)
         for session in (self.session, self.lab, self.modelled):
             session.request_submitted.connect(self.snippets.follow)
+        # After the cards have got this engine's numbers.
+        self.board = DeviceBoard(self.session, self.sensors, self.doctor, self)
         self.sensors.inventory_changed.connect(self._look_for_wakers)
 
     def start(self) -> None:

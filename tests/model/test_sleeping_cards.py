@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.devices.devices import ASLEEP, Device, Driver, Inventory
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed
-from gpu_studio.model.devices.card_access import access_of
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.model.headline import WAKE
 from tests.fakes.descriptions import described, described_with_cuda
@@ -69,10 +69,9 @@ def test_the_window_asks_politely_and_says_how_to_wake_the_card(
     assert "did not ask PyTorch" in verdict.sentence
     assert (verdict.action, verdict.command) == (WAKE, "")
     assert laptop.headlines.headline is None
-    assert laptop.sensors.inventory is not None
-    (card,) = laptop.sensors.inventory.cards
-    access = access_of(card, laptop.session.description)
-    assert (access.address, "Devices tab" in access.reason) == (None, True)
+    (card,) = laptop.board.cards
+    assert (card.address, card.obstacle) == (None, Obstacle.ASLEEP)
+    assert "Devices tab" in card.reason
 
 
 def test_the_button_wakes_the_card(qtbot: QtBot, engines: Engines, laptop: Studio) -> None:

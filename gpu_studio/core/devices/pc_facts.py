@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.devices.access import capability_of, has_code, lists_code, probe_of
 from gpu_studio.core.devices.cards import chip_of, driver_branches, torch_card_of
 from gpu_studio.core.devices.devices import ASLEEP, number_cards
 from gpu_studio.core.devices.link import links_under_load
@@ -103,7 +104,7 @@ class PcFacts:
             table=self._table,
         )
 
-    def arch_list(self) -> Sequence[str]:
+    def _own_arch_list(self) -> Sequence[str]:
         """Return the architectures that the installed PyTorch has code for; empty if unknown."""
         engine = self.cuda_build
         if engine is None or self._table is None:
@@ -124,18 +125,11 @@ class PcFacts:
 
         The result of a real kernel overrules the lists.
         """
-        probed = self.probed(card)
-        if probed is not None and probed.outcome in ("ran", "no_code"):
-            return probed.outcome == "ran"
-        return self.lists_code(card)
+        return has_code(card, self._own_arch_list(), self.probed(card))
 
     def lists_code(self, card: Device) -> bool | None:
         """Return whether PyTorch's own list has code for a card; None if unknown."""
-        capability = capability_of(card)
-        arch_list = self.arch_list()
-        if self.cuda_build is None or capability is None or not arch_list:
-            return None
-        return serves(arch_list, capability)
+        return lists_code(card, self._own_arch_list())
 
     def has_any_build(self, card: Device) -> bool:
         """Return whether any build of the program's PyTorch version has code for a card."""
@@ -204,8 +198,7 @@ class PcFacts:
 
     def probed(self, card: Device) -> CardProbed | None:
         """Return the result of a kernel on a card; None if the card was not tested."""
-        tried = self.probe.cards if self.probe else ()
-        return next((one for one in tried if torch_card_of(card, (one.card,))), None)
+        return probe_of(card, self.probe)
 
     def torch_card(self, card: Device) -> TorchCard | None:
         """Return PyTorch's properties of a card; None if there are none."""
@@ -234,23 +227,10 @@ class PcFacts:
         return next((build for build in builds if build.tag == tag), None)
 
 
-def capability_of(card: Device) -> tuple[int, int] | None:
-    """Return a card's compute capability; its chip's if the card does not report it."""
-    chip = chip_of(card.pci_device_id)
-    numbers = version_numbers(card.compute_capability or (chip.compute_capability if chip else ""))
-    return (numbers[0], numbers[1]) if len(numbers) == 2 else None
-
-
 def architecture_of(card: Device) -> str | None:
     """Return a card's architecture; its chip's if the card does not report it."""
     chip = chip_of(card.pci_device_id)
     return card.architecture or (chip.architecture if chip else None)
-
-
-def label_of(card: Device) -> str:
-    """Return a card's name with its compute capability: ``GT 1030 (6.1)``."""
-    capability = capability_of(card)
-    return f"{card.short_name} ({capability[0]}.{capability[1]})" if capability else card.short_name
 
 
 def recommended_build(inventory: Inventory) -> WheelChoice:

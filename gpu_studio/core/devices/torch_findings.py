@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.devices.access import capability_of, label_of, no_code_words
 from gpu_studio.core.devices.devices import PROHIBITED
 from gpu_studio.core.devices.finding import Finding, continued, driver_page, reload_cuda
-from gpu_studio.core.devices.pc_facts import capability_of, label_of
 from gpu_studio.core.listing import listed
 from gpu_studio.core.wheels import CPU_TAG
 
@@ -68,7 +68,7 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
         other = choice if choice and choice.tag != CPU_TAG else None
         is_jetson = capability_of(card) in _JETSON
         why = ""  # for Details: the sentence is one line
-        sentence = f"This PyTorch has no code for your {label_of(card)}"
+        sentence = no_code_words(card)
         lost = facts.served_less(other.tag) if other else []
         if is_jetson:
             sentence += ": NVIDIA itself publishes PyTorch for each Jetson (not tested by us)."

@@ -16,7 +16,7 @@ from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunFailed, SamplesMeasured
 from gpu_studio.core.units import format_duration
-from gpu_studio.model.benchmark.benchmark_devices import run_label
+from gpu_studio.model.benchmark.run_labels import run_label
 from gpu_studio.model.run_queue import QueueStep, RunQueue
 from gpu_studio.model.work_state import WorkState
 
@@ -235,7 +235,7 @@ class Benchmark(QObject):
             return ""
         if self.state is WorkState.STOPPING:
             return "Stopping…"
-        device = run_label(run, self._studio.sensors.inventory)
+        device = run_label(run, self._studio.board.rows)
         return progress_sentence(run, device, self.left_s)
 
     @property

@@ -17,16 +17,17 @@ from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark import left_words
-from gpu_studio.model.benchmark.benchmark_devices import device_label, result_label, run_label
+from gpu_studio.model.benchmark.run_labels import result_label, run_label
+from gpu_studio.model.devices.device_board import label_of
 from gpu_studio.model.work_state import WorkState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
     from gpu_studio.model.benchmark.benchmark import Benchmark
+    from gpu_studio.model.devices.device_board import DeviceRow
 
 _FREE_MEMORY = "Choose smaller sizes, or close other programs that use the card."
 _COPIES = "with copies"
@@ -79,7 +80,7 @@ class Hero(msgspec.Struct, frozen=True):
 
 def hero_of(
     benchmark: Benchmark,
-    inventory: Inventory | None,
+    rows: Sequence[DeviceRow],
     *,
     chosen: Run | None = None,
     devices: Sequence[str] = (),
@@ -89,12 +90,12 @@ def hero_of(
 
     Args:
         benchmark: its plan and its results.
-        inventory: names the devices.
+        rows: name the devices.
         chosen: the run under the cursor, or the selected one; it decides the size.
         devices: the addresses that Run would use, for the page before the first run.
         titles: the workloads' titles by their names.
     """
-    words = _Words(inventory, titles or {})
+    words = _Words(rows, titles or {})
     if chosen is not None and chosen.result is not None:
         standing = standing_of(benchmark.results, chosen.result)
         assert standing is not None
@@ -111,8 +112,8 @@ def hero_of(
 class _Words:
     """Turns results and runs into words, with the names of this PC."""
 
-    def __init__(self, inventory: Inventory | None, titles: Mapping[str, str]) -> None:
-        self._inventory, self._titles = inventory, titles
+    def __init__(self, rows: Sequence[DeviceRow], titles: Mapping[str, str]) -> None:
+        self._rows, self._titles = rows, titles
 
     def of_standing(self, standing: Standing) -> Hero:
         results = standing.results
@@ -182,25 +183,25 @@ class _Words:
         return Hero(
             "How much faster is your card?" if has_card else "How fast is your CPU?",
             f"{hint} Every result is checked.",
-            tuple(HeroBar(device_label(one, self._inventory), one) for one in devices),
+            tuple(HeroBar(label_of(one, self._rows), one) for one in devices),
         )
 
     def _bar_of(self, run: Run) -> HeroBar:
         median_s = run.summary.median_s if run.summary is not None else None
         return HeroBar(
-            _with_mode(run_label(run, self._inventory), run.request.transfers),
+            _with_mode(run_label(run, self._rows), run.request.transfers),
             run.request.device,
             median_s,
             is_final=run.result is not None,
         )
 
     def _label(self, request: RunWorkload, run: Run) -> str:
-        label = device_label(request.device, self._inventory)
+        label = label_of(request.device, self._rows)
         recorded = run.recording is not None
         return _with_mode(f"{label}, recorded" if recorded else label, request.transfers)
 
     def _name(self, result: RunFinished) -> str:
-        return _with_mode(result_label(result, self._inventory), result.transfers)
+        return _with_mode(result_label(result, self._rows), result.transfers)
 
     def _tip(self, result: RunFinished) -> str:
         low, high = (format_duration(end) for end in result.ci95_s)

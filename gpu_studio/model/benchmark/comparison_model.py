@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.device_name import CPU
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.run_messages import RunStarted, RunWorkload
-from gpu_studio.core.switcher.usable_cards import usable_cards
 from gpu_studio.model.run_queue import QueueStep, RunQueue
 from gpu_studio.model.snippets import SWITCHER
 
@@ -56,13 +54,15 @@ class ComparisonModel(QObject):
         self, studio: Studio, workload: str, page: str, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
-        self._session, self._snippets, self._page = studio.session, studio.snippets, page
+        self._session, self._board = studio.session, studio.board
+        self._snippets, self._page = studio.snippets, page
         self.workload = workload
         self.runs: list[Run] = []
         self._queue = RunQueue(self)
         self._queue.event_received.connect(self._receive)
         self._queue.finished.connect(self._finish)
         self._session.engine_described.connect(self._take_engine)
+        self._board.changed.connect(self.description_changed)
 
     @property
     def description(self) -> WorkloadDescription | None:
@@ -79,10 +79,12 @@ class ComparisonModel(QObject):
     @property
     def devices(self) -> list[str]:
         """The addresses that it can run on, the first usable card before the CPU."""
-        engine, workload = self._session.description, self.description
-        if engine is None or workload is None:
+        workload = self.description
+        if workload is None:
             return []
-        return [device for device in (*usable_cards(engine), CPU) if workload.runs_on(device)]
+        rows = (*self._board.usable_cards, self._board.cpu)
+        addresses = [row.address for row in rows if row.address is not None]
+        return [address for address in addresses if workload.runs_on(address)]
 
     @property
     def is_running(self) -> bool:

@@ -16,7 +16,7 @@ from gpu_studio.core.benchmark.reference import (
 )
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.units import format_duration, format_size
-from gpu_studio.model.benchmark.benchmark_devices import device_choices, device_label
+from gpu_studio.model.devices.device_board import label_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ class PublishedExperiment(QObject):
         benchmark.plan_changed.connect(self.changed)
         benchmark.runs_cleared.connect(self.changed)
         studio.session.engine_described.connect(self.changed)
-        studio.sensors.inventory_changed.connect(self.changed)
+        studio.board.changed.connect(self.changed)
 
     @property
     def table(self) -> PublishedTable | None:
@@ -102,7 +102,7 @@ class PublishedExperiment(QObject):
         table = self.table
         if table is None:
             return ()
-        ours = [device_label(d, self._studio.sensors.inventory) for d in self._devices()]
+        ours = [label_of(d, self._studio.board.rows) for d in self._devices()]
         return (
             "Size", "Iterations", f"Post: {table.cpu.removeprefix('AMD ')}",
             f"Post: {table.card.removeprefix('NVIDIA ')}",
@@ -133,10 +133,9 @@ class PublishedExperiment(QObject):
         table = self.table
         if table is None:
             return ""
-        inventory = self._studio.sensors.inventory
+        rows = self._studio.board.rows
         return "; ".join(
-            f"{device_label(device, inventory)} at {format_size(row.published.size)}: "
-            f"{row.label(device)}"
+            f"{label_of(device, rows)} at {format_size(row.published.size)}: {row.label(device)}"
             for row in experiment_rows(table, self._results())
             for device in self._devices()
             if device in row.iterations_s
@@ -172,9 +171,7 @@ class PublishedExperiment(QObject):
 
     def _devices(self) -> list[str]:
         """Return the CPU and the first usable card, as in the published program."""
-        choices = device_choices(self._studio.sensors.inventory, self._studio.session.description)
-        usable = [choice.address for choice in choices if choice.address is not None]
-        return usable[:2]
+        return [row.address for row in self._studio.board.usable[:2] if row.address is not None]
 
 
 def _here(row: ExperimentRow, device: str) -> str:

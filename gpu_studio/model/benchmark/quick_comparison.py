@@ -33,7 +33,7 @@ class QuickComparison(QObject):
         self._studio = studio
         studio.session.engine_described.connect(self.changed)
         studio.session.state_changed.connect(self.changed)
-        studio.sensors.inventory_changed.connect(self.changed)
+        studio.board.changed.connect(self.changed)
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -41,12 +41,8 @@ class QuickComparison(QObject):
         engine = self._studio.session.description
         if engine is None or all(one.name != WORKLOAD for one in engine.workloads):
             return ()
-        # The window's first page has this object: the benchmark itself is for after its paint.
-        from gpu_studio.model.benchmark.benchmark_devices import device_choices
-
-        choices = device_choices(self._studio.sensors.inventory, engine)
-        usable = [choice.address for choice in choices if choice.address is not None]
-        return tuple(usable[: 1 + _MOST_CARDS])
+        usable = self._studio.board.usable[: 1 + _MOST_CARDS]
+        return tuple(row.address for row in usable if row.address is not None)
 
     @property
     def title(self) -> str:

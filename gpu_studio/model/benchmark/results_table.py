@@ -22,7 +22,7 @@ from gpu_studio.core.units import (
     format_duration,
     format_rate,
 )
-from gpu_studio.model.benchmark.benchmark_devices import run_label
+from gpu_studio.model.benchmark.run_labels import run_label
 from gpu_studio.model.tool_tip import rich_tip
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.benchmark import Benchmark
-    from gpu_studio.model.sensors import Sensors
+    from gpu_studio.model.devices.device_board import DeviceBoard
 
 ADDRESS_ROLE = Qt.ItemDataRole.UserRole
 """The device's address of a cell of `Column.DEVICE`, for its color: ``cpu`` or ``cuda:0``."""
@@ -87,10 +87,10 @@ class ResultsTable(QAbstractTableModel):
     """One row for each run of a `Benchmark`, oldest first."""
 
     def __init__(
-        self, benchmark: Benchmark, sensors: Sensors, parent: QObject | None = None
+        self, benchmark: Benchmark, board: DeviceBoard, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
-        self._benchmark, self._sensors = benchmark, sensors
+        self._benchmark, self._board = benchmark, board
         self._runs: list[Run] = []
         self._texts: list[tuple[str, ...]] = []
         self._keys: list[tuple[float | str, ...]] = []
@@ -178,7 +178,7 @@ class ResultsTable(QAbstractTableModel):
             Column.WORKLOAD: self._benchmark.title_of(request.workload),
             Column.SIZE: run.size_label if run.size_text != SQUARE else str(request.size),
             Column.DTYPE: request.dtype,
-            Column.DEVICE: run_label(run, self._sensors.inventory),
+            Column.DEVICE: run_label(run, self._board.rows),
             Column.MODE: mode_words(run),
             Column.MEDIAN: format_duration(summary.median_s) if summary else _NOTHING,
             Column.IQR: (
@@ -224,7 +224,7 @@ class ResultsTable(QAbstractTableModel):
 
     def _tool_tip(self, run: Run) -> str:
         """Return all facts as Qt's HTML, with names from outside escaped."""
-        label = run_label(run, self._sensors.inventory)
+        label = run_label(run, self._board.rows)
         title = self._benchmark.title_of(run.request.workload)
         return rich_tip(describe_run(run, label, title))
 

@@ -12,6 +12,7 @@ from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
 from gpu_studio.core.check.stages import NORMAL_MINUTES
 from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.messages.check_messages import (
     CheckFindingMade,
     CheckStageFinished,
@@ -19,7 +20,6 @@ from gpu_studio.core.messages.check_messages import (
 )
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.program_version import program_title
-from gpu_studio.model.check.check_devices import CheckDevice, check_devices
 from gpu_studio.model.check.check_keeper import CheckKeeper
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.headline import SHOW_CHECK
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.check_messages import PlantKind
     from gpu_studio.core.messages.message import Event
     from gpu_studio.model.check.check_keeper import EarlierCheck
+    from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
 
@@ -94,27 +95,26 @@ class CardCheck(QObject):
         self._keeping = QTimer(self)
         self._keeping.setInterval(round(1000 * STATE_EVERY_S))
         self._keeping.timeout.connect(self._keep_state)
-        studio.session.engine_described.connect(self.choices_changed)
+        studio.board.changed.connect(self.choices_changed)
         studio.session.state_changed.connect(self.choices_changed)
         studio.lab.state_changed.connect(self.choices_changed)
-        studio.sensors.inventory_changed.connect(self.choices_changed)
         studio.closing.connect(self.close)
         self._keeper.look()
 
     # ── choices ──────────────────────────────────────────────────────────────────────────────
 
     @property
-    def devices(self) -> tuple[CheckDevice, ...]:
+    def devices(self) -> tuple[DeviceRow, ...]:
         """The devices that can be checked, cards first."""
-        return check_devices(self._studio.sensors.inventory, self._studio.session.description)
+        board = self._studio.board
+        return (*board.cards, board.cpu)
 
     @property
-    def device(self) -> CheckDevice:
+    def device(self) -> DeviceRow:
         """The chosen device; the first card that PyTorch can use until you choose."""
         devices = self.devices
         chosen = (one for one in devices if one.identity == self._identity)
-        is_known = self._studio.session.description is not None
-        usable = (one for one in devices if one.address is not None or not is_known)
+        usable = (one for one in devices if one.obstacle in (None, Obstacle.NO_ENGINE))
         return next(chosen, next(usable, devices[-1]))
 
     @property
@@ -133,7 +133,7 @@ class CardCheck(QObject):
         session = self._studio.session
         if session.description is None:
             return session.absence or _STARTING
-        if self.device.address is None:
+        if self.device.obstacle is not None:
             return self.device.reason
         return "" if self._is_pc_free else _OTHER_WORK
 
@@ -233,7 +233,7 @@ class CardCheck(QObject):
             return
         self._drop(cut_off)
         address = cut_off.state.plan.device
-        self._identity = next(one.identity for one in self.devices if one.address == address)
+        self._identity = self._studio.board.identity_of(address)
         self._begin(CheckRun.resumed(cut_off.state, cut_off.interruption, program_title()))
 
     def conclude(self) -> None:

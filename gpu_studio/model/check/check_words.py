@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         StageOutcome,
     )
     from gpu_studio.model.check.card_check import CardCheck
+    from gpu_studio.model.devices.device_board import DeviceRow
 
 Tone = Literal["", "good", "amber", "failure", "running"]
 TONES: dict[CheckVerdict, Tone] = {
@@ -86,6 +87,13 @@ class StageWords(NamedTuple):
     fraction: float = 0.0
 
 
+def device_title(device: DeviceRow) -> str:
+    """Return a device's name in the list of what can be checked."""
+    if not device.is_cpu:
+        return device.label
+    return f"CPU and RAM: {device.device.short_name}" if device.device else "CPU and RAM"
+
+
 def told(check: CardCheck) -> CheckTold:
     """Return the words of the hero."""
     run, record = check.run, check.record
@@ -96,13 +104,13 @@ def told(check: CardCheck) -> CheckTold:
             errors_text(record.errors), record.sentence, "",
             "failure" if record.errors else "good",
         )  # fmt: skip
-    label = check.device.label
     planted = "" if check.plant is None else _PLANTED.format(does=planted_fault(check.plant).does)
-    hint = _LOAD if check.device.is_card else f"{_CPU} {_LOAD}"
-    question = "Is this card sound?" if check.device.is_card else "Does this CPU compute correctly?"
+    hint, question = _LOAD, "Is this card sound?"
+    if check.device.is_cpu:
+        hint, question = f"{_CPU} {_LOAD}", "Does this CPU compute correctly?"
     length = length_text(check.minutes)
     return CheckTold(
-        question, f"{label}: six stages. {length[0].upper()}{length[1:]}.",
+        question, f"{device_title(check.device)}: six stages. {length[0].upper()}{length[1:]}.",
         " ".join(filter(None, (planted, check.reason or hint))),
     )  # fmt: skip
 
@@ -183,7 +191,7 @@ def stage_rows(check: CardCheck) -> tuple[StageWords, ...]:
         return tuple(_running_row(track, run.plan.device) for track in run.stages)
     if record is not None:
         return tuple(_finished_row(stage, record.device.address) for stage in record.stages)
-    address = "cuda:0" if check.device.is_card else "cpu"
+    address = "cpu" if check.device.is_cpu else "cuda:0"
     return tuple(
         StageWords(one.name, stage_title(one.name, address), "", "", "waiting") for one in STAGES
     )
@@ -193,7 +201,7 @@ def plan_rows(check: CardCheck) -> tuple[tuple[str, str], ...]:
     """Return what each stage tests, before a check; nothing during and after one."""
     if check.phase.is_busy or check.record is not None:
         return ()
-    address = "cuda:0" if check.device.is_card else "cpu"
+    address = "cpu" if check.device.is_cpu else "cuda:0"
     return tuple((stage_title(one.name, address), one.tests) for one in STAGES)
 
 

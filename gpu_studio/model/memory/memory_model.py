@@ -20,8 +20,8 @@ from gpu_studio.model.memory.tanks import Tanks
 if TYPE_CHECKING:
     from gpu_studio.core.memory.tank import Tank
     from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
+    from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.engine_session import EngineSession
-    from gpu_studio.model.memory.memory_devices import MemoryChoice
     from gpu_studio.model.memory.memory_history import MemoryHistory
     from gpu_studio.model.memory.oom_experiment import LabResult
     from gpu_studio.model.studio import Studio
@@ -60,7 +60,7 @@ class MemoryModel(QObject):
         self.experiment = OomExperiment(studio, self)
         self.devices = MemoryDevices(studio, self)
         self._main, self._lab, self._modelled = (
-            EngineMemory(self._now, self.devices.identity_of, self) for _ in range(3)
+            EngineMemory(self._now, studio.board.identity_of, self) for _ in range(3)
         )
         self._main.attach(studio.session)
         self._lab.attach(studio.lab)
@@ -90,7 +90,7 @@ class MemoryModel(QObject):
     # ── the choice ───────────────────────────────────────────────────────────────────────────
 
     @property
-    def chosen(self) -> MemoryChoice:
+    def chosen(self) -> DeviceRow:
         """The chosen device."""
         return self.devices.chosen
 
@@ -100,7 +100,7 @@ class MemoryModel(QObject):
         if self.chosen.is_modelled:
             return [LAB]
         is_used = self._lab.is_there or bool(self._lab.history(self.chosen.identity).points)
-        return [MAIN, LAB] if self.chosen.is_card and is_used else [MAIN]
+        return [MAIN, LAB] if not self.chosen.is_cpu and is_used else [MAIN]
 
     @property
     def engine(self) -> str:
@@ -129,7 +129,7 @@ class MemoryModel(QObject):
         address, session = self.chosen.address, self.session
         if address is None or session is None or not session.is_free:
             return
-        if with_segments and self.chosen.is_card:
+        if with_segments and not self.chosen.is_cpu:
             session.submit(ReadSegments(device=address))
         else:
             session.submit(ReadMemory(device=address))
@@ -162,8 +162,8 @@ class MemoryModel(QObject):
     @property
     def programs(self) -> list[tuple[str, int]]:
         """The programs on the chosen card with their bytes, as the driver reports them now."""
-        device = self.devices.described
-        if not self.chosen.is_card or self.chosen.is_modelled or device is None or self.is_held:
+        device = self.chosen.device
+        if not self.chosen.is_real_card or device is None or self.is_held:
             return []
         return memory_by_program(self._studio.sensors.processes(device), _MOST_PROGRAMS)
 
@@ -184,7 +184,7 @@ class MemoryModel(QObject):
     @property
     def tank(self) -> Tank | None:
         """The tank of the chosen device; None before the first reading."""
-        device, read, held = self.devices.described, self.latest, self._held
+        device, read, held = self.chosen.device, self.latest, self._held
         tank = None
         if held is not None:
             tank = self.tanks.reached(held)
@@ -196,7 +196,7 @@ class MemoryModel(QObject):
     def sizes_bytes(self) -> tuple[int, int] | None:
         """The chosen card's total memory, and the memory that is free for a separate engine."""
         read = self._main.latest(self.chosen.identity)
-        return self.tanks.sizes_bytes(self.chosen, self.devices.described, read)
+        return self.tanks.sizes_bytes(self.chosen, self.chosen.device, read)
 
     def visible_curve(self, column: str = "lower") -> tuple[list[float], list[float]]:
         """Return the last two minutes: x in seconds, y in bytes; see `MemoryHistory.curve`."""
@@ -210,12 +210,14 @@ class MemoryModel(QObject):
         read, session = self.latest, self.session
         has_something = read is not None and bool(read.reserved_bytes)
         is_there = session is not None and self.experiment.state is OomState.IDLE
-        return self.chosen.is_card and has_something and is_there and not self.emptying.is_going_on
+        return (
+            not self.chosen.is_cpu and has_something and is_there and not self.emptying.is_going_on
+        )
 
     @property
     def cache_sentence(self) -> str:
         """The last outcome of empty_cache, and what it can free now."""
-        if not self.chosen.is_card:
+        if self.chosen.is_cpu:
             return "empty_cache is for CUDA cards. PyTorch keeps no cache on the CPU."
         if self.session is None:
             return "The experiment's engine has ended, so its reserved memory is free."
@@ -227,7 +229,7 @@ class MemoryModel(QObject):
         address, session = self.chosen.address, self.session
         if address is not None and session is not None and self.can_empty_cache:
             self._result.let_go()
-            self.emptying.run(session, address, self.devices.described)
+            self.emptying.run(session, address, self.chosen.device)
 
     # ── events ───────────────────────────────────────────────────────────────────────────────
 
@@ -236,8 +238,8 @@ class MemoryModel(QObject):
         self._tell_all()
 
     def _take_sensors(self) -> None:
-        self.tanks.learn(self.devices.described, self._memory)
-        if self.chosen.is_real_card or not self.chosen.is_card:
+        self.tanks.learn(self.chosen.device, self._memory)
+        if not self.chosen.is_modelled:
             self.memory_changed.emit()
 
     def _tell_memory(self, identity: str) -> None:
@@ -281,7 +283,7 @@ class MemoryModel(QObject):
         latest = self._result.latest
         if latest is None:
             return None
-        if self.devices.identity_of(latest.request.device) != self.chosen.identity:
+        if self._studio.board.identity_of(latest.request.device) != self.chosen.identity:
             return None
         if self.chosen.is_modelled:
             return latest if self._result.is_fresh else None

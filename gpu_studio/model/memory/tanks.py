@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.messages.memory_messages import MemoryRead
+    from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.memory.engine_memory import EngineMemory
-    from gpu_studio.model.memory.memory_devices import MemoryChoice
     from gpu_studio.model.memory.oom_experiment import LabResult
     from gpu_studio.model.sensors import Sensors
 
@@ -134,7 +134,7 @@ class Tanks:
         return tank_of_sensors(telemetry, device.memory_total_bytes)
 
     def sizes_bytes(
-        self, chosen: MemoryChoice, device: Device | None, read: MemoryRead | None
+        self, chosen: DeviceRow, device: Device | None, read: MemoryRead | None
     ) -> tuple[int, int] | None:
         """Return a card's total memory, and the memory that is free for a separate engine.
 

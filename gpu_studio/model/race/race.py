@@ -82,7 +82,7 @@ class Race(QObject):
         self._replay_step_s = 0.0
         photo.changed.connect(self._photo_changed)
         studio.session.engine_described.connect(self.choices_changed)
-        studio.sensors.inventory_changed.connect(self.choices_changed)
+        studio.board.changed.connect(self.choices_changed)
 
     # ── choices ──────────────────────────────────────────────────────────────────────────────
 
@@ -109,7 +109,7 @@ class Race(QObject):
     def entries(self) -> tuple[RaceEntry, ...]:
         """The contestants that can be chosen."""
         engine = self._studio.session.description
-        return race_entries(self.picture, self._studio.sensors.inventory, engine)
+        return race_entries(self.picture, self._studio.board, engine)
 
     @property
     def chosen(self) -> tuple[RaceEntry, RaceEntry]:
@@ -364,9 +364,8 @@ class Race(QObject):
     def _named_run(self, request: RunWorkload) -> Run:
         """Return a run that knows its device's name: without a result, the engine gives none."""
         run = Run(request)
-        inventory = self._studio.sensors.inventory
-        device = inventory.find(request.device) if inventory is not None else None
-        run.device_name = device.name if device is not None else ""
+        row = self._studio.board.at(request.device)
+        run.device_name = row.name if row is not None else ""
         return run
 
     def _run_next(self) -> None:

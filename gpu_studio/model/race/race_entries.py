@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.race.contestant import Contestant, usual_contestants
-from gpu_studio.model.benchmark.benchmark_devices import device_choices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
+    from gpu_studio.model.devices.device_board import DeviceBoard
 
 
 class RaceEntry(NamedTuple):
@@ -30,14 +31,14 @@ class RaceEntry(NamedTuple):
 
 
 def race_entries(
-    picture: WorkloadDescription, inventory: Inventory | None, engine: EngineDescribed | None
+    picture: WorkloadDescription, board: DeviceBoard, engine: EngineDescribed | None
 ) -> tuple[RaceEntry, ...]:
     """Return the contestants for a picture: the usual precision first, the CPU before the cards.
 
     Args:
         picture: says in which precisions it can be drawn.
-        inventory: the devices; None before they are found.
-        engine: None before it has started: then only the CPU races.
+        board: the devices of this PC.
+        engine: knows its number of threads; None before it has started.
     """
     entries: list[RaceEntry] = []
     for dtype in picture.dtypes:
@@ -45,11 +46,12 @@ def race_entries(
         for threads, label in _cpu_threads(engine):
             contestant = Contestant(device="cpu", threads=threads, dtype=dtype)
             entries.append(RaceEntry(contestant, f"{label}{suffix}"))
-        for address, label in _cards(inventory, engine):
-            entries.append(RaceEntry(Contestant(device=address, dtype=dtype), f"{label}{suffix}"))
+        for card in board.usable_cards:
+            contestant = Contestant(device=card.address or "", dtype=dtype)
+            entries.append(RaceEntry(contestant, f"{card.label}{suffix}"))
             if picture.race is not None and picture.race.own_kernel:
-                own = Contestant(device=address, dtype=dtype, own_kernel=True)
-                entries.append(RaceEntry(own, f"{label}, custom CUDA kernel{suffix}"))
+                own = msgspec.structs.replace(contestant, own_kernel=True)
+                entries.append(RaceEntry(own, f"{card.label}, custom CUDA kernel{suffix}"))
     return tuple(entries)
 
 
@@ -74,16 +76,6 @@ def _cpu_threads(engine: EngineDescribed | None) -> Iterator[tuple[int | None, s
     yield 1, "CPU, 1 thread"
     if count != 1:
         yield None, f"CPU, {count} threads" if count else "CPU, all threads"
-
-
-def _cards(
-    inventory: Inventory | None, engine: EngineDescribed | None
-) -> Iterator[tuple[str, str]]:
-    if engine is None:
-        return
-    for choice in device_choices(inventory, engine):
-        if choice.address is not None and not is_cpu(choice.address):
-            yield choice.address, choice.label
 
 
 def name_of(result: RunFinished) -> str:

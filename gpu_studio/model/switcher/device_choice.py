@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.placement_messages import DeviceUsed, UseDevice
@@ -14,11 +15,11 @@ from gpu_studio.core.switcher.placement_words import explain_end, explain_failur
 from gpu_studio.core.switcher.whole_snippet import complete, snippet_for_device
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.snippets import SWITCHER
-from gpu_studio.model.switcher.card_rows import CardRow, card_rows, card_warnings, counted_rows
+from gpu_studio.model.switcher.device_words import DeviceWords, device_words
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
 
@@ -49,9 +50,8 @@ class DeviceChoice(QObject):
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._studio = studio
-        self._session = studio.session
-        self._rows: list[CardRow] = []
-        self._warnings: dict[str, str] = {}
+        self._session, self._board = studio.session, studio.board
+        self.rows: tuple[DeviceRow, ...] = ()
         self._chosen = "cpu"
         self._chosen_by_hand = False
         self._using: Reply | None = None
@@ -61,19 +61,20 @@ class DeviceChoice(QObject):
         self._said_of_choice = Said()
         self._session.engine_described.connect(self._take_engine)
         self._session.state_changed.connect(self._list_rows)
-        studio.sensors.inventory_changed.connect(self._judge)
+        self._board.changed.connect(self._follow_board)
         studio.sensors.reading_taken.connect(self._list_rows)
-        self._judge()
+        self._list_rows()
 
     @property
-    def rows(self) -> list[CardRow]:
-        """The CPU first, then every card; empty until the PC is examined."""
-        return self._rows
-
-    @property
-    def chosen(self) -> CardRow | None:
+    def chosen(self) -> DeviceRow | None:
         """The chosen device; None until the PC is examined."""
-        return next((row for row in self._rows if row.identity == self._chosen), None)
+        return next((row for row in self.rows if row.identity == self._chosen), None)
+
+    def words_of(self, row: DeviceRow) -> DeviceWords:
+        """Return a device in words, with its free memory now."""
+        telemetry = self._studio.sensors.latest(row.device) if row.device is not None else None
+        by_default = self._session.current_device is None
+        return device_words(row, telemetry, is_current_by_default=by_default)
 
     @property
     def said_of_choice(self) -> Said:
@@ -87,18 +88,24 @@ class DeviceChoice(QObject):
 
     @property
     def can_use(self) -> bool:
-        """Whether the chosen card can become the current one: it has a number in this engine."""
+        """Whether the chosen card can become the current one: it has a number in this engine.
+
+        Without CUDA as well: the engine then says in its own words what is missing.
+        """
         row = self.chosen
         has_number = row is not None and row.cuda_index is not None
-        return has_number and self._is_there and not self._is_pending
+        has_code = row is not None and row.obstacle is not Obstacle.NO_CODE
+        return has_number and has_code and self._is_there and not self._is_pending
 
     @property
     def can_show_only(self) -> bool:
         """Whether a new engine can be limited to the chosen card."""
-        row = self.chosen
-        if row is None or row.uuid is None or not self._is_quiet:
-            return False
-        return self._session.environment.visible_devices != row.uuid
+        uuid = self._chosen_uuid
+        return (
+            uuid is not None
+            and self._is_quiet
+            and self._session.environment.visible_devices != uuid
+        )
 
     @property
     def can_show_all(self) -> bool:
@@ -137,10 +144,9 @@ class DeviceChoice(QObject):
 
     def show_only(self) -> None:
         """Start a new engine that sees only the chosen card."""
-        row = self.chosen
-        if self.can_show_only and row is not None:
+        if self.can_show_only:
             self._say_of_choice("Starting a new engine that sees only this card…")
-            self._restart("show_only", row.uuid)
+            self._restart("show_only", self._chosen_uuid)
 
     def show_all(self) -> None:
         """Start a new engine that sees every card."""
@@ -170,12 +176,10 @@ class DeviceChoice(QObject):
         return self._session.state in (EngineState.READY, EngineState.FAILED)
 
     @property
-    def chosen_card(self) -> Device | None:
-        """The chosen device as the driver reports it; None for the CPU and unknown cards."""
-        inventory, row = self._studio.sensors.inventory, self.chosen
-        if inventory is None or row is None:
-            return None
-        return next((card for card in inventory.cards if card.identity == row.identity), None)
+    def _chosen_uuid(self) -> str | None:
+        """The value of CUDA_VISIBLE_DEVICES for the chosen card; None if it reports none."""
+        row = self.chosen
+        return row.device.uuid if row is not None and row.device is not None else None
 
     def _finish_use(self) -> None:
         assert self._using is not None
@@ -199,47 +203,35 @@ class DeviceChoice(QObject):
             count = description.device_count if description.cuda_available else 0
             sees = "1 card" if count == 1 else f"{count} cards"
             self._say_of_choice(f"The new engine sees {sees}.", "good" if count else "amber")
-        self._judge()
+        self._listed = ()  # even if the devices are the same: the tab waited for the engine
+        self._list_rows()
 
     def _say_of_choice(self, text: str, tone: Tone = "") -> None:
         self._said_of_choice = Said(text=text, tone=tone)
         self.choice_said.emit()
 
-    def _judge(self) -> None:
-        """Update the warnings of the cards, and list the devices."""
-        inventory = self._studio.sensors.inventory
-        if inventory is not None:
-            self._warnings = card_warnings(inventory, self._session.description)
-        self._listed = ()
-        self._list_rows()
+    def _follow_board(self) -> None:
+        if not self._is_using:  # the answer to come lists them
+            self._list_rows()
 
     def _list_rows(self) -> None:
         """List the devices again, and report changes of them or of the possible actions."""
-        inventory, session = self._studio.sensors.inventory, self._session
-        if inventory is not None:
-            self._rows = card_rows(
-                inventory,
-                session.description,
-                session.current_device,
-                self._studio.sensors.latest,
-                self._warnings,
-            )
-        elif session.description is not None:
-            self._rows = counted_rows(session.description, session.current_device)
-        else:
+        if self._studio.sensors.inventory is None and not self._is_there:
             return
-        if self._listed != self._to_list:
-            self._listed = self._to_list
+        self.rows = self._board.rows
+        listed = self._to_list
+        if self._listed != listed:
+            self._listed = listed
             self.rows_changed.emit()
         if not self._chosen_by_hand or self.chosen is None:
-            current = next((row.identity for row in self._rows if row.is_current), "cpu")
-            self._set_chosen(current)
+            self._set_chosen(self._board.current.identity)
             self._listed = self._to_list
 
     @property
     def _to_list(self) -> tuple[object, ...]:
+        words = [self.words_of(row) for row in self.rows]
         can = self.can_use, self.can_show_only, self.can_show_all
-        return (*self._rows, *can, self.pending)
+        return (*self.rows, *words, *can, self.pending)
 
     def _set_chosen(self, identity: str) -> None:
         if identity != self._chosen:

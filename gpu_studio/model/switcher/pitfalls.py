@@ -11,7 +11,6 @@ from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed, PitfallFinished, RunPitfall
 from gpu_studio.core.switcher.pitfall_words import compare_parts, has_paid
 from gpu_studio.core.switcher.placement_words import explain_end, explain_failure
-from gpu_studio.core.switcher.usable_cards import usable_cards
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
@@ -47,11 +46,12 @@ class PitfallsModel(QObject):
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._session = studio.session
+        self._session, self._board = studio.session, studio.board
         self._tried: dict[str, Tried] = {}
         self._running: RunPitfall | None = None
         self._reply: Reply | None = None
         self._session.engine_described.connect(self._take_engine)
+        self._board.changed.connect(self.pitfalls_changed)
 
     @property
     def what_is_missing(self) -> str:
@@ -67,8 +67,8 @@ class PitfallsModel(QObject):
     @property
     def devices(self) -> list[str]:
         """The addresses to try them on: the usable cards, or the CPU if there are none."""
-        description = self._session.description
-        return (usable_cards(description) if description else []) or ["cpu"]
+        rows = self._board.usable_cards or (self._board.cpu,)
+        return [row.address for row in rows if row.address is not None]
 
     @property
     def running(self) -> RunPitfall | None:

@@ -165,8 +165,8 @@ class PlacementModel(DeviceChoice):
                 tone: Tone = "good" if event.same_output else "amber"
                 if event.same_output is False:
                     tone = "failure"
-                card = self.chosen_card
-                link = widest_link(card) if card is not None else None
+                row = self.chosen
+                link = widest_link(row.device) if row is not None and row.device else None
                 self._has_moved = True
                 self._say_of_move(explain_move(event, link), tone)
             case RequestFailed():

@@ -88,8 +88,8 @@ class TensorPlacementModel(QObject):
         event = self._reply.last
         match event:
             case TensorsPlaced():
-                card = self._choice.chosen_card
-                link = widest_link(card) if card is not None else None
+                row = self._choice.chosen
+                link = widest_link(row.device) if row is not None and row.device else None
                 self._finish(
                     explain_tensors(event, link), "good" if event.same_values else "failure"
                 )

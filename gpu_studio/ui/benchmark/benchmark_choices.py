@@ -19,7 +19,6 @@ from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.sizes import parse_sizes
 from gpu_studio.core.device_name import CPU
 from gpu_studio.core.tensors import DTYPES
-from gpu_studio.model.benchmark.benchmark_devices import device_choices
 from gpu_studio.model.settings import Choices
 from gpu_studio.model.tool_tip import plain_tip, rich_tip
 from gpu_studio.ui.benchmark.benchmark_options import (
@@ -33,11 +32,9 @@ from gpu_studio.ui.benchmark.swatch import SIDE, swatch
 from gpu_studio.ui.parts import Text, section
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.model.benchmark.benchmark_devices import BenchmarkDevice
+    from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
@@ -83,7 +80,7 @@ class BenchmarkChoices(QWidget):
         self._sizes.run_wanted.connect(self.run_wanted)
         self.changed.connect(self._tell_more)
         studio.session.engine_described.connect(self._engine_described)
-        studio.sensors.inventory_changed.connect(self._show_devices)
+        studio.board.changed.connect(self._show_devices)
         self._engine_described()
 
     @property
@@ -305,8 +302,7 @@ class BenchmarkChoices(QWidget):
         self.changed.emit()
 
     def _show_devices(self) -> None:
-        choices = device_choices(self._studio.sensors.inventory, self._studio.session.description)
-        self._devices.show_choices(choices)
+        self._devices.show_rows(self._studio.board.rows)
 
 
 def _is_chosen(box: QCheckBox) -> bool:
@@ -328,7 +324,7 @@ class DeviceBoxes(QWidget):
         self.setObjectName("benchmark.devices")
         self.setAccessibleName("Devices")
         self._theme = theme
-        self._choices: list[BenchmarkDevice] = []
+        self._rows: tuple[DeviceRow, ...] = ()
         self._boxes: list[QCheckBox] = []
         # Devices that the user unchecked; a new device starts checked.
         self._unchecked: set[str] = set()
@@ -360,14 +356,14 @@ class DeviceBoxes(QWidget):
     def addresses(self) -> list[str]:
         """The checked devices that are usable, the CPU first."""
         return [
-            choice.address
-            for choice, box in zip(self._choices, self._boxes, strict=True)
-            if choice.address is not None and box.isChecked()
+            row.address
+            for row, box in zip(self._rows, self._boxes, strict=True)
+            if row.address is not None and box.isChecked()
         ]
 
-    def show_choices(self, choices: Sequence[BenchmarkDevice]) -> None:
+    def show_rows(self, rows: tuple[DeviceRow, ...]) -> None:
         """Offer other devices; unchecked devices stay unchecked."""
-        if list(choices) == self._choices:
+        if rows == self._rows:
             return
         while (item := self._column.takeAt(0)) is not None:
             widget = item.widget()
@@ -375,29 +371,29 @@ class DeviceBoxes(QWidget):
                 widget.hide()
                 widget.setObjectName("")  # it outlives the creation of its successor for a moment
                 widget.deleteLater()
-        self._choices, self._notes = list(choices), []
-        self._boxes = [self._add(choice) for choice in choices]
+        self._rows, self._notes = rows, []
+        self._boxes = [self._add(row) for row in rows]
         # They are created after the widgets below them: Tab has to reach them in visual order.
         for earlier, box in itertools.pairwise([self._before, *self._boxes]):
             QWidget.setTabOrder(earlier, box)
         self._arrange()
         self.changed.emit()
 
-    def _add(self, choice: BenchmarkDevice) -> QCheckBox:
-        box = QCheckBox(choice.label.replace("&", "&&"))  # a single & would be a mnemonic
-        box.setObjectName(f"benchmark.devices.{choice.address or choice.identity}")
-        box.setIcon(swatch(self._theme, choice.address, self.devicePixelRatioF()))
+    def _add(self, row: DeviceRow) -> QCheckBox:
+        box = QCheckBox(row.label.replace("&", "&&"))  # a single & would be a mnemonic
+        box.setObjectName(f"benchmark.devices.{row.address or row.identity}")
+        box.setIcon(swatch(self._theme, row.address, self.devicePixelRatioF()))
         box.setIconSize(QSize(SIDE, SIDE))
-        usable = choice.address is not None
+        usable = row.address is not None
         box.setEnabled(usable)
-        box.setChecked(usable and choice.identity not in self._unchecked)
-        box.setAccessibleName(choice.label)
-        note = choice.reason or choice.name
+        box.setChecked(usable and row.identity not in self._unchecked)
+        box.setAccessibleName(row.label)
+        note = row.reason or row.name
         box.setAccessibleDescription(note)
         box.setToolTip(plain_tip(note))
         box.toggled.connect(self._note)
         self._column.addWidget(box)
-        if note != choice.label:
+        if note != row.label:
             text = Text(note, "muted", wraps=True)
             text.setContentsMargins(_INDENT, 0, 0, 2)
             self._column.addWidget(text)
@@ -405,9 +401,9 @@ class DeviceBoxes(QWidget):
         return box
 
     def _note(self) -> None:
-        for choice, box in zip(self._choices, self._boxes, strict=True):
+        for row, box in zip(self._rows, self._boxes, strict=True):
             if box.isEnabled():
-                self._unchecked.discard(choice.identity)
+                self._unchecked.discard(row.identity)
                 if not box.isChecked():
-                    self._unchecked.add(choice.identity)
+                    self._unchecked.add(row.identity)
         self.changed.emit()

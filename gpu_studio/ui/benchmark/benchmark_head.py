@@ -154,7 +154,7 @@ class BenchmarkHead(QWidget):
         """What the top of the page shows."""
         return hero_of(
             self._benchmark,
-            self._studio.sensors.inventory,
+            self._studio.board.rows,
             chosen=self._chosen,
             devices=self._devices,
             titles=self._benchmark.titles,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.benchmark import Benchmark
-    from gpu_studio.model.sensors import Sensors
+    from gpu_studio.model.devices.device_board import DeviceBoard
     from gpu_studio.ui.plots.live_plot import LivePlot
     from gpu_studio.ui.theme import Theme
 
@@ -43,14 +43,14 @@ class BenchmarkPlots(PageStack):
     def __init__(
         self,
         benchmark: Benchmark,
-        sensors: Sensors,
+        board: DeviceBoard,
         theme: Theme,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self.live = LiveView(benchmark, sensors, theme)
-        self._sizes = SizeView(benchmark, sensors, theme)
-        self._explanation = Explanation(benchmark, sensors, theme)
+        self.live = LiveView(benchmark, board, theme)
+        self._sizes = SizeView(benchmark, board, theme)
+        self._explanation = Explanation(benchmark, board, theme)
         self._by_view = {
             View.LIVE: self.live,
             View.SIZES: self._sizes,

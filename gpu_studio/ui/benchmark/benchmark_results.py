@@ -9,7 +9,6 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence, QShortcut
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu
 
 from gpu_studio.core.benchmark.run import describe_run, mode_words
-from gpu_studio.model.benchmark.benchmark_devices import run_label
 from gpu_studio.model.benchmark.results_table import (
     ADDRESS_ROLE,
     RUN_ORDER,
@@ -17,6 +16,7 @@ from gpu_studio.model.benchmark.results_table import (
     ResultsTable,
     SortedResults,
 )
+from gpu_studio.model.benchmark.run_labels import run_label
 from gpu_studio.ui.benchmark.swatch import SwatchDelegate
 from gpu_studio.ui.parts import Card, Text, height_of_rows, letters, table
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.benchmark import Benchmark
-    from gpu_studio.model.sensors import Sensors
+    from gpu_studio.model.devices.device_board import DeviceBoard
     from gpu_studio.ui.theme import Theme
 
 
@@ -57,14 +57,14 @@ class BenchmarkResults(Card):
     def __init__(
         self,
         benchmark: Benchmark,
-        sensors: Sensors,
+        board: DeviceBoard,
         theme: Theme,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.column.setContentsMargins(1, 1, 1, 8)
-        self._benchmark, self._sensors = benchmark, sensors
-        self._model = SortedResults(ResultsTable(benchmark, sensors, self), self)
+        self._benchmark, self._board = benchmark, board
+        self._model = SortedResults(ResultsTable(benchmark, board, self), self)
         self._table = table(
             self._model, name="benchmark.results", accessible_name="Results, one row per run"
         )
@@ -161,7 +161,7 @@ class BenchmarkResults(Card):
     def _describe(self, run: Run | None) -> None:
         lines = []
         if run is not None:
-            label = run_label(run, self._sensors.inventory)
+            label = run_label(run, self._board.rows)
             lines = describe_run(run, label, self._benchmark.title_of(run.request.workload))
         self._details.setText("\n".join(lines))
         self._details.setVisible(bool(lines))

@@ -70,8 +70,8 @@ class BenchmarkTab(QWidget):
         self._player = RecordingPlayer(studio, self.benchmark, self)
         self._comparison = QuickComparison(studio, self)
         self._panel = BenchmarkRunPanel(studio, self.benchmark, theme, self)
-        self._plots = BenchmarkPlots(self.benchmark, studio.sensors, theme, self)
-        self._results = BenchmarkResults(self.benchmark, studio.sensors, theme, self)
+        self._plots = BenchmarkPlots(self.benchmark, studio.board, theme, self)
+        self._results = BenchmarkResults(self.benchmark, studio.board, theme, self)
         export = ExportButton(
             studio,
             lambda: self._results.runs,

@@ -16,7 +16,7 @@ from gpu_studio.core.benchmark.run import (
 )
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import format_bytes, format_duration
-from gpu_studio.model.benchmark.benchmark_devices import run_label
+from gpu_studio.model.benchmark.run_labels import run_label
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.parts import Card, Text, show_whole_rows, table
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.model.benchmark.benchmark import Benchmark
-    from gpu_studio.model.sensors import Sensors
+    from gpu_studio.model.devices.device_board import DeviceBoard
     from gpu_studio.ui.theme import Theme
 
 _HATCHES = {
@@ -55,13 +55,13 @@ class Explanation(PageColumn):
     def __init__(
         self,
         benchmark: Benchmark,
-        sensors: Sensors,
+        board: DeviceBoard,
         theme: Theme,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__("The result explained", parent)
         self.setObjectName("benchmark.explanation")
-        self._benchmark, self._sensors, self._theme = benchmark, sensors, theme
+        self._benchmark, self._board, self._theme = benchmark, board, theme
         self._selected: Run | None = None
         self._is_made = False
         benchmark.run_changed.connect(self._run_changed)
@@ -158,7 +158,7 @@ class Explanation(PageColumn):
         return list(latest.values())
 
     def _label(self, run: Run) -> str:
-        return run_label(run, self._sensors.inventory)
+        return run_label(run, self._board.rows)
 
     def _full_label(self, run: Run) -> str:
         mode = mode_words(run)
@@ -253,10 +253,8 @@ class Explanation(PageColumn):
                 for other, shown, share in known
             ]
         )
-        inventory = self._sensors.inventory
-        is_here = inventory is not None and run.recording is None
-        device = inventory.find(run.request.device) if inventory and is_here else None
-        sentence = is_this_normal(result, device)
+        row = self._board.at(run.request.device) if run.recording is None else None
+        sentence = is_this_normal(result, row.device if row is not None else None)
         self._ceiling.setText(
             f"{self._full_label(run)}: {sentence}"
             if sentence

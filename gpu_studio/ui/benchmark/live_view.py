@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.benchmark.run import mode_words
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import format_duration
-from gpu_studio.model.benchmark.benchmark_devices import run_label
+from gpu_studio.model.benchmark.run_labels import run_label
 from gpu_studio.ui.plots.curve_set import CurveSet, Look
 from gpu_studio.ui.plots.live_plot import Level, LivePlot
 from gpu_studio.ui.theme import device_role
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.series import Series
     from gpu_studio.model.benchmark.benchmark import Benchmark
-    from gpu_studio.model.sensors import Sensors
+    from gpu_studio.model.devices.device_board import DeviceBoard
     from gpu_studio.ui.plots.live_plot import CurveSource
     from gpu_studio.ui.theme import Theme
 
@@ -37,7 +37,7 @@ class LiveView(LivePlot):
     def __init__(
         self,
         benchmark: Benchmark,
-        sensors: Sensors,
+        board: DeviceBoard,
         theme: Theme,
         parent: QWidget | None = None,
     ) -> None:
@@ -55,7 +55,7 @@ class LiveView(LivePlot):
             parent=parent,
         )
         self.setAccessibleName("Time per call of every sample")
-        self._benchmark, self._sensors = benchmark, sensors
+        self._benchmark, self._board = benchmark, board
         self._selected: Run | None = None
         self._ghost: tuple[Run, str] | None = None
         self._recording: str | None = None
@@ -144,7 +144,7 @@ class LiveView(LivePlot):
         self._describe()
 
     def _label(self, run: Run) -> str:
-        label = run_label(run, self._sensors.inventory)
+        label = run_label(run, self._board.rows)
         return f"{label} · with copies" if run.request.transfers else label
 
     def _show_news(self) -> None:

@@ -12,7 +12,7 @@ from gpu_studio.core.benchmark.crossover import find_crossover, ratios_of
 from gpu_studio.core.benchmark.verdict import crossover_sentences, same_kind
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import format_duration, format_size
-from gpu_studio.model.benchmark.benchmark_devices import result_label
+from gpu_studio.model.benchmark.run_labels import result_label
 from gpu_studio.ui.plots.curve_set import CurveSet, Look
 from gpu_studio.ui.plots.live_plot import LivePlot, Marker
 from gpu_studio.ui.theme import device_role
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.model.benchmark.benchmark import Benchmark
-    from gpu_studio.model.sensors import Sensors
+    from gpu_studio.model.devices.device_board import DeviceBoard
     from gpu_studio.ui.plots.live_plot import CurveSource
     from gpu_studio.ui.theme import Theme
 
@@ -48,7 +48,7 @@ class SizeView(LivePlot):
     def __init__(
         self,
         benchmark: Benchmark,
-        sensors: Sensors,
+        board: DeviceBoard,
         theme: Theme,
         parent: QWidget | None = None,
     ) -> None:
@@ -65,7 +65,7 @@ class SizeView(LivePlot):
             parent=parent,
         )
         self.setAccessibleName("Median time per call by size")
-        self._benchmark, self._sensors = benchmark, sensors
+        self._benchmark, self._board = benchmark, board
         self._selected: Run | None = None
         self._shown = CurveSet(self)
         self.pointed.connect(self._point)
@@ -141,7 +141,7 @@ class SizeView(LivePlot):
 
     def _label(self, result: RunFinished, dtype: str = "") -> str:
         parts = (
-            result_label(result, self._sensors.inventory),
+            result_label(result, self._board.rows),
             dtype,
             "with copies" if result.transfers else "",
         )
@@ -151,7 +151,7 @@ class SizeView(LivePlot):
         row = 0
         cards = {result.device: result for result in results if not is_cpu(result.device)}
         for device, latest in cards.items():
-            name = f"{result_label(latest, self._sensors.inventory)}, " if len(cards) > 1 else ""
+            name = f"{result_label(latest, self._board.rows)}, " if len(cards) > 1 else ""
             for transfers in (False, True):
                 ratios = ratios_of(results, device, with_transfers=transfers)
                 for crossing in find_crossover(ratios).crossings:

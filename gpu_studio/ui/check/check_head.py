@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QSizePolicy, QW
 
 from gpu_studio.core.check.plants import PLANTED_FAULTS
 from gpu_studio.core.check.stages import GLANCE_MINUTES, NORMAL_MINUTES, OVERNIGHT_MINUTES
-from gpu_studio.model.check.check_words import kept_title
+from gpu_studio.model.check.check_words import device_title, kept_title
 from gpu_studio.model.work_state import WorkState
 from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.flow_row import FlowRow
@@ -104,7 +104,7 @@ class CheckHead(FlowRow):
 
     def _show_devices(self) -> None:
         devices = self._check.devices
-        shown = [(one.label, one.identity) for one in devices]
+        shown = [(device_title(one), one.identity) for one in devices]
         with QSignalBlocker(self._device):
             if shown != [
                 (self._device.itemText(n), self._device.itemData(n))

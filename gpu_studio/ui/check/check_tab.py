@@ -185,7 +185,7 @@ class CheckTab(QWidget):
     def _show_code(self) -> None:
         check, studio = self.check, self._studio
         inventory = studio.sensors.inventory
-        address = check.checked_address or ("cuda:0" if check.device.is_card else "cpu")
+        address = check.checked_address or ("cpu" if check.device.is_cpu else "cuda:0")
         code = complete(
             stage_code(self._coded, address),
             device_count=len(inventory.cards) if inventory is not None else 0,

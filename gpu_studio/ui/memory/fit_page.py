@@ -13,6 +13,7 @@ from gpu_studio.core.memory.training import plans_for
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_bytes, format_count, format_size
 from gpu_studio.model.memory.fit_question import FitAnswer, FitQuestion, Question
+from gpu_studio.model.memory.memory_devices import choice_title
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import (
@@ -160,13 +161,15 @@ class FitPage(QWidget):
         chosen, sizes = self._model.chosen, self._model.sizes_bytes
         if chosen.is_modelled and chosen.address is not None:
             return card_at(chosen.address)
-        if not chosen.is_card or sizes is None:
+        if chosen.is_cpu or sizes is None:
             return None
         total_bytes, free_bytes = sizes
         taken = total_bytes - free_bytes // (64 << 20) * (
             64 << 20
         )  # rounded, so that small changes do not ask again
-        return ModelledCardChoice(name=chosen.title, total_bytes=total_bytes, context_bytes=taken)
+        return ModelledCardChoice(
+            name=choice_title(chosen), total_bytes=total_bytes, context_bytes=taken
+        )
 
     def _ask(self) -> None:
         if not self.isVisible():

@@ -81,7 +81,7 @@ class MemoryCurves(Card):
 
     def _show_chosen(self) -> None:
         self._plot.clear()
-        if self._model.chosen.is_card:
+        if not self._model.chosen.is_cpu:
             modelled = " · modeled" if self._model.chosen.is_modelled else ""
             self._title.setText(f"Allocated and reserved{modelled}")
             self._plot.set_curve(
@@ -96,7 +96,7 @@ class MemoryCurves(Card):
                 "process", Curve("engine", "cpu", self._lower, filled=True, stepped=True)
             )
         for control in (self._empty_cache, self._more):
-            control.setVisible(self._model.chosen.is_card)
+            control.setVisible(not self._model.chosen.is_cpu)
         self._show_more()
         self._show_cache()
         self.follow()
@@ -104,7 +104,7 @@ class MemoryCurves(Card):
     def _show_more(self) -> None:
         for key, (label, role, column, dashed) in _MORE.items():
             self._plot.remove_curve(key)
-            if self._more.isChecked() and self._model.chosen.is_card:
+            if self._more.isChecked() and not self._model.chosen.is_cpu:
                 source = partial(self._model.visible_curve, column)
                 self._plot.set_curve(key, Curve(label, role, source, dashed=dashed, stepped=True))
 
@@ -117,7 +117,7 @@ class MemoryCurves(Card):
     def _fill_table(self) -> None:
         """Fill the table, twice a second: an experiment brings 60 readings a second."""
         if self._table is not None and self._as_table.isChecked():
-            is_card = self._model.chosen.is_card
+            is_card = not self._model.chosen.is_cpu
             self._rows.set_head(_HEAD if is_card else ("Second", "Engine", *_HEAD[2:]))
             self._rows.set_rows(self._model.history.rows())
             self._table.setColumnHidden(2, not is_card)

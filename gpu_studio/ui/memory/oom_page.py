@@ -158,7 +158,7 @@ class OomPage(QWidget):
         return card
 
     def _curve(self, column: str) -> tuple[list[float], list[float]]:
-        return self._model.visible_curve(column) if self._model.chosen.is_card else ([], [])
+        return ([], []) if self._model.chosen.is_cpu else self._model.visible_curve(column)
 
     # ── showing ──────────────────────────────────────────────────────────────────────────────
 

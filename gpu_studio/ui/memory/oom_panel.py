@@ -174,10 +174,10 @@ class OomPanel(Card):
     def _update_limits(self) -> None:
         """Fit the budget slider's range to the card, and its value until the user has moved it."""
         sizes, chosen = self._model.sizes_bytes, self._model.chosen
-        if chosen.is_card and chosen.identity != self._budget_of:
+        if not chosen.is_cpu and chosen.identity != self._budget_of:
             self._budget_of, self._budget_by_hand = chosen.identity, False
             self._whole.setChecked(not needs_budget(chosen.address or ""))
-        if not chosen.is_card or sizes is None:
+        if chosen.is_cpu or sizes is None:
             self._update_words()
             return
         total_bytes, free_bytes = sizes
@@ -190,7 +190,7 @@ class OomPanel(Card):
 
     def _update_words(self) -> None:
         sizes = self._model.sizes_bytes
-        if not self._model.chosen.is_card or sizes is None:
+        if self._model.chosen.is_cpu or sizes is None:
             budget = "needs a card"
         elif self._whole.isChecked():
             budget = f"all of {format_bytes(sizes[0])}"
@@ -266,7 +266,7 @@ class OomPanel(Card):
             return "The engine has stopped. Start a new one from the Engine menu."
         if self._session.what_is_missing:
             return self._session.what_is_missing
-        if chosen.is_card:
+        if not chosen.is_cpu:
             return "" if chosen.address else f"PyTorch cannot use this card. {chosen.reason}"
         if self._model.devices.has_usable_card:
             return "Choose a card above. An experiment fills a card's memory, not the PC's."

@@ -208,7 +208,7 @@ class SegmentPage(QWidget):
         )
 
     def _nothing(self) -> str:
-        if not self._model.chosen.is_card:
+        if self._model.chosen.is_cpu:
             return (
                 "PyTorch's allocator gets segments from a CUDA card only, not from the CPU. "
                 "Choose a card above, or a modeled card."

@@ -11,6 +11,7 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.modelled_cards import LEAST_MIB, MOST_MIB, card_at
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.memory.memory_devices import choice_title
 from gpu_studio.model.memory.memory_model import ENGINE_NAMES, LAB, MAIN
 from gpu_studio.model.memory.oom_experiment import OomState
 from gpu_studio.model.text_rows import TextRows
@@ -96,7 +97,7 @@ class TankCard(Card):
             if choice.is_modelled and not was_modelled:
                 self._cards.insertSeparator(self._cards.count())
                 was_modelled = True
-            self._cards.addItem(choice.title, choice.identity)
+            self._cards.addItem(choice_title(choice), choice.identity)
         self._cards.addItem("Modeled: custom size…", _OWN)
         self._cards.setCurrentIndex(self._cards.findData(self._model.chosen.identity))
 
@@ -137,12 +138,12 @@ class TankCard(Card):
     # ── the numbers ──────────────────────────────────────────────────────────────────────────
 
     def _show_memory(self) -> None:
-        tank, device, chosen = self._model.tank, self._model.devices.described, self._model.chosen
+        tank, chosen = self._model.tank, self._model.chosen
         size = f"  ·  {format_bytes(tank.total_bytes)}" if tank else ""
         if chosen.is_modelled and chosen.address is not None:
             title = short_name(card_at(chosen.address).name)  # the name includes the size
-        elif chosen.is_card:
-            title = f"{device.short_name if device else chosen.title}{size}"
+        elif not chosen.is_cpu:
+            title = f"{short_name(chosen.name)}{size}"
         else:
             title = f"This PC's RAM{size}"
         self._title.setText(title)
@@ -197,7 +198,7 @@ def what_is_shown(model: MemoryModel, session: EngineSession) -> str:
         return session.absence
     if session.what_is_missing:
         return f"{session.what_is_missing} Its numbers come next."
-    if not chosen.is_card:
+    if chosen.is_cpu:
         return _without_card(model)
     if chosen.address is None:
         return f"PyTorch cannot use this card, so these are the driver's numbers. {chosen.reason}"

@@ -163,7 +163,7 @@ class ChoosePage(QWidget):
         if [row.identity for row in rows] != list(self._device_cards):
             self._make_cards()
         for one in rows:
-            self._device_cards[one.identity].show_row(one)
+            self._device_cards[one.identity].show_row(one, self.model.words_of(one))
         why = self._why_so_few()
         self._why.setText(why)
         self._why.setVisible(bool(why))
@@ -176,7 +176,7 @@ class ChoosePage(QWidget):
             card.deleteLater()
         self._device_cards = {}
         for one in self.model.rows:
-            card = DeviceCard(one, self._theme)
+            card = DeviceCard(one.identity, self._theme)
             self._device_cards[one.identity] = card
             self._radios.addButton(card.radio)
             self._cards_column.addWidget(card)

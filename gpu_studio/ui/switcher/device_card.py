@@ -21,7 +21,8 @@ from gpu_studio.ui.theme import device_role
 if TYPE_CHECKING:
     from PySide6.QtGui import QMouseEvent, QPaintEvent
 
-    from gpu_studio.model.switcher.card_rows import CardRow
+    from gpu_studio.model.devices.device_board import DeviceRow
+    from gpu_studio.model.switcher.device_words import DeviceWords
     from gpu_studio.ui.theme import Theme
 
 _SWATCH = 12
@@ -36,16 +37,16 @@ class DeviceCard(Card):
 
     chosen = Signal(str)
 
-    def __init__(self, row: CardRow, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent, name=f"switcher.card.{row.identity}")
-        self._identity = row.identity
+    def __init__(self, identity: str, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent, name=f"switcher.card.{identity}")
+        self._identity = identity
         self.radio = QRadioButton()
-        self.radio.setObjectName(f"switcher.radio.{row.identity}")
+        self.radio.setObjectName(f"switcher.radio.{identity}")
         self.radio.toggled.connect(self._toggled)
         self._swatch = _Swatch(theme)
         self._name = Text(role="value", wraps=True)
         self._facts = Text(role="muted", wraps=True)
-        self._about = Text(role="muted", name=f"switcher.about.{row.identity}", wraps=True)
+        self._about = Text(role="muted", name=f"switcher.about.{identity}", wraps=True)
         self._warning = Text(role="amber", wraps=True)
         head = QHBoxLayout()
         head.setSpacing(8)
@@ -57,20 +58,20 @@ class DeviceCard(Card):
         self.column.addWidget(self._facts)
         self.column.addWidget(self._about)
         self.column.addWidget(self._warning)
-        self.show_row(row)
 
-    def show_row(self, row: CardRow) -> None:
+    def show_row(self, row: DeviceRow, words: DeviceWords) -> None:
         """Show the current facts."""
-        self.radio.setText(row.number)
+        self.radio.setText(words.number)
         self._swatch.show_device(row.address)
-        self._name.setText(row.name)
-        self._facts.setText(row.facts)
-        self._about.setText(row.about)
-        self._about.setVisible(bool(row.about))
-        self._warning.setText(row.warning)
-        self._warning.setVisible(bool(row.warning))
-        self.radio.setAccessibleName(f"{row.number} {row.name}")
-        self.radio.setAccessibleDescription(f"{row.facts}. {row.about}. {row.warning}".strip(" ."))
+        self._name.setText(words.name)
+        self._facts.setText(words.facts)
+        self._about.setText(words.about)
+        self._about.setVisible(bool(words.about))
+        self._warning.setText(words.warning)
+        self._warning.setVisible(bool(words.warning))
+        self.radio.setAccessibleName(f"{words.number} {words.name}")
+        about = f"{words.facts}. {words.about}. {words.warning}"
+        self.radio.setAccessibleDescription(about.strip(" ."))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Choose the device."""

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.switcher.placement_table import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
 from gpu_studio.model.switcher.tensor_placement_model import TensorPlacementModel
@@ -163,7 +162,8 @@ class PlacePage(QWidget):
 
     def _show_targets(self) -> None:
         rows = self.model.rows
-        texts = [(f"{row.number}  {row.name}", row.identity) for row in rows]
+        words = {row.identity: self.model.words_of(row) for row in rows}
+        texts = [(f"{one.number}  {one.name}", identity) for identity, one in words.items()]
         shown = [(self._targets.itemText(i), self._targets.itemData(i))
                  for i in range(self._targets.count())]  # fmt: skip
         if texts != shown:
@@ -173,12 +173,11 @@ class PlacePage(QWidget):
         chosen = self.model.chosen
         if chosen is not None:
             self._targets.setCurrentIndex([row.identity for row in rows].index(chosen.identity))
-            warning = f" {chosen.warning}" if chosen.warning else ""
-            current = (
-                " PyTorch creates new tensors here by default." if is_cpu(chosen.address) else ""
-            )
-            about = f"\n{chosen.about}" if chosen.about else ""
-            self._identity.setText(f"{chosen.facts}.{current}{about}{warning}")
+            told = words[chosen.identity]
+            warning = f" {told.warning}" if told.warning else ""
+            current = " PyTorch creates new tensors here by default." if chosen.is_cpu else ""
+            about = f"\n{told.about}" if told.about else ""
+            self._identity.setText(f"{told.facts}.{current}{about}{warning}")
         self._targets.setEnabled(bool(rows))
         self._show_buttons()
 

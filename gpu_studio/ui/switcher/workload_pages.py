@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.switcher.usable_cards import usable_cards
 from gpu_studio.model.benchmark.comparison_model import ComparisonModel
 from gpu_studio.model.snippets import AMP, FEEDING, SEVERAL_CARDS
 from gpu_studio.ui.parts import Text
@@ -52,8 +51,7 @@ def amp_page(studio: Studio, theme: Theme) -> QWidget:
 
 def cards_page(studio: Studio, theme: Theme) -> QWidget:
     """Return the page of the workload ``data_parallel``."""
-    description = studio.session.description
-    cards = len(usable_cards(description)) if description else 0
+    cards = len(studio.board.usable_cards)
     # A single card has nothing to split the work with; the CPU splits it among processes.
     checked = {} if cards == 1 else {"processes": ("1", "2")}
     parts = (("data_parallel", _CARDS),)

@@ -11,6 +11,7 @@ from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
+from gpu_studio.model.devices.device_board import device_rows
 from tests.fakes.pc import cpu_device, gt_1030_card
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
 from tests.model.benchmark.plans import FATAL, held, plan, wait_over, wait_paused
@@ -31,7 +32,7 @@ REFUSED = Failure(FailureKind.TOO_LARGE, "It needs 64 GiB, 3 GiB are free. Use a
 def shown(benchmark: Benchmark, chosen: Run | None = None, **changes: Any) -> Hero:
     titles = {"elementwise": "Element by element"}
     pc = Inventory(devices=(cpu_device(), gt_1030_card(cuda_index=0)))
-    return hero_of(benchmark, pc, chosen=chosen, titles=titles, **changes)
+    return hero_of(benchmark, device_rows(pc, None), chosen=chosen, titles=titles, **changes)
 
 
 def values(hero: Hero) -> dict[str, tuple[str, bool]]:

@@ -157,7 +157,8 @@ def test_its_card_has_its_own_name_beside_a_card_of_this_pc(
     qtbot: QtBot, ready_studio: Studio, benchmark: Benchmark, player: RecordingPlayer,
     tmp_path: Path,
 ) -> None:  # fmt: skip
-    from gpu_studio.model.benchmark.benchmark_devices import device_label, result_label, run_label
+    from gpu_studio.model.benchmark.run_labels import result_label, run_label
+    from gpu_studio.model.devices.device_board import label_of
 
     path = tmp_path / "theirs.jsonl"
     header_changes = list(run_events(CARD, device_name="NVIDIA A100"))
@@ -165,11 +166,11 @@ def test_its_card_has_its_own_name_beside_a_card_of_this_pc(
     open_file(qtbot, player, path)
     player.play(AT_ONCE)
     qtbot.waitUntil(lambda: not benchmark.state.is_busy)
-    inventory = ready_studio.sensors.inventory
+    rows = ready_studio.board.rows
     run = benchmark.runs[0]
     assert run.result is not None
-    assert run_label(run, inventory) == result_label(run.result, inventory) == "A100, recorded"
-    assert device_label("cuda:0", inventory) != "A100"
+    assert run_label(run, rows) == result_label(run.result, rows) == "A100, recorded"
+    assert label_of("cuda:0", rows) != "A100"
 
 
 def test_closing_ends_what_is_played(

@@ -79,7 +79,7 @@ def inventory() -> object:
 
 @pytest.fixture
 def table(runs: Runs, ready_studio: Studio) -> ResultsTable:
-    table = ResultsTable(runs, ready_studio.sensors, runs)
+    table = ResultsTable(runs, ready_studio.board, runs)
     QAbstractItemModelTester(table, QAbstractItemModelTester.FailureReportingMode.Fatal, table)
     return table
 

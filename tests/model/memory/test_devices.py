@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.placement_messages import UseDevice
+from gpu_studio.model.memory.memory_devices import choice_title
 from gpu_studio.model.memory.memory_model import MemoryModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
@@ -22,7 +24,7 @@ from tests.model.memory.looks import (
 
 
 def test_the_first_usable_card_is_looked_at(model):
-    assert [(c.title, c.address) for c in real(model)] == [
+    assert [(choice_title(c), c.address) for c in real(model)] == [
         ("This PC's RAM", "cpu"),
         ("cuda:0 GT 1030", "cuda:0"),
     ]
@@ -37,18 +39,21 @@ def test_without_a_card_the_modelled_gt_1030_is_offered(scripts, studio, qtbot):
     studio.start()
     qtbot.waitUntil(lambda: model.chosen.is_modelled)
     assert model.chosen.address == "model:1996"
-    assert model.chosen.title == "Modeled: GT 1030, 2 GiB"
+    assert choice_title(model.chosen) == "Modeled: GT 1030, 2 GiB"
     assert not model.devices.has_usable_card
     idle(qtbot, studio)
     model.devices.choose("cpu")
-    assert not model.chosen.is_card
+    assert model.chosen.is_cpu
 
 
 def test_a_card_that_pytorch_cannot_use_has_no_address_but_a_reason(engines, ready_studio):
     model = MemoryModel(ready_studio, ready_studio)
     card = model.devices.choices[1]
-    assert (card.title, card.address) == ("GT 1030", None)
-    assert card.reason == "This PyTorch was built without CUDA."
+    assert (choice_title(card), card.address) == ("GT 1030", None)
+    assert card.obstacle is Obstacle.NO_CUDA
+    assert card.reason == (
+        "Your GT 1030 is fine, but this PyTorch is a CPU-only build. The cu126 build can use it."
+    )
     assert model.chosen.is_modelled
     model.devices.choose(card.identity)
     model.poll()

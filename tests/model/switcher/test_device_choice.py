@@ -24,16 +24,21 @@ def idle(qtbot, model):
     qtbot.waitUntil(lambda: model.parent().session.state.is_idle)
 
 
+def words(model, place):
+    return model.words_of(model.rows[place])
+
+
 def test_the_cpu_and_every_card_are_rows(model):
-    assert [(row.number, row.name, row.address) for row in model.rows] == [
+    told = [(model.words_of(row), row.address) for row in model.rows]
+    assert [(one.number, one.name, address) for one, address in told] == [
         ("cpu", "Ryzen 7 5700G", "cpu"),
         ("cuda:0", "GT 1030", "cuda:0"),
         ("cuda:1", "RTX 3060", "cuda:1"),
     ]
-    assert "always available" in model.rows[0].facts
-    assert "current by default" in model.rows[1].facts
-    assert model.rows[0].about == ""
-    assert model.rows[1].about == (
+    assert "always available" in words(model, 0).facts
+    assert "current by default" in words(model, 1).facts
+    assert words(model, 0).about == ""
+    assert words(model, 1).about == (
         "nvidia-smi 0 = cuda:0 = drives your monitor  ·  compute capability 6.1  ·  this PyTorch "
         "can use it"
     )
@@ -41,9 +46,9 @@ def test_the_cpu_and_every_card_are_rows(model):
 
 
 def test_free_memory_is_live(model, sensor_source, inventory, qtbot):
-    assert plain(model.rows[1].facts).startswith("2 GiB")
+    assert plain(words(model, 1).facts).startswith("2 GiB")
     sensor_source.send(reading(inventory))
-    qtbot.waitUntil(lambda: plain(model.rows[1].facts).startswith("1.66 GiB of 2 GiB free"))
+    qtbot.waitUntil(lambda: plain(words(model, 1).facts).startswith("1.66 GiB of 2 GiB free"))
 
 
 def test_the_chosen_card_is_used(model, engines, qtbot):
@@ -103,17 +108,17 @@ def test_showing_one_card_is_a_fresh_engine_with_its_uuid(model, engines, qtbot)
     model.choose(SECOND)
     model.show_only()
     assert engines.latest.environment.visible_devices == SECOND
-    qtbot.waitUntil(lambda: model.rows[2].number == "cuda:0")
-    assert model.rows[1].number == "hidden"
-    assert "hidden by CUDA_VISIBLE_DEVICES" in model.rows[1].facts
+    qtbot.waitUntil(lambda: words(model, 2).number == "cuda:0")
+    assert words(model, 1).number == "hidden"
+    assert "hidden by CUDA_VISIBLE_DEVICES" in words(model, 1).facts
     assert model.rows[1].address is None
-    assert model.rows[1].warning == ""
+    assert words(model, 1).warning == ""
     assert "sees 1 card." in model.said_of_choice.text
     idle(qtbot, model)
     assert not model.can_show_only, "it is shown alone already"
     model.show_all()
     assert engines.latest.environment.visible_devices is None
-    qtbot.waitUntil(lambda: model.rows[2].number == "cuda:1")
+    qtbot.waitUntil(lambda: words(model, 2).number == "cuda:1")
     assert "sees 2 cards." in model.said_of_choice.text
     idle(qtbot, model)
     assert not model.can_show_all
@@ -122,7 +127,7 @@ def test_showing_one_card_is_a_fresh_engine_with_its_uuid(model, engines, qtbot)
 def test_a_hidden_card_can_be_shown_but_not_used(model, qtbot):
     model.choose(SECOND)
     model.show_only()
-    qtbot.waitUntil(lambda: model.rows[1].number == "hidden")
+    qtbot.waitUntil(lambda: words(model, 1).number == "hidden")
     idle(qtbot, model)
     model.choose(model.rows[1].identity)
     assert not model.can_use
@@ -166,7 +171,7 @@ def test_a_card_without_a_uuid_cannot_be_shown_alone(scripts, studio, sensor_sou
     studio.start()
     qtbot.waitUntil(lambda: studio.session.is_free and studio.sensors.inventory is not None)
     model.show_only()
-    qtbot.waitUntil(lambda: model.rows[2].number == "hidden" and model.can_show_all)
+    qtbot.waitUntil(lambda: words(model, 2).number == "hidden" and model.can_show_all)
     model.choose(model.rows[2].identity)
     assert not model.can_show_only
 
@@ -193,9 +198,9 @@ def test_a_card_without_code_says_so_in_the_words_of_the_devices_tab(
     scripts[DescribeEngine] = [described_with_cuda(device_count=2, arch_list=("sm_75", "sm_86"))]
     model = PlacementModel(studio, studio)
     studio.start()
-    qtbot.waitUntil(lambda: len(model.rows) == 3 and model.rows[1].warning != "")
-    assert model.rows[1].warning.startswith("This PyTorch has no code for your GT 1030 (6.1)")
-    assert model.rows[2].warning == ""
+    qtbot.waitUntil(lambda: len(model.rows) == 3 and words(model, 1).warning != "")
+    assert words(model, 1).warning.startswith("This PyTorch has no code for your GT 1030 (6.1)")
+    assert words(model, 2).warning == ""
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
@@ -205,10 +210,10 @@ def test_a_card_that_this_pytorch_cannot_use_keeps_its_number_and_says_why(
     scripts[DescribeEngine] = [described()]
     model = PlacementModel(studio, studio)
     studio.start()
-    qtbot.waitUntil(lambda: len(model.rows) == 2 and model.rows[1].warning != "")
+    qtbot.waitUntil(lambda: len(model.rows) == 2 and words(model, 1).warning != "")
     row = model.rows[1]
     assert row.address is None
-    assert "CPU-only" in row.warning
+    assert "CPU-only" in words(model, 1).warning
     assert model.chosen.identity == "cpu"
     model.choose(row.identity)
     assert model.can_use, "the engine says in its own words what is missing"

@@ -110,7 +110,7 @@ def test_without_a_card_the_cpu_is_the_target(model, engines, qtbot):
 def test_before_the_engine_is_there_nothing_can_be_done(scripts, studio, qtbot):
     scripts[DescribeEngine] = [Pause(), described_with_cuda()]
     model = PlacementModel(studio, studio)
-    assert model.rows == []
+    assert model.rows == ()
     assert model.chosen is None
     studio.start()
     qtbot.waitUntil(lambda: len(model.rows) == 3)

@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QPushButton, QWidget
 
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
+from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
@@ -174,7 +175,10 @@ def test_a_card_that_pytorch_cannot_use_is_listed_with_the_reason(
         )
     )
     reasons = [label.text() for label in devices.findChildren(QLabel) if label.isVisible()]
-    assert reasons[1:] == [described().cuda_reason] * 2
+    cards = ready._studio.board.cards
+    assert [card.obstacle for card in cards] == [Obstacle.NO_CUDA] * 2
+    assert reasons[1:] == [card.reason for card in cards]
+    assert "CPU-only build. The cu126 build can use it." in reasons[1]
 
 
 @with_a_card

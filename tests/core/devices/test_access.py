@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from gpu_studio.core.devices.access import usable_cards
 from gpu_studio.core.messages.engine_messages import TorchCard
-from gpu_studio.core.switcher.usable_cards import usable_cards
 from tests.fakes.descriptions import described, described_with_cuda
 
 GT_1030 = TorchCard(cuda_index=0, name="NVIDIA GeForce GT 1030", compute_capability="6.1")

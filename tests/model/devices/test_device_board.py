@@ -1,0 +1,151 @@
+"""One row for each device, and one answer to whether PyTorch can use it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gpu_studio.core.devices.access import Obstacle
+from gpu_studio.core.devices.devices import Inventory, number_cards
+from gpu_studio.core.devices.findings import find
+from gpu_studio.core.devices.torch_facts import CardProbed, PcProbed
+from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
+from gpu_studio.model.devices.device_board import DeviceRow, device_rows, label_of
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import cpu_only, gt_1030, gt_1030_card, two_cards
+
+OTHER_ARCHITECTURES = ("sm_75", "sm_90")
+GT_1030 = TorchCard(
+    cuda_index=0, name="NVIDIA GeForce GT 1030", uuid=gt_1030_card().uuid, compute_capability="6.1"
+)
+
+
+def numbered(inventory: Inventory, visible: str | None = None) -> Inventory:
+    cards = number_cards(list(inventory.cards), visible)
+    return msgspec.structs.replace(inventory, devices=(inventory.cpu, *cards))
+
+
+def card_of(
+    engine: EngineDescribed | None,
+    inventory: Inventory | None = None,
+    probe: PcProbed | None = None,
+) -> DeviceRow:
+    _, card = device_rows(inventory or numbered(gt_1030()), engine, probe=probe)
+    return card
+
+
+def test_the_cpu_is_there_before_anything_was_found() -> None:
+    (row,) = device_rows(None, None)
+    assert (row.address, row.label, row.obstacle, row.reason) == ("cpu", "CPU", None, "")
+    assert row.is_cpu
+
+
+def test_a_card_waits_for_the_engine() -> None:
+    cpu, card = device_rows(numbered(gt_1030()), None)
+    assert cpu.name == "AMD Ryzen 7 5700G with Radeon Graphics"
+    assert (card.address, card.obstacle) == (None, Obstacle.NO_ENGINE)
+    assert "until the engine" in card.reason
+
+
+def test_a_usable_card_has_its_address() -> None:
+    card = card_of(described_with_cuda())
+    assert (card.address, card.label, card.reason) == ("cuda:0", "GT 1030", "")
+    assert card.obstacle is None
+    assert card.is_current
+
+
+def test_a_card_that_pytorch_cannot_use_says_why() -> None:
+    card = card_of(described())
+    assert (card.address, card.obstacle) == (None, Obstacle.NO_CUDA)
+    assert card.reason == "This PyTorch was built without CUDA."
+    card = card_of(described_with_cuda(), numbered(gt_1030(), ""))
+    assert (card.address, card.obstacle) == (None, Obstacle.HIDDEN)
+    assert "CUDA_VISIBLE_DEVICES" in card.reason
+    _, first, second = device_rows(numbered(two_cards()), described_with_cuda())
+    assert (first.obstacle, second.obstacle) == (None, Obstacle.NOT_LISTED)
+    assert second.reason == "CUDA does not list this card."
+
+
+def test_a_card_without_code_has_its_number_but_no_address() -> None:
+    card = card_of(described_with_cuda(arch_list=OTHER_ARCHITECTURES))
+    assert (card.address, card.number, card.obstacle) == (None, "cuda:0", Obstacle.NO_CODE)
+    assert card.reason == "This PyTorch has no code for your GT 1030 (6.1)."
+    assert card_of(described_with_cuda(arch_list=())).address == "cuda:0", "not told"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "arch_list", "obstacle"),
+    [
+        ("ran", OTHER_ARCHITECTURES, None),
+        ("no_code", ("sm_61",), Obstacle.NO_CODE),
+        ("busy", ("sm_61",), None),
+    ],
+)
+def test_a_real_kernel_overrules_the_list_of_architectures(
+    outcome: str, arch_list: tuple[str, ...], obstacle: Obstacle | None
+) -> None:
+    probe = PcProbed(cards=(CardProbed(card=GT_1030, outcome=outcome),))  # type: ignore[arg-type]
+    assert card_of(described_with_cuda(arch_list=arch_list), probe=probe).obstacle is obstacle
+
+
+def test_an_unreadable_card_says_what_the_system_says_of_it() -> None:
+    lost = gt_1030_card(unreadable="The card has fallen off the bus.", unreadable_code="lost")
+    inventory = msgspec.structs.replace(gt_1030(), devices=(gt_1030().cpu, lost))
+    card = card_of(described(), inventory)
+    assert (card.obstacle, card.reason) == (Obstacle.UNREADABLE, "The card has fallen off the bus.")
+
+
+def test_a_finding_says_what_to_do_about_an_obstacle() -> None:
+    inventory, engine = numbered(gt_1030()), described_with_cuda(arch_list=OTHER_ARCHITECTURES)
+    found = find(inventory, engine, system="Linux", machine="x86_64")
+    _, card = device_rows(inventory, engine, findings=found)
+    assert card.finding is not None
+    assert card.finding.code == "no_code_for_card"
+    assert card.reason == card.finding.sentence
+    assert "install the cu126 build" in card.reason
+
+
+def test_a_finding_about_a_card_that_works_is_no_obstacle() -> None:
+    inventory, engine = numbered(gt_1030()), described_with_cuda()
+    found = find(inventory, engine, system="Linux", machine="x86_64")
+    _, card = device_rows(inventory, engine, findings=found)
+    assert (card.finding, card.obstacle, card.reason) == (None, None, "")
+
+
+def test_the_current_card_is_the_chosen_one_or_the_first() -> None:
+    inventory, engine = numbered(two_cards()), described_with_cuda(device_count=2)
+    assert [row.is_current for row in device_rows(inventory, engine)] == [False, True, False]
+    rows = device_rows(inventory, engine, current_index=1)
+    assert [row.is_current for row in rows] == [False, False, True]
+
+
+def test_cards_that_only_the_engine_knows_are_rows_too() -> None:
+    engine = described_with_cuda(device_count=2, cards=(GT_1030,), arch_list=("sm_61", "sm_86"))
+    _, card, other = device_rows(cpu_only(), engine)
+    assert (card.identity, card.label, card.address) == (GT_1030.uuid, "GT 1030", "cuda:0")
+    assert (other.identity, other.label, other.address) == ("cuda:1", "cuda:1", "cuda:1")
+    assert (card.device, other.device) == (None, None)
+    assert card_of(engine).identity == card.identity, "the sensors know it now"
+    _, card, _ = device_rows(None, msgspec.structs.replace(engine, arch_list=OTHER_ARCHITECTURES))
+    assert card.obstacle is Obstacle.NO_CODE
+
+
+def test_cards_of_one_name_are_told_apart() -> None:
+    inventory = two_cards()
+    first, second = inventory.cards
+    twins = numbered(
+        msgspec.structs.replace(
+            inventory,
+            devices=(inventory.cpu, first, msgspec.structs.replace(second, name=first.name)),
+        )
+    )
+    rows = device_rows(twins, None)
+    assert [row.label for row in rows] == ["CPU", "GT 1030 (cuda:0)", "GT 1030 (cuda:1)"]
+    assert label_of("cuda:1", rows) == "GT 1030 (cuda:1)"
+
+
+def test_a_label_for_every_address() -> None:
+    rows = device_rows(numbered(gt_1030()), None)
+    assert label_of("cpu", device_rows(None, None)) == label_of("cpu", rows) == "CPU"
+    assert label_of("cuda:0", rows) == "GT 1030"
+    assert label_of("cuda:3", rows) == label_of("cuda:3", device_rows(None, None)) == "cuda:3"
