@@ -68,6 +68,12 @@ _FULL_EVERY = 100
 _tests = itertools.count(1)
 
 
+def pytest_collection_finish() -> None:
+    """Look at no module again for garbage: the modules are most objects, and they stay."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Iterator[None]:
     """Collect garbage between tests, in this thread.

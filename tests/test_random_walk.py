@@ -59,8 +59,6 @@ def test_the_walk_notes_memory_that_is_never_freed(share_kept):
     )
 
 
-# Three processes, and a window that waits for what two of them answer.
-@pytest.mark.alone
 @pytest.mark.timeout(2 * _LONGEST_S)
 def test_a_thousand_steps_with_a_real_engine_bring_no_trouble():
     walk = [sys.executable, "-m", random_walk.__name__, "--steps", str(_LONG_STEPS)]

@@ -25,16 +25,17 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
     from pytestqt.qtbot import QtBot
 
-# A child that gives no sign of life for three seconds is taken for one that hangs.
-pytestmark = pytest.mark.alone
+
+@pytest.fixture
+def soon_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take an engine for silent after three seconds: a living child is never so long silent."""
+    monkeypatch.setattr(engine_pulse, "_BEAT_MS", 300)
 
 
 @pytest.fixture
 def session(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineSession]:
     monkeypatch.setattr(client, "_MODULE", "tests.engine.scripted_child")
     monkeypatch.setenv("CHILD_PLAN", "beat")
-    # Three seconds without a sign of life: a living child is never so long silent.
-    monkeypatch.setattr(engine_pulse, "_BEAT_MS", 300)
     session = EngineSession(ProcessEngine)
     yield session
     session.close()
@@ -90,6 +91,7 @@ def test_an_engine_that_works_between_its_deaths_is_always_replaced(
         child = ready(qtbot, session)
 
 
+@pytest.mark.usefixtures("soon_silent")
 def test_an_engine_that_is_held_is_silent_until_it_is_let_go(
     qtbot: QtBot, session: EngineSession
 ) -> None:
@@ -141,4 +143,5 @@ def test_ten_deaths_leave_nothing_behind(qtbot: QtBot, session: EngineSession) -
         handles = this.num_handles() if psutil.WINDOWS else this.num_fds()
         processes = [one.pid for one in this.children(recursive=True)]
         counts.append((handles, len(processes), threading.active_count(), this.num_threads()))
-    assert counts[-1] == counts[0]
+    # Fewer is no leak: a thread of an earlier test may end meanwhile.
+    assert all(last <= first for first, last in zip(counts[0], counts[-1], strict=True))

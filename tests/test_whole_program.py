@@ -17,9 +17,6 @@ from tests.driving.whole_program import CLOSING, close_in, drive, kill_in
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Three processes and a window, with nothing of the waits scripted.
-pytestmark = pytest.mark.alone
-
 _SHORT_BENCHMARK = """
 click(window, "benchmark.run")
 wait(lambda: not run.isEnabled())

@@ -81,7 +81,7 @@ def test_with_soft_cards(root: Path, arguments: list[str]) -> int:
         python = stamps.python_in(str(environment))
         options = ["-c", f"{_SUITE}/pytest.ini", "--rootdir", ".", _SUITE, *part, *rest]
         environ = clean_environ() | {"QT_QPA_PLATFORM": "offscreen"}
-        statuses.append(run_suite(python, environ, options))
+        statuses.append(run_suite(python, environ, options, needs_quiet=True))
         if not is_kept:
             shutil.rmtree(environment)
     return next((status for status in statuses if status), 0)

@@ -1,8 +1,10 @@
-"""Run the test suite: most of it in parallel, by file, then the tests that need a quiet PC.
+"""Run a test suite in parallel: the tests, or those on soft cards.
 
-A test marked ``alone`` measures something that a busy neighbor would spoil. A file's tests stay in
-one worker, so their shared fixtures are made once. Windows has a single pass: every worker would
-start Python, Qt and PyTorch again, and we measured no gain.
+A worker that is done takes over half of what another one still has to do, so none is alone at the
+end. On soft cards, a file's tests stay in one worker, so that their cards are made once. A test
+there that is marked ``alone`` measures something that a busy neighbor would spoil: it runs after
+the others. Windows has one process: every worker would start Python, Qt and PyTorch again, and we
+measured no gain.
 """
 
 from __future__ import annotations
@@ -45,19 +47,23 @@ def worker_count() -> int:
     return workers
 
 
-def passes(arguments: Sequence[str], workers: int) -> list[list[str]]:
+def passes(arguments: Sequence[str], workers: int, *, needs_quiet: bool = False) -> list[list[str]]:
     """Return pytest's arguments for each of its runs.
 
     Args:
         arguments: The arguments that you typed. The name of a file or a test, or an option that
             needs a single process, makes it one run, exactly as typed.
         workers: How many tests may run at once.
+        needs_quiet: Whether some tests are marked ``alone``.
     """
     if workers < 2 or any(map(_asks_for_one_process, arguments)):
         return [list(arguments)]
+    distribution = "loadfile" if needs_quiet else "worksteal"
+    together = ["-n", str(workers), "--dist", distribution, "--max-worker-restart", "0"]
+    if not needs_quiet:
+        return [[*arguments, *together]]
     expression, rest = _marker_expression(arguments)
     chosen = f"({expression}) and " if expression else ""
-    together = ["-n", str(workers), "--dist", "loadfile", "--max-worker-restart", "0"]
     return [
         [*rest, *together, "-m", f"{chosen}not {_ALONE}"],
         [*rest, "-m", f"{chosen}{_ALONE}"],
@@ -65,13 +71,21 @@ def passes(arguments: Sequence[str], workers: int) -> list[list[str]]:
 
 
 def run_suite(
-    python: str, environ: dict[str, str], arguments: Sequence[str], workers: int | None = None
+    python: str,
+    environ: dict[str, str],
+    arguments: Sequence[str],
+    workers: int | None = None,
+    *,
+    needs_quiet: bool = False,
 ) -> int:
     """Run the tests; return 0, or the exit status of the first run that failed.
 
     A failure ends the suite only if you asked for that with ``-x``.
     """
-    planned = passes(arguments, worker_count() if workers is None else workers)
+    workers = worker_count() if workers is None else workers
+    planned = passes(arguments, workers, needs_quiet=needs_quiet)
+    # The tests start Python hundreds of times. Without bytecode, each start compiles the program.
+    environ = {**environ, "PYTHONDONTWRITEBYTECODE": ""}
     statuses = []
     for options in planned:
         status = run([python, "-m", "pytest", *options], environ)

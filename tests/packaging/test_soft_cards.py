@@ -14,7 +14,10 @@ def suites(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The options of each suite that ran; environments are empty folders."""
     ran: list[list[str]] = []
 
-    def run(_python: str, _environ: dict[str, str], options: list[str]) -> int:
+    def run(
+        _python: str, _environ: dict[str, str], options: list[str], *, needs_quiet: bool
+    ) -> int:
+        assert needs_quiet
         ran.append(options)
         return len(ran) - 1
 

@@ -15,17 +15,23 @@ _TOGETHER = ["-n", "2", "--dist", "loadfile", "--max-worker-restart", "0"]
 
 
 @pytest.mark.parametrize(
+    "typed", ["", "tests/core tests/ui -k card", "-x -q --durations=40", "-m gpu"]
+)
+def test_all_run_together_and_none_is_left_to_the_last_worker(typed: str):
+    together = ["-n", "2", "--dist", "worksteal", "--max-worker-restart", "0"]
+    assert passes(typed.split(), workers=2) == [[*typed.split(), *together]]
+
+
+@pytest.mark.parametrize(
     ("typed", "rest", "chosen"),
     [
         ("", [], ""),
-        ("tests/core tests/ui -k card", ["tests/core", "tests/ui", "-k", "card"], ""),
-        ("-x -q --durations=40", ["-x", "-q", "--durations=40"], ""),
         ("-qx tests/core", ["-qx", "tests/core"], ""),
         ("-m old_cards tests/soft", ["tests/soft"], "(old_cards) and "),
     ],
 )
-def test_most_run_together_and_the_rest_after_them(typed: str, rest: list[str], chosen: str):
-    assert passes(typed.split(), workers=2) == [
+def test_what_needs_quiet_runs_after_the_others(typed: str, rest: list[str], chosen: str):
+    assert passes(typed.split(), workers=2, needs_quiet=True) == [
         [*rest, *_TOGETHER, "-m", f"{chosen}not alone"],
         [*rest, "-m", f"{chosen}alone"],
     ]
@@ -86,12 +92,14 @@ def test_the_status_is_that_of_both_runs(
 ):
     called: list[list[str]] = []
 
-    def run(command: list[str], _: dict[str, str]) -> int:
+    def run(command: list[str], environ: dict[str, str]) -> int:
+        assert environ == {"PYTHONDONTWRITEBYTECODE": ""}
         called.append(command)
         return statuses[len(called) - 1]
 
     monkeypatch.setattr(suite, "run", run)
-    assert run_suite("python", {}, typed.split(), workers=2) == status
+    without_bytecode = {"PYTHONDONTWRITEBYTECODE": "1"}
+    assert run_suite("python", without_bytecode, typed.split(), 2, needs_quiet=True) == status
     assert len(called) == runs
 
 
@@ -116,7 +124,7 @@ def test_what_is_alone_runs_in_no_worker(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     environ = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
     environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # Qt's would take the longest
-    status = run_suite(sys.executable, environ, ["-p", "xdist"], workers=2)
+    status = run_suite(sys.executable, environ, ["-p", "xdist"], 2, needs_quiet=True)
     assert status == 1
     assert (tmp_path / "together").read_text(encoding="utf-8").startswith("gw")
     assert (tmp_path / "alone").read_text(encoding="utf-8") == "none"

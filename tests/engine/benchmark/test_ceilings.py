@@ -31,7 +31,6 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ceilings, "_PRODUCTS", {})
     monkeypatch.setattr(ceilings, "_measure_copy", lambda: 20e9)
     monkeypatch.setattr(ceilings, "_measure_product", lambda dtype: 300e9)
-    monkeypatch.setattr("gpu_studio.engine.benchmark.timing.WARM_UP_S", 0.02)
 
 
 @pytest.mark.usefixtures("rates")

@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 CPU = torch.device("cpu")
 
 
-@pytest.fixture(autouse=True)
-def short_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpu_studio.engine.benchmark.timing.WARM_UP_S", 0.02)
-
-
 def list_cache(cpus: Path, cpu: int, index: int, level: int, size: str, shared: str) -> None:
     folder = cpus / f"cpu{cpu}" / "cache" / f"index{index}"
     folder.mkdir(parents=True)

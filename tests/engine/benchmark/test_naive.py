@@ -27,11 +27,6 @@ CPU = Case(device=torch.device("cpu"), size=8)
 CARD = Case(device=torch.device("cuda", 0), size=8)
 
 
-@pytest.fixture(autouse=True)
-def short_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpu_studio.engine.benchmark.timing.WARM_UP_S", 0.02)
-
-
 def test_cuda_the_set_up_and_the_first_call_are_inside_and_the_wait_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ):

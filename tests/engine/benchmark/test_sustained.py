@@ -12,14 +12,13 @@ from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.benchmark.sustained import unsteadiness
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.messages.run_messages import RunFinished
-from gpu_studio.engine.benchmark import run, timing
+from gpu_studio.engine.benchmark import run
 from gpu_studio.engine.sensor import CardState, CardWatch
 from tests.engine.answers import ask, run_request
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "WARM_UP_S", 0.02)
     monkeypatch.setattr(sustained, "SUSTAINED_LOAD_S", 0.2)
 
 

@@ -109,7 +109,6 @@ def knitting(monkeypatch: pytest.MonkeyPatch) -> Knitting:
     knitting = Knitting()
     knitting.call_type = KnittingCall
     monkeypatch.setattr(run, "find_workload", lambda name: knitting)
-    monkeypatch.setattr("gpu_studio.engine.benchmark.timing.WARM_UP_S", 0.02)
     return knitting
 
 

@@ -13,11 +13,6 @@ from tests.engine.workloads.test_workloads import Corrupting
 CPU, CARD = torch.device("cpu"), torch.device("cuda", 0)
 
 
-@pytest.fixture(autouse=True)
-def short_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpu_studio.engine.benchmark.timing.WARM_UP_S", 0.02)
-
-
 def case_of(device: torch.device, size: int = 1, **options: str) -> Case:
     return make_case(Copy.description, device, size, options=options)
 

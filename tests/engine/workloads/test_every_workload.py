@@ -38,8 +38,7 @@ every_quick = pytest.mark.parametrize("workload", QUICK, ids=lambda one: one.des
 
 
 @pytest.fixture(autouse=True)
-def short_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpu_studio.engine.benchmark.timing.WARM_UP_S", 0.02)
+def small_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cold_cache, "last_level_bytes", lambda: 1 << 20)
 
 

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# Groups of processes that find each other in a limited time.
-pytestmark = pytest.mark.alone
-
 
 @pytest.fixture(scope="module")
 def group() -> Iterator[ReplicaGroup]:
