@@ -1,4 +1,4 @@
-"""The table of the check's stages in CONTRIBUTING.md says what the code does."""
+"""The table of the check's stages in docs/check.md says what the code does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpu_studio.core.check.stages import LONGEST_LOAD_S, stage_named
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, StageName
 
 ROOT = Path(__file__).resolve().parent.parent
-_TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+_TEXT = (ROOT / "docs/check.md").read_text(encoding="utf-8")
 _PART = _TEXT[_TEXT.index("## The stages of a check") :].split("\n## ")[0]
 ROWS = {
     cells[0].strip("`"): cells

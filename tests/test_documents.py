@@ -1,4 +1,4 @@
-"""Every code example of the five documents has its place, and the table of them is true."""
+"""The documents name what is there, and each example of the five documents has its place."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gpu_studio.engine.switcher.models import MODELS
 from gpu_studio.engine.workloads.registry import WORKLOADS
 
 ROOT = Path(__file__).resolve().parent.parent
-_TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-_PART = _TEXT[_TEXT.index("## The documents' examples") :].split("\n## ")[0]
+_TEXT = (ROOT / "docs/documents.md").read_text(encoding="utf-8")
+_PART = _TEXT[_TEXT.index("## The table of examples") :].split("\n## ")[0]
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in _PART.splitlines()
@@ -59,3 +59,51 @@ def test_each_model_and_each_pitfall_of_the_chapter_has_its_row():
     named = {row[3] for row in ROWS}
     assert {f"model `{name}`" for name in KNOWN["model"]} <= named
     assert {f"pitfall `{pitfall.description.name}`" for pitfall in PITFALLS[:5]} <= named
+
+
+# Reports for PySide's tracker: they go there as they stand.
+_REPORTS = {"pyside-layout-wrappers.md", "pyside-raising-overrides.md"}
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in _REPORTS),
+]
+
+
+def anchor(heading: str) -> str:
+    """Return a heading's link, as a Markdown viewer makes it."""
+    return "#" + re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS[1:], ids=lambda path: path.name)
+def test_a_document_begins_with_its_contents(path: Path):
+    lead, *parts = re.split(r"^## (.*)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    headings = parts[::2]
+    assert re.findall(r"^- \[(.*)\]\((#.*)\)$", lead, re.MULTILINE) == [
+        (heading, anchor(heading)) for heading in headings
+    ]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_what_a_document_names_is_there(path: Path):
+    text = path.read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^#)]+)\)", text):
+        assert "://" in link or (path.parent / link).exists(), link
+    files = [
+        f"/{file.relative_to(ROOT).as_posix()}"
+        for folder in ("gpu_studio", "packaging", "tests")
+        for file in (ROOT / folder).rglob("*.py")
+    ]
+    for name in re.findall(r"`([\w/.-]+\.py)", text):
+        assert any(file.endswith(f"/{name}") for file in files), name
+    for module in re.findall(r"python3? -m ((?:gpu_studio|tests)[\w.]*)", text):
+        assert any(
+            file in (f"/{module.replace('.', '/')}{end}" for end in (".py", "/__main__.py"))
+            for file in files
+        ), module
+
+
+def test_every_document_is_linked_from_the_first_ones():
+    first = "".join(path.read_text(encoding="utf-8") for path in DOCUMENTS[:2])
+    for path in DOCUMENTS[2:]:
+        assert f"(docs/{path.name})" in first, path.name

@@ -6,7 +6,7 @@ The real window, with the real engine and sensors, is opened as a double-click d
 questions, and read. Each question begins at the Devices tab. The first two need no click: their
 seconds count from the start of the process; the others' from the first click. They end once the
 answer stands in the window. The first PC is this one, which should have no card. The others have
-soft cards (see CONTRIBUTING.md), if ``.venv-soft-cu130`` is there: the way is real, but a soft
+soft cards (see docs/soft-cards.md), if ``.venv-soft-cu130`` is there: the way is real, but a soft
 card's kernels compute nothing, so its times and its verdicts say nothing about a real card.
 
 The seconds depend on the PC and on what else it does: the first line says how busy it was.
