@@ -28,7 +28,7 @@ from gpu_studio.core.memory.modelled_cards import (
 )
 from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.core.memory.oom_text import MOST_CHARACTERS
-from gpu_studio.core.memory.outcome import outcome_told
+from gpu_studio.core.memory.outcome import outcome_notice
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.memory.training import HALF_TYPES, IMPLEMENTATIONS, OPTIMIZERS, TrainingPlan
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
@@ -224,12 +224,12 @@ def _show(event: Event, progress: Progress, *, as_json: bool) -> None:
 
 
 def _say_end(finished: OomFinished) -> None:
-    outcome = outcome_told(finished)
+    outcome = outcome_notice(finished)
     modelled = " (modeled; no card was used)" if finished.modelled else ""
     for stage in finished.stages:
         say(f"  {stage.stage}: {stage.sentence}")
-    say(f"{outcome.headline}{modelled}")
-    say(outcome.sentence)
+    say(f"{outcome.sentence}{modelled}")
+    say(outcome.detail)
     say(outcome.next_step)
     if finished.snapshot_path:
         say(f"The snapshot is in {finished.snapshot_path}.")

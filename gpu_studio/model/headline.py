@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -12,6 +12,7 @@ from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed
 from gpu_studio.core.messages.run_messages import RunFailed, RunStopped
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.engine_session import EngineState, Reply
 from gpu_studio.model.snippets import CHECK
 
@@ -41,9 +42,8 @@ _SLOW_START = "PyTorch has not answered since it started."
 _NO_SUCCESS = (
     RunFailed, RunStopped, RequestFailed, PitfallFailed, EngineEnded, MemoryRead, SegmentsRead,
 )  # fmt: skip
-Tone = Literal["good", "amber", "failure", ""]
 _TONES: dict[Severity, Tone] = {
-    "failure": "failure", "warning": "amber", "note": "", "good": "good",
+    "failure": Tone.FAILURE, "warning": Tone.AMBER, "note": Tone.PLAIN, "good": Tone.GOOD,
 }  # fmt: skip
 # These also happen while the program runs: the banner tells them on every tab.
 _LIVE = frozenset({"card_lost", "driver_not_answering"})
@@ -54,21 +54,19 @@ _STOPS_NOTHING = frozenset({"not_as_named", "slow_link"})
 _QUIET: tuple[Severity, ...] = ("note", "good")
 
 
-class Headline(msgspec.Struct, frozen=True, kw_only=True):
-    """A sentence with its evidence and the next action.
+class Headline(Notice, frozen=True, kw_only=True):
+    """A notice about this PC or the program, with the next action.
 
     ``command`` is a command to copy; ``action`` is the text of a button, for `HeadlineModel.act`,
-    and ``other_action`` the text of a second one; ``tone`` is "" if nothing is good or bad;
-    ``build_tag`` is the build of PyTorch that the command installs, empty if it installs none.
+    and ``other_action`` the text of a second one; ``build_tag`` is the build of PyTorch that the
+    command installs, empty if it installs none.
     """
 
     code: str
-    sentence: str
-    detail: str = ""
+    tone: Tone = Tone.AMBER
     command: str = ""
     action: str = ""
     other_action: str = ""
-    tone: Tone = "amber"
     build_tag: str = ""
 
     @property
@@ -97,7 +95,7 @@ def lost_headline(card: Device, reason: str, error_code: Unreadable | None = Non
     return Headline(
         code=_SILENCE if error_code == "silent" else "card_lost",
         sentence=f"{card.short_name}: {reason}",
-        tone="failure",
+        tone=Tone.FAILURE,
     )
 
 
@@ -198,7 +196,7 @@ class HeadlineModel(QObject):
         self._dismissed = {told for told in self._dismissed if told[0] != _CHECKING}
         sentence = f"{label} is being checked. The other tabs wait until the check ends."
         self._check = (
-            Headline(code=_CHECKING, sentence=sentence, action=SHOW_CHECK, tone="")
+            Headline(code=_CHECKING, sentence=sentence, action=SHOW_CHECK, tone=Tone.PLAIN)
             if label
             else None
         )
@@ -336,7 +334,7 @@ class HeadlineModel(QObject):
             if is_gone
             else "A new engine has started.",
             action=START_AGAIN if is_gone else "",
-            tone="failure" if is_gone else "amber",
+            tone=Tone.FAILURE if is_gone else Tone.AMBER,
         )
 
     def _of_silent_engine(self) -> Headline | None:
@@ -351,7 +349,7 @@ class HeadlineModel(QObject):
             detail=f"{driver}Your results are still here.",
             action=START_AGAIN,
             other_action=STOP if session.state is EngineState.BUSY else "",
-            tone="failure",
+            tone=Tone.FAILURE,
         )
 
     def _of_sensors(self) -> Headline | None:

@@ -8,12 +8,14 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit
 
+from gpu_studio.core.notice import Tone
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
+    from gpu_studio.model.headline import Headline
     from gpu_studio.ui.theme import Theme
 
 _EDGE = 4
@@ -67,27 +69,28 @@ class Banner(Card):
         """The shown sentence; empty while hidden."""
         return self._sentence.text() if not self.isHidden() else ""
 
-    def say(
-        self, sentence: str, *, detail: str = "", command: str = "", action: str = "",
-        other_action: str = "", tone: str = "amber",
-    ) -> None:  # fmt: skip
-        """Show a sentence with its detail, a command to copy, and the texts of two buttons."""
-        if sentence != self.sentence:
+    def show_headline(self, headline: Headline) -> None:
+        """Show a sentence with its detail, a command to copy, and two buttons."""
+        detail, command = headline.detail, headline.command
+        if headline.sentence != self.sentence:
             self._more.setChecked(False)
-        self._sentence.setText(sentence)
+        self._sentence.setText(headline.sentence)
         self._detail.setText(detail)
         self._command.setText(command)
         self._command.setCursorPosition(0)
         # What a button does needs no command beside it.
-        self._copy.setVisible(bool(command) and not action)
-        for pressed, text in ((self._action, action), (self._other, other_action)):
+        self._copy.setVisible(bool(command) and not headline.action)
+        for pressed, text in (
+            (self._action, headline.action),
+            (self._other, headline.other_action),
+        ):
             pressed.setText(text)
             pressed.setAccessibleName(text)
             pressed.setVisible(bool(text))
         self._more.setVisible(bool(detail or command))
-        self._is_failure = tone == "failure"
-        self.set_tone("failure" if self._is_failure else "amber")
-        self.setAccessibleDescription(f"{sentence} {detail}".strip())
+        self._is_failure = headline.tone is Tone.FAILURE
+        self.set_tone(Tone.FAILURE if self._is_failure else Tone.AMBER)
+        self.setAccessibleDescription(f"{headline.sentence} {detail}".strip())
         self._paint_sign()
         self._unfold()
         self.show()

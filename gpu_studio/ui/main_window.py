@@ -393,14 +393,7 @@ class MainWindow(QMainWindow):
         if headline is None or is_said_below or not self._studio.headlines.blocks_work:
             self.banner.hide()
             return
-        self.banner.say(
-            headline.sentence,
-            detail=headline.detail,
-            command=headline.command,
-            action=headline.action,
-            other_action=headline.other_action,
-            tone=headline.tone,
-        )
+        self.banner.show_headline(headline)
 
     def _go_on(self) -> None:
         """Create the remaining tabs, then start: each of them in steps of its own.

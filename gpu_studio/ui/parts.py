@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QShowEvent
     from PySide6.QtWidgets import QAbstractScrollArea
 
+    from gpu_studio.core.notice import Notice, Tone
+
 GAP = 10
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 MARGIN = 14
@@ -53,9 +55,9 @@ class Card(QFrame):
         self.column.setContentsMargins(MARGIN, 12, MARGIN, 12)
         self.column.setSpacing(6)
 
-    def set_tone(self, tone: Literal["", "good", "amber", "failure"]) -> None:
+    def set_tone(self, tone: Tone) -> None:
         """Color the border; the text must say the same."""
-        set_property(self, "tone", tone)
+        set_property(self, "tone", tone.value)
 
 
 class Text(QLabel):
@@ -92,9 +94,15 @@ class Text(QLabel):
         font.setWeight(QFont.Weight(weight))
         return QFontMetrics(font).horizontalAdvance(self.text())
 
-    def set_tone(self, tone: Literal["", "good", "amber", "failure", "quiet"]) -> None:
+    def set_tone(self, tone: Tone) -> None:
         """Color the text in any role; the words must say the same."""
-        set_property(self, "tone", tone)
+        set_property(self, "tone", tone.value)
+
+    def show_notice(self, notice: Notice) -> None:
+        """Show a notice's sentence in its tone; without a sentence, hide."""
+        self.setText(notice.sentence)
+        self.set_tone(notice.tone)
+        self.setVisible(bool(notice.sentence))
 
 
 def button(

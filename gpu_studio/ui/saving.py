@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSaveFile
 from PySide6.QtWidgets import QFileDialog
+
+from gpu_studio.core.notice import Notice, Tone
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
 
-class SaveOutcome(NamedTuple):
-    """What became of it, in a sentence; empty if the user chose no file."""
-
-    text: str = ""
-    has_failed: bool = False
-
-
-def save_as(window: QWidget, title: str, name: str, kind: str, contents: bytes) -> SaveOutcome:
-    """Ask for a file and write it.
+def save_as(window: QWidget, title: str, name: str, kind: str, contents: bytes) -> Notice:
+    """Ask for a file and write it; the notice is empty if the user chose none.
 
     Args:
         window: the dialog's parent.
@@ -31,14 +26,14 @@ def save_as(window: QWidget, title: str, name: str, kind: str, contents: bytes) 
     """
     path, _ = QFileDialog.getSaveFileName(window, title, name, kind)
     if not path:
-        return SaveOutcome()
+        return Notice()
     suffix = PurePath(name).suffix
     if not path.lower().endswith(suffix):
         path += suffix
     return write_file(path, contents)
 
 
-def write_file(path: str, contents: bytes) -> SaveOutcome:
+def write_file(path: str, contents: bytes) -> Notice:
     """Write a file whole, or leave the one before."""
     file = QSaveFile(path)
     if (
@@ -46,5 +41,5 @@ def write_file(path: str, contents: bytes) -> SaveOutcome:
         and file.write(contents) == len(contents)
         and file.commit()
     ):
-        return SaveOutcome(f"Saved as {path}")
-    return SaveOutcome(f"Could not write {path}: {file.errorString()}", True)
+        return Notice(f"Saved as {path}")
+    return Notice(f"Could not write {path}: {file.errorString()}", Tone.FAILURE)

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QHelpEvent, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.icons import icon
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent
 
     from gpu_studio.ui.theme import Theme
 
-Tone = Literal["good", "amber", "failure", "running"]
-
-# tone: (color of the chip, color of its text, icon)
+# (color of the chip, color of its text, icon)
 _LOOKS = {
-    "good": ("good_soft", "good", "check"),
-    "amber": ("amber_soft", "amber", "warning"),
-    "failure": ("failure_soft", "failure_ink", "warning"),
-    "running": ("track", "muted", "clock"),
+    Tone.GOOD: ("good_soft", "good", "check"),
+    Tone.AMBER: ("amber_soft", "amber", "warning"),
+    Tone.FAILURE: ("failure_soft", "failure_ink", "warning"),
+    Tone.QUIET: ("track", "muted", "clock"),
+    Tone.PLAIN: ("track", "muted", "clock"),
 }
 # In lines of the widget's font.
 _PADDING, _ICON, _GAP = (0.75, 0.35), 1.0, 0.35
@@ -46,9 +44,7 @@ class TrustChip(QWidget):
         super().__init__(parent)
         self.setObjectName(name)
         self._theme = theme
-        self._tone: Tone = "running"
-        self._text = ""
-        self._reasons: tuple[str, ...] = ()
+        self.notice = Notice()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
@@ -56,33 +52,24 @@ class TrustChip(QWidget):
         self.setAccessibleName("Trust")
         theme.changed.connect(self.update)
 
-    @property
-    def tone(self) -> Tone:
-        """How far to trust the result."""
-        return self._tone
-
-    @property
-    def text(self) -> str:
-        """The words on the chip."""
-        return self._text
-
-    def show_trust(self, tone: Tone, text: str, reasons: Sequence[str] = ()) -> None:
-        """Show a few words, and all reasons on demand."""
-        self._tone, self._text, self._reasons = tone, text, tuple(reasons)
-        self.setProperty("tone", tone)
-        self.setAccessibleName(text or "Trust")
-        self.setAccessibleDescription(" ".join(reasons))
+    def show_notice(self, notice: Notice) -> None:
+        """Show its sentence, and its detail on demand; without a sentence, hide."""
+        self.notice = notice
+        self.setProperty("tone", notice.tone.value)
+        self.setAccessibleName(notice.sentence or "Trust")
+        self.setAccessibleDescription(" ".join(notice.detail.splitlines()))
+        self.setVisible(bool(notice.sentence))
         self.updateGeometry()
         self.update()
 
     def sizeHint(self) -> QSize:
         """Return the size for the text on one line."""
-        width = self._metrics().horizontalAdvance(self._text) + 1 + self._around()
+        width = self._metrics().horizontalAdvance(self.notice.sentence) + 1 + self._around()
         return QSize(width, self.heightForWidth(width))
 
     def minimumSizeHint(self) -> QSize:
         """Return the size for the longest word, or for a short line."""
-        words = (self._metrics().horizontalAdvance(word) for word in self._text.split())
+        words = (self._metrics().horizontalAdvance(word) for word in self.notice.sentence.split())
         longest = max(words, default=0) + 1
         one_line = self.sizeHint().width() - self._around()
         least = max(longest, min(round(self._lines(_LEAST_WIDTH)), one_line))
@@ -92,7 +79,7 @@ class TrustChip(QWidget):
     def heightForWidth(self, width: int) -> int:
         """Return the height of all lines of text, in pixels."""
         room = QRect(0, 0, max(width - self._around(), 1), 1 << 16)
-        text = self._metrics().boundingRect(room, _TEXT_FLAGS, self._text or " ")
+        text = self._metrics().boundingRect(room, _TEXT_FLAGS, self.notice.sentence or " ")
         return math.ceil(text.height() + 2 * self._lines(_PADDING[1]))
 
     def event(self, event: QEvent) -> bool:
@@ -114,14 +101,14 @@ class TrustChip(QWidget):
         self._tell(event.globalPosition().toPoint())
 
     def _tell(self, place: QPoint) -> None:
-        lines = self._reasons or (self._text,)
+        lines = (self.notice.detail or self.notice.sentence).splitlines()
         QToolTip.showText(place, rich_tip(lines), self)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the chip, its icon and its words."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        ground, ink, sign = _LOOKS[self._tone]
+        ground, ink, sign = _LOOKS[self.notice.tone]
         outline = QPainterPath()
         radius = min(self.height() / 2, self._lines(0.5 + _PADDING[1]))
         outline.addRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), radius, radius)
@@ -136,7 +123,7 @@ class TrustChip(QWidget):
         painter.setPen(QColor(self._theme.colour(ink)))
         words = QRect(place.right() + 1 + round(self._lines(_GAP)), 0, 0, self.height())
         words.setRight(self.width() - left)
-        painter.drawText(words, _TEXT_FLAGS, self._text)
+        painter.drawText(words, _TEXT_FLAGS, self.notice.sentence)
 
     def _around(self) -> int:
         """Return the width of everything but the text."""

@@ -74,7 +74,7 @@ class Driver:
         self.wait(lambda: not self.benchmark.state.is_busy)
         results = [run.result for run in self.benchmark.runs[before:]]
         if not results or None in results:
-            raise RuntimeError(f"A run did not finish: {self.benchmark.notice.text}")
+            raise RuntimeError(f"A run did not finish: {self.benchmark.notice.sentence}")
         return [result for result in results if result is not None]
 
     def _type(self, name: str, words: str) -> None:

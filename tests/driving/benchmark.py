@@ -81,7 +81,7 @@ def bars(tab: QWidget, name: str) -> dict[str, str]:
 def trust(tab: QWidget) -> tuple[str, str]:
     """Return the tone and the words of the trust chip; both empty if it is not shown."""
     chip = find(tab, "benchmark.trust", TrustChip)
-    return (chip.tone, plain(chip.text)) if chip.isVisible() else ("", "")
+    return (chip.notice.tone.value, plain(chip.notice.sentence)) if chip.isVisible() else ("", "")
 
 
 def reasons(tab: QWidget) -> str:

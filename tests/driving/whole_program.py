@@ -141,7 +141,7 @@ from gpu_studio.model.devices.sensor_log import SensorLog
 open_tab(window, "Devices")
 log = window.findChild(SensorLog)
 log.start(Path(os.environ["READS_AND_WRITES"]) / "sensors.csv")
-wait(lambda: "so far" in log.sentence and ": 0 " not in log.sentence)
+wait(lambda: "so far" in log.notice.sentence and ": 0 " not in log.notice.sentence)
 """
 _EXPERIMENT = """
 open_tab(window, "Memory")

@@ -10,6 +10,7 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.run_messages import RunFailed, RunStopped, RunWorkload
+from gpu_studio.core.notice import Tone
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import START_AGAIN, HeadlineModel, headline_from
@@ -63,7 +64,7 @@ def test_a_card_without_code_is_the_headline_with_its_command(qtbot, studio, eng
     assert headline.code == "no_code_for_card"
     assert "GT 1030 (6.1)" in headline.sentence
     assert "cu126" in headline.command
-    assert headline.tone == "failure"
+    assert headline.tone == Tone.FAILURE
     assert headline.action == ""
 
 
@@ -71,7 +72,7 @@ def test_a_card_without_code_is_the_headline_with_its_command(qtbot, studio, eng
 def test_a_cpu_build_beside_a_card_is_told(qtbot, studio, model):
     start(qtbot, studio)
     assert model.headline.code == "cpu_only_build"
-    assert model.headline.tone == "amber"
+    assert model.headline.tone == Tone.AMBER
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
@@ -157,7 +158,7 @@ def test_an_engine_that_dies_again_and_again_can_be_started_again(qtbot, studio,
     studio.start()
     qtbot.waitUntil(lambda: studio.session.state is EngineState.FAILED)
     qtbot.waitUntil(lambda: model.headline is not None and model.headline.action == START_AGAIN)
-    assert model.headline.tone == "failure"
+    assert model.headline.tone == Tone.FAILURE
     engines.scripts[DescribeEngine] = [described()]
     model.act()
     qtbot.waitUntil(lambda: studio.session.state.is_idle)
@@ -229,7 +230,7 @@ def test_every_finding_has_a_tone_that_the_window_knows(qtbot, studio, model):
     from gpu_studio.core.devices.findings import find
 
     found = find(cpu_only(), described())
-    assert [headline_from(finding).tone for finding in found] == [""]
+    assert [headline_from(finding).tone for finding in found] == [Tone.PLAIN]
 
 
 class DyingSensors(SteadySensors):

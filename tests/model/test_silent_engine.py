@@ -8,6 +8,7 @@ import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, Heartbeat
 from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.notice import Tone
 from gpu_studio.model import engine_pulse
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import START_AGAIN, STOP
@@ -70,7 +71,7 @@ def test_ten_missed_heartbeats_are_a_silence_and_nine_are_none(
     assert session.is_silent
     headline = headlines.headline
     assert headline is not None
-    assert (headline.sentence, headline.tone) == (SENTENCE, "failure")
+    assert (headline.sentence, headline.tone) == (SENTENCE, Tone.FAILURE)
     assert (headline.action, headline.other_action) == (START_AGAIN, STOP)
     assert "driver" not in headline.detail, "the driver was not asked"
     engines.latest.go()

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.app import build_window
+from gpu_studio.model.headline import Headline
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui import theme
 from tests.driving.pages import PAGES, go, scripts_of_all_pages, settle, use_everything
@@ -107,7 +108,14 @@ _SMALL = ((960, 540), (900, 520), (1024, 640))
 @pytest.mark.parametrize("letters", [(100, 10.0), (125, 10.0)], indirect=True)
 def test_no_page_scrolls_inside_another_and_nothing_is_cut_in_a_small_window(qtbot, window):
     use_everything(window)
-    window.banner.say("PyTorch cannot use this card.", command="a command", action="Do it")
+    window.banner.show_headline(
+        Headline(
+            code="program",
+            sentence="PyTorch cannot use this card.",
+            command="a command",
+            action="Do it",
+        )
+    )
     found = []
     for size in _SMALL:
         window.resize(*size)

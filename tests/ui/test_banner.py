@@ -4,6 +4,7 @@ import pytest
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLineEdit, QPushButton
 
+from gpu_studio.model.headline import Headline
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.parts import letters
 from tests.driving.window import click, find, sees
@@ -19,8 +20,12 @@ def banner(qtbot, theme):
     return made
 
 
+def say(banner, sentence=SENTENCE, **parts):
+    banner.show_headline(Headline(code="program", sentence=sentence, **parts))
+
+
 def test_all_of_it_is_one_line_until_you_ask_for_details(banner):
-    banner.say(SENTENCE, detail="Why.\nAnd why not.", command="a command", action="Install it")
+    say(banner, detail="Why.\nAnd why not.", command="a command", action="Install it")
     banner.show()
     line = find(banner, "banner.action", QPushButton).sizeHint().height()
     assert banner.heightForWidth(banner.width()) < 1.5 * line
@@ -33,17 +38,17 @@ def test_all_of_it_is_one_line_until_you_ask_for_details(banner):
 
 
 def test_the_command_is_copied_where_no_button_does_it(banner):
-    banner.say(SENTENCE, command="a command")
+    say(banner, command="a command")
     click(banner, "banner.copy")
     assert QGuiApplication.clipboard().text() == "a command"
-    banner.say(SENTENCE, command="a command", action="Install it")
+    say(banner, command="a command", action="Install it")
     assert not sees(banner, "banner.copy")
 
 
 def test_another_sentence_is_folded_again(banner):
-    banner.say(SENTENCE, detail="Why.")
+    say(banner, detail="Why.")
     click(banner, "banner.more")
-    banner.say("Something else.", detail="Why else.")
+    say(banner, sentence="Something else.", detail="Why else.")
     assert not sees(banner, "banner.detail")
-    banner.say("Something else.")
+    say(banner, sentence="Something else.")
     assert not sees(banner, "banner.more")

@@ -18,6 +18,7 @@ from gpu_studio.app import build_window
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.model.collector import Collector
 from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.headline import Headline
 from gpu_studio.model.settings import Choices, Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
@@ -125,7 +126,9 @@ def test_tabs_made_after_the_paint_are_the_same_tabs(qtbot, make_window, setting
 def test_tab_comes_to_everything_in_the_order_it_is_seen(qtbot, make_window, settings):
     settings.change(tab="Benchmark")
     window = shown(qtbot, make_window(tabs_after_paint=True))
-    window.banner.say("A sentence.", command="a command")
+    window.banner.show_headline(
+        Headline(code="program", sentence="A sentence.", command="a command")
+    )
     click(window, "code.open")
     qtbot.waitUntil(
         lambda: (box := window.findChild(QCheckBox, "benchmark.devices.cpu")) and box.isVisible()

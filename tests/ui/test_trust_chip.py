@@ -7,19 +7,22 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QToolTip
 
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.ui.theme import COLOURS
 from gpu_studio.ui.trust_chip import TrustChip
 
-TONES = {"good": "good", "amber": "amber", "failure": "failure_ink", "running": "muted"}
+INKS = {
+    Tone.GOOD: "good", Tone.AMBER: "amber", Tone.FAILURE: "failure_ink", Tone.QUIET: "muted",
+}  # fmt: skip
 LONG = "Only 3 samples: give the runs more time, and close other programs"
 
 
 @pytest.fixture
 def chip(qtbot, theme):
-    def make(tone="good", text="Verified", reasons=()):
+    def make(tone=Tone.GOOD, text="Verified", detail=""):
         made = TrustChip(theme, name="chip")
         qtbot.addWidget(made)
-        made.show_trust(tone, text, reasons)
+        made.show_notice(Notice(text, tone, detail))
         made.resize(made.sizeHint())
         made.show()
         return made
@@ -36,16 +39,16 @@ def colours(widget):
     }
 
 
-@pytest.mark.parametrize("tone", TONES)
+@pytest.mark.parametrize("tone", INKS)
 def test_a_tone_has_its_own_color_for_ground_and_words(chip, theme, tone):
-    ground = "track" if tone == "running" else f"{tone}_soft"
-    assert {theme.colour(ground).lower(), theme.colour(TONES[tone]).lower()} <= colours(chip(tone))
+    ground = "track" if tone is Tone.QUIET else f"{tone.value}_soft"
+    assert {theme.colour(ground).lower(), theme.colour(INKS[tone]).lower()} <= colours(chip(tone))
 
 
 def test_tones_differ_without_color(chip):
     """The sign differs, so that a picture in gray tells them apart."""
     pictures = []
-    for tone in ("good", "amber", "running"):
+    for tone in (Tone.GOOD, Tone.AMBER, Tone.QUIET):
         made = chip(tone)
         image = made.grab().toImage()
         ground = image.pixelColor(image.width() // 2, 3).name()
@@ -68,17 +71,17 @@ def luminance(colour):
 
 
 @pytest.mark.parametrize("is_dark", [False, True])
-@pytest.mark.parametrize("tone", TONES)
+@pytest.mark.parametrize("tone", INKS)
 def test_the_words_have_the_contrast_of_text(tone, is_dark):
     """4.5 : 1 is WCAG's minimum for text."""
-    ground = "track" if tone == "running" else f"{tone}_soft"
-    pair = (luminance(COLOURS[role][is_dark]) for role in (TONES[tone], ground))
+    ground = "track" if tone is Tone.QUIET else f"{tone.value}_soft"
+    pair = (luminance(COLOURS[role][is_dark]) for role in (INKS[tone], ground))
     dark, light = sorted(pair)
     assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
 def test_a_long_text_takes_several_lines(chip):
-    shown = chip("amber", LONG)
+    shown = chip(Tone.AMBER, LONG)
     one = shown.sizeHint()
     assert one.width() > shown.fontMetrics().horizontalAdvance(LONG)
     assert shown.heightForWidth(one.width() // 2) > 1.5 * one.height()
@@ -88,14 +91,14 @@ def test_a_long_text_takes_several_lines(chip):
 
 
 def test_a_short_text_needs_no_more_room_than_it_takes(chip):
-    shown = chip("good", "Verified")
+    shown = chip(Tone.GOOD, "Verified")
     assert shown.minimumSizeHint().width() == shown.sizeHint().width()
 
 
 @pytest.mark.parametrize("by_key", [False, True])
 def test_reasons_are_heard_and_read_by_mouse_and_keyboard(qtbot, chip, by_key):
     reason = f"Only {3 + by_key} samples: <more> time."  # a tool tip of before says another number
-    shown = chip("amber", "Few samples", (reason, "A busy CPU."))
+    shown = chip(Tone.AMBER, "Few samples", f"{reason}\nA busy CPU.")
     assert shown.accessibleName() == "Few samples"
     assert reason in shown.accessibleDescription()
     assert shown.focusPolicy() is Qt.FocusPolicy.StrongFocus  # Tab reaches it

@@ -6,12 +6,13 @@ Nothing is guessed from the preset: the readings, the error's text and the limit
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from gpu_studio.core.failure import first_line
 from gpu_studio.core.memory.oom_text import read_oom_text
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
@@ -132,23 +133,11 @@ def _others_bytes(read: MemoryRead) -> int | None:
     return read.total_bytes - read.free_bytes - read.reserved_bytes
 
 
-Tone = Literal["", "good", "amber", "failure"]
-
-
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """An outcome's name, its explanation, and the next step."""
-
-    headline: str
-    sentence: str
-    next_step: str = ""
-    tone: Tone = ""
-
-
 def explain_outcome(finished: OomFinished) -> OomFinished:
     """Return an experiment's end with its explanation and its next step.
 
-    Only the engine calls this; window and terminal show its texts with `outcome_told`. Numbers that
-    the error does not have are left out.
+    Only the engine calls this; window and terminal show its texts with `outcome_notice`. Numbers
+    that the error does not have are left out.
     """
     account = _EXPLAINED.get(finished.outcome, _refused)(finished)
     return msgspec.structs.replace(
@@ -156,12 +145,10 @@ def explain_outcome(finished: OomFinished) -> OomFinished:
     )
 
 
-def outcome_told(finished: OomFinished) -> Outcome:
-    """Return an experiment's outcome in the words that came with it."""
-    headline, tone = _HEADS.get(finished.outcome, _REFUSED)
-    return Outcome(
-        headline=headline, sentence=finished.explanation, next_step=finished.next_step, tone=tone
-    )
+def outcome_notice(finished: OomFinished) -> Notice:
+    """Return an outcome's name, with the explanation and the next step that came with it."""
+    name, tone = _NAMES.get(finished.outcome, _REFUSED)
+    return Notice(name, tone, detail=finished.explanation, next_step=finished.next_step)
 
 
 def describe_filling(read: MemoryRead, budget_bytes: int) -> str:
@@ -351,17 +338,17 @@ def _refused(finished: OomFinished) -> _Account:
     )
 
 
-_HEADS: dict[str, tuple[str, Tone]] = {
-    "fits": ("Everything fits.", "good"),
-    "over_budget": ("Over the budget.", "amber"),
-    "card_full": ("The card is full.", "failure"),
-    "fragmented": ("Fragmented.", "failure"),
-    "spilled": ("Spilled to system memory.", "amber"),
-    "taken_by_others": ("Another process took it.", "failure"),
-    "leak": ("A leak.", "failure"),
-    "stopped": ("Stopped.", ""),
+_NAMES: dict[str, tuple[str, Tone]] = {
+    "fits": ("Everything fits.", Tone.GOOD),
+    "over_budget": ("Over the budget.", Tone.AMBER),
+    "card_full": ("The card is full.", Tone.FAILURE),
+    "fragmented": ("Fragmented.", Tone.FAILURE),
+    "spilled": ("Spilled to system memory.", Tone.AMBER),
+    "taken_by_others": ("Another process took it.", Tone.FAILURE),
+    "leak": ("A leak.", Tone.FAILURE),
+    "stopped": ("Stopped.", Tone.PLAIN),
 }
-_REFUSED: tuple[str, Tone] = ("The card refused.", "failure")
+_REFUSED: tuple[str, Tone] = ("The card refused.", Tone.FAILURE)
 
 _EXPLAINED = {
     "fits": _fits,

@@ -15,6 +15,7 @@ from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunFailed, SamplesMeasured
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.run_labels import run_label
 from gpu_studio.model.run_queue import QueueStep, RunQueue
@@ -44,13 +45,6 @@ _SOONEST_NEWS_MS = 200
 _LATEST_NEWS_MS = 400
 # A run's pause after each line of samples: the window updates its texts and curves in it.
 REST_S = 0.04
-
-
-class Notice(msgspec.Struct, frozen=True):
-    """How the last plan ended, in words; ``bad`` if it ended too early by itself."""
-
-    text: str = ""
-    bad: bool = False
 
 
 def progress_sentence(run: Run, device: str, left_s: float | None) -> str:
@@ -159,7 +153,7 @@ class Benchmark(QObject):
         self._runs: list[Run] = []
         self._next_number = 1
         self._begun = QElapsedTimer()
-        self._notice = Notice()
+        self.notice = Notice()
         self._news = QTimer(self)
         self._news.setInterval(_LATEST_NEWS_MS)
         self._news.timeout.connect(self._tell_news)
@@ -194,11 +188,6 @@ class Benchmark(QObject):
     def running(self) -> Run | None:
         """The current run."""
         return self._queue.step.runs[0] if self._queue.step is not None else None
-
-    @property
-    def notice(self) -> Notice:
-        """How the last plan ended; empty while a plan runs."""
-        return self._notice
 
     @property
     def planned(self) -> Sequence[Run]:
@@ -254,7 +243,7 @@ class Benchmark(QObject):
             return
         self._source = source or RunSource(self._studio.session)
         self._steps = _Steps(plan, self._source, self._next_number)
-        self._notice = Notice()
+        self.notice = Notice()
         self._queue.start(self._steps, self._source.session)
 
     def stop(self) -> None:
@@ -266,7 +255,7 @@ class Benchmark(QObject):
         """Remove all runs; does nothing while a plan runs."""
         if not self.state.is_busy:
             self._runs, self._queue.runs = [], []
-            self._notice = Notice()
+            self.notice = Notice()
             self.runs_cleared.emit()
             self.plan_changed.emit()
 
@@ -300,7 +289,7 @@ class Benchmark(QObject):
     def _finish(self) -> None:
         assert self._steps is not None
         self._next_number = self._steps.next_number
-        self._notice = self._ended()
+        self.notice = self._ended()
         self._news.stop()
         self.plan_changed.emit()
 
@@ -313,7 +302,8 @@ class Benchmark(QObject):
             return self._engine_gone(self.planned[-1], last)
         failed = sum(run.state is RunState.FAILED for run in self.planned)
         reasons = f" {failed} could not run: see the table." if failed else ""
-        return Notice(f"Done: {self._count()}.{reasons}", bad=bool(failed))
+        tone = Tone.FAILURE if failed else Tone.PLAIN
+        return Notice(f"Done: {self._count()}.{reasons}", tone)
 
     def _count(self) -> str:
         """Return the number of finished runs in words, of all that were planned."""
@@ -327,7 +317,7 @@ class Benchmark(QObject):
             return Notice(f"A new engine was started: {self._count()}. Press Run to continue.")
         reason = run.failure.message if run.failure else ""
         what_now = "The results so far are kept. Press Run to continue."
-        return Notice(f"{reason} {what_now}".strip(), bad=True)
+        return Notice(f"{reason} {what_now}".strip(), Tone.FAILURE)
 
 
 def _took_the_engine(event: Event) -> bool:

@@ -6,7 +6,7 @@ is known so far; before the first run, and after a failure, they show empty bars
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,6 +15,7 @@ from gpu_studio.core.benchmark.standing import Standing, standing_of
 from gpu_studio.core.benchmark.trust import stamp_of, trust_lines
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark import left_words
 from gpu_studio.model.benchmark.run_labels import result_label, run_label
@@ -59,7 +60,7 @@ class Hero(msgspec.Struct, frozen=True):
         is_final: False shows the headline in gray.
         work: what the bars compare, or a hint.
         bars: one for each device and mode.
-        tone, chip, reasons: the trust chip; no chip if its text is empty.
+        chip: how far to trust the result, with all reasons; empty for no chip.
         has_failed: whether ``work`` is the cause of a failure and its fix.
     """
 
@@ -67,15 +68,13 @@ class Hero(msgspec.Struct, frozen=True):
     work: str
     bars: tuple[HeroBar, ...] = ()
     is_final: bool = True
-    tone: Literal["good", "amber", "failure", "running"] = "running"
-    chip: str = ""
-    reasons: tuple[str, ...] = ()
+    chip: Notice = Notice()
     has_failed: bool = False
 
     @property
     def says_wrong(self) -> bool:
         """Whether the headline says that results are wrong, and the chip at which sizes."""
-        return self.tone == "failure" and not self.has_failed
+        return self.chip.tone is Tone.FAILURE and not self.has_failed
 
 
 def hero_of(
@@ -119,11 +118,11 @@ class _Words:
         results = standing.results
         reasons = [f"{self._name(one)}: {doubt}." for one in results for doubt in _doubts(one)]
         if standing.wrong_text:
-            tone, chip = "failure", standing.wrong_text
+            tone, trust = Tone.FAILURE, standing.wrong_text
         elif standing.doubt:
-            tone, chip = "amber", standing.doubt
+            tone, trust = Tone.AMBER, standing.doubt
         else:
-            tone, chip = "good", standing.checked_text
+            tone, trust = Tone.GOOD, standing.checked_text
             reasons = [str(line) for line in trust_lines(results)]
         bars = (
             HeroBar(self._name(one), one.device, one.median_s, tip=self._tip(one))
@@ -133,9 +132,7 @@ class _Words:
             headline=standing.ratio_text,
             work=self._work_of(standing),
             bars=tuple(bars),
-            tone=tone,  # type: ignore[arg-type]  # one of three literals
-            chip=chip,
-            reasons=tuple(reasons),
+            chip=Notice(trust, tone, detail="\n".join(reasons)),
         )
 
     def of_plan(self, benchmark: Benchmark, run: Run) -> Hero:
@@ -156,8 +153,7 @@ class _Words:
             work=self._work(run.request, run.size_label, mode_words(run)),
             bars=tuple(bars),
             is_final=False,
-            chip=left[:1].upper() + left[1:],
-            reasons=(benchmark.sentence,),
+            chip=Notice(left[:1].upper() + left[1:], Tone.QUIET, detail=benchmark.sentence),
         )
 
     def without_result(self, benchmark: Benchmark) -> Hero:
@@ -167,15 +163,15 @@ class _Words:
         beside = [run for run in benchmark.planned if _is_beside(run.request, last.request)]
         bars = tuple(self._bar_of(run) for run in beside)
         if not any(run.state is RunState.FAILED for run in benchmark.planned):
-            return Hero("Stopped", notice.text, bars, is_final=False)
+            return Hero("Stopped", notice.sentence, bars, is_final=False)
         failures = [run.failure for run in benchmark.planned if run.failure is not None]
         causes = dict.fromkeys(failure.message for failure in failures)
         # If the engine ended, the notice has the cause and what to do now.
-        is_told = any(cause in notice.text for cause in causes)
+        is_told = any(cause in notice.sentence for cause in causes)
         is_full = any(failure.kind is FailureKind.OUT_OF_MEMORY for failure in failures)
         said = (*causes, _FREE_MEMORY) if is_full else causes
-        cause = notice.text if is_told else " ".join(said)
-        return Hero("No result", cause, bars, tone="failure", chip="Failed", has_failed=True)
+        cause = notice.sentence if is_told else " ".join(said)
+        return Hero("No result", cause, bars, chip=Notice("Failed", Tone.FAILURE), has_failed=True)
 
     def before_any_run(self, devices: Sequence[str]) -> Hero:
         has_card = any(not is_cpu(address) for address in devices)

@@ -13,6 +13,7 @@ from gpu_studio.core.benchmark.comparability import Comparability, compare
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.moments import local_now
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:
@@ -38,12 +39,12 @@ class BenchmarkHistory(QObject):
     Signals:
         contents_changed(): the list or the set of unsaved runs changed.
         ghost_changed(): the overlay changed or was removed.
-        told(str, bool): the outcome of an action, and whether it is a failure.
+        notified(Notice): the outcome of an action.
     """
 
     contents_changed = Signal()
     ghost_changed = Signal()
-    told = Signal(str, bool)
+    notified = Signal(object)
 
     def __init__(self, studio: Studio, benchmark: Benchmark, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -138,7 +139,7 @@ class BenchmarkHistory(QObject):
                 self._history.add(kept)
             return imported
 
-        self.told.emit(f"Reading {path.name}…", False)
+        self.notified.emit(Notice(f"Reading {path.name}…"))
         self._files.add(take_in, self._imported)
 
     def export_file(self, key: str, path: Path) -> None:
@@ -174,7 +175,7 @@ class BenchmarkHistory(QObject):
         if found.is_comparable:
             self._files.add(lambda: self._history.load(entry.key), self._loaded, keeps=False)
         else:
-            self.told.emit(found.sentence, True)
+            self.notified.emit(Notice(found.sentence, Tone.FAILURE))
 
     def comparability(self, entry: HistoryEntry, result: RunFinished | None) -> Comparability:
         """Return whether a kept run is comparable with a result; without a result it is."""
@@ -204,7 +205,7 @@ class BenchmarkHistory(QObject):
             return
         found = compare(result, self._ghost[0].result)
         if not found.is_comparable:
-            self.told.emit(f"Overlay removed. {found.sentence}", False)
+            self.notified.emit(Notice(f"Overlay removed. {found.sentence}"))
             self.end_race()
 
     def _changed(self, _answer: object) -> None:
@@ -219,15 +220,15 @@ class BenchmarkHistory(QObject):
         what = f"{result.workload} on {result.device_name}"
         if len(imported) > 1:
             what = f"{len(imported)} results, the first is {what}"
-        self.told.emit(f"Imported: {what}. Label: “{result.recording}”.", False)
+        self.notified.emit(Notice(f"Imported: {what}. Label: “{result.recording}”."))
         self.refresh()
 
     def _exported(self, path: Path) -> None:
-        self.told.emit(f"Saved as {path}", False)
+        self.notified.emit(Notice(f"Saved as {path}"))
 
     def _saved(self, count: int) -> None:
         self._trouble = ""
-        self.told.emit(f"{count} {'run' if count == 1 else 'runs'} saved.", False)
+        self.notified.emit(Notice(f"{count} {'run' if count == 1 else 'runs'} saved."))
         self.refresh()
 
     def _loaded(self, kept: KeptRun) -> None:
@@ -236,7 +237,7 @@ class BenchmarkHistory(QObject):
         run = run_of(kept)
         self._ghost = (run, _ghost_label(kept))
         self.ghost_changed.emit()
-        self.told.emit("Shown on the live plot.", False)
+        self.notified.emit(Notice("Shown on the live plot."))
 
     def _fail(self, failure: Failure) -> None:
         mistake = failure.message
@@ -244,7 +245,7 @@ class BenchmarkHistory(QObject):
             mistake = f"The history failed: {mistake}"
         if self._history.pending:
             self._trouble = mistake
-        self.told.emit(mistake, True)
+        self.notified.emit(Notice(mistake, Tone.FAILURE))
         if self._contents is None or self._history.pending:
             self.refresh()
 

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark.benchmark import RunSource
 from gpu_studio.model.benchmark.published_experiment import FixedRuns
 from gpu_studio.model.engine_session import EngineSession
@@ -36,12 +37,12 @@ class RecordingPlayer(QObject):
     Signals:
         changed(): another recording is open, or the available actions changed.
         begun(): the replayed runs have begun.
-        told(str, bool): the outcome of opening a file, and whether it is a failure.
+        notified(Notice): the outcome of opening a file.
     """
 
     changed = Signal()
     begun = Signal()
-    told = Signal(str, bool)
+    notified = Signal(object)
 
     def __init__(self, studio: Studio, benchmark: Benchmark, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -136,14 +137,14 @@ class RecordingPlayer(QObject):
     def _take(self, recording: Recording) -> None:
         if not self._is_closed:
             self._path, self._recording = self._asked_path, recording
-            self.told.emit("", False)
+            self.notified.emit(Notice())
 
     def _fail(self, failure: Failure) -> None:
         if self._is_closed:
             return
         is_expected = failure.kind is not FailureKind.INTERNAL
         what = f"{self._asked_path.name}:" if is_expected else "Could not read the recording:"
-        self.told.emit(f"{what} {failure.message}", True)
+        self.notified.emit(Notice(f"{what} {failure.message}", Tone.FAILURE))
 
     def _finish(self) -> None:
         self._task = None

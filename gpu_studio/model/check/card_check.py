@@ -19,6 +19,7 @@ from gpu_studio.core.messages.check_messages import (
     CheckStarted,
 )
 from gpu_studio.core.moments import local_now
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.program_version import program_title
 from gpu_studio.model.check.check_keeper import CheckKeeper
 from gpu_studio.model.engine_session import EngineSession, EngineState
@@ -54,12 +55,12 @@ class CardCheck(QObject):
     Signals:
         choices_changed(): another device, length or fault is chosen or can be.
         check_changed(): the check began, progressed or ended, or another record is shown.
-        told(str): a file could not be read or written, as a sentence.
+        notified(Notice): a file could not be read or written.
     """
 
     choices_changed = Signal()
     check_changed = Signal()
-    told = Signal(str)
+    notified = Signal(object)
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -82,7 +83,7 @@ class CardCheck(QObject):
         self._keeper.looked.connect(self._show_found)
         self._keeper.earlier_found.connect(self._take_earlier)
         self._keeper.opened.connect(self._show_opened)
-        self._keeper.failed.connect(self.told)
+        self._keeper.failed.connect(self._fail)
         self._reply: Reply | None = None
         # A bad card may hang or end this engine, which is then the result.
         self._session = EngineSession(
@@ -260,7 +261,7 @@ class CardCheck(QObject):
     def open_file(self, path: Path) -> None:
         """Show the record in a picture, a page or a JSON file; not while a check runs."""
         if self._phase.is_busy:
-            self.told.emit(_OPEN_LATER)
+            self._fail(_OPEN_LATER)
             return
         self._file_name = path.name
         self._keeper.open_file(path)
@@ -298,6 +299,9 @@ class CardCheck(QObject):
         self._session.close()
         self._keeper.close()
 
+    def _fail(self, sentence: str) -> None:
+        self.notified.emit(Notice(sentence, Tone.FAILURE))
+
     def _drop(self, cut_off: CutOffCheck) -> None:
         """Offer a check that was cut off no longer, nor tell about it."""
         self._cut_off = self._cut_off[1:]
@@ -319,7 +323,7 @@ class CardCheck(QObject):
             return
         if others_run:
             self._run, self._phase = None, WorkState.IDLE
-            self.told.emit(_OTHER_CHECK)
+            self._fail(_OTHER_CHECK)
             self.choices_changed.emit()
             self.check_changed.emit()
             return

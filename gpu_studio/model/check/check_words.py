@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.check.check_verdict import interruption_sentence
 from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
@@ -16,6 +16,7 @@ from gpu_studio.core.check.record_words import (
 )
 from gpu_studio.core.check.stages import STAGES, stage_title
 from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.notice import Notice, Tone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,13 +33,12 @@ if TYPE_CHECKING:
     from gpu_studio.model.check.card_check import CardCheck
     from gpu_studio.model.devices.device_board import DeviceRow
 
-Tone = Literal["", "good", "amber", "failure", "running"]
 TONES: dict[CheckVerdict, Tone] = {
-    "passed": "good",
-    "failed": "failure",
-    "inconclusive": "amber",
-    "partial": "amber",
-    "skipped": "running",
+    "passed": Tone.GOOD,
+    "failed": Tone.FAILURE,
+    "inconclusive": Tone.AMBER,
+    "partial": Tone.AMBER,
+    "skipped": Tone.QUIET,
 }
 _MOST_FINDINGS = 6
 _LOAD = (
@@ -47,30 +47,6 @@ _LOAD = (
 )
 _CPU = "On the CPU, the check tests the RAM of its own process and computes on all cores."
 _PLANTED = "This check will make a fault on purpose, to show that it is found: {does}"
-
-
-class CheckTold(NamedTuple):
-    """The words of a check: the hero, the sentence below it, and the line below that."""
-
-    hero: str
-    sentence: str
-    detail: str
-    tone: Tone = ""
-
-
-class CheckChip(NamedTuple):
-    """A few words about the whole check; without a text, there is no chip."""
-
-    tone: Tone = ""
-    text: str = ""
-
-
-class CheckJudged(NamedTuple):
-    """The verdict, the next action below it, and the tone of both."""
-
-    verdict: str
-    next_action: str
-    tone: Tone = ""
 
 
 class StageWords(NamedTuple):
@@ -94,50 +70,49 @@ def device_title(device: DeviceRow) -> str:
     return f"CPU and RAM: {device.device.short_name}" if device.device else "CPU and RAM"
 
 
-def told(check: CardCheck) -> CheckTold:
-    """Return the words of the hero."""
+def hero(check: CardCheck) -> Notice:
+    """Return the notice at the top: the errors, the current stage, and what is covered."""
     run, record = check.run, check.record
     if check.phase.is_busy and run is not None:
         return _progress(run)
     if record is not None:
-        return CheckTold(
-            errors_text(record.errors), record.sentence, "",
-            "failure" if record.errors else "good",
-        )  # fmt: skip
+        tone = Tone.FAILURE if record.errors else Tone.GOOD
+        return Notice(errors_text(record.errors), tone, detail=record.sentence)
     planted = "" if check.plant is None else _PLANTED.format(does=planted_fault(check.plant).does)
     hint, question = _LOAD, "Is this card sound?"
     if check.device.is_cpu:
         hint, question = f"{_CPU} {_LOAD}", "Does this CPU compute correctly?"
     length = length_text(check.minutes)
-    return CheckTold(
-        question, f"{device_title(check.device)}: six stages. {length[0].upper()}{length[1:]}.",
-        " ".join(filter(None, (planted, check.reason or hint))),
-    )  # fmt: skip
+    return Notice(
+        question,
+        detail=f"{device_title(check.device)}: six stages. {length[0].upper()}{length[1:]}.",
+        next_step=" ".join(filter(None, (planted, check.reason or hint))),
+    )
 
 
-def _progress(run: CheckRun) -> CheckTold:
+def _progress(run: CheckRun) -> Notice:
     present = run.present
-    tone: Tone = "failure" if run.errors else "good"
+    tone = Tone.FAILURE if run.errors else Tone.GOOD
     if present is None:
-        sentence = "Starting." if not run.elapsed_s else "Going on to the next stage."
-        return CheckTold(errors_text(run.errors), sentence, "", tone)
+        stage = "Starting." if not run.elapsed_s else "Going on to the next stage."
+        return Notice(errors_text(run.errors), tone, detail=stage)
     doing = present.doing or "Starting"
     tested = f"Covered so far: {present.tested}." if present.tested else ""
     title = stage_title(present.name, run.plan.device)
-    return CheckTold(errors_text(run.errors), f"Now: {title}. {doing}.", tested, tone)
+    return Notice(errors_text(run.errors), tone, detail=f"Now: {title}. {doing}.", next_step=tested)
 
 
-def chip(check: CardCheck) -> CheckChip:
+def chip(check: CardCheck) -> Notice:
     """Return the chip beside the hero."""
     run, record = check.run, check.record
     if check.phase.is_busy and run is not None:
         if check.phase.value == "stopping":
-            return CheckChip("running", "Stopping…")
+            return Notice("Stopping…", Tone.QUIET)
         rounds = f"Round {run.round} of {run.rounds}, " if run.rounds > 1 else "Running, "
-        return CheckChip("running", f"{rounds}{_left(run.remaining_s)} left")
+        return Notice(f"{rounds}{_left(run.remaining_s)} left", Tone.QUIET)
     if record is None:
-        return CheckChip()
-    return CheckChip(TONES[record.verdict], VERDICT_WORDS[record.verdict])
+        return Notice()
+    return Notice(VERDICT_WORDS[record.verdict], TONES[record.verdict])
 
 
 def _left(seconds: float) -> str:
@@ -147,20 +122,22 @@ def _left(seconds: float) -> str:
     return f"about {minutes}\u202fmin" if minutes < 90 else f"about {minutes / 60:.0f}\u202fh"
 
 
-def judged(check: CardCheck) -> CheckJudged:
+def verdict(check: CardCheck) -> Notice:
     """Return the verdict so far, or the final one."""
     run, record = check.run, check.record
     if check.phase.is_busy and run is not None:
         if run.errors:
-            return CheckJudged(
-                f"Failed so far: {errors_text(run.errors)}",
-                "The check goes on, to find out how many errors there are.", "failure",
+            return Notice(
+                f"Failed so far: {errors_text(run.errors)}", Tone.FAILURE,
+                next_step="The check goes on, to find out how many errors there are.",
             )  # fmt: skip
-        return CheckJudged("No errors so far", "The verdict is final after the last stage.")
+        return Notice("No errors so far", next_step="The verdict is final after the last stage.")
     if record is None:
-        return CheckJudged("No verdict yet", "The verdict says what was tested, and no more.")
-    action = f"Next: {record.next_action}"
-    return CheckJudged(VERDICT_WORDS[record.verdict], action, TONES[record.verdict])
+        return Notice("No verdict yet", next_step="The verdict says what was tested, and no more.")
+    return Notice(
+        VERDICT_WORDS[record.verdict], TONES[record.verdict],
+        next_step=f"Next: {record.next_action}",
+    )  # fmt: skip
 
 
 def planted(check: CardCheck) -> str:
@@ -244,8 +221,8 @@ def findings_tone(findings: Sequence[CheckFinding]) -> Tone:
     """Return the tone of the worst finding."""
     severities = {one.severity for one in findings}
     if "error" in severities:
-        return "failure"
-    return "amber" if "doubt" in severities else ""
+        return Tone.FAILURE
+    return Tone.AMBER if "doubt" in severities else Tone.PLAIN
 
 
 def cut_off_text(cut_off: CutOffCheck) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.devices.facts import FactGroup, PcSnapshot
+from gpu_studio.core.notice import Tone
 from gpu_studio.model.devices.card_memory import CardMemory
 from gpu_studio.model.devices.device_list import DeviceList
 from gpu_studio.model.devices.process_table import ProcessTable
@@ -294,7 +295,7 @@ def verdict_before_devices(is_silent: bool) -> Headline:
             sentence="The devices of this PC could not be read.",
             detail="The sensors do not answer. If the PC has an NVIDIA card, restart the PC.",
         )
-    return Headline(code="waiting", sentence="Looking for the devices of this PC…", tone="")
+    return Headline(code="waiting", sentence="Looking for the devices of this PC…", tone=Tone.PLAIN)
 
 
 def verdict_of_card(
@@ -327,8 +328,8 @@ def verdict_of_card(
     ]
     for finding in failures or usable or answers:
         headline = headline_from(finding)
-        is_doubted = headline.tone == "good" and bool(doubts)
-        return msgspec.structs.replace(headline, tone="amber") if is_doubted else headline
+        is_doubted = headline.tone is Tone.GOOD and bool(doubts)
+        return msgspec.structs.replace(headline, tone=Tone.AMBER) if is_doubted else headline
     return _verdict_without_findings(card, engine, state, trouble)
 
 
@@ -343,9 +344,9 @@ def verdict_without_engine(device: Device, installation: Installation) -> Headli
     if installation:
         now = "is being installed" if installation == "runs" else "is not installed completely"
         sentence = f"The engine {now}. After that, you see here {question}."
-        return Headline(code="waiting", sentence=sentence, action=SHOW_SET_UP, tone="")
+        return Headline(code="waiting", sentence=sentence, action=SHOW_SET_UP, tone=Tone.PLAIN)
     sentence = f"Install the engine to see {question}."
-    return Headline(code="waiting", sentence=sentence, action=SET_UP, tone="")
+    return Headline(code="waiting", sentence=sentence, action=SET_UP, tone=Tone.PLAIN)
 
 
 def verdict_of_cpu(cpu: Device, engine: EngineDescribed | None, state: EngineState) -> Headline:
@@ -357,7 +358,7 @@ def verdict_of_cpu(cpu: Device, engine: EngineDescribed | None, state: EngineSta
         code="ok",
         sentence=f"PyTorch runs on your {cpu.short_name}.",
         detail=f"torch {engine.torch_version} uses {engine.cpu_threads} of its threads{simd}",
-        tone="good",
+        tone=Tone.GOOD,
     )
 
 
@@ -370,9 +371,9 @@ def _verdict_without_findings(
         return Headline(code="unknown", sentence=sentence)
     if engine is None:
         sentence = f"Asking PyTorch whether it can use your {device.short_name}…"
-        return Headline(code="waiting", sentence=sentence, tone="")
+        return Headline(code="waiting", sentence=sentence, tone=Tone.PLAIN)
     if engine.cards_asleep:
         sentence = f"Your {device.short_name} is asleep. PyTorch has not checked it."
-        return Headline(code="unknown", sentence=sentence, action=WAKE, tone="")
+        return Headline(code="unknown", sentence=sentence, action=WAKE, tone=Tone.PLAIN)
     sentence = f"PyTorch does not list your {device.short_name}."
     return Headline(code="unknown", sentence=sentence, detail=trouble)

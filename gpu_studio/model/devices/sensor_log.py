@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.user_file import UnusableFileError, create_user_file
 from gpu_studio.model.sensors import LOG
 from gpu_studio.model.worker import Worker
@@ -48,21 +49,18 @@ class SensorLog(QObject):
         return self._worker is not None
 
     @property
-    def has_failed(self) -> bool:
-        """Whether the last log ended with an error."""
-        return bool(self._trouble)
-
-    @property
-    def sentence(self) -> str:
-        """The progress or the end of the log, in words; empty before the first log."""
+    def notice(self) -> Notice:
+        """The progress or the end of the log; empty before the first log."""
         if self._path is None:
-            return ""
+            return Notice()
         count = f"{self._readings} {'reading' if self._readings == 1 else 'readings'}"
         if self._worker is not None:
-            return f"Writing to {self._path.name}: {count} so far. You can use other tabs."
+            text = f"Writing to {self._path.name}: {count} so far. You can use other tabs."
+            return Notice(text)
         if self._trouble:
-            return f"The log ended: {self._trouble} {count} written to {self._path}."
-        return f"{count} written to {self._path}."
+            text = f"The log ended: {self._trouble} {count} written to {self._path}."
+            return Notice(text, Tone.FAILURE)
+        return Notice(f"{count} written to {self._path}.")
 
     def start(self, path: Path) -> None:
         """Start a log in a new file, replacing an existing one; one log at a time."""

@@ -12,7 +12,7 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.memory.modelled_cards import is_modelled
-from gpu_studio.core.memory.outcome import Outcome, describe_filling, outcome_told
+from gpu_studio.core.memory.outcome import describe_filling, outcome_notice
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
     MemoryRead,
@@ -21,6 +21,7 @@ from gpu_studio.core.messages.memory_messages import (
     SegmentsRead,
     StageBegan,
 )
+from gpu_studio.core.notice import Notice, Tone
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
@@ -75,7 +76,7 @@ class LabResult(msgspec.Struct, frozen=True, kw_only=True):
 
     request: RunMemoryExperiment
     conf: str
-    outcome: Outcome
+    outcome: Notice
     finished: OomFinished | None = None
     reached: MemoryRead | None = None
     segments: SegmentsRead | None = None
@@ -102,7 +103,7 @@ class OomExperiment(QObject):
 
     Signals:
         state_changed(): the experiment began, is stopping or ended.
-        outcome_changed(Outcome): the current outcome in words, also during the run.
+        outcome_changed(Notice): the current outcome in words, also during the run.
         results_changed(): another run ended, or earlier results were removed.
     """
 
@@ -118,7 +119,7 @@ class OomExperiment(QObject):
         self._reply: Reply | None = None
         self._conf = ""
         self._has_begun = self._is_stopping = False
-        self._outcome: Outcome | None = None
+        self._outcome: Notice | None = None
         self._reached: MemoryRead | None = None
         self._segments: SegmentsRead | None = None
         self.stage = ""
@@ -134,7 +135,7 @@ class OomExperiment(QObject):
         return OomState.RUNNING if self._has_begun else OomState.WAITING
 
     @property
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> Notice | None:
         """The current outcome in words; None before the first run."""
         return self._outcome
 
@@ -181,9 +182,9 @@ class OomExperiment(QObject):
         self.stage = ""
         modelled = is_modelled(request.device)
         self._say(
-            Outcome(
-                headline="Starting.",
-                sentence="The experiment's engine is starting and loading PyTorch."
+            Notice(
+                "Starting.",
+                detail="The experiment's engine is starting and loading PyTorch."
                 if not modelled
                 else "The allocator's model is starting.",
             )
@@ -213,7 +214,7 @@ class OomExperiment(QObject):
                 self._keep(event.read, event)
             case StageBegan():
                 self.stage = event.sentence
-                self._say(Outcome(headline="Running.", sentence=event.sentence))
+                self._say(Notice("Running.", detail=event.sentence))
             case _:
                 pass
 
@@ -222,7 +223,7 @@ class OomExperiment(QObject):
         event, self._reply = self._reply.last, None
         match event:
             case OomFinished():
-                self._finish(outcome_told(event), event)
+                self._finish(outcome_notice(event), event)
             case RequestFailed():
                 self._finish(explain_failure(event))
             case EngineEnded():
@@ -237,7 +238,7 @@ class OomExperiment(QObject):
         self._keep(read)
         budget_bytes = read.limit_bytes or request.budget_bytes or read.total_bytes or 0
         filling = describe_filling(read, budget_bytes)
-        self._say(Outcome(headline="Running.", sentence=f"{self.stage} {filling}".strip()))
+        self._say(Notice("Running.", detail=f"{self.stage} {filling}".strip()))
 
     def _keep(self, read: MemoryRead, segments: SegmentsRead | None = None) -> None:
         """Remember the reading that the outcome is about.
@@ -254,7 +255,7 @@ class OomExperiment(QObject):
         self._reached = read
         self._segments = segments or self._segments
 
-    def _finish(self, outcome: Outcome, finished: OomFinished | None = None) -> None:
+    def _finish(self, outcome: Notice, finished: OomFinished | None = None) -> None:
         assert self._request is not None
         # The engine's own description counts: the user's environment may set options, too.
         conf = finished.conf if finished is not None else self._conf
@@ -274,7 +275,7 @@ class OomExperiment(QObject):
         self.state_changed.emit()
         self.results_changed.emit()
 
-    def _say(self, outcome: Outcome) -> None:
+    def _say(self, outcome: Notice) -> None:
         if outcome != self._outcome:
             self._outcome = outcome
             self.outcome_changed.emit(outcome)
@@ -284,7 +285,7 @@ def _rank(read: MemoryRead) -> int:
     return _RANKS.get(read.mark or "", 0)
 
 
-def explain_failure(event: RequestFailed) -> Outcome:
+def explain_failure(event: RequestFailed) -> Notice:
     """Return why the engine refused, and the next step."""
     failure = event.failure
     next_step = {
@@ -297,28 +298,22 @@ def explain_failure(event: RequestFailed) -> Outcome:
     sentence = failure.message
     if failure.kind is FailureKind.OUT_OF_MEMORY:
         sentence = f"The card had too little memory to begin it. PyTorch says: {sentence}"
-    return Outcome(
-        headline="The experiment could not run.",
-        sentence=sentence,
-        next_step=next_step,
-        tone="failure",
+    return Notice(
+        "The experiment could not run.", Tone.FAILURE, detail=sentence, next_step=next_step
     )
 
 
-def explain_end(event: EngineEnded, *, has_begun: bool) -> Outcome:
+def explain_end(event: EngineEnded, *, has_begun: bool) -> Notice:
     """Return how the lab's engine ended during a run; ``has_begun``: it had sent a reading."""
     if event.stopped and not has_begun:
-        return Outcome(headline="Stopped.", sentence="The experiment had not started.")
+        return Notice("Stopped.", detail="The experiment had not started.")
     if event.stopped:
-        return Outcome(
-            headline="Stopped.",
-            sentence="It was in the middle of a call, so its engine was ended.",
-        )
-    return Outcome(
-        headline="The engine died.",
-        sentence=f"{describe_exit(event.exit_code)} Its readings are kept, and its memory is free.",
+        return Notice("Stopped.", detail="It was in the middle of a call, so its engine was ended.")
+    return Notice(
+        "The engine died.",
+        Tone.FAILURE,
+        detail=f"{describe_exit(event.exit_code)} Its readings are kept, and its memory is free.",
         next_step="Try a smaller budget. The program's own engine is still running.",
-        tone="failure",
     )
 
 

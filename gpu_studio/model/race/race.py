@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.messages.race_messages import MOST_SEEDS, Showing
 from gpu_studio.core.messages.run_messages import RunAtOnce
+from gpu_studio.core.notice import Notice
 from gpu_studio.core.race.contestant import race_requests
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, PICTURES
 from gpu_studio.core.race.verdict import judge
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.race.verdict import Verdict
     from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.race.race_photo import RacePhoto
-    from gpu_studio.model.race.race_words import SideWords, Told
+    from gpu_studio.model.race.race_words import SideWords
     from gpu_studio.model.studio import Studio
 
 # The window draws a frame while nothing is timed.
@@ -264,10 +265,10 @@ class Race(QObject):
         return min(ends) if ends else max((side.end_s for side in self._sides), default=0.0)
 
     @property
-    def told(self) -> Told:
-        """The headline and the sentence below it."""
+    def notice(self) -> Notice:
+        """The headline, with the sentence below it as its detail."""
         if self._state is WorkState.STOPPING:
-            return race_words.Told("Stopping…", "")
+            return Notice("Stopping…")
         if self._state.is_busy:
             return race_words.progress(self._raced, self._sides)
         if self._verdict is not None:

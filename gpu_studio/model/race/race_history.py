@@ -11,6 +11,7 @@ from gpu_studio.core.benchmark.history import FOLDER_NAME, History
 from gpu_studio.core.benchmark.kept_run import kept_of
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import local_now, shown_moment
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.race.race_entries import name_of
 from gpu_studio.model.race.sharing import ghost_side
 from gpu_studio.model.task import Task
@@ -39,11 +40,11 @@ class RaceHistory(QObject):
 
     Signals:
         changed(): other earlier runs can be raced against.
-        told(str): why a run could not be kept.
+        notified(Notice): why a run could not be kept.
     """
 
     changed = Signal()
-    told = Signal(str)
+    notified = Signal(object)
 
     def __init__(self, studio: Studio, race: Race, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -132,11 +133,11 @@ class RaceHistory(QObject):
         contents, trouble = listed
         self._entries, self._question = contents.entries, ()
         if trouble:
-            self.told.emit(trouble)
+            self.notified.emit(Notice(trouble, Tone.FAILURE))
         self.changed.emit()
 
     def _fail(self, failure: Failure) -> None:
-        self.told.emit(failure.message)
+        self.notified.emit(Notice(failure.message, Tone.FAILURE))
 
     def _finish(self) -> None:
         self._task = None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QSaveFile, Signal
 
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.race.photo_file import Photo, encode_photo, photo_id
 from gpu_studio.core.race.shared_race import SharedRace
 from gpu_studio.model.task import Task
@@ -35,7 +36,7 @@ class RacePhoto(QObject):
         changed(): another picture is to be learned, or it can be shown now.
         race_opened(SharedRace): the opened file was a saved race.
         recording_opened(Recording): the opened file was a recording.
-        told(str): why a file cannot be opened.
+        notified(Notice): why a file cannot be opened.
 
     Args:
         studio: says when the window closes.
@@ -46,7 +47,7 @@ class RacePhoto(QObject):
     changed = Signal()
     race_opened = Signal(object)
     recording_opened = Signal(object)
-    told = Signal(str)
+    notified = Signal(object)
 
     def __init__(self, studio: Studio, reader: PhotoReader, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -141,7 +142,8 @@ class RacePhoto(QObject):
             return
         path = self._place()
         if path is None or not _written(path, encode_photo(opened.pixels)):
-            self.told.emit(f"{opened.name} cannot be learned: its copy cannot be saved.")
+            text = f"{opened.name} cannot be learned: its copy cannot be saved."
+            self.notified.emit(Notice(text, Tone.FAILURE))
             return
         self._photo, self._path, self._is_own = opened, path, False
         self._identity = photo_id(opened.pixels)
@@ -157,7 +159,7 @@ class RacePhoto(QObject):
         return self._folder.path / _FILE_NAME
 
     def _refuse(self, failure: Failure) -> None:
-        self.told.emit(failure.message)
+        self.notified.emit(Notice(failure.message, Tone.FAILURE))
 
     def _finish_drawing(self) -> None:
         self._drawing = None

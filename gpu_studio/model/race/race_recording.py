@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark.recording import recording_from
 from gpu_studio.model.task import Task
 
@@ -21,12 +22,12 @@ class RaceRecording(QObject):
     Signals:
         changed(): a recording is being made, or no longer.
         made(bytes): the contents of the file.
-        told(str): why there is no recording.
+        notified(Notice): why there is no recording.
     """
 
     changed = Signal()
     made = Signal(object)
-    told = Signal(str)
+    notified = Signal(object)
 
     def __init__(self, studio: Studio, race: Race, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -77,7 +78,7 @@ class RaceRecording(QObject):
             self.made.emit(contents)
 
     def _fail(self, failure: Failure) -> None:
-        self.told.emit(failure.message)
+        self.notified.emit(Notice(failure.message, Tone.FAILURE))
 
     def _finish(self) -> None:
         self._task = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_duration, three_digits
 
 if TYPE_CHECKING:
@@ -34,13 +35,6 @@ _NO_VERDICT = "They take time from each other, so this race has no winner."
 _PREPARING_S = 8
 
 
-class Told(NamedTuple):
-    """A headline and the sentence below it."""
-
-    headline: str
-    detail: str
-
-
 class SideWords(NamedTuple):
     """The state of a side in a few words, with the role and the icon of its chip."""
 
@@ -51,36 +45,38 @@ class SideWords(NamedTuple):
 
 def invitation(
     picture: WorkloadDescription, names: Sequence[str], budget_s: float, *, is_at_once: bool
-) -> Told:
+) -> Notice:
     """Return the question of a race that has not begun, and how it runs."""
     if is_at_once:
-        return Told(_FOR_SHOW, f"{' beside '.join(names)}. {_NO_VERDICT}")
+        return Notice(_FOR_SHOW, detail=f"{' beside '.join(names)}. {_NO_VERDICT}")
     longest_s = round(len(names) * (budget_s + _PREPARING_S))
-    return Told(
+    return Notice(
         _QUESTIONS.get(picture.name, picture.title),
-        f"{' against '.join(names)}. They run in turn, each alone, with the same code. "
+        detail=f"{' against '.join(names)}. They run in turn, each alone, with the same code. "
         f"Under {longest_s}\u202fs.",
     )
 
 
-def progress(picture: WorkloadDescription, sides: Sequence[RaceSide]) -> Told:
+def progress(picture: WorkloadDescription, sides: Sequence[RaceSide]) -> Notice:
     """Return who leads so far."""
     live = next((side for side in sides if not side.is_over), None)
     traits = picture.race
     assert traits is not None
     if any(side.run.is_for_show for side in sides):
-        return Told(_FOR_SHOW, _NO_VERDICT)
+        return Notice(_FOR_SHOW, detail=_NO_VERDICT)
     goal = f"The first side at {measure_text(traits.finish, traits)} wins."
     if live is None:
-        return Told("", goal)
+        return Notice(detail=goal)
     if not any(side.is_over for side in sides):
-        return Told(f"{live.entry.label} runs first, alone", f"Then the other side. {goal}")
+        return Notice(
+            f"{live.entry.label} runs first, alone", detail=f"Then the other side. {goal}"
+        )
     last = live.track.last
     other = next(side for side in sides if side is not live)
     ghost = other.at(last.elapsed_s) if last is not None else None
     if last is None or ghost is None:
-        return Told(f"{live.entry.label} runs next, alone", goal)
-    return Told(_lead(traits, live.entry.label, last, other.entry.label, ghost), goal)
+        return Notice(f"{live.entry.label} runs next, alone", detail=goal)
+    return Notice(_lead(traits, live.entry.label, last, other.entry.label, ghost), detail=goal)
 
 
 def _lead(traits: RaceTraits, name: str, one: RaceFrame, other: str, ghost: RaceFrame) -> str:
@@ -91,7 +87,7 @@ def _lead(traits: RaceTraits, name: str, one: RaceFrame, other: str, ghost: Race
     return f"{leader} is {measure_text(abs(ahead), traits)} ahead"
 
 
-def result(verdict: Verdict, names: Sequence[str], crossover: str) -> Told:
+def result(verdict: Verdict, names: Sequence[str], crossover: str) -> Notice:
     """Return the verdict, its reason, the energy, and where the leader changes."""
     energies = (
         f"{name} used {three_digits(one.energy_j)}\u202fJ."
@@ -99,7 +95,22 @@ def result(verdict: Verdict, names: Sequence[str], crossover: str) -> Told:
         if one.energy_j is not None
     )
     parts = (verdict.reason, *energies, crossover)
-    return Told(verdict.finished.sentence, " ".join(part for part in parts if part))
+    return Notice(verdict.finished.sentence, detail=" ".join(part for part in parts if part))
+
+
+def trust(verdict: Verdict) -> Notice:
+    """Return how far to trust a verdict in a few words, with all doubts as the detail."""
+    doubts = verdict.doubts
+    if any(one.failure for one in verdict.finished.contestants):
+        words = "Not finished"
+    elif verdict.finished.at_once:
+        words = "For show"
+    elif doubts or verdict.finished.undecided:
+        first = doubts[0] if doubts else "No winner"
+        words = first[:1].upper() + first[1:]
+    else:
+        return Notice("Checked", Tone.GOOD, detail="Both results are checked.")
+    return Notice(words, Tone.AMBER, detail="\n".join(doubts))
 
 
 def measure_text(value: float, traits: RaceTraits) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.placement_messages import DeviceUsed, UseDevice
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.switcher.placement_words import explain_end, explain_failure
 from gpu_studio.core.switcher.whole_snippet import complete, snippet_for_device
 from gpu_studio.model.engine_session import EngineState
@@ -23,15 +23,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
 
-Tone = Literal["", "good", "amber", "failure"]
 Pending = Literal["", "use", "show_only", "show_all"]
-
-
-class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """A sentence about an outcome, and its tone."""
-
-    text: str = ""
-    tone: Tone = ""
 
 
 class DeviceChoice(QObject):
@@ -40,7 +32,10 @@ class DeviceChoice(QObject):
     Signals:
         rows_changed(): the devices or their texts changed.
         chosen_changed(): another device is chosen.
-        choice_said(): a new sentence about the chosen card is available.
+        choice_said(): `choice_notice` changed.
+
+    Attributes:
+        choice_notice: the outcome of making a card current or the only visible one.
     """
 
     rows_changed = Signal()
@@ -58,7 +53,7 @@ class DeviceChoice(QObject):
         self._is_using = False
         self._restarting: Pending = ""
         self._listed: tuple[object, ...] = ()
-        self._said_of_choice = Said()
+        self.choice_notice = Notice()
         self._session.engine_described.connect(self._take_engine)
         self._session.state_changed.connect(self._list_rows)
         self._board.changed.connect(self._follow_board)
@@ -75,11 +70,6 @@ class DeviceChoice(QObject):
         telemetry = self._studio.sensors.latest(row.device) if row.device is not None else None
         by_default = self._session.current_device is None
         return device_words(row, telemetry, is_current_by_default=by_default)
-
-    @property
-    def said_of_choice(self) -> Said:
-        """The outcome of making a card current or the only visible one."""
-        return self._said_of_choice
 
     @property
     def is_one_shown(self) -> bool:
@@ -188,26 +178,26 @@ class DeviceChoice(QObject):
             case DeviceUsed():
                 name = event.name.removeprefix("NVIDIA ")
                 text = f"{event.address} {name} is now the current card."
-                self._say_of_choice(text, "good")
+                self._say_of_choice(text, Tone.GOOD)
             case RequestFailed():
-                self._say_of_choice(explain_failure(event.failure), "failure")
+                self._say_of_choice(explain_failure(event.failure), Tone.FAILURE)
             case EngineEnded():
-                self._say_of_choice(explain_end(event), "failure")
+                self._say_of_choice(explain_end(event), Tone.FAILURE)
             case _:
                 pass
         self._list_rows()
 
     def _take_engine(self, description: EngineDescribed) -> None:
-        self._restarting = ""
-        if self._said_of_choice.text and not self._said_of_choice.tone:
+        is_restarted, self._restarting = bool(self._restarting), ""
+        if is_restarted:
             count = description.device_count if description.cuda_available else 0
             sees = "1 card" if count == 1 else f"{count} cards"
-            self._say_of_choice(f"The new engine sees {sees}.", "good" if count else "amber")
+            self._say_of_choice(f"The new engine sees {sees}.", Tone.GOOD if count else Tone.AMBER)
         self._listed = ()  # even if the devices are the same: the tab waited for the engine
         self._list_rows()
 
-    def _say_of_choice(self, text: str, tone: Tone = "") -> None:
-        self._said_of_choice = Said(text=text, tone=tone)
+    def _say_of_choice(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        self.choice_notice = Notice(text, tone)
         self.choice_said.emit()
 
     def _follow_board(self) -> None:

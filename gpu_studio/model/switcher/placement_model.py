@@ -16,13 +16,14 @@ from gpu_studio.core.messages.placement_messages import (
     PlaceModel,
     PlaceRow,
 )
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.switcher.placement_words import (
     describe_file,
     explain_end,
     explain_failure,
     explain_move,
 )
-from gpu_studio.model.switcher.device_choice import DeviceChoice, Said, Tone
+from gpu_studio.model.switcher.device_choice import DeviceChoice
 from gpu_studio.model.switcher.placement_table import PlacementTable
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ class PlacementModel(DeviceChoice):
         self._has_moved = False
         self._inspecting: Reply | None = None
         self._file: FileInspected | None = None
-        self._said_of_file = Said()
-        self._said_of_move = Said()
+        self.file_notice = Notice()
+        self.move_notice = Notice()
         super().__init__(studio, parent)
         self.table = PlacementTable(self)
 
@@ -73,11 +74,6 @@ class PlacementModel(DeviceChoice):
         row = self.chosen
         has_address = row is not None and row.address is not None
         return has_address and bool(self.models) and not self.is_moving
-
-    @property
-    def said_of_move(self) -> Said:
-        """The proof of the last move, or why it failed."""
-        return self._said_of_move
 
     def move(self, model: str, dtype: str = "") -> None:
         """Move a built-in model to the chosen device; an empty ``dtype`` keeps its data type."""
@@ -119,9 +115,9 @@ class PlacementModel(DeviceChoice):
         return Path(self._file.path).name if self._file else ""
 
     @property
-    def said_of_file(self) -> Said:
-        """The file's size and contents, or why it was refused."""
-        return self._said_of_file
+    def is_looking(self) -> bool:
+        """Whether the engine reads a file's header."""
+        return self._inspecting is not None
 
     def look_at(self, path: str) -> None:
         """Let the engine read a file's header."""
@@ -134,7 +130,7 @@ class PlacementModel(DeviceChoice):
 
     def forget_refusal(self) -> None:
         """Clear the message about a refused file: the choice changed."""
-        if self._said_of_file.tone == "failure":
+        if self.file_notice.tone is Tone.FAILURE:
             self._say_of_file("")
 
     # ── events ───────────────────────────────────────────────────────────────────────────────
@@ -145,11 +141,11 @@ class PlacementModel(DeviceChoice):
         match event:
             case FileInspected():
                 self._file = event
-                self._say_of_file(describe_file(event), "good")
+                self._say_of_file(describe_file(event), Tone.GOOD)
             case RequestFailed():
-                self._say_of_file(event.failure.message, "failure")
+                self._say_of_file(event.failure.message, Tone.FAILURE)
             case EngineEnded():
-                self._say_of_file(explain_end(event), "failure")
+                self._say_of_file(explain_end(event), Tone.FAILURE)
             case _:
                 pass
 
@@ -162,17 +158,17 @@ class PlacementModel(DeviceChoice):
         event, self._move = self._move.last, None
         match event:
             case PlaceFinished():
-                tone: Tone = "good" if event.same_output else "amber"
+                tone = Tone.GOOD if event.same_output else Tone.AMBER
                 if event.same_output is False:
-                    tone = "failure"
+                    tone = Tone.FAILURE
                 row = self.chosen
                 link = widest_link(row.device) if row is not None and row.device else None
                 self._has_moved = True
                 self._say_of_move(explain_move(event, link), tone)
             case RequestFailed():
-                self._say_of_move(explain_failure(event.failure), "failure")
+                self._say_of_move(explain_failure(event.failure), Tone.FAILURE)
             case EngineEnded():
-                self._say_of_move(explain_end(event), "failure")
+                self._say_of_move(explain_end(event), Tone.FAILURE)
             case _:
                 pass
 
@@ -180,14 +176,14 @@ class PlacementModel(DeviceChoice):
         super()._take_engine(description)
         if self._has_moved:
             self._has_moved = False
-            text = f"{self._said_of_move.text}  ·  its engine has ended, so the model is gone"
+            text = f"{self.move_notice.sentence}  ·  its engine has ended, so the model is gone"
             self._say_of_move(text)
         self.move_changed.emit()
 
-    def _say_of_move(self, text: str, tone: Tone = "") -> None:
-        self._said_of_move = Said(text=text, tone=tone)
+    def _say_of_move(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        self.move_notice = Notice(text, tone)
         self.move_changed.emit()
 
-    def _say_of_file(self, text: str, tone: Tone = "") -> None:
-        self._said_of_file = Said(text=text, tone=tone)
+    def _say_of_file(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        self.file_notice = Notice(text, tone)
         self.file_changed.emit()

@@ -9,13 +9,14 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.devices.link import widest_link
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.placement_messages import PlaceRow, PlaceTensors, TensorsPlaced
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.switcher.placement_words import explain_end, explain_failure, explain_tensors
-from gpu_studio.model.switcher.device_choice import DeviceChoice, Said, Tone
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
+    from gpu_studio.model.switcher.device_choice import DeviceChoice
     from gpu_studio.model.switcher.placement_table import PlacementTable
 
 
@@ -29,6 +30,9 @@ class TensorPlacementModel(QObject):
 
     Signals:
         changed(): placing tensors began, ended or failed.
+
+    Attributes:
+        notice: how both tensors got there, or why they did not.
     """
 
     changed = Signal()
@@ -43,12 +47,7 @@ class TensorPlacementModel(QObject):
         super().__init__(parent)
         self._session, self._choice, self._table = studio.session, choice, table
         self._reply: Reply | None = None
-        self._said = Said()
-
-    @property
-    def said(self) -> Said:
-        """How both tensors got there, or why they did not."""
-        return self._said
+        self.notice = Notice()
 
     @property
     def is_placing(self) -> bool:
@@ -76,7 +75,7 @@ class TensorPlacementModel(QObject):
 
     def forget(self) -> None:
         """Clear the message about the last tensors: the table shows something else."""
-        if self._reply is None and self._said.text:
+        if self._reply is None and self.notice.sentence:
             self._say("")
 
     def _receive(self, event: Event) -> None:
@@ -91,12 +90,12 @@ class TensorPlacementModel(QObject):
                 row = self._choice.chosen
                 link = widest_link(row.device) if row is not None and row.device else None
                 self._finish(
-                    explain_tensors(event, link), "good" if event.same_values else "failure"
+                    explain_tensors(event, link), Tone.GOOD if event.same_values else Tone.FAILURE
                 )
             case RequestFailed():
-                self._finish(explain_failure(event.failure), "failure")
+                self._finish(explain_failure(event.failure), Tone.FAILURE)
             case EngineEnded():
-                self._finish(explain_end(event), "failure")
+                self._finish(explain_end(event), Tone.FAILURE)
             case _:
                 pass
 
@@ -104,6 +103,6 @@ class TensorPlacementModel(QObject):
         self._reply = None
         self._say(text, tone)
 
-    def _say(self, text: str, tone: Tone = "") -> None:
-        self._said = Said(text=text, tone=tone)
+    def _say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        self.notice = Notice(text, tone)
         self.changed.emit()

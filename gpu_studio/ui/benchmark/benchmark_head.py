@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.run_messages import RunFinished
+    from gpu_studio.core.notice import Notice
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.benchmark.benchmark_hero import Hero
     from gpu_studio.model.studio import Studio
@@ -81,7 +82,7 @@ class BenchmarkHead(QWidget):
         self._shorts = {self._buttons[View.SIZES]: _SHORT_SIZES, self._clear: "", export: ""}
         self._buttons[View.LIVE].setChecked(True)
         self._group.buttonClicked.connect(self._choose)
-        export.told.connect(self.tell)
+        export.notified.connect(self.show_outcome)
         self._arrange()
 
     def _view_button(self, view: View) -> QPushButton:
@@ -116,11 +117,9 @@ class BenchmarkHead(QWidget):
         """Check the button of the current view."""
         self._buttons[view].setChecked(True)
 
-    def tell(self, text: str, bad: bool = False) -> None:
+    def show_outcome(self, notice: Notice) -> None:
         """Show the outcome of an action."""
-        self._outcome.set_role("failure" if bad else "muted")
-        self._outcome.setText(text)
-        self._outcome.setVisible(bool(text))
+        self._outcome.show_notice(notice)
 
     def show_results(self) -> None:
         """Update the sentences: at the end of a run, not for each sample."""

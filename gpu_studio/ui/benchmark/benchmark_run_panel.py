@@ -8,6 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.plan import time_left_s
+from gpu_studio.core.notice import Tone
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.work_state import WorkState
 from gpu_studio.ui.icons import icon
@@ -142,16 +143,16 @@ class BenchmarkRunPanel(QWidget):
     def _idle_sentence(self, problem: str) -> str:
         notice = self._benchmark.notice
         planned = problem or self._planned()
-        if not notice.text or notice.bad:
+        if not notice.sentence or notice.tone is Tone.FAILURE:
             return planned
         between = " " if self._is_bar else "\n"
-        return f"{notice.text}{between}Next: {planned}"
+        return f"{notice.sentence}{between}Next: {planned}"
 
     def _bad_notice(self) -> str:
         """Return why the last plan ended early, unless the top of the page says it."""
         notice, planned = self._benchmark.notice, self._benchmark.planned
         is_told = not any(run.result is not None for run in planned)
-        return notice.text if notice.bad and not is_told else ""
+        return notice.sentence if notice.tone is Tone.FAILURE and not is_told else ""
 
     def _planned(self) -> str:
         plan = self._plan

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.core.notice import Notice
 from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.benchmark.published_experiment import PublishedExperiment
@@ -107,7 +108,7 @@ class BenchmarkTab(QWidget):
         FileDrop(self, RECORDING_ENDING).dropped.connect(self._open_recording)
         self._studio.comparison_wanted.connect(self._compare)
         self._history.ghost_changed.connect(self._show_ghost)
-        self._history.told.connect(self._tell_of_history)
+        self._history.notified.connect(self._show_history_notice)
         self._results.run_selected.connect(self._run_selected)
         self._results.run_hovered.connect(self._run_hovered)
         self._plots.run_pointed.connect(self._run_hovered)
@@ -253,7 +254,7 @@ class BenchmarkTab(QWidget):
         self._view_was_chosen = False
         self._results.clear_selection()
         self._show_view(View.LIVE)
-        self._head.tell("")
+        self._head.show_outcome(Notice())
 
     def _escape(self) -> None:
         if self.benchmark.state.is_busy:
@@ -304,9 +305,9 @@ class BenchmarkTab(QWidget):
             filled = bool(self.benchmark.runs) or self._history.ghost is not None
             self._pages.show_page(2 if history else 1 if filled else 0)
 
-    def _tell_of_history(self, text: str, bad: bool) -> None:
+    def _show_history_notice(self, notice: Notice) -> None:
         if self._view is not View.HISTORY:  # the History page shows it itself
-            self._head.tell(text, bad)
+            self._head.show_outcome(notice)
 
     def _show_ghost(self) -> None:
         run, label = self._history.ghost or (None, "")

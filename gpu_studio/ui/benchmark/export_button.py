@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import local_now
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING, recording_from
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.saving import save_as
@@ -29,7 +30,7 @@ class ExportButton(QPushButton):
     """Opens a menu; reports each outcome as a sentence. Rows keep their display order.
 
     Signals:
-        told(str, bool): the outcome, and whether it is a failure.
+        notified(Notice): the outcome.
 
     Args:
         studio: its engine is described in the JSON file.
@@ -39,7 +40,7 @@ class ExportButton(QPushButton):
         theme: gives the colors.
     """
 
-    told = Signal(str, bool)
+    notified = Signal(object)
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class ExportButton(QPushButton):
         try:
             content = recording_from(self._studio, self._runs(), local_now())
         except StudioError as error:
-            self.told.emit(str(error), True)
+            self.notified.emit(Notice(str(error), Tone.FAILURE))
             return
         self._save(f"Recording (*{RECORDING_ENDING})", RECORDING_ENDING, content)
 
@@ -121,14 +122,13 @@ class ExportButton(QPushButton):
 
     def _copy(self, text: str) -> None:
         QGuiApplication.clipboard().setText(text)
-        self.told.emit("Table copied.", False)
+        self.notified.emit(Notice("Table copied."))
 
     def _save(self, kind: str, suffix: str, contents: bytes) -> None:
         if not contents:
-            self.told.emit("There is no plot to save yet. Show the plot first.", True)
+            text = "There is no plot to save yet. Show the plot first."
+            self.notified.emit(Notice(text, Tone.FAILURE))
             return
-        outcome = save_as(
-            self.window(), "Export the results", f"gpu-studio{suffix}", kind, contents
-        )
-        if outcome.text:
-            self.told.emit(outcome.text, outcome.has_failed)
+        notice = save_as(self.window(), "Export the results", f"gpu-studio{suffix}", kind, contents)
+        if notice.sentence:
+            self.notified.emit(notice)

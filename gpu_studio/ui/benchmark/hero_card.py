@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout
 
+from gpu_studio.core.notice import Tone
 from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.parts import GAP, Card, Role, Text
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
@@ -62,11 +63,10 @@ class HeroCard(Card):
         self._hero = hero
         self._headline.setText(hero.headline)
         self._headline.setVisible(bool(hero.headline))
-        self._headline.set_tone("" if hero.is_final else "quiet")
+        self._headline.set_tone(Tone.PLAIN if hero.is_final else Tone.QUIET)
         self._work.setText(hero.work)
-        self._work.set_role("failure" if hero.has_failed else "muted")
-        self._chip.setVisible(bool(hero.chip))
-        self._chip.show_trust(hero.tone, hero.chip, hero.reasons)
+        self._work.set_tone(Tone.FAILURE if hero.has_failed else Tone.PLAIN)
+        self._chip.show_notice(hero.chip)
         self._bars.show_bars(
             [
                 ResultBar(
@@ -91,7 +91,7 @@ class HeroCard(Card):
         self._verdict.setText(brief)
         self._verdict.setToolTip(rich_tip([whole]) if is_cut else "")
         self._verdict.setAccessibleName(whole)
-        self._verdict.set_tone("amber" if is_doubted else "")
+        self._verdict.set_tone(Tone.AMBER if is_doubted else Tone.PLAIN)
         self._verdict.setVisible(bool(whole))
 
     def set_dense(self, is_dense: bool) -> None:

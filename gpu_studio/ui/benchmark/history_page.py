@@ -75,7 +75,7 @@ class HistoryPage(PageColumn):
         self.column.addWidget(self.published)
         history.contents_changed.connect(self._show_contents)
         history.ghost_changed.connect(self._ghost_changed)
-        history.told.connect(self._tell)
+        history.notified.connect(self._outcome.show_notice)
         self._show_contents()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -269,11 +269,6 @@ class HistoryPage(PageColumn):
 
     def _ghost_changed(self) -> None:
         self._end.setEnabled(self._history.ghost is not None)
-
-    def _tell(self, text: str, bad: bool) -> None:
-        self._outcome.set_role("failure" if bad else "muted")
-        self._outcome.setText(text)
-        self._outcome.setVisible(bool(text))
 
     def _latest(self) -> RunFinished | None:
         results = self._benchmark.results

@@ -69,7 +69,7 @@ class RecordingCard(Card):
         self.column.addWidget(FlowRow(self.open_button, self._keep))
         self.column.addWidget(FlowRow(self._play, self._pace))
         player.changed.connect(self._show)
-        player.told.connect(self._tell)
+        player.notified.connect(self._outcome.show_notice)
         self._outcome.hide()
         self._show()
 
@@ -96,11 +96,6 @@ class RecordingCard(Card):
         for part in (self._play, self._pace):
             part.setEnabled(self._player.can_play)
         self._keep.setEnabled(bool(sentences))
-
-    def _tell(self, text: str, bad: bool) -> None:
-        self._outcome.set_role("failure" if bad else "muted")
-        self._outcome.setText(text)
-        self._outcome.setVisible(bool(text))
 
 
 def _pace_combo() -> QComboBox:

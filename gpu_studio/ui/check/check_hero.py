@@ -68,27 +68,24 @@ class CheckHero(Card):
     def show_check(self) -> None:
         """Show the present state of the check, or the shown record."""
         check = self._check
-        told, chip = check_words.told(check), check_words.chip(check)
-        self._errors.setText(told.hero)
-        self._errors.set_tone("" if told.tone == "running" else told.tone)
-        self._chip.setVisible(bool(chip.text))
-        if chip.tone:
-            self._chip.show_trust(chip.tone, chip.text)
+        notice = check_words.hero(check)
+        self._errors.setText(notice.sentence)
+        self._errors.set_tone(notice.tone)
+        self._chip.show_notice(check_words.chip(check))
         planted = check_words.planted(check)
         self._show(self._planted, planted)
-        self._show(self._sentence, told.sentence)
-        self._show(self._detail, told.detail)
+        self._show(self._sentence, notice.detail)
+        self._show(self._detail, notice.next_step)
         source = check.record or (check.run if check.phase.is_busy else None)
         findings = source.findings if source is not None else ()
-        self._show_findings([one for one in findings if one.sentence not in told.sentence])
+        self._show_findings([one for one in findings if one.sentence not in notice.detail])
         is_card = not is_cpu(check.checked_address)  # of the RAM, a check tests a modest share
         self._show_coverage(source.coverage if source is not None and is_card else None)
         self._fit()
 
     def _show_findings(self, findings: Sequence[CheckFinding]) -> None:
         self._show(self._findings, check_words.findings_text(findings))
-        tone = check_words.findings_tone(findings)
-        self._findings.set_tone("" if tone == "running" else tone)
+        self._findings.set_tone(check_words.findings_tone(findings))
 
     def _show_coverage(self, coverage: MemoryCoverage | None) -> None:
         self._coverage_line.setVisible(coverage is not None)

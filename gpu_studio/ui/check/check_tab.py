@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 from gpu_studio.core.check.record_words import record_facts
 from gpu_studio.core.check.stage_code import stage_code
 from gpu_studio.core.messages.check_messages import STAGE_NAMES
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.switcher.whole_snippet import complete
 from gpu_studio.model.check import check_words
 from gpu_studio.model.check.card_check import CardCheck
@@ -131,7 +132,7 @@ class CheckTab(QWidget):
         check = self.check
         check.choices_changed.connect(self._show_choices)
         check.check_changed.connect(self._show_soon)
-        check.told.connect(self._tell_failure)
+        check.notified.connect(self._result.show_outcome)
         self._result.save_wanted.connect(self._save)
         self._stages.chosen.connect(self._choose_stage)
         self._studio.check_wanted.connect(check.choose_device)
@@ -194,7 +195,7 @@ class CheckTab(QWidget):
         studio.snippets.show(code, CHECK)
 
     def _open(self, path: Path) -> None:
-        self._result.tell("", has_failed=False)
+        self._result.show_outcome(Notice())
         self.check.open_file(path)
 
     def _save(self) -> None:
@@ -203,11 +204,7 @@ class CheckTab(QWidget):
         record = self._result.record
         if record is None:
             return
-        outcome = save_record(self.window(), record)
-        self._result.tell(outcome.text, has_failed=outcome.has_failed)
-
-    def _tell_failure(self, sentence: str) -> None:
-        self._result.tell(sentence, has_failed=True)
+        self._result.show_outcome(save_record(self.window(), record))
 
 
 class CutOffCard(Card):
@@ -229,7 +226,7 @@ class CutOffCard(Card):
         self.column.addLayout(line)
         line.addWidget(self._text, 1)
         line.addWidget(FlowRow(self._resume, conclude))
-        self.set_tone("amber")
+        self.set_tone(Tone.AMBER)
 
     def show_check(self) -> None:
         """Show the last check that was cut off, if there is one."""

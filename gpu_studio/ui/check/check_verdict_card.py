@@ -14,6 +14,7 @@ from gpu_studio.ui.parts import GAP, Card, Text, button
 
 if TYPE_CHECKING:
     from gpu_studio.core.check.check_record import CheckRecord
+    from gpu_studio.core.notice import Notice
     from gpu_studio.model.check.card_check import CardCheck
     from gpu_studio.ui.theme import Theme
 
@@ -69,20 +70,17 @@ class CheckVerdictCard(Card):
     def show_check(self) -> None:
         """Show the present state of the check, or the shown record."""
         check = self._check
-        words = check_words.judged(check)
-        self._verdict.setText(words.verdict)
-        tone = words.tone if words.tone in ("good", "amber", "failure") else ""
-        self._verdict.set_tone(tone)
-        self.set_tone(tone)
-        self._next.setText(words.next_action)
+        verdict = check_words.verdict(check)
+        self._verdict.setText(verdict.sentence)
+        self._verdict.set_tone(verdict.tone)
+        self.set_tone(verdict.tone)
+        self._next.setText(verdict.next_step)
         record = check.record
         self._save.setEnabled(record is not None)
         # The numbers of a card in somebody's file are not known here.
         is_own = record is not None and not check.file_name and not is_cpu(record.device.address)
         self._identify.setVisible(is_own)
 
-    def tell(self, text: str, *, has_failed: bool) -> None:
-        """Show what became of a file; nothing if the text is empty."""
-        self._outcome.setText(text)
-        self._outcome.set_role("failure" if has_failed else "muted")
-        self._outcome.setVisible(bool(text))
+    def show_outcome(self, notice: Notice) -> None:
+        """Show what became of a file."""
+        self._outcome.show_notice(notice)

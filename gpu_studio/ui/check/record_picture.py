@@ -19,6 +19,7 @@ from gpu_studio.core.check.record_words import (
     record_facts,
 )
 from gpu_studio.core.check.stages import stage_title
+from gpu_studio.core.notice import Tone
 from gpu_studio.model.check.check_words import findings_text, findings_tone
 from gpu_studio.ui.png import png_bytes
 from gpu_studio.ui.theme import COLOURS, application_font
@@ -35,7 +36,7 @@ _TONES = {
     "passed": "good", "failed": "failure_ink", "inconclusive": "amber", "partial": "amber",
     "skipped": "muted",
 }  # fmt: skip
-_FINDING_ROLES = {"failure": "failure_ink", "amber": "amber"}
+_FINDING_ROLES = {Tone.FAILURE: "failure_ink", Tone.AMBER: "amber"}
 _PROMISE = "It says what was tested on that day. It is no promise about the card."
 _WRAPPED = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap)
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)

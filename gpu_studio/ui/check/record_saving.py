@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QFileDialog
 
 from gpu_studio.core.check.record_page import page_of
-from gpu_studio.ui.saving import SaveOutcome, write_file
+from gpu_studio.core.notice import Notice
+from gpu_studio.ui.saving import write_file
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
@@ -19,13 +20,13 @@ _PICTURE, _PAGE = "Picture (*.png)", "Web page (*.html)"
 _PAGE_ENDINGS = (".html", ".htm")
 
 
-def save_record(window: QWidget, record: CheckRecord) -> SaveOutcome:
+def save_record(window: QWidget, record: CheckRecord) -> Notice:
     """Ask for a file and write the record into it."""
     path, kind = QFileDialog.getSaveFileName(
         window, "Save record", "record-of-a-check.png", f"{_PICTURE};;{_PAGE}"
     )
     if not path:
-        return SaveOutcome()
+        return Notice()
     ending = PurePath(path).suffix.lower()
     if ending not in (".png", *_PAGE_ENDINGS):
         ending = ".html" if kind == _PAGE else ".png"

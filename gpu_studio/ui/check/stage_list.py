@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.check.record_words import VERDICT_WORDS
 from gpu_studio.core.check.stages import STAGES, stage_named
+from gpu_studio.core.notice import Tone
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.parts import GAP, Text, rule, set_property
 
@@ -150,7 +151,8 @@ class StageRow(QFrame):
     def show_words(self, words: StageWords) -> None:
         """Show the stage's present state."""
         self._sign.show_state(words.state, words.fraction)
-        self._title.set_tone("quiet" if words.state in ("waiting", "skipped") else "")
+        is_quiet = words.state in ("waiting", "skipped")
+        self._title.set_tone(Tone.QUIET if is_quiet else Tone.PLAIN)
         self._title.setText(words.title)
         self._time.setText(words.time)
         self._detail.setText(words.detail)

@@ -95,7 +95,7 @@ class DeviceDetails(QWidget):
         facts.setSpacing(GAP)
         column.addWidget(self._sensors)
         column.addWidget(self._effect)
-        column.addWidget(self._log.said)
+        column.addWidget(self._log.outcome)
         column.addWidget(self._programs)
         column.addLayout(facts)
         facts.addWidget(self._fold)

@@ -8,6 +8,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
+from gpu_studio.core.notice import Tone
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Text, button, set_property
@@ -16,8 +17,13 @@ if TYPE_CHECKING:
     from gpu_studio.model.headline import Headline
     from gpu_studio.ui.theme import Theme
 
-SIGNS = {"good": "check", "amber": "warning", "failure": "warning", "": "info"}
-SIGN_ROLES = {"good": "good", "amber": "amber", "failure": "failure_ink", "": "muted"}
+SIGNS = {  # (icon, its color)
+    Tone.GOOD: ("check", "good"),
+    Tone.AMBER: ("warning", "amber"),
+    Tone.FAILURE: ("warning", "failure_ink"),
+    Tone.QUIET: ("clock", "muted"),
+    Tone.PLAIN: ("info", "muted"),
+}
 _SIGN_SIZE = 1.6  # of a line
 
 
@@ -91,7 +97,7 @@ class DeviceVerdict(QWidget):
         self._more.setChecked(False)
         self._presses.setVisible(bool(headline.action) and not in_brief)
         self._show_command()
-        set_property(self, "tone", headline.tone)
+        set_property(self, "tone", headline.tone.value)
         self.setAccessibleName(headline.sentence)
         self.setAccessibleDescription(headline.detail)
         self._paint_sign()
@@ -103,9 +109,10 @@ class DeviceVerdict(QWidget):
         self._line.setVisible(is_shown)
 
     def _paint_sign(self) -> None:
-        tone = self._headline.tone if self._headline else ""
+        tone = self._headline.tone if self._headline else Tone.PLAIN
         side = round(_SIGN_SIZE * self.fontMetrics().height())
-        sign = icon(SIGNS[tone], self._theme, SIGN_ROLES[tone])
+        name, role = SIGNS[tone]
+        sign = icon(name, self._theme, role)
         self._sign.setPixmap(sign.pixmap(QSize(side, side), self.devicePixelRatioF()))
 
     def _request_action(self) -> None:

@@ -8,7 +8,8 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from gpu_studio.ui.devices.device_verdict import SIGN_ROLES, SIGNS
+from gpu_studio.core.notice import Tone
+from gpu_studio.ui.devices.device_verdict import SIGNS
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Text, button
 
@@ -69,9 +70,10 @@ class FindingLine(QWidget):
         self._paint_sign()
 
     def _paint_sign(self) -> None:
-        tone = self._headline.tone if self._headline else ""
+        tone = self._headline.tone if self._headline else Tone.PLAIN
         side = self.fontMetrics().height()
-        sign = icon(SIGNS[tone], self._theme, SIGN_ROLES[tone])
+        name, role = SIGNS[tone]
+        sign = icon(name, self._theme, role)
         self._sign.setPixmap(sign.pixmap(QSize(side, side), self.devicePixelRatioF()))
 
     def _unfold(self) -> None:

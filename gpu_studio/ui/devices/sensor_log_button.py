@@ -16,15 +16,15 @@ _TIP = "Write every reading of all devices to a CSV file until you stop the log"
 
 
 class SensorLogButton(QWidget):
-    """Two widgets for a tab to place: `press` and `said`."""
+    """Two widgets for a tab to place: `press` and `outcome`."""
 
     def __init__(self, log: SensorLog, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.hide()  # only its two widgets are visible
         self._log = log
         self.press = button("Log to file…", self._press, name="devices.sensors.log", tip=_TIP)
-        self.said = Text("", "muted", name="devices.sensors.log.said", wraps=True)
-        self.said.hide()
+        self.outcome = Text("", "muted", name="devices.sensors.log.said", wraps=True)
+        self.outcome.hide()
         log.state_changed.connect(self._show)
 
     def _press(self) -> None:
@@ -40,6 +40,4 @@ class SensorLogButton(QWidget):
     def _show(self) -> None:
         self.press.setText("Stop the log" if self._log.is_running else "Log to file…")
         self.press.setAccessibleName(self.press.text())
-        self.said.setText(self._log.sentence)
-        self.said.set_role("failure" if self._log.has_failed else "muted")
-        self.said.setVisible(bool(self._log.sentence))
+        self.outcome.show_notice(self._log.notice)

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QHeaderView, QPlainTextEdi
 from gpu_studio.core.memory.allocator.errors import card_full
 from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.core.memory.oom_text import rounding_bytes
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.flow_row import FlowRow
@@ -164,7 +165,8 @@ class ErrorPage(QWidget):
         else:
             self._headline.setText(explained.headline)
             self._meaning.setText(f"{explained.meaning}{self._which_of(explained.errors)}")
-        self._account.set_tone("failure" if explained else ("amber" if text.strip() else ""))
+        unexplained = Tone.AMBER if text.strip() else Tone.PLAIN
+        self._account.set_tone(Tone.FAILURE if explained else unexplained)
         steps = explained.first_steps if explained else ()
         self._advice.setText("Try first:\n" + "\n".join(f"• {step}" for step in steps))
         self._advice.setVisible(bool(steps))

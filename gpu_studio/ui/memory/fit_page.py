@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QVBoxLayout, QW
 from gpu_studio.core.memory.fit import MOST_PARAMETERS, inference_tank, parse_count, training_tank
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
 from gpu_studio.core.memory.training import plans_for
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_bytes, format_count, format_size
 from gpu_studio.model.memory.fit_question import FitAnswer, FitQuestion, Question
@@ -244,7 +245,7 @@ class _FitCard(Card):
         missing = tank.total_bytes - (tank.card_bytes or tank.total_bytes)
         lacks = f": needs {format_bytes(missing)} more" if missing else ""
         self._verdict.setText(f"✔ {what} fits" if fits else f"✖ {what} does not fit{lacks}")
-        self.set_tone("good" if fits else "failure")
+        self.set_tone(Tone.GOOD if fits else Tone.FAILURE)
         beyond = "" if tank.card_bytes is None else " The line marks the end of the card."
         self._words = (
             f"PyTorch would reserve {format_bytes(reserved_bytes)}, without activations.{beyond}"

@@ -26,8 +26,8 @@ from gpu_studio.ui.scroll_page import PageColumn
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.core.memory.outcome import Outcome
     from gpu_studio.core.memory.tank import Tank
+    from gpu_studio.core.notice import Notice
     from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.model.memory.oom_experiment import LabResult
     from gpu_studio.model.studio import Studio
@@ -165,7 +165,7 @@ class OomPage(QWidget):
     def _want_segments(self) -> None:
         self.segments_wanted.emit()
 
-    def _show_outcome(self, outcome: Outcome) -> None:
+    def _show_outcome(self, outcome: Notice) -> None:
         request = self._experiment.request
         if request is None:  # it has ended: the results show it
             return
@@ -250,17 +250,17 @@ class ResultCard(Card):
         """Whether the card is shown with its bar."""
         return not self.isHidden() and not self._tank.isHidden()
 
-    def show_outcome(self, outcome: Outcome, *, conf: str, is_modelled: bool) -> None:
+    def show_outcome(self, outcome: Notice, *, conf: str, is_modelled: bool) -> None:
         """Show the current outcome, also during the run."""
         modelled = " · modeled" if is_modelled else ""
         self._conf.setText(f"{conf or _DEFAULT}{modelled}".upper())
-        self._headline.setText(outcome.headline)
-        self._outcome.setText(outcome.sentence)
+        self._headline.setText(outcome.sentence)
+        self._outcome.setText(outcome.detail)
         self._next_step.setText(f"Try next: {outcome.next_step}" if outcome.next_step else "")
         self._next_step.setVisible(bool(outcome.next_step))
         self.set_tone(outcome.tone)
         self.setAccessibleDescription(
-            f"{outcome.headline} {outcome.sentence} {outcome.next_step}".strip()
+            f"{outcome.sentence} {outcome.detail} {outcome.next_step}".strip()
         )
         self._show_tank(None, "")
         self._stages.hide()
@@ -329,7 +329,7 @@ class LabResults(QWidget):
         self.second.hide()
         self.numbers.hide()
 
-    def show_now(self, outcome: Outcome, number: int, *, conf: str, is_modelled: bool) -> None:
+    def show_now(self, outcome: Notice, number: int, *, conf: str, is_modelled: bool) -> None:
         """Show the progress of the run that follows this many results."""
         card = self.second if number else self.first
         card.show_outcome(outcome, conf=conf, is_modelled=is_modelled)

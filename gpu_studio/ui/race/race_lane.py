@@ -9,6 +9,7 @@ from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
+from gpu_studio.core.notice import Tone
 from gpu_studio.ui.parts import GAP, Card, Text
 from gpu_studio.ui.race.picture_chip import ChipPainter, PictureChip
 from gpu_studio.ui.race.progress_line import ProgressLine
@@ -238,7 +239,7 @@ class _Figures(QWidget):
         self._steps.setText(figures.steps)
         self._step_title.setText(figures.step_title)
         self._measure.setText(figures.measure)
-        self._measure.set_tone("good" if figures.is_reached else "")
+        self._measure.set_tone(Tone.GOOD if figures.is_reached else Tone.PLAIN)
         self._goal.setText(figures.goal)
         self._way.show_share(figures.share, role, is_reached=figures.is_reached)
 

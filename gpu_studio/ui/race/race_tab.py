@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import local_now
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.race.pictures import PAINT
 from gpu_studio.model.race import race_words
 from gpu_studio.model.race.race import Race
@@ -141,16 +142,16 @@ class RaceTab(QWidget):
         race.photo.changed.connect(self._update)
         race.photo.race_opened.connect(self._open_race)
         race.photo.recording_opened.connect(self._open_recording)
-        race.photo.told.connect(self._tell_failure)
+        race.photo.notified.connect(self._outcome.show_notice)
         self._history.changed.connect(self._update)
-        self._history.told.connect(self._tell_failure)
+        self._history.notified.connect(self._outcome.show_notice)
         self._studio.session.state_changed.connect(self._update)
         self._studio.race_wanted.connect(race.start)
         self._studio.picture_dropped.connect(self._take_picture)
         self._head.save_wanted.connect(self._save)
         self._head.recording_wanted.connect(self._record)
         self._recording.made.connect(self._save_recording)
-        self._recording.told.connect(self._tell_failure)
+        self._recording.notified.connect(self._outcome.show_notice)
         self._head.full_screen_wanted.connect(self._switch_full_screen)
         self._lever.valueChanged.connect(self._move_lever)
         self._at_once.clicked.connect(race.choose_at_once)
@@ -182,28 +183,16 @@ class RaceTab(QWidget):
 
     def _show_words(self) -> None:
         """Show the sentence, and the one below it."""
-        told = self.race.told
-        self._sentence.setText(self.race.problem or told.headline)
+        notice = self.race.notice
+        self._sentence.setText(self.race.problem or notice.sentence)
         seeding = _SEEDING if self.race.picture.name == "grow" and not self.race.sides else ""
         waits = self._studio.session.absence
-        self._reason.setText(" ".join(filter(None, (told.detail, seeding, waits))))
+        self._reason.setText(" ".join(filter(None, (notice.detail, seeding, waits))))
         self._fit()
 
     def _show_trust(self) -> None:
         verdict = self.race.verdict
-        self._chip.setVisible(verdict is not None)
-        if verdict is None:
-            return
-        doubts = verdict.doubts
-        if any(one.failure for one in verdict.finished.contestants):
-            self._chip.show_trust("amber", "Not finished", doubts)
-        elif verdict.finished.at_once:
-            self._chip.show_trust("amber", "For show", doubts)
-        elif doubts or verdict.finished.undecided:
-            first = doubts[0] if doubts else "No winner"
-            self._chip.show_trust("amber", first[:1].upper() + first[1:], doubts)
-        else:
-            self._chip.show_trust("good", "Checked", ("Both results are checked.",))
+        self._chip.show_notice(race_words.trust(verdict) if verdict is not None else Notice())
 
     def _show_sizes(self) -> None:
         race = self.race
@@ -342,32 +331,35 @@ class RaceTab(QWidget):
 
     def _take_picture(self, path: Path) -> None:
         if not self.race.state.is_busy:
-            self._tell("")
+            self._outcome.show_notice(Notice())
             self.race.photo.open_file(path)
 
     def _open_race(self, shared: SharedRace) -> None:
         ghost = ghost_of(shared)
         if ghost is None:
-            self._tell_failure("The race in this picture has no result to race against.")
+            text = "The race in this picture has no result to race against."
+            self._outcome.show_notice(Notice(text, Tone.FAILURE))
             return
-        self.race.race_against(ghost, shared.race.picture, shared.race.size)
-        self._tell(f"Ghost: {ghost.entry.label}. Run race lets your side run beside it.")
+        self._race_against(ghost, shared.race.picture, shared.race.size)
 
     def _open_recording(self, recording: Recording) -> None:
         from gpu_studio.model.race.recorded_race import recorded_sides
 
         sides = recorded_sides(recording)
         if not sides:
-            self._tell_failure(
-                "This recording has no race. To replay its runs, drop it on the Benchmark tab."
-            )
+            text = "This recording has no race. To replay its runs, drop it on the Benchmark tab."
+            self._outcome.show_notice(Notice(text, Tone.FAILURE))
         elif len(sides) == 2:
             self.race.show_recorded((sides[0], sides[1]))
-            self._tell(f"Recording: {recording.label}.")
+            self._outcome.show_notice(Notice(f"Recording: {recording.label}."))
         else:
             request = sides[0].run.request
-            self.race.race_against(sides[0], request.workload, request.size)
-            self._tell(f"Ghost: {sides[0].entry.label}. Run race lets your side run beside it.")
+            self._race_against(sides[0], request.workload, request.size)
+
+    def _race_against(self, ghost: RaceSide, picture: str, size: int) -> None:
+        self.race.race_against(ghost, picture, size)
+        text = f"Ghost: {ghost.entry.label}. Run race lets your side run beside it."
+        self._outcome.show_notice(Notice(text))
 
     def _save(self) -> None:
         from gpu_studio.ui.race.share_card import png_of_card
@@ -384,24 +376,11 @@ class RaceTab(QWidget):
         self._save_as("Save recording", "race.jsonl", "Recording (*.jsonl)", contents)
 
     def _save_as(self, title: str, name: str, kind: str, contents: bytes) -> None:
-        outcome = save_as(self.window(), title, name, kind, contents)
-        if outcome.has_failed:
-            self._tell_failure(outcome.text)
-        else:
-            self._tell(outcome.text)
+        self._outcome.show_notice(save_as(self.window(), title, name, kind, contents))
 
     def _switch_full_screen(self) -> None:
         window = self.window()
         window.setWindowState(window.windowState() ^ Qt.WindowState.WindowFullScreen)
-
-    def _tell(self, text: str) -> None:
-        self._outcome.set_role("muted")
-        self._outcome.setText(text)
-        self._outcome.setVisible(bool(text))
-
-    def _tell_failure(self, text: str) -> None:
-        self._tell(text)
-        self._outcome.set_role("failure")
 
 
 def _opened(path: Path) -> Photo | SharedRace | Recording:

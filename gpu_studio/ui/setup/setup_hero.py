@@ -13,6 +13,7 @@ from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import format_size
 from gpu_studio.core.builds.words import build_title, bytes_sentence
+from gpu_studio.core.notice import Tone
 from gpu_studio.model import setup_words as words
 from gpu_studio.model.builds import CPU
 from gpu_studio.ui.flow_row import FlowRow
@@ -71,7 +72,7 @@ class SetupHero(Card):
         is_offer = stage is InstallStage.WAITING and not is_busy
         is_failed = stage is InstallStage.FAILED
         self._title.setText(words.stage_sentence(builds))
-        self._title.set_tone("failure" if is_failed else "")
+        self._title.set_tone(Tone.FAILURE if is_failed else Tone.PLAIN)
         self._figure.setText(words.figure(builds))
         self._figure.setVisible(bool(self._figure.text()))
         self._bar.setVisible(words.has_share(progress))

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar
 
 from gpu_studio.core.builds.progress import InstallStage
+from gpu_studio.core.notice import Tone
 from gpu_studio.model import setup_words as words
 from gpu_studio.model.headline import SET_UP
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters
@@ -70,5 +71,5 @@ class SetupLine(Card):
         label = "Show" if is_begun or builds.has_engine else SET_UP
         self._show.setText(label)
         self._show.setAccessibleName(label)
-        self.set_tone("failure" if builds.trouble is not None else "")
+        self.set_tone(Tone.FAILURE if builds.trouble is not None else Tone.PLAIN)
         self.setVisible(self._is_wanted and builds.has_news)

@@ -223,10 +223,10 @@ class ChoosePage(QWidget):
         self._show_demonstration()
 
     def _show_said(self) -> None:
-        said = self.model.said_of_choice
-        self._said.setText(said.text)
-        self._said_card.set_tone(said.tone)
-        self._said_card.setVisible(bool(said.text))
+        notice = self.model.choice_notice
+        self._said.setText(notice.sentence)
+        self._said_card.set_tone(notice.tone)
+        self._said_card.setVisible(bool(notice.sentence))
         self._show_buttons()
 
     # ── the demonstration ────────────────────────────────────────────────────────────────────

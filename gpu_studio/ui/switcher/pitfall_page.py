@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.switcher.pitfall_words import compared_figures, format_figure, is_reached
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters, set_property
@@ -107,7 +108,7 @@ class PitfallPage(QWidget):
         self._stop = button("Stop", self.model.stop, name="switcher.lab.stop")
         stops(self._stop)
         self._failure_card = Card(name="switcher.lab.failure_card")
-        self._failure_card.set_tone("failure")
+        self._failure_card.set_tone(Tone.FAILURE)
         self._failure = Text(name="switcher.lab.failure", wraps=True)
         self._failure_card.column.addWidget(self._failure)
         self._change = ChangeCard(theme)
@@ -317,7 +318,8 @@ class ChangeCard(Card):
                 widget.setVisible(name in shown)
         self._comparison.setText(tried.comparison)
         self._comparison.setVisible(bool(tried.comparison))
-        self.set_tone("" if not tried.comparison else "good" if tried.has_paid else "amber")
+        pays = Tone.GOOD if tried.has_paid else Tone.AMBER
+        self.set_tone(pays if tried.comparison else Tone.PLAIN)
         self.setVisible(bool(figures))
 
     def _show_pair(self, before: Figure | None, now: Figure | None) -> None:
@@ -405,11 +407,11 @@ class OutcomeCard(Card):
         is_broken = self._part == "broken"
         is_good = not is_broken and has_paid
         if is_earlier:
-            self.set_tone("")
+            self.set_tone(Tone.PLAIN)
         elif is_broken and outcome.error:
-            self.set_tone("failure")
+            self.set_tone(Tone.FAILURE)
         else:
-            self.set_tone("good" if is_good else "amber")
+            self.set_tone(Tone.GOOD if is_good else Tone.AMBER)
         self._show_figures(outcome)
         self._show_curves(outcome)
         self._code.setPlainText(snippet.rstrip())

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.switcher.placement_table import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
 from gpu_studio.model.switcher.tensor_placement_model import TensorPlacementModel
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
     from PySide6.QtWidgets import QTableView
 
+    from gpu_studio.core.notice import Notice
     from gpu_studio.model.studio import Studio
-    from gpu_studio.model.switcher.device_choice import Said
     from gpu_studio.model.switcher.placement_model import PlacementModel
     from gpu_studio.model.switcher.placement_table import PlacementTable
     from gpu_studio.ui.theme import Theme
@@ -209,18 +210,12 @@ class PlacePage(QWidget):
         self._describe_model()
 
     def _describe_model(self) -> None:
-        name, file = self._models.currentData(), self.model.said_of_file
+        name, file = self._models.currentData(), self.model.file_notice
         sentence = next((m.sentence for m in self.model.models if m.name == name), "")
-        is_about_file = name == _FILE or file.tone == "failure" or self._is_looking
-        self._about_model.setText(file.text if is_about_file else sentence)
-        self._about_model.set_role(
-            "failure" if is_about_file and file.tone == "failure" else "muted"
-        )
-
-    @property
-    def _is_looking(self) -> bool:
-        said = self.model.said_of_file
-        return bool(said.text) and not said.tone
+        is_about_file = name == _FILE or file.tone is Tone.FAILURE or self.model.is_looking
+        self._about_model.setText(file.sentence if is_about_file else sentence)
+        is_refused = is_about_file and file.tone is Tone.FAILURE
+        self._about_model.set_tone(Tone.FAILURE if is_refused else Tone.PLAIN)
 
     def _open_file(self) -> None:
         path, _ = QFileDialog.getOpenFileName(
@@ -255,10 +250,8 @@ class PlacePage(QWidget):
     # ── the outcome ──────────────────────────────────────────────────────────────────────────
 
     def _show_move(self) -> None:
-        said = self.model.said_of_move
-        if not said.text:
-            said = self.tensors.said
-        self._result.show_said(said)
+        notice = self.model.move_notice
+        self._result.show_notice(notice if notice.sentence else self.tensors.notice)
         self._show_buttons()
 
     def _show_buttons(self) -> None:
@@ -321,12 +314,12 @@ class PlacementResult(Card):
         view.horizontalHeader().setSectionResizeMode(NAME, QHeaderView.ResizeMode.Stretch)
         return view
 
-    def show_said(self, said: Said) -> None:
+    def show_notice(self, notice: Notice) -> None:
         """Show the proof of the last move, or why it failed."""
-        self._proof.setText(said.text)
-        self._proof_card.set_tone(said.tone)
-        self._proof_card.setVisible(bool(said.text))
-        self._table.setAccessibleDescription(said.text)
+        self._proof.setText(notice.sentence)
+        self._proof_card.set_tone(notice.tone)
+        self._proof_card.setVisible(bool(notice.sentence))
+        self._table.setAccessibleDescription(notice.sentence)
 
     def show_hint(self, text: str) -> None:
         """Show the table if it has rows, and a hint before that."""

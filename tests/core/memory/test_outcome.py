@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 
 from gpu_studio.core.memory.outcome import (
-    Outcome,
     describe_filling,
     explain_outcome,
     free_within,
     is_leak,
     others_grew_bytes,
+    outcome_notice,
     outcome_of,
-    outcome_told,
 )
 from gpu_studio.core.messages.memory_messages import OUTCOMES, MemoryRead, OomFinished, SegmentsRead
+from gpu_studio.core.notice import Notice, Tone
 from tests.fakes.memory_answers import memory_read, no_context, oom_finished
 
 MIB = 1 << 20
@@ -107,8 +107,8 @@ def test_others_are_what_is_neither_free_nor_ours():
     assert others_grew_bytes(START, MemoryRead(device="cuda:0", taken_at_s=0.0)) is None
 
 
-def told(finished: OomFinished) -> Outcome:
-    return outcome_told(explain_outcome(finished))
+def told(finished: OomFinished) -> Notice:
+    return outcome_notice(explain_outcome(finished))
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
@@ -123,15 +123,15 @@ def test_every_outcome_has_its_words(outcome: str):
     words = told(finished)
     others = [told(OomFinished(device="", outcome=name, tensors=1, tensor_bytes=1))
               for name in OUTCOMES if name != outcome]  # fmt: skip
-    assert words.headline.endswith(".")
-    assert words.headline not in [other.headline for other in others]
     assert words.sentence.endswith(".")
+    assert words.sentence not in [other.sentence for other in others]
+    assert words.detail.endswith(".")
     assert words.next_step.endswith(".")
     number = {
         "fragmented": "90", "taken_by_others": "500", "over_budget": "1.86", "leak": "7 steps",
         "spilled": "7 tensors", "fits": "7 tensors",
     }.get(outcome, "")  # fmt: skip
-    assert number in words.sentence
+    assert number in words.detail
 
 
 def plain(text):
@@ -140,19 +140,19 @@ def plain(text):
 
 def test_over_the_budget_names_the_limit_and_what_was_free():
     outcome = told(oom_finished("over_budget"))
-    sentence = plain(outcome.sentence)
+    sentence = plain(outcome.detail)
     assert "Tensor 5 asked for 256 MiB when 1 GiB was allocated." in sentence
     assert "allows 1.17 GiB; 634 MiB of the card was still free" in sentence
-    assert outcome.tone == "amber"
+    assert outcome.tone == Tone.AMBER
     assert "not full" in outcome.next_step
 
 
 def test_a_full_card_names_what_was_free_and_what_lay_in_pieces():
     outcome = told(oom_finished("card_full", free_bytes=154 << 20, unallocated_bytes=8 << 20))
-    sentence = plain(outcome.sentence)
+    sentence = plain(outcome.detail)
     assert "allocated. 154 MiB of 1.95 GiB was free" in sentence
     assert sentence.endswith(", and 8 MiB was reserved in pieces that are too small.")
-    assert outcome.tone == "failure"
+    assert outcome.tone == Tone.FAILURE
 
 
 def test_numbers_that_the_error_does_not_tell_are_left_out():
@@ -160,35 +160,35 @@ def test_numbers_that_the_error_does_not_tell_are_left_out():
         "card_full", allocated_bytes=None, tried_bytes=None, free_bytes=None, total_bytes=None,
         unallocated_bytes=None, limit_bytes=None,
     )  # fmt: skip
-    sentence = plain(told(bare).sentence)
+    sentence = plain(told(bare).detail)
     assert "Tensor 5 asked for 256 MiB." in sentence
     assert "None" not in sentence
     over = oom_finished("over_budget", limit_bytes=None)
-    assert "budget allows" not in told(over).sentence
+    assert "budget allows" not in told(over).detail
 
 
 def test_what_fits_is_counted():
-    several = plain(told(oom_finished("fits")).sentence)
+    several = plain(told(oom_finished("fits")).detail)
     assert (
         several
         == "4 tensors of 256 MiB, together 1 GiB, were on the card at the same time; now freed."
     )
-    single = plain(told(oom_finished("fits", tensors=1)).sentence)
+    single = plain(told(oom_finished("fits", tensors=1)).detail)
     assert single == "1 tensor of 256 MiB was on the card at the same time; now freed."
 
 
 @pytest.mark.parametrize("outcome", ["fits", "over_budget", "card_full", "stopped", "refused"])
 def test_every_end_has_a_name_a_sentence_and_a_next_step(outcome):
     words = told(oom_finished(outcome))
-    assert words.headline.endswith(".")
-    assert words.sentence
+    assert words.sentence.endswith(".")
+    assert words.detail
     assert words.next_step
 
 
 def test_a_refusal_quotes_one_line_of_the_error():
     words = told(oom_finished("refused", error_text="first line\nsecond line"))
-    assert "first line" in words.sentence
-    assert "second line" not in words.sentence
+    assert "first line" in words.detail
+    assert "second line" not in words.detail
 
 
 def test_the_filling_is_told_while_it_goes_on():

@@ -10,6 +10,7 @@ import pytest
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
 from gpu_studio.model.devices.device_board import device_rows
 from tests.fakes.pc import cpu_device, gt_1030_card
@@ -44,7 +45,7 @@ def test_before_the_first_run_there_are_empty_bars_and_a_question(benchmark: Ben
     assert hero.headline.endswith("?")
     assert "Press Run" in hero.work
     assert values(hero) == {"CPU": ("", True), "GT 1030": ("", True)}
-    assert hero.chip == ""
+    assert hero.chip == Notice()
     alone = shown(benchmark, devices=("cpu",))
     assert "CPU" in alone.headline
     assert alone.headline != hero.headline
@@ -56,7 +57,7 @@ def test_a_result_has_its_ratio_its_bars_and_one_chip(qtbot: QtBot, benchmark: B
     hero = shown(benchmark)
     assert hero.headline.replace("\u202f", " ") == "6.8 × faster"
     assert values(hero) == {"CPU": ("4.19 ms", True), "GT 1030": ("619 µs", True)}
-    assert (hero.tone, hero.is_final) == ("good", True)
+    assert (hero.chip.tone, hero.is_final) == (Tone.GOOD, True)
     assert all(fact in hero.work for fact in ("Element by element", "2048", "float32"))
     assert "40" in hero.bars[0].tip  # its samples
     small = shown(benchmark, benchmark.runs[1])
@@ -96,8 +97,10 @@ def test_a_doubt_is_on_the_chip_with_all_reasons_behind_it(
     benchmark.start(plan(2048, devices=BOTH))
     wait_over(qtbot, benchmark)
     hero = shown(benchmark)
-    assert (hero.tone, hero.chip) == ("amber", "Few samples")
-    assert any("another program used the card" in reason for reason in hero.reasons)
+    assert (hero.chip.sentence, hero.chip.tone) == ("Few samples", Tone.AMBER)
+    assert any(
+        "another program used the card" in reason for reason in hero.chip.detail.splitlines()
+    )
     assert "About" in hero.headline
 
 
@@ -110,8 +113,8 @@ def test_wrong_results_come_first_and_take_the_ratio_away(
     benchmark.start(plan(2048, devices=BOTH))
     wait_over(qtbot, benchmark)
     hero = shown(benchmark)
-    assert (hero.headline, hero.tone) == ("Wrong results", "failure")
-    assert "2048" in hero.chip
+    assert (hero.headline, hero.chip.tone) == ("Wrong results", Tone.FAILURE)
+    assert "2048" in hero.chip.sentence
 
 
 def test_a_plan_on_its_way_is_gray_with_the_time_left(
@@ -127,9 +130,9 @@ def test_a_plan_on_its_way_is_gray_with_the_time_left(
     benchmark.start(plan(2048, devices=(*BOTH, "cuda:1")))
     wait_paused(qtbot, engines, benchmark)
     hero = shown(benchmark)
-    assert (hero.is_final, hero.tone) == (False, "running")
-    assert hero.chip.startswith("About")
-    assert "left" in hero.chip
+    assert (hero.is_final, hero.chip.tone) == (False, Tone.QUIET)
+    assert hero.chip.sentence.startswith("About")
+    assert "left" in hero.chip.sentence
     assert "×" not in hero.headline  # the card has no result yet
     assert values(hero) == {
         "CPU": ("4.19 ms", True), "GT 1030": ("620 µs", False), "cuda:1": ("", True),
@@ -154,7 +157,7 @@ def test_a_failure_says_its_cause_once_and_nothing_is_green(
     assert hero.has_failed
     assert hero.work.count(failure.message) == 1
     assert ("Press Run" in hero.work) is failure.fatal
-    assert hero.tone == "failure"
+    assert hero.chip.tone is Tone.FAILURE
     assert {text for text, _ in values(hero).values()} == {""}
 
 
@@ -182,5 +185,5 @@ def test_a_stop_before_any_result_is_no_failure(
     engines.latest.go()
     wait_over(qtbot, benchmark)
     hero = shown(benchmark)
-    assert (hero.headline, hero.has_failed, hero.chip) == ("Stopped", False, "")
+    assert (hero.headline, hero.has_failed, hero.chip) == ("Stopped", False, Notice())
     assert values(hero)["CPU"] == ("4.20 ms", False)

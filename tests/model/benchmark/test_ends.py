@@ -12,6 +12,7 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
+from gpu_studio.core.notice import Tone
 from gpu_studio.model.work_state import WorkState
 from tests.fakes.descriptions import described, elementwise
 from tests.fakes.scripted_engine import Engines, Pause
@@ -49,8 +50,8 @@ def test_a_stop_ends_the_plan_and_keeps_the_samples(
     (run,) = benchmark.runs
     assert run.state is RunState.STOPPED
     assert len(run.series) == 8
-    assert benchmark.notice.text.startswith("Stopped: 0 of 3 runs finished.")
-    assert not benchmark.notice.bad
+    assert benchmark.notice.sentence.startswith("Stopped: 0 of 3 runs finished.")
+    assert benchmark.notice.tone is Tone.PLAIN
     assert (benchmark.results, benchmark.progress) == ([], 1.0)
 
 
@@ -79,8 +80,8 @@ def test_a_refusal_is_a_row_and_the_plan_goes_on(
     wait_over(qtbot, benchmark)
     assert states(benchmark) == [RunState.FINISHED, RunState.FAILED, RunState.FINISHED]
     assert benchmark.runs[1].failure == TOO_LARGE
-    assert benchmark.notice.text.startswith("Done: 2 of 3 runs finished. 1 could not run")
-    assert benchmark.notice.bad
+    assert benchmark.notice.sentence.startswith("Done: 2 of 3 runs finished. 1 could not run")
+    assert benchmark.notice.tone is Tone.FAILURE
 
 
 @pytest.mark.parametrize(
@@ -100,13 +101,13 @@ def test_the_end_of_the_engine_ends_the_plan_and_keeps_the_results(
     wait_over(qtbot, benchmark)
     assert states(benchmark) == [RunState.FINISHED, RunState.FAILED]
     assert len(benchmark.runs[1].series) == 3
-    assert said in benchmark.notice.text
-    assert "kept. Press Run" in benchmark.notice.text
-    assert benchmark.notice.bad
+    assert said in benchmark.notice.sentence
+    assert "kept. Press Run" in benchmark.notice.sentence
+    assert benchmark.notice.tone is Tone.FAILURE
     # and Run goes on with the new engine
     qtbot.waitUntil(lambda: ready_studio.session.state.is_idle)
     benchmark.start(plan(256))
-    assert benchmark.notice.text == ""
+    assert benchmark.notice.sentence == ""
     wait_over(qtbot, benchmark)
     assert states(benchmark)[-1] is RunState.FINISHED
 
@@ -119,8 +120,8 @@ def test_a_fresh_engine_asked_for_elsewhere_ends_the_plan(
     wait_paused(qtbot, engines, benchmark)
     ready_studio.session.restart()
     wait_over(qtbot, benchmark)
-    assert "new engine" in benchmark.notice.text
-    assert "0 of 2 runs finished. Press Run" in benchmark.notice.text
+    assert "new engine" in benchmark.notice.sentence
+    assert "0 of 2 runs finished. Press Run" in benchmark.notice.sentence
     assert states(benchmark) == [RunState.STOPPED]
     qtbot.waitUntil(lambda: ready_studio.session.state.is_idle)
 

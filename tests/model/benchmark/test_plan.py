@@ -8,6 +8,7 @@ import pytest
 
 from gpu_studio.core.benchmark.plan import Sweep
 from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.notice import Notice
 from gpu_studio.model.work_state import WorkState
 from tests.fakes.pc import gt_1030
 from tests.model.benchmark.plans import held, hold_the_last, plan, wait_over, wait_paused
@@ -32,7 +33,7 @@ def test_a_plan_runs_every_combination_with_devices_side_by_side(
     ]  # fmt: skip
     assert [run.request for run in benchmark.runs] == asked
     assert len(benchmark.results) == 4
-    assert (benchmark.notice.text, benchmark.notice.bad) == ("Done: 4 of 4 runs finished.", False)
+    assert benchmark.notice == Notice("Done: 4 of 4 runs finished.")
     assert (benchmark.progress, benchmark.sentence, benchmark.running) == (1.0, "", None)
 
 
@@ -42,7 +43,7 @@ def test_a_second_plan_adds_to_the_first(qtbot: QtBot, benchmark: Benchmark) -> 
         wait_over(qtbot, benchmark)
     assert len(benchmark.results) == 2
     assert len({run.request.run_id for run in benchmark.runs}) == 2
-    assert benchmark.notice.text == "Done: 1 of 1 run finished."
+    assert benchmark.notice.sentence == "Done: 1 of 1 run finished."
 
 
 def test_another_start_while_one_runs_is_not_heard(
@@ -88,7 +89,7 @@ def test_clear_forgets_everything(qtbot: QtBot, benchmark: Benchmark) -> None:
     wait_over(qtbot, benchmark)
     with qtbot.waitSignal(benchmark.runs_cleared):
         benchmark.clear()
-    assert (benchmark.runs, benchmark.results, benchmark.notice.text) == ([], [], "")
+    assert (benchmark.runs, benchmark.results, benchmark.notice.sentence) == ([], [], "")
     assert benchmark.progress == 0.0
 
 
@@ -105,7 +106,7 @@ def test_a_sweep_goes_on_where_the_curves_cross(
     assert finer
     assert all(256 < size < 512 for size in finer)  # the invented card wins from 472 on
     assert len({request.run_id for request in asked}) == len(asked)
-    assert benchmark.notice.text.startswith(f"Done: {len(asked)} of {len(asked)} runs finished")
+    assert benchmark.notice.sentence.startswith(f"Done: {len(asked)} of {len(asked)} runs finished")
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])

@@ -13,6 +13,7 @@ from gpu_studio.core.benchmark.recording import decode_recording
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.engine.recorded_engine import RecordedEngine
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
@@ -70,9 +71,9 @@ def player(ready_studio: Studio, benchmark: Benchmark) -> RecordingPlayer:
 
 
 @pytest.fixture
-def told(player: RecordingPlayer) -> list[tuple[str, bool]]:
-    said: list[tuple[str, bool]] = []
-    player.told.connect(lambda text, bad: said.append((text, bad)))
+def told(player: RecordingPlayer) -> list[Notice]:
+    said: list[Notice] = []
+    player.notified.connect(said.append)
     return said
 
 
@@ -125,16 +126,16 @@ def test_it_takes_its_time_unless_asked_and_can_be_stopped(
 
 
 def test_what_was_open_stays_open_where_another_file_is_refused(
-    qtbot: QtBot, player: RecordingPlayer, told: list[tuple[str, bool]], path: Path, tmp_path: Path
+    qtbot: QtBot, player: RecordingPlayer, told: list[Notice], path: Path, tmp_path: Path
 ) -> None:
     open_file(qtbot, player, path)
     before = player.recording
     bad = tmp_path / "bad.jsonl"
     bad.write_bytes(b"\x00\xff")
     open_file(qtbot, player, bad)
-    assert told[-1] == (
-        "bad.jsonl: This file is refused: it is not a GPU Studio recording.", True,
-    )  # fmt: skip
+    assert told[-1] == Notice(
+        "bad.jsonl: This file is refused: it is not a GPU Studio recording.", Tone.FAILURE
+    )
     assert player.recording is before is not None
     assert player.path == path
     assert player.can_play

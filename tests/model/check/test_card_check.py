@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.check.check_record import CheckRecord
+    from gpu_studio.core.notice import Notice
     from gpu_studio.model.check.card_check import CardCheck
     from tests.fakes.scripted_engine import Engines
 
@@ -371,13 +372,13 @@ def test_a_running_check_is_not_offered_to_another_window_and_runs_alone(
     wait_until(lambda: not check._keeper.is_busy)
 
     other = made()
-    told: list[str] = []
-    other.told.connect(told.append)
+    told: list[Notice] = []
+    other.notified.connect(told.append)
     assert other.cut_off is None
     other.start()
     wait_until(lambda: told)
 
-    assert "Another check is running" in told[0]
+    assert "Another check is running" in told[0].sentence
     assert not other.phase.is_busy
     assert len(requests_of(engines)) == 1
     engine.go()
@@ -388,13 +389,13 @@ def test_where_nothing_can_be_kept_the_check_runs_and_it_is_told(
     check: CardCheck, tmp_path: Path
 ) -> None:
     (tmp_path / "checks").write_text("")
-    told: list[str] = []
-    check.told.connect(told.append)
+    told: list[Notice] = []
+    check.notified.connect(told.append)
     check.start()
 
     assert finish(check).verdict == "passed"
     wait_until(lambda: told)
-    assert "could not be kept" in told[0]
+    assert "could not be kept" in told[0].sentence
 
 
 def test_other_work_comes_first(check: CardCheck, engines: Engines) -> None:

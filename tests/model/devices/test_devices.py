@@ -10,6 +10,7 @@ import pytest
 from gpu_studio.core.devices.devices import CardReading, Telemetry
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
+from gpu_studio.core.notice import Tone
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.devices.device_list import SUMMARY_ROLE
 from gpu_studio.model.engine_session import EngineState
@@ -38,7 +39,7 @@ def test_a_pc_without_a_card_shows_its_cpu(qtbot, studio, model):
     assert model.device.kind == "cpu"
     assert model.has_cards is False
     assert model.verdict.code == "no_nvidia_card"
-    assert model.verdict.tone == ""
+    assert model.verdict.tone == Tone.PLAIN
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
@@ -86,12 +87,12 @@ def test_each_device_has_its_own_verdict(qtbot, studio, with_cuda, model):
     start(qtbot, studio)
     gt, rtx = two_cards().cards
     model.select(gt.identity)
-    assert (model.verdict.code, model.verdict.tone) == ("no_code_for_card", "failure")
+    assert (model.verdict.code, model.verdict.tone) == ("no_code_for_card", Tone.FAILURE)
     model.select(rtx.identity)
-    assert (model.verdict.code, model.verdict.tone) == ("ok", "good")
+    assert (model.verdict.code, model.verdict.tone) == ("ok", Tone.GOOD)
     model.select("cpu")
     assert model.verdict.sentence == "PyTorch runs on your Ryzen 7 5700G."
-    assert model.verdict.tone == "good"
+    assert model.verdict.tone == Tone.GOOD
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from gpu_studio.core.notice import Tone
 from gpu_studio.model.devices import sensor_log
 from gpu_studio.model.devices.sensor_log import SensorLog
 from tests.fakes.pc import gt_1030, reading
@@ -25,13 +26,13 @@ def test_every_reading_becomes_lines_of_the_file(qtbot, log, ready_studio, senso
     for second in (1.0, 2.0):
         with qtbot.waitSignal(ready_studio.sensors.reading_taken):
             sensor_source.send(reading(gt_1030(), second, temperature_c=40.0 + second))
-    qtbot.waitUntil(lambda: log.sentence.startswith("Writing to sensors.csv: 2 readings"))
+    qtbot.waitUntil(lambda: log.notice.sentence.startswith("Writing to sensors.csv: 2 readings"))
     log.stop()
     qtbot.waitUntil(lambda: not log.is_running)
     with path.open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     assert [line["temperature_c"] for line in lines] == ["", "41.0", "", "42.0"]
-    assert log.sentence == f"2 readings written to {path}."
+    assert log.notice.sentence == f"2 readings written to {path}."
 
 
 def test_a_log_goes_on_while_nobody_looks_and_no_longer(qtbot, log, ready_studio, tmp_path):
@@ -46,9 +47,9 @@ def test_a_log_goes_on_while_nobody_looks_and_no_longer(qtbot, log, ready_studio
 def test_a_folder_that_cannot_be_written_is_said_once_and_ends_the_log(qtbot, log, tmp_path):
     log.start(tmp_path / "missing" / "sensors.csv")
     qtbot.waitUntil(lambda: not log.is_running)
-    assert log.has_failed
+    assert log.notice.tone is Tone.FAILURE
     reason = os.strerror(errno.ENOENT)  # in the language of the PC
-    assert log.sentence.startswith(f"The log ended: {reason}. 0 readings written")
+    assert log.notice.sentence.startswith(f"The log ended: {reason}. 0 readings written")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes in folders")
@@ -56,8 +57,8 @@ def test_a_pipe_is_refused_without_waiting_for_a_reader(qtbot, log, tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     log.start(tmp_path / "pipe.csv")
     qtbot.waitUntil(lambda: not log.is_running)
-    assert log.has_failed
-    assert "not an ordinary file" in log.sentence
+    assert log.notice.tone is Tone.FAILURE
+    assert "not an ordinary file" in log.notice.sentence
 
 
 def test_closing_writes_what_was_taken(qtbot, log, ready_studio, sensor_source, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment, StageBegan
+from gpu_studio.core.notice import Tone
 from gpu_studio.model.memory.oom_experiment import (
     BUDGET_STEP_BYTES,
     OomState,
@@ -72,8 +73,8 @@ def test_a_running_experiment_is_stopped(model, scripts, engines, qtbot):
     model.experiment.stop()
     assert model.experiment.state is OomState.STOPPING
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
-    assert model.experiment.outcome.headline == "Stopped."
-    assert "4 tensors" in model.experiment.outcome.sentence
+    assert model.experiment.outcome.sentence == "Stopped."
+    assert "4 tensors" in model.experiment.outcome.detail
 
 
 @pytest.mark.usefixtures("impatient")
@@ -84,7 +85,7 @@ def test_an_experiment_that_hears_no_stop_ends_with_its_engine(model, scripts, e
     qtbot.waitUntil(lambda: model.experiment.state is OomState.RUNNING)
     model.experiment.stop()
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
-    assert "in the middle of a call" in model.experiment.outcome.sentence
+    assert "in the middle of a call" in model.experiment.outcome.detail
     assert model.parent().session.is_free, "the program's own engine was not touched"
 
 
@@ -92,11 +93,11 @@ def test_an_experiment_whose_engine_only_starts_is_taken_back(model, scripts, en
     scripts[DescribeEngine] = [Pause(), described_with_cuda()]
     model.experiment.run(EXPERIMENT)
     assert model.experiment.state is OomState.WAITING
-    assert model.experiment.outcome.headline == "Starting."
+    assert model.experiment.outcome.sentence == "Starting."
     at_the_pause(qtbot, engines)
     model.experiment.stop()
     assert model.experiment.state is OomState.IDLE
-    assert "not started" in model.experiment.outcome.sentence
+    assert "not started" in model.experiment.outcome.detail
 
 
 def test_a_stage_says_what_happens_now_and_is_marked(model, scripts, engines, qtbot):
@@ -109,8 +110,8 @@ def test_a_stage_says_what_happens_now_and_is_marked(model, scripts, engines, qt
     ]
     model.experiment.run(EXPERIMENT)
     at_the_pause(qtbot, engines)
-    qtbot.waitUntil(lambda: "64 MiB allocated" in plain(model.experiment.outcome.sentence))
-    assert model.experiment.outcome.sentence.startswith("The batch is doubled. ")
+    qtbot.waitUntil(lambda: "64 MiB allocated" in plain(model.experiment.outcome.detail))
+    assert model.experiment.outcome.detail.startswith("The batch is doubled. ")
     assert [mark.label for mark in model.history.marks] == ["experiment", "training"]
     engines.latest.go()
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
@@ -121,9 +122,9 @@ def test_an_engine_that_dies_in_the_middle_keeps_the_readings(model, scripts, qt
     model.experiment.run(EXPERIMENT)
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
     outcome = model.experiment.outcome
-    assert outcome.headline == "The engine died."
-    assert "ran out of memory" in outcome.sentence
-    assert outcome.tone == "failure"
+    assert outcome.sentence == "The engine died."
+    assert "ran out of memory" in outcome.detail
+    assert outcome.tone == Tone.FAILURE
     assert len(model.history.points) == 2
     assert model.history.marks[-1].label == "engine died"
     assert model.parent().session.description is not None, "the other one lives"
@@ -136,7 +137,7 @@ def test_a_refused_experiment_says_why_and_what_next(model, scripts, qtbot, kind
     ]
     model.experiment.run(EXPERIMENT)
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
-    assert model.experiment.outcome.sentence == "There is no cuda:0 here."
+    assert model.experiment.outcome.detail == "There is no cuda:0 here."
     assert model.experiment.outcome.next_step
 
 
@@ -147,8 +148,8 @@ def test_a_card_without_memory_for_an_experiment_is_no_result_of_it(model, scrip
     model.experiment.run(EXPERIMENT)
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
     outcome = model.experiment.outcome
-    assert "too little memory" in outcome.sentence
-    assert "Tried to allocate 256 MiB." in outcome.sentence
+    assert "too little memory" in outcome.detail
+    assert "Tried to allocate 256 MiB." in outcome.detail
     assert "Close the programs" in outcome.next_step
 
 

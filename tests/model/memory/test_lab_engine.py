@@ -41,10 +41,10 @@ def test_an_experiment_runs_in_an_engine_of_its_own_that_ends_with_it(
     qtbot.waitUntil(lambda: model.experiment.state is OomState.RUNNING)
     qtbot.waitUntil(lambda: parts(model)["tensors"] == 1024)
     assert studio.session.is_free, "the program's own engine goes on"
-    assert "1 GiB allocated" in plain(model.experiment.outcome.sentence)
+    assert "1 GiB allocated" in plain(model.experiment.outcome.detail)
     lab.go()
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
-    assert model.experiment.outcome.headline == "Over the budget."
+    assert model.experiment.outcome.sentence == "Over the budget."
     assert lab.requests[-1] == EXPERIMENT
     qtbot.waitUntil(lambda: "close" in lab.calls)
     assert "close" not in main.calls
@@ -74,7 +74,7 @@ def test_the_same_is_tried_with_expandable_segments_in_a_fresh_engine(
     assert second.environment.allocator_configuration == EXPANDABLE
     assert second.requests[-1] == EXPERIMENT
     assert [result.conf for result in model.experiment.results] == ["", EXPANDABLE]
-    outcomes = [result.outcome.headline for result in model.experiment.results]
+    outcomes = [result.outcome.sentence for result in model.experiment.results]
     assert outcomes == ["Over the budget.", "Everything fits."]
     assert model.experiment.results[1].reached.allocated_bytes == 1280 * MIB
     assert not model.experiment.can_compare

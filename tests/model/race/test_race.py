@@ -70,7 +70,7 @@ def test_with_a_card_the_cpu_races_it(race: Race, inventory: Inventory) -> None:
     assert [entry.contestant for entry in race.chosen] == [
         Contestant(device="cpu"), Contestant(device="cuda:0"),
     ]  # fmt: skip
-    assert inventory.cards[0].short_name in race.told.detail
+    assert inventory.cards[0].short_name in race.notice.detail
 
 
 def test_a_single_core_races_two_precisions(
@@ -107,7 +107,7 @@ def test_the_contestants_run_in_turn_and_the_first_is_a_ghost_beside_the_second(
     ghost = left.at(race.clock_s)
     assert ghost.progress < right.track.last.progress, "one thread is the slower"
     assert "Ghost" in race.words_of(0).text
-    assert right.entry.label in race.told.headline
+    assert right.entry.label in race.notice.sentence
     racing.latest.go()
     qtbot.waitUntil(lambda: race.verdict is not None)
 
@@ -151,9 +151,9 @@ def test_the_lever_finds_where_the_leader_changes(
     cpu, card = (entry.label for entry in race.chosen)
     assert race.leaders == {16: cpu, 128: card}
     assert race.crossover == (128, card)
-    assert "128" in race.told.detail
-    assert f"{card} used 310 J" in plain(race.told.detail)
-    assert card in race.told.detail
+    assert "128" in race.notice.detail
+    assert f"{card} used 310 J" in plain(race.notice.detail)
+    assert card in race.notice.detail
 
 
 def test_the_lever_stops_a_race_and_runs_the_last_size(

@@ -8,6 +8,7 @@ import pytest
 
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History
 from gpu_studio.core.messages.run_messages import RunFinished
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import PAINT
 from gpu_studio.core.race.race_track import RaceTrack
@@ -137,10 +138,10 @@ def test_a_folder_that_cannot_be_written_is_told(
     (tmp_path / "data").write_text("a file in place of the folder")
     kept = RaceHistory(ready_studio, race, race)
 
-    with qtbot.waitSignal(kept.told) as told:
+    with qtbot.waitSignal(kept.notified) as told:
         run(qtbot, race)
 
-    assert told.args[0]
+    assert told.args[0].tone is Tone.FAILURE
     kept.close()
 
 

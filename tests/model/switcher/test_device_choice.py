@@ -8,6 +8,7 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.placement_messages import UseDevice
 from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.notice import Tone
 from gpu_studio.model.switcher.placement_model import PlacementModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import gt_1030, reading, rtx_3060_card, two_cards
@@ -56,8 +57,8 @@ def test_the_chosen_card_is_used(model, engines, qtbot):
     assert model.can_use
     model.use()
     assert not model.can_use, "one at a time"
-    qtbot.waitUntil(lambda: model.said_of_choice.text != "")
-    assert model.said_of_choice.text == "cuda:1 GeForce RTX 3060 is now the current card."
+    qtbot.waitUntil(lambda: model.choice_notice.sentence != "")
+    assert model.choice_notice.sentence == "cuda:1 GeForce RTX 3060 is now the current card."
     assert engines.requests[-1] == UseDevice(cuda_index=1)
     idle(qtbot, model)
     assert model.rows[2].is_current
@@ -78,8 +79,8 @@ def test_the_two_errors_of_choosing_keep_the_engines_sentence(
     scripts[UseDevice] = [RequestFailed(failure=Failure(kind, sentence))]
     model.choose(SECOND)
     model.use()
-    qtbot.waitUntil(lambda: model.said_of_choice.tone == "failure")
-    assert model.said_of_choice.text.startswith(sentence)
+    qtbot.waitUntil(lambda: model.choice_notice.tone == Tone.FAILURE)
+    assert model.choice_notice.sentence.startswith(sentence)
     assert model.rows[1].is_current
     assert model.can_use
 
@@ -87,8 +88,8 @@ def test_the_two_errors_of_choosing_keep_the_engines_sentence(
 def test_an_engine_that_dies_while_a_card_is_chosen_is_told(model, scripts, qtbot):
     scripts[UseDevice] = [EngineEnded(exit_code=-6)]
     model.use()
-    qtbot.waitUntil(lambda: model.said_of_choice.tone == "failure")
-    assert "signal 6" in model.said_of_choice.text
+    qtbot.waitUntil(lambda: model.choice_notice.tone == Tone.FAILURE)
+    assert "signal 6" in model.choice_notice.sentence
     idle(qtbot, model)
     assert model.can_use
 
@@ -113,13 +114,13 @@ def test_showing_one_card_is_a_fresh_engine_with_its_uuid(model, engines, qtbot)
     assert "hidden by CUDA_VISIBLE_DEVICES" in words(model, 1).facts
     assert model.rows[1].address is None
     assert words(model, 1).warning == ""
-    assert "sees 1 card." in model.said_of_choice.text
+    assert "sees 1 card." in model.choice_notice.sentence
     idle(qtbot, model)
     assert not model.can_show_only, "it is shown alone already"
     model.show_all()
     assert engines.latest.environment.visible_devices is None
     qtbot.waitUntil(lambda: words(model, 2).number == "cuda:1")
-    assert "sees 2 cards." in model.said_of_choice.text
+    assert "sees 2 cards." in model.choice_notice.sentence
     idle(qtbot, model)
     assert not model.can_show_all
 
@@ -141,7 +142,7 @@ def test_using_a_card_is_told_at_most_twice(model, qtbot):
     told = []
     model.rows_changed.connect(lambda: told.append((model.can_use, model.rows[2].is_current)))
     model.use()
-    qtbot.waitUntil(lambda: model.said_of_choice.text != "")
+    qtbot.waitUntil(lambda: model.choice_notice.sentence != "")
     idle(qtbot, model)
     assert told == [(False, False), (True, True)]
 

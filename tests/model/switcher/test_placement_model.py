@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.placement_messages import PlaceModel
+from gpu_studio.core.notice import Tone
 from gpu_studio.model.switcher.placement_model import PlacementModel
 from gpu_studio.model.switcher.placement_table import (
     AFTER,
@@ -41,8 +42,8 @@ def test_a_moved_model_is_a_table_with_its_proof(model, engines, qtbot):
     assert [cell(model, 0, column) for column in (NAME, BEFORE, AFTER)] == [
         "weight", "cpu", "cuda:1",
     ]  # fmt: skip
-    assert model.said_of_move.tone == "good"
-    assert "same input, same output" in model.said_of_move.text
+    assert model.move_notice.tone == Tone.GOOD
+    assert "same input, same output" in model.move_notice.sentence
 
 
 def test_another_move_replaces_the_table(model, qtbot):
@@ -57,7 +58,7 @@ def test_a_different_output_is_a_failure(model, scripts, qtbot):
     scripts[PlaceModel] = [place_finished(same_output=False, largest_difference=0.5)]
     model.move("linear_10")
     qtbot.waitUntil(lambda: not model.is_moving)
-    assert model.said_of_move.tone == "failure"
+    assert model.move_notice.tone == Tone.FAILURE
 
 
 @pytest.mark.parametrize(
@@ -74,8 +75,8 @@ def test_a_move_that_fails_in_the_middle_keeps_its_rows(model, scripts, qtbot, e
     scripts[PlaceModel] = [place_row(), ending]
     model.move("linear_10")
     qtbot.waitUntil(lambda: not model.is_moving)
-    assert said in model.said_of_move.text
-    assert model.said_of_move.tone == "failure"
+    assert said in model.move_notice.sentence
+    assert model.move_notice.tone == Tone.FAILURE
     assert model.table.rowCount() == 1
     idle(qtbot, model)
     assert model.can_move
@@ -86,9 +87,9 @@ def test_a_fresh_engine_says_that_the_model_ended_with_the_old_one(model, qtbot)
     qtbot.waitUntil(lambda: not model.is_moving)
     idle(qtbot, model)
     model.parent().session.restart()
-    qtbot.waitUntil(lambda: "engine has ended" in model.said_of_move.text)
+    qtbot.waitUntil(lambda: "engine has ended" in model.move_notice.sentence)
     assert model.table.rowCount() == 2, "the result stays"
-    assert model.said_of_move.text.startswith("84")
+    assert model.move_notice.sentence.startswith("84")
 
 
 def test_another_model_begins_with_an_empty_table(model, qtbot):
@@ -96,7 +97,7 @@ def test_another_model_begins_with_an_empty_table(model, qtbot):
     qtbot.waitUntil(lambda: not model.is_moving)
     model.forget_move()
     assert model.table.rowCount() == 0
-    assert model.said_of_move.text == ""
+    assert model.move_notice.sentence == ""
 
 
 @pytest.mark.parametrize("inventory", [cpu_only()])

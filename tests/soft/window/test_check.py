@@ -36,7 +36,7 @@ def states(person: Person) -> list[str]:
 
 def chip(person: Person) -> tuple[str, str]:
     shown = person.find(TrustChip, "check.chip")
-    return shown.tone, shown.text
+    return shown.notice.tone.value, shown.notice.sentence
 
 
 def begin(person: Person) -> None:

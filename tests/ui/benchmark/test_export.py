@@ -50,7 +50,7 @@ def test_a_file_that_cannot_be_written_is_told(
     chosen_path.with_suffix(".csv").mkdir()
     export(ready, "csv")
     assert "not write" in text(ready, "benchmark.export.outcome")
-    assert find(ready, "benchmark.export.outcome", QLabel).property("role") == "failure"
+    assert find(ready, "benchmark.export.outcome", QLabel).property("tone") == "failure"
 
 
 def test_a_dialog_that_was_closed_writes_nothing(

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark.benchmark_hero import Hero
 from gpu_studio.ui.benchmark.hero_card import HeroCard
 from gpu_studio.ui.result_bars import ResultBars
@@ -77,7 +78,7 @@ def test_while_it_runs_the_top_is_gray_and_has_the_time_left(
     qtbot.waitUntil(lambda: hero_bars(ready)["CPU"] != "")
     assert find(ready, "benchmark.hero.headline", QLabel).property("tone") == "quiet"
     tone, words = trust(ready)
-    assert (tone, "left" in words) == ("running", True)
+    assert (tone, "left" in words) == ("quiet", True)
     assert hero_bars(ready)["GT 1030"] == ""
     engines.latest.go()
     qtbot.waitUntil(lambda: engines.latest.paused.is_set() and len(ready.benchmark.runs) == 2)
@@ -157,7 +158,7 @@ def test_the_keyboard_goes_from_run_to_stop_and_back(
 def test_the_chip_is_no_wider_than_its_words_where_there_is_no_ratio(qtbot, theme):
     card = HeroCard(theme, name="hero")
     qtbot.addWidget(card)
-    card.show_hero(Hero("", "Matrix product", tone="amber", chip="Spread 25 %"))
+    card.show_hero(Hero("", "Matrix product", chip=Notice("Spread 25 %", Tone.AMBER)))
     card.resize(900, 300)
     card.show()
     chip = card.findChild(TrustChip)

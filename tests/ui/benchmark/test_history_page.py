@@ -180,7 +180,7 @@ def test_a_refused_file_is_said_and_the_list_stays(
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_args: (str(path), ""))
     click(ready, "benchmark.history.import")
     qtbot.waitUntil(lambda: "refused" in text(ready, "benchmark.history.outcome"))
-    assert find(ready, "benchmark.history.outcome", QLabel).property("role") == "failure"
+    assert find(ready, "benchmark.history.outcome", QLabel).property("tone") == "failure"
     assert len(history_rows(ready)) == 1
 
 

@@ -82,7 +82,7 @@ def states(tab: CheckTab) -> list[str]:
 
 def chip(tab: CheckTab) -> tuple[str, str]:
     shown = find(tab, "check.chip", TrustChip)
-    return (shown.tone, shown.text) if shown.isVisible() else ("", "")
+    return (shown.notice.tone.value, shown.notice.sentence) if shown.isVisible() else ("", "")
 
 
 # ── before ───────────────────────────────────────────────────────────────────────────────────────
@@ -142,7 +142,7 @@ def test_a_running_check_says_what_runs_what_is_covered_and_how_hot_it_is(
     assert states(tab) == [
         "inconclusive", "passed", "passed", "running", "waiting", "waiting",
     ]  # fmt: skip
-    assert chip(tab)[0] == "running"
+    assert chip(tab)[0] == "quiet"
     assert "min left" in chip(tab)[1]
     assert "final after the last stage" in text(tab, "check.next")
     wait_until(lambda: len(drawn(tab, "check.temperature.plot", "card")[0]) > 60)
@@ -352,7 +352,7 @@ def test_where_a_record_cannot_be_saved_or_opened_it_is_told(
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (missing, ""))
     click(tab, "check.save")
     assert missing in text(tab, "check.outcome")
-    assert property_of(tab, "check.outcome", "role") == "failure"
+    assert property_of(tab, "check.outcome", "tone") == "failure"
 
     before = tab.check.record
     (tmp_path / "photo.html").write_text("no record")

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import (
     QTableView,
 )
 
-from gpu_studio.core.memory.outcome import outcome_told
+from gpu_studio.core.memory.outcome import outcome_notice
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.ui.memory.memory_tab import LAB_PAGE
@@ -48,8 +48,8 @@ def test_the_experiment_runs_and_tells_its_end(tab, scripts, engines, studio, qt
     assert next(p.size_bytes for p in bar.tank.parts if p.key == "tensors") == 1024 * MIB
     engines.latest.go()
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
-    told = outcome_told(tab.model.experiment.results[0].finished)
-    assert text(tab, "memory.oom.headline") == told.headline
+    told = outcome_notice(tab.model.experiment.results[0].finished)
+    assert text(tab, "memory.oom.headline") == told.sentence
     said = text(tab, "memory.oom.outcome")
     assert all(fact in said for fact in ("5", "256 MiB", "1 GiB"))
     assert text(tab, "memory.oom.next").endswith(told.next_step)
@@ -93,7 +93,7 @@ def test_the_same_with_expandable_segments_stands_beside_it(tab, scripts, engine
     ]  # fmt: skip
     run(tab, studio)
     qtbot.waitUntil(find(tab, "memory.oom.compare").isEnabled)
-    fragmented = outcome_told(oom_finished("fragmented")).headline
+    fragmented = outcome_notice(oom_finished("fragmented")).sentence
     assert text(tab, "memory.oom.headline") == fragmented
     assert find(tab, "memory.oom.other.result").isHidden()
     scripts[RunMemoryExperiment] = [
@@ -101,7 +101,7 @@ def test_the_same_with_expandable_segments_stands_beside_it(tab, scripts, engine
         oom_finished("fits", tensors=5, conf="expandable_segments:True"),
     ]  # fmt: skip
     click(tab, "memory.oom.compare")
-    fits = outcome_told(oom_finished("fits")).headline
+    fits = outcome_notice(oom_finished("fits")).sentence
     qtbot.waitUntil(lambda: text(tab, "memory.oom.other.headline") == fits)
     assert text(tab, "memory.oom.headline") == fragmented
     assert text(tab, "memory.oom.other.conf") == "EXPANDABLE_SEGMENTS:TRUE"
@@ -167,8 +167,8 @@ def test_stop_stops_it(tab, scripts, engines, studio, qtbot):
     qtbot.waitUntil(lambda: engines.latest.paused.is_set())
     click(tab, "memory.oom.stop")
     qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
-    told = outcome_told(tab.model.experiment.results[0].finished)
-    assert text(tab, "memory.oom.headline") == told.headline
+    told = outcome_notice(tab.model.experiment.results[0].finished)
+    assert text(tab, "memory.oom.headline") == told.sentence
     assert "1 tensor of 256 MiB" in text(tab, "memory.oom.outcome")
 
 

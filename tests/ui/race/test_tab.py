@@ -15,6 +15,7 @@ from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.race_messages import FrameReady
 from gpu_studio.core.messages.run_messages import RunAtOnce, RunFailed, RunWorkload
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.core.race.shared_race import CHUNK, decode_shared
@@ -89,7 +90,7 @@ def test_one_click_ends_with_a_sentence_and_two_pictures(tab: RaceTab) -> None:
     ways = [find(tab, f"race.{side}.way", ProgressLine).share for side in ("left", "right")]
     assert ways == [0.5, 1.0]
     assert numbers(chips(tab, "left")[1]) == ["24.0"]
-    assert find(tab, "race.trust", TrustChip).tone == "good"
+    assert find(tab, "race.trust", TrustChip).notice.tone is Tone.GOOD
 
 
 def test_a_race_shows_the_ghost_beside_the_live_side(
@@ -112,7 +113,7 @@ def test_a_race_shows_the_ghost_beside_the_live_side(
     click(tab, "race.stop")
     wait_over(tab)
 
-    assert find(tab, "race.trust", TrustChip).tone == "amber"
+    assert find(tab, "race.trust", TrustChip).notice.tone is Tone.AMBER
     assert text(tab, "race.right.steps") == "400", "the frames so far stay"
 
 
@@ -223,7 +224,7 @@ def test_a_recording_of_a_race_dropped_on_the_window_opens_as_one(
         assert "recorded 2026-01-02" in name
         assert "recorded 2026-01-02" in state
         assert at_s in state
-    assert find(window, "race.trust", TrustChip).tone == "amber"
+    assert find(window, "race.trust", TrustChip).notice.tone is Tone.AMBER
     assert "a race" in text(window, "race.outcome")
     assert requests_of(engines) == []
 
@@ -258,7 +259,7 @@ def test_a_race_is_recorded_with_or_without_its_pictures_and_opens_again(
         assert (shown == seen).all() if keeps_pictures else shown is None
     # A recording has its file already.
     save.trigger()
-    wait_until(lambda: property_of(tab, "race.outcome", "role") == "failure")
+    wait_until(lambda: property_of(tab, "race.outcome", "tone") == "failure")
 
 
 def test_a_recording_without_a_race_says_where_it_belongs(tab: RaceTab, tmp_path: Path) -> None:
@@ -272,7 +273,7 @@ def test_a_recording_without_a_race_says_where_it_belongs(tab: RaceTab, tmp_path
     wait_until(lambda: text(tab, "race.outcome"))
 
     assert "Benchmark" in text(tab, "race.outcome")
-    assert property_of(tab, "race.outcome", "role") == "failure"
+    assert property_of(tab, "race.outcome", "tone") == "failure"
     (tmp_path / "bad.jsonl").write_text("{")
     tab.race.photo.open_file(tmp_path / "bad.jsonl")
     wait_until(lambda: "bad.jsonl" in text(tab, "race.outcome"))
@@ -306,7 +307,7 @@ def test_both_at_once_are_for_show_and_neither_leads(
     ended = tab.race.verdict.finished
     assert (ended.leader, ended.ratio, ended.at_once) == (None, None, True)
     assert text(tab, "race.sentence") == plain(ended.sentence)
-    assert find(tab, "race.trust", TrustChip).tone == "amber"
+    assert find(tab, "race.trust", TrustChip).notice.tone is Tone.AMBER
     assert tab.race.leaders == {}
     assert [text(tab, f"race.{side}.steps") for side in ("left", "right")] == ["800", "800"]
     click(tab, "race.save")
@@ -466,7 +467,7 @@ def test_a_bad_file_is_told_and_changes_nothing(tab: RaceTab, tmp_path: Path) ->
     wait_until(lambda: text(tab, "race.outcome"))
 
     assert "bad.png" in text(tab, "race.outcome")
-    assert property_of(tab, "race.outcome", "role") == "failure"
+    assert property_of(tab, "race.outcome", "tone") == "failure"
     assert tab.race.photo.chosen == 0
 
 
@@ -506,7 +507,7 @@ def test_where_a_race_cannot_be_saved_it_is_told(
     click(tab, "race.save")
 
     assert missing in text(tab, "race.outcome")
-    assert property_of(tab, "race.outcome", "role") == "failure"
+    assert property_of(tab, "race.outcome", "tone") == "failure"
 
 
 def test_full_screen_has_large_type(tab: RaceTab) -> None:

@@ -149,7 +149,7 @@ def test_a_refused_file_says_why_and_the_model_stays(placing, engines, studio, q
     engines.scripts[InspectFile] = [RequestFailed(failure=failure)]
     placing.findChild(PlacePage).open_path("evil.pt")
     qtbot.waitUntil(lambda: text(placing, "switcher.about_model") == failure.message)
-    assert find(placing, "switcher.about_model").property("role") == "failure"
+    assert find(placing, "switcher.about_model").property("tone") == "failure"
     models = find(placing, "switcher.model", QComboBox)
     assert models.currentText() == "Linear(10, 10)"
     models.activated.emit(0)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from gpu_studio.core.notice import Notice
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.settings import Settings
     from tests.fakes.pc import SteadySensors
@@ -36,7 +37,7 @@ def history(ready_studio: Studio, benchmark: Benchmark) -> BenchmarkHistory:
 
 
 @pytest.fixture
-def told(history: BenchmarkHistory) -> list[tuple[str, bool]]:
-    said: list[tuple[str, bool]] = []
-    history.told.connect(lambda text, bad: said.append((text, bad)))
+def told(history: BenchmarkHistory) -> list[Notice]:
+    said: list[Notice] = []
+    history.notified.connect(said.append)
     return said

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark import history as history_module
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark import benchmark_history
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.task import Task
@@ -57,19 +58,19 @@ def test_a_folder_that_takes_nothing_is_said_once_and_saving_can_be_tried_again(
     benchmark: Benchmark,
     history: BenchmarkHistory,
     ready_studio: Studio,
-    told: list[tuple[str, bool]],
+    told: list[Notice],
 ) -> None:
     folder = folder_of(ready_studio)
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.write_text("a file is in the way")
     run(qtbot, benchmark, history, 64, 128)
-    assert len([text for text, bad in told if bad]) == 1
+    assert len([one for one in told if one.tone is Tone.FAILURE]) == 1
     assert "Cannot save results" in history.trouble
     assert "2 runs are only in memory" in history.trouble
     assert len(history.entries) == 2  # nothing is lost
     folder.unlink()
     history.save_again()
-    qtbot.waitUntil(lambda: told[-1] == ("2 runs saved.", False))
+    qtbot.waitUntil(lambda: told[-1] == Notice("2 runs saved."))
     assert history.trouble == ""
     assert len(list(folder.iterdir())) == 2
 
@@ -177,7 +178,7 @@ def test_an_unexpected_error_is_said_and_the_history_goes_on(
     qtbot: QtBot,
     benchmark: Benchmark,
     history: BenchmarkHistory,
-    told: list[tuple[str, bool]],
+    told: list[Notice],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -188,8 +189,8 @@ def test_an_unexpected_error_is_said_and_the_history_goes_on(
     monkeypatch.setattr(history._history, "delete", fail)
     history.delete(entry(history, 64).key)
     qtbot.waitUntil(lambda: bool(told) and not history.is_busy)
-    assert told[0][1]
-    assert "Traceback" not in told[0][0]
+    assert told[0].tone is Tone.FAILURE
+    assert "Traceback" not in told[0].sentence
     monkeypatch.undo()
     run(qtbot, benchmark, history, 128)
     assert len(history.entries) == 2
