@@ -1,4 +1,7 @@
-"""Whether PyTorch can use a card, and if not, why: the one answer for every tab and command."""
+"""Whether PyTorch can use a card, and if not, why: the one answer for every tab and command.
+
+The rules of the builds are imported with the first card, after the window's first paint.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.devices.cards import chip_of, torch_card_of
 from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.messages.engine_messages import TorchCard
-from gpu_studio.core.wheels import serves, version_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,6 +98,8 @@ def has_code(card: Device, arch_list: Sequence[str], probed: CardProbed | None) 
 
 def lists_code(card: Device, arch_list: Sequence[str]) -> bool | None:
     """Return whether a list of architectures has one for a card; None if unknown."""
+    from gpu_studio.core.wheels import serves
+
     capability = capability_of(card)
     if capability is None or not arch_list:
         return None
@@ -110,6 +114,8 @@ def probe_of(card: Device, probe: PcProbed | None) -> CardProbed | None:
 
 def capability_of(card: Device) -> tuple[int, int] | None:
     """Return a card's compute capability; its chip's if the card does not report it."""
+    from gpu_studio.core.wheels import version_numbers
+
     text = card.compute_capability
     if not text:
         chip = chip_of(card.pci_device_id)

@@ -1,0 +1,114 @@
+"""A card without code for its architecture in this build: every tab refuses it for one reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from PySide6.QtWidgets import QCheckBox, QLabel, QRadioButton, QWidget
+
+from gpu_studio.core.devices.access import Obstacle
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.model.benchmark.quick_comparison import QuickComparison
+from gpu_studio.model.check.card_check import CardCheck
+from gpu_studio.model.memory.memory_model import MemoryModel
+from gpu_studio.model.race.race import Race
+from gpu_studio.model.race.race_photo import RacePhoto
+from gpu_studio.model.switcher.pitfalls import PitfallsModel
+from gpu_studio.ui.benchmark.benchmark_choices import DeviceBoxes
+from gpu_studio.ui.memory.tank_card import what_is_shown
+from gpu_studio.ui.race.photo import open_photo
+from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import gt_1030_card, rtx_3060_card, two_cards
+
+if TYPE_CHECKING:
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.core.devices.devices import Inventory
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+    from tests.fakes.scripted_engine import Engines
+
+OLD, NEW = gt_1030_card().identity, rtx_3060_card().identity
+SERVED, NOT_SERVED = ("sm_61", "sm_86"), ("sm_75", "sm_86")
+REASON = "This PyTorch has no code for your GT 1030 (6.1): install the cu126 build."
+
+
+@pytest.fixture
+def inventory() -> Inventory:
+    return two_cards()
+
+
+@pytest.fixture
+def engines(engines: Engines) -> Engines:
+    engines.scripts[DescribeEngine] = [
+        described_with_cuda(device_count=2, arch_list=NOT_SERVED, cuda_build="13.0")
+    ]
+    return engines
+
+
+def test_the_board_has_the_answer(ready_studio: Studio) -> None:
+    board = ready_studio.board
+    assert [row.obstacle for row in board.rows] == [None, Obstacle.NO_CODE, None]
+    assert board.rows[1].reason == REASON
+    assert [board.address_of(one) for one in (OLD, NEW)] == [None, "cuda:1"]
+    assert [row.identity for row in board.usable_cards] == [NEW]
+
+
+def test_the_benchmark_does_not_offer_it(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> None:
+    before = QWidget()
+    boxes = DeviceBoxes(theme, before)
+    for widget in (before, boxes):
+        qtbot.addWidget(widget)
+    boxes.show_rows(ready_studio.board.rows)
+    assert [one.isEnabled() for one in boxes.findChildren(QCheckBox)] == [True, False, True]
+    assert REASON in [label.text() for label in boxes.findChildren(QLabel)]
+    assert boxes.addresses == ["cpu", "cuda:1"]
+    assert QuickComparison(ready_studio).devices == ("cpu", "cuda:1")
+
+
+def test_it_does_not_race(ready_studio: Studio) -> None:
+    race = Race(ready_studio, RacePhoto(ready_studio, open_photo, ready_studio), ready_studio)
+    assert {entry.contestant.device for entry in race.entries} == {"cpu", "cuda:1"}
+    assert [entry.contestant.device for entry in race.chosen] == ["cpu", "cuda:1"]
+
+
+def test_the_memory_tab_shows_the_drivers_numbers_and_the_reason(ready_studio: Studio) -> None:
+    memory = MemoryModel(ready_studio, ready_studio)
+    assert memory.chosen.identity == NEW
+    memory.devices.choose(OLD)
+    memory.poll()
+    assert ready_studio.session.is_free, "nothing is asked of a card without code"
+    assert REASON in what_is_shown(memory, ready_studio.session)
+
+
+def test_the_switcher_moves_nothing_to_it(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> None:
+    tab = SwitcherTab(ready_studio, theme)
+    qtbot.addWidget(tab)
+    old = tab.findChild(QRadioButton, f"switcher.radio.{OLD}")
+    assert old is not None
+    assert old.text() == "cuda:0"
+    assert REASON[:-1] in old.accessibleDescription()
+    old.click()
+    assert not tab.model.can_move
+    assert not tab.model.can_use
+    tab.findChild(QRadioButton, f"switcher.radio.{NEW}").click()
+    assert tab.model.can_move
+    assert tab.model.can_use
+    assert PitfallsModel(ready_studio, tab).devices == ["cuda:1"]
+
+
+def test_it_is_not_checked(ready_studio: Studio) -> None:
+    check = CardCheck(ready_studio, ready_studio)
+    assert check.device.identity == NEW
+    check.choose_device(OLD)
+    assert not check.can_run
+    assert check.reason == REASON
+
+
+def test_with_code_for_both_none_refuses(engines: Engines, studio: Studio, qtbot: QtBot) -> None:
+    engines.scripts[DescribeEngine] = [described_with_cuda(device_count=2, arch_list=SERVED)]
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.is_free and studio.sensors.inventory is not None)
+    assert [row.obstacle for row in studio.board.rows] == [None, None, None]
