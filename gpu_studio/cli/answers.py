@@ -62,15 +62,15 @@ class Interrupt:
         self.is_asked = False
 
     @contextmanager
-    def heard(self) -> Iterator[Interrupt]:
+    def recorded(self) -> Iterator[Interrupt]:
         """Record Ctrl-C in this object instead of raising KeyboardInterrupt."""
-        before = signal.signal(signal.SIGINT, self._hear)
+        before = signal.signal(signal.SIGINT, self._on_interrupt)
         try:
             yield self
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def _hear(self, *_: object) -> None:
+    def _on_interrupt(self, *_: object) -> None:
         if self.is_asked:
             raise KeyboardInterrupt
         self.is_asked = True
@@ -79,17 +79,17 @@ class Interrupt:
 def answers(engine: Engine, request: Request, interrupt: Interrupt) -> Iterator[Event]:
     """Yield the events of a request; after Ctrl-C stops it, its last event still arrives."""
     stream = Stream(engine.run(request))
-    asked_at_s: float | None = None
+    stopped_at_s: float | None = None
     while not stream.has_ended:
         event = stream.wait(_LOOK_S)
         if event is not None:
             yield event
         if not interrupt.is_asked:
             continue
-        if asked_at_s is None:
+        if stopped_at_s is None:
             engine.stop()
-            asked_at_s = time.monotonic()
-        elif time.monotonic() - asked_at_s > _STOP_PATIENCE_S:
+            stopped_at_s = time.monotonic()
+        elif time.monotonic() - stopped_at_s > _STOP_PATIENCE_S:
             engine.abandon()
 
 
@@ -178,7 +178,7 @@ class CommandEngine(NamedTuple):
 def at_work(engine: Engine) -> Iterator[CommandEngine]:
     """Use an engine for one command: Ctrl-C is recorded, and leaving the context closes it."""
     try:
-        with Interrupt().heard() as interrupt, Progress() as progress:
+        with Interrupt().recorded() as interrupt, Progress() as progress:
             yield CommandEngine(engine, interrupt, progress)
     finally:
         engine.close()
@@ -209,11 +209,11 @@ def addresses(described: EngineDescribed) -> list[str]:
 
 def check_device(device: str, described: EngineDescribed) -> None:
     """Raise `StudioError` if an engine cannot use this device."""
-    there_are = addresses(described)
-    if device not in there_are:
-        verb = "is" if len(there_are) == 1 else "are"
+    available = addresses(described)
+    if device not in available:
+        verb = "is" if len(available) == 1 else "are"
         reason = f" {described.cuda_reason}" if described.cuda_reason else ""
-        message = f"There is no {device[:20]} here; there {verb} {', '.join(there_are)}.{reason}"
+        message = f"There is no {device[:20]} here; there {verb} {', '.join(available)}.{reason}"
         raise StudioError(FailureKind.NO_SUCH_DEVICE, message)
 
 
@@ -292,7 +292,7 @@ class SensorWatch:
         """
         deadline_s = time.monotonic() + _SENSORS_PATIENCE_S
         while not self._stream.has_ended and time.monotonic() < deadline_s and not self._readings:
-            self._take(self._stream.wait(_LOOK_S))
+            self._on_event(self._stream.wait(_LOOK_S))
         if self._inventory is None:
             raise StudioError(FailureKind.INTERNAL, self._why_none())
         if not self._readings:
@@ -302,10 +302,10 @@ class SensorWatch:
     def readings(self) -> list[Reading]:
         """Return every reading since the start, oldest first."""
         while not self._stream.has_ended and (event := self._stream.wait(0.0)) is not None:
-            self._take(event)
+            self._on_event(event)
         return list(self._readings)
 
-    def _take(self, event: Inventory | Reading | None) -> None:
+    def _on_event(self, event: Inventory | Reading | None) -> None:
         if isinstance(event, Inventory):
             self._inventory = event
         elif isinstance(event, Reading) and self._inventory is not None:
@@ -323,7 +323,7 @@ class SensorWatch:
         )
 
 
-def take_inventory(log_path: Path) -> Inventory:
+def read_inventory(log_path: Path) -> Inventory:
     """Return this PC's devices with one reading of their sensors.
 
     Raises:

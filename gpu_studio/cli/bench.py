@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli import bench_history, bench_preset, bench_replay
 from gpu_studio.cli.answers import addresses, check_device, describe_alone
@@ -14,7 +12,7 @@ from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.bench_runs import add_measuring, export, kinds_of, started_runs, verdicts
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.recorder import Recorder
-from gpu_studio.cli.screen import note, say, say_bytes
+from gpu_studio.cli.screen import note, say, say_json
 from gpu_studio.core.benchmark.plan import Plan, Sweep
 from gpu_studio.core.benchmark.verdict import crossover_sentences
 from gpu_studio.core.device_name import is_cpu
@@ -60,7 +58,7 @@ def _list(options: argparse.Namespace, log_path: Path) -> int:
     """Print the workloads, and why some cannot run here; return the exit status."""
     workloads = describe_alone(log_path).workloads
     if options.json:
-        say_bytes(msgspec.json.encode({"workloads": workloads}) + b"\n")
+        say_json({"workloads": workloads})
         return DONE
     for workload in workloads:
         for line in _workload_lines(workload):
@@ -130,7 +128,7 @@ def _plans(options: argparse.Namespace, description: EngineDescribed) -> list[Ru
     workload = find_workload(description, options.workload)
     _refuse_modes(options, workload)
     devices = devices_for(workload, options.device, description)
-    made: list[RunPlan] = []
+    plans: list[RunPlan] = []
     for dtype in _dtypes(options.dtype, workload):
         plan = Plan(
             workload=workload.name,
@@ -144,8 +142,8 @@ def _plans(options: argparse.Namespace, description: EngineDescribed) -> list[Ru
             naive=options.naive,
             sustained=options.sustained,
         )
-        made.append(Sweep(plan) if options.sweep else plan)
-    return made
+        plans.append(Sweep(plan) if options.sweep else plan)
+    return plans
 
 
 def _refuse_modes(options: argparse.Namespace, workload: WorkloadDescription) -> None:
@@ -165,32 +163,32 @@ def _sizes(workload: WorkloadDescription) -> tuple[int, ...]:
     return workload.sizes
 
 
-def _dtypes(asked: Sequence[str] | None, workload: WorkloadDescription) -> Sequence[str]:
-    if asked is None:
+def _dtypes(chosen: Sequence[str] | None, workload: WorkloadDescription) -> Sequence[str]:
+    if chosen is None:
         return (_USUAL_DTYPE if _USUAL_DTYPE in workload.dtypes else workload.dtypes[0],)
-    for dtype in asked:
+    for dtype in chosen:
         if dtype not in workload.dtypes:
             raise WrongUseError(
                 f"{workload.name} does not run in {dtype}: choose {', '.join(workload.dtypes)}."
             )
-    return asked
+    return chosen
 
 
-def _options(asked: dict[str, str], workload: WorkloadDescription) -> dict[str, str]:
-    there_are = {option.name: option.values for option in workload.options}
-    for name, value in asked.items():
-        if name not in there_are:
-            known = f"it has {', '.join(there_are)}" if there_are else "it has none"
+def _options(chosen: dict[str, str], workload: WorkloadDescription) -> dict[str, str]:
+    available = {option.name: option.values for option in workload.options}
+    for name, value in chosen.items():
+        if name not in available:
+            known = f"it has {', '.join(available)}" if available else "it has none"
             raise WrongUseError(f"{workload.name} has no option “{name[:20]}”: {known}.")
-        if value not in there_are[name]:
+        if value not in available[name]:
             raise WrongUseError(
-                f"“{value[:20]}” is not a value of {name}: choose {', '.join(there_are[name])}."
+                f"“{value[:20]}” is not a value of {name}: choose {', '.join(available[name])}."
             )
-    return asked
+    return chosen
 
 
 def devices_for(
-    workload: WorkloadDescription, asked: Sequence[str] | None, description: EngineDescribed
+    workload: WorkloadDescription, chosen: Sequence[str] | None, description: EngineDescribed
 ) -> list[str]:
     """Return the devices for a workload: those asked for, otherwise all; the CPU comes first.
 
@@ -198,7 +196,7 @@ def devices_for(
         WrongUseError: the workload does not run on one of them.
         StudioError: no such device.
     """
-    for device in asked or ():
+    for device in chosen or ():
         check_device(device, description)
         if not workload.runs_on(device):
             kinds = " and ".join(workload.device_kinds)
@@ -207,7 +205,7 @@ def devices_for(
     if not usable:
         reason = description.cuda_reason or "PyTorch cannot use any card here."
         raise StudioError(FailureKind.NO_SUCH_DEVICE, f"{workload.name} needs a card: {reason}")
-    return sorted(asked or usable, key=lambda device: not is_cpu(device))
+    return sorted(chosen or usable, key=lambda device: not is_cpu(device))
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:

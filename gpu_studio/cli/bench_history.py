@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.data_folder import data_folder
-from gpu_studio.cli.screen import note, now, say, say_bytes
+from gpu_studio.cli.screen import note, now, say, say_json
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History
 from gpu_studio.core.benchmark.result_import import import_results
 from gpu_studio.core.failure import StudioError
@@ -28,25 +26,25 @@ def history() -> History:
     return History(data_folder() / FOLDER_NAME)
 
 
-def keep_run(kept: History, run: Run) -> None:
+def keep_run(into: History, run: Run) -> None:
     """Keep a finished run; a folder that refuses it is only worth a note."""
     try:
-        kept.keep(run, now())
+        into.keep(run, now())
     except StudioError as error:
         note(str(error))
 
 
 def _list(options: argparse.Namespace, _log_path: Path) -> int:
     """Print the kept runs, newest first; return the exit status."""
-    kept = history()
-    contents = kept.contents()
+    runs = history()
+    contents = runs.contents()
     if options.json:
-        say_bytes(msgspec.json.encode(contents) + b"\n")
+        say_json(contents)
         return DONE
     for entry in contents.entries:
         say(_entry_line(entry))
     if not contents.entries:
-        say(f"No runs kept yet in {kept.folder}.")
+        say(f"No runs kept yet in {runs.folder}.")
     for refusal in contents.refused:
         note(f"{refusal.file_name}: {refusal.reason}")
     return DONE
@@ -55,9 +53,9 @@ def _list(options: argparse.Namespace, _log_path: Path) -> int:
 def _import(options: argparse.Namespace, _log_path: Path) -> int:
     """Import the results in a file into the history; return the exit status."""
     imported = import_results(options.file, now())
-    kept = history()
+    runs = history()
     for one in imported:
-        kept.add(one)
+        runs.add(one)
     noun = "result" if len(imported) == 1 else "results"
     say(f"{len(imported)} {noun} kept, labelled “{imported[0].result.recording}”.")
     return DONE
@@ -65,26 +63,26 @@ def _import(options: argparse.Namespace, _log_path: Path) -> int:
 
 def _rename(options: argparse.Namespace, _log_path: Path) -> int:
     """Name a kept run, or remove its name if the new one is empty; return the exit status."""
-    kept = history()
-    entry = _find(kept, options.key)
-    kept.rename(entry.key, options.name)
-    say(_entry_line(_find(kept, entry.key)))
+    runs = history()
+    entry = _find(runs, options.key)
+    runs.rename(entry.key, options.name)
+    say(_entry_line(_find(runs, entry.key)))
     return DONE
 
 
 def _delete(options: argparse.Namespace, _log_path: Path) -> int:
     """Delete kept runs, all or none; return the exit status."""
-    kept = history()
-    entries = [_find(kept, key) for key in options.keys]
+    runs = history()
+    entries = [_find(runs, key) for key in options.keys]
     for entry in entries:
-        kept.delete(entry.key)
+        runs.delete(entry.key)
         say(f"deleted: {_entry_line(entry)}")
     return DONE
 
 
-def _find(kept: History, key: str) -> HistoryEntry:
+def _find(runs: History, key: str) -> HistoryEntry:
     """Return the run with this key; the end of a key is enough if it is unique."""
-    found = [entry for entry in kept.contents().entries if key and entry.key.endswith(key)]
+    found = [entry for entry in runs.contents().entries if key and entry.key.endswith(key)]
     if len(found) == 1:
         return found[0]
     shown = key[:40]

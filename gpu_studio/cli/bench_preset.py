@@ -36,7 +36,7 @@ _USUAL_BUDGET_S = 2.0
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Run the experiment and print it beside the published results; return the exit status."""
     table = published_table()
-    tell = note if options.json else say
+    write_line = note if options.json else say
     recorder = Recorder(log_path, as_json=options.json, path=options.record)
     finished = None if options.no_history else partial(keep_run, history())
     with started_runs(log_path, as_json=options.json, finished=finished) as (runs, described):
@@ -44,10 +44,10 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         for device in devices:
             check_device(device, described)
         recorder.begin(described, {table.workload}, set(devices))
-        tell(f"{table.source}: {table.cpu} and {table.card}. {table.method}")
+        write_line(f"{table.source}: {table.cpu} and {table.card}. {table.method}")
         runs.make(experiment(table, devices, options.budget_s, sustained=options.sustained))
         if options.full_length:
-            _make_in_full(runs, table, tell)
+            _run_in_full(runs, table, write_line)
         if options.export is not None:
             export(runs.runs, described, options.export)
         recorder.save(runs.runs)
@@ -58,11 +58,11 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     return runs.exit_status
 
 
-def _make_in_full(runs: BenchRuns, table: PublishedTable, tell: Callable[[str], None]) -> None:
+def _run_in_full(runs: BenchRuns, table: PublishedTable, write_line: Callable[[str], None]) -> None:
     """Run as many iterations as the table, unless a budgeted run failed."""
     if len(runs.results) == len(runs.runs):
         requests = full_length(table, runs.results, len(runs.runs) + 1)
-        tell(full_length_sentence(table, requests))
+        write_line(full_length_sentence(table, requests))
         runs.make_all(requests)
 
 

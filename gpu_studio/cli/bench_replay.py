@@ -28,9 +28,9 @@ def _run(options: argparse.Namespace, _log_path: Path) -> int:
         pid=0, torch_version=recording.header.torch_version
     )
     described = msgspec.structs.replace(described, recording=recording.label)
-    tell = note if options.json else say
+    write_line = note if options.json else say
     for sentence in recording_sentences(recording):
-        tell(sentence)
+        write_line(sentence)
     if options.json:
         say_bytes(encode_all([recording.header, described]))
     else:

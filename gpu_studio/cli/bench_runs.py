@@ -236,7 +236,7 @@ def export(runs: Sequence[Run], description: EngineDescribed, path: Path) -> Non
     Raises:
         StudioError: the file cannot be written.
     """
-    made = {
+    writers = {
         ".csv": lambda: to_csv(runs),
         ".json": lambda: to_json(runs, description, now()),
         ".md": lambda: to_markdown(runs),
@@ -245,7 +245,7 @@ def export(runs: Sequence[Run], description: EngineDescribed, path: Path) -> Non
     try:
         # The CSV writer writes its own line endings.
         with path.open("w", encoding="utf-8", newline="") as file:
-            file.write(made[path.suffix.lower()]())
+            file.write(writers[path.suffix.lower()]())
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise StudioError(

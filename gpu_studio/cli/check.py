@@ -72,8 +72,8 @@ def _folder() -> CheckFolder:
 
 
 def _plan(options: argparse.Namespace, described: EngineDescribed) -> CheckPlan:
-    there_are = addresses(described)
-    device = options.device or (there_are[1] if len(there_are) > 1 else "cpu")
+    available = addresses(described)
+    device = options.device or (available[1] if len(available) > 1 else "cpu")
     check_device(device, described)
     if options.device is None and is_cpu(device):
         note("PyTorch can use no card here, so the check runs on the CPU.")
@@ -147,27 +147,27 @@ class _Terminal:
     def _events(self, request: RunCheck) -> Iterator[Event]:
         """Yield the events of a round; end an engine that is silent, or deaf to a stop."""
         stream = Stream(self._engine.run(request))
-        heard_s, asked_s, ended_s = time.monotonic(), None, None
+        last_event_s, stopped_s, ended_s = time.monotonic(), None, None
         while not stream.has_ended:
             event = stream.wait(_LOOK_S)
             now_s = time.monotonic()
             if event is not None:
-                heard_s = now_s
+                last_event_s = now_s
                 yield event
             elif ended_s is not None and now_s - ended_s > _LONGEST_FAREWELL_S:
                 yield EngineEnded(exit_code=None, stopped=True)
                 return
-            elif ended_s is None and now_s - heard_s > self._run.patience_s:
+            elif ended_s is None and now_s - last_event_s > self._run.patience_s:
                 self._run.give_up()
                 self._engine.abandon()
                 ended_s = now_s
             if not self._interrupt.is_asked:
                 continue
-            if asked_s is None:
-                asked_s = now_s
+            if stopped_s is None:
+                stopped_s = now_s
                 self._run.stop()
                 self._engine.stop()
-            elif ended_s is None and now_s - asked_s > _STOP_PATIENCE_S:
+            elif ended_s is None and now_s - stopped_s > _STOP_PATIENCE_S:
                 self._engine.abandon()
                 ended_s = now_s
 

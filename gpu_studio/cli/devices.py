@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.cli.answers import at_work, describe_beside, take_inventory
+from gpu_studio.cli.answers import at_work, describe_beside, read_inventory
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
-from gpu_studio.cli.screen import Progress, say, say_bytes
+from gpu_studio.cli.screen import Progress, say, say_json
 from gpu_studio.core.devices.facts import PcSnapshot, identity_line
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.report import pc_value
@@ -35,7 +35,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     error = ""
     with Progress() as progress:
         progress.show("Looking at this PC …")
-        inventory = take_inventory(log_path)
+        inventory = read_inventory(log_path)
         progress.show("Asking PyTorch …")
         try:
             with at_work(ProcessEngine(EngineEnvironment(), log_path=log_path)) as work:
@@ -47,11 +47,11 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             error = str(failure)
     if options.json:
         value = pc_value(PcSnapshot(inventory=inventory, engine=description), error)
-        for device, told in zip(inventory.devices, value["devices"], strict=True):
+        for device, row in zip(inventory.devices, value["devices"], strict=True):
             read = reads.get(device.address or "")
-            told["allocated_bytes"] = read.allocated_bytes if read else None
-            told["reserved_bytes"] = read.reserved_bytes if read else None
-        say_bytes(msgspec.json.encode(value) + b"\n")
+            row["allocated_bytes"] = read.allocated_bytes if read else None
+            row["reserved_bytes"] = read.reserved_bytes if read else None
+        say_json(value)
         return FAILED if description is None else DONE
     for line in device_lines(inventory, description):
         say(line)

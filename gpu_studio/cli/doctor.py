@@ -14,7 +14,7 @@ from gpu_studio.cli.answers import (
     describe_beside,
 )
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
-from gpu_studio.cli.screen import Progress, say, say_bytes
+from gpu_studio.cli.screen import Progress, say, say_json
 from gpu_studio.core.devices.facts import identity_line
 from gpu_studio.core.devices.finding import Finding, findings_value, is_usable
 from gpu_studio.core.devices.findings import find
@@ -38,7 +38,11 @@ _MARKS = {"good": "[ok]     ", "note": "[note]   ", "warning": "[warning]", "fai
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Print the findings, worst first; return 0 if PyTorch can use a card, otherwise 1."""
-    with Progress() as progress, Interrupt().heard() as interrupt, SensorWatch(log_path) as watch:
+    with (
+        Progress() as progress,
+        Interrupt().recorded() as interrupt,
+        SensorWatch(log_path) as watch,
+    ):
         progress.show("Looking at this PC …")
         inventory = watch.inventory()
         progress.show("Asking PyTorch …")
@@ -56,7 +60,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         readings = watch.readings()
     findings = find(inventory, engine, probe=probe, readings=readings)
     if options.json:
-        say_bytes(msgspec.json.encode(findings_value(findings)) + b"\n")
+        say_json(findings_value(findings))
     else:
         for line in (*identity_lines(inventory, engine, probe), *finding_lines(findings)):
             say(line)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from gpu_studio.builds.install import BuildInstaller
 from gpu_studio.builds.shelf import own_shelf
-from gpu_studio.cli.answers import Interrupt, take_inventory
+from gpu_studio.cli.answers import Interrupt, read_inventory
 from gpu_studio.cli.command import (
     DONE,
     FAILED,
@@ -18,7 +17,7 @@ from gpu_studio.cli.command import (
     WrongUseError,
 )
 from gpu_studio.cli.data_folder import data_folder
-from gpu_studio.cli.screen import Progress, note, say, say_bytes
+from gpu_studio.cli.screen import Progress, note, say, say_json
 from gpu_studio.core.builds.progress import InstallProgress, InstallStage
 from gpu_studio.core.builds.record import FAMILIES, Wanted
 from gpu_studio.core.builds.words import build_title, bytes_sentence, stage_title
@@ -48,7 +47,7 @@ def _list(options: argparse.Namespace, log_path: Path) -> int:
     if options.json:
         rows = [asdict(one) | {"is_used": one.family == used} for one in shelf.records()]
         value = {"engines": rows, "recommended": choice.tag, "reason": choice.sentence}
-        say_bytes(json.dumps(value).encode() + b"\n")
+        say_json(value)
         return DONE
     for one in shelf.records():
         mark = "in use" if one.family == used else ""
@@ -68,7 +67,7 @@ def _run_install(options: argparse.Namespace, log_path: Path) -> int:
     if build == AUTO:
         choice = _recommended(log_path)
         family, reason = choice.tag, choice.sentence
-    with Interrupt().heard() as interrupt:
+    with Interrupt().recorded() as interrupt:
         last = _install(shelf, family, reason, interrupt, as_json=options.json)
     if last is InstallStage.PAUSED:
         return INTERRUPTED
@@ -90,7 +89,7 @@ def _install(
         stage = progress.stage
         if as_json:
             value = progress.value() | {"family": family, "reason": reason}
-            say_bytes(json.dumps(value).encode() + b"\n")
+            say_json(value)
             return
         title = stage_title(stage, family)
         if progress.trouble is not None:
@@ -116,7 +115,7 @@ def _install(
 def _recommended(log_path: Path) -> WheelChoice:
     """Return the build for this PC's cards; a driver that does not answer counts as none."""
     try:
-        return recommended_build(take_inventory(log_path))
+        return recommended_build(read_inventory(log_path))
     except StudioError:
         return choose_wheel((), None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.cli.answers import addresses, at_work, describe_beside, take_inventory
+from gpu_studio.cli.answers import addresses, at_work, describe_beside, read_inventory
 from gpu_studio.cli.bench_runs import BenchRuns, verdicts
 from gpu_studio.cli.devices import device_lines, finding_lines
 from gpu_studio.cli.screen import Progress, say
@@ -24,7 +24,7 @@ _HOW_TO_GET_THE_WINDOW = (
 )
 
 
-def take_first_look(log_path: Path) -> int:
+def show_first_look(log_path: Path) -> int:
     """Print this PC's devices and how the CPU and cards compare; return the exit status.
 
     Raises:
@@ -32,7 +32,7 @@ def take_first_look(log_path: Path) -> int:
     """
     with Progress() as progress:
         progress.show("Looking at this PC …")
-        inventory = take_inventory(log_path)
+        inventory = read_inventory(log_path)
     with at_work(ProcessEngine(EngineEnvironment(), log_path=log_path)) as work:
         work.progress.show("Starting PyTorch …")
         description = describe_beside(inventory, work.engine, work.interrupt)

@@ -11,7 +11,7 @@ import msgspec
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import at_work
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, WrongUseError
-from gpu_studio.cli.screen import Progress, note, say, say_bytes
+from gpu_studio.cli.screen import Progress, note, say, say_bytes, say_json
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -74,7 +74,7 @@ def _explain(options: argparse.Namespace, _log_path: Path) -> int:
         which = "last" if options.last else "first"
         note(f"This text has {found.errors} errors; this is the {which}.")
     if options.json:
-        say_bytes(msgspec.json.encode(found.numbers) + b"\n")
+        say_json(found.numbers)
         return DONE
     say(found.headline)
     say(found.meaning)
@@ -110,7 +110,7 @@ def _decoded(content: bytes) -> str:
 
 def _list_experiments(options: argparse.Namespace, _log_path: Path) -> int:
     if options.json:
-        say_bytes(msgspec.json.encode({"presets": PRESETS}) + b"\n")
+        say_json({"presets": PRESETS})
         return DONE
     for preset in PRESETS:
         say(f"{preset.name:<16}{preset.title}: {preset.sentence}")
@@ -243,7 +243,7 @@ def _list_cards(options: argparse.Namespace, _log_path: Path) -> int:
              "context_bytes": c.context_bytes}
             for c in cards
         ]  # fmt: skip
-        say_bytes(msgspec.json.encode({"cards": values}) + b"\n")
+        say_json({"cards": values})
         return DONE
     for card in cards:
         context = format_bytes(card.context_bytes)
@@ -273,7 +273,7 @@ def _show_fit(options: argparse.Namespace, log_path: Path) -> int:
             **msgspec.structs.asdict(fit), **msgspec.structs.asdict(network),
             "taken_bytes": card.context_bytes, "sentence": f"{fit.sentence} {network.sentence}",
         }  # fmt: skip
-        say_bytes(msgspec.json.encode(value) + b"\n")
+        say_json(value)
         return DONE
     if is_modelled(device):
         context = format_bytes(card.context_bytes)

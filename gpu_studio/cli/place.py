@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import describe_alone, started_engine, take_inventory
+from gpu_studio.cli.answers import describe_alone, read_inventory, started_engine
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
-from gpu_studio.cli.screen import TerminalTable, say, say_bytes
+from gpu_studio.cli.screen import TerminalTable, say, say_json
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.link import Link, widest_link
 from gpu_studio.core.failure import StudioError
@@ -50,7 +48,7 @@ def _move(options: argparse.Namespace, log_path: Path) -> int:
 def _list(options: argparse.Namespace, log_path: Path) -> int:
     models = describe_alone(log_path).models
     if options.json:
-        say_bytes(msgspec.json.encode({"models": models}) + b"\n")
+        say_json({"models": models})
         return DONE
     for model in models:
         say(f"{model.name:<12} {model.title}: {model.sentence}")
@@ -115,7 +113,7 @@ def _link(request: PlaceModel | InspectFile, log_path: Path | None) -> Link | No
     if not isinstance(request, PlaceModel) or is_cpu(request.device) or log_path is None:
         return None
     try:
-        inventory = take_inventory(log_path)
+        inventory = read_inventory(log_path)
     except StudioError:
         return None
     cards = [card for card in inventory.cards if card.address == request.device]

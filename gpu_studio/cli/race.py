@@ -194,15 +194,15 @@ class _Race:
         )
         self._most_bytes = min(MOST_BYTES, _MOST_FRAME_BYTES // len(requests))
         if options.together:
-            self._ask(RunAtOnce(runs=tuple(requests)), requests)
+            self._run(RunAtOnce(runs=tuple(requests)), requests)
             return
         for one in requests:
             if self._work.interrupt.is_asked:
                 return
-            self._ask(one, [one])
+            self._run(one, [one])
 
-    def _ask(self, request: Request, requests: Sequence[RunWorkload]) -> None:
-        """Ask the engine for runs, and follow them to their end."""
+    def _run(self, request: Request, requests: Sequence[RunWorkload]) -> None:
+        """Run until all of them have ended."""
         runs = [Run(one) for one in requests]
         for run in runs:
             run.size_text = self.picture.size_text
@@ -211,7 +211,7 @@ class _Race:
         for event in self._work.answers(request):
             for run, track in zip(self.runs, self.tracks, strict=True):
                 if run.apply(event):
-                    self._take(event, run, track)
+                    self._on_event(event, run, track)
             # The file of the frames goes with the engine, so its name is of no use to a reader.
             if self._as_json and not isinstance(event, (FramesOpened, FrameReady, RunsEnded)):
                 say_bytes(encode(event))
@@ -220,7 +220,7 @@ class _Race:
             if run.failure is not None:
                 note(f"{contestant_name(run)}: {run.failure.message}")
 
-    def _take(self, event: Event, run: Run, track: RaceTrack) -> None:
+    def _on_event(self, event: Event, run: Run, track: RaceTrack) -> None:
         if isinstance(event, FrameReady) and run.opened is not None:
             picture = read_frame(Path(run.opened.path), event.number)
             track.add(RaceFrame.of(event, picture))

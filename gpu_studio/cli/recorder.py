@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.cli.answers import take_inventory
+from gpu_studio.cli.answers import read_inventory
 from gpu_studio.cli.screen import note, now, say_bytes
 from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.benchmark.recording import (
@@ -103,6 +103,6 @@ class Recorder:
 
     def _driver_version(self) -> str | None:
         try:
-            return take_inventory(self._log_path).driver.version
+            return read_inventory(self._log_path).driver.version
         except StudioError:
             return None

@@ -6,6 +6,8 @@ import sys
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TextIO
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -83,6 +85,11 @@ def say_bytes(line: bytes) -> None:
     """Write a line of JSON, always in UTF-8."""
     sys.stdout.buffer.write(line)
     sys.stdout.buffer.flush()
+
+
+def say_json(value: object) -> None:
+    """Write a value as a line of JSON."""
+    say_bytes(msgspec.json.encode(value) + b"\n")
 
 
 def note(text: str) -> None:

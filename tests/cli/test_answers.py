@@ -13,7 +13,7 @@ from gpu_studio.cli.answers import (
     answers,
     describe,
     describe_beside,
-    take_inventory,
+    read_inventory,
 )
 from gpu_studio.core.devices.devices import (
     CardReading,
@@ -51,7 +51,7 @@ def test_an_answer_comes_whole_and_in_order():
 def events_until_the_end(engine):
     """Return the answer of a run during whose first event Ctrl-C is pressed."""
     interrupt, events = Interrupt(), []
-    with interrupt.heard():
+    with interrupt.recorded():
         for event in answers(engine, REQUEST, interrupt):
             events.append(event)
             if len(events) == 1:
@@ -77,7 +77,7 @@ def test_a_long_call_that_hears_no_stop_is_abandoned(monkeypatch):
 
 def test_a_second_ctrl_c_breaks_off_at_once():
     interrupt = Interrupt()
-    with interrupt.heard():
+    with interrupt.recorded():
         signal.raise_signal(signal.SIGINT)
         assert interrupt.is_asked
         with pytest.raises(KeyboardInterrupt):
@@ -130,7 +130,7 @@ class Reader:
 def inventory_of(monkeypatch, *script, hangs=False):
     kind = type("Scripted", (Reader,), {"script": script, "hangs": hangs})
     monkeypatch.setattr(module, "SensorReader", kind)
-    return take_inventory(Path("log"))
+    return read_inventory(Path("log"))
 
 
 def test_the_inventory_has_the_first_reading(monkeypatch):

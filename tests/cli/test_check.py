@@ -162,7 +162,7 @@ def test_wrong_use_is_one_sentence(type_in: Typed, arguments: list[str], word: s
     assert len(err.splitlines()) == 1
 
 
-def test_a_device_that_is_not_there_is_said(type_in: Typed, engines: Engines) -> None:
+def test_a_device_that_is_not_there_is_reported(type_in: Typed, engines: Engines) -> None:
     status, _, err = type_in("--device", "cuda:9")
     assert status == 1
     assert "cuda:9" in err
@@ -252,7 +252,7 @@ def left_behind(tmp_path: Path, minutes: int, **options: Any) -> CheckFolder:
     return folder
 
 
-def test_a_restart_of_the_pc_is_found_and_told(
+def test_a_restart_of_the_pc_is_found_and_reported(
     type_in: Typed, engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = left_behind(tmp_path, 6)
@@ -343,7 +343,7 @@ def test_a_check_that_ends_leaves_nothing_unfinished(type_in: Typed, tmp_path: P
     assert kept.suffix == ".json"
 
 
-def test_a_folder_that_cannot_be_written_is_said_once(type_in: Typed, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_once(type_in: Typed, tmp_path: Path) -> None:
     (tmp_path / FOLDER_NAME).write_text("a file where the folder should be")
     status, _, err = type_in()
     assert status == 0

@@ -40,7 +40,7 @@ def test_on_a_pc_without_a_card_it_says_so_and_fails(tmp_path):
     assert codes  # something is always found
 
 
-def test_findings_are_told_with_evidence_and_the_next_step():
+def test_findings_are_reported_with_evidence_and_the_next_step():
     problem = Finding(code="no_driver", sentence="It is not there.", evidence="NVML error 12",
                       action="sudo reboot")  # fmt: skip
     fine = Finding(code="ok", sentence="PyTorch can use it.")

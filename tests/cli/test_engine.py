@@ -25,15 +25,15 @@ class FakeInstaller:
     outcome = InstallProgress(InstallStage.READY, fraction=1.0, told="It ran.")
     families: ClassVar[list[str]] = []
 
-    def __init__(self, shelf, tell, is_over):
-        self._shelf, self._tell = shelf, tell
+    def __init__(self, shelf, on_progress, is_over):
+        self._shelf, self._on_progress = shelf, on_progress
 
     def install(self, family):
         self.families.append(family)
-        self._tell(InstallProgress(InstallStage.DOWNLOADING, 50, 100, 0.4))
+        self._on_progress(InstallProgress(InstallStage.DOWNLOADING, 50, 100, 0.4))
         if self.outcome.stage is InstallStage.READY:
             put(self._shelf, family)
-        self._tell(self.outcome)
+        self._on_progress(self.outcome)
 
 
 def put(shelf, family):
@@ -46,7 +46,7 @@ def put(shelf, family):
 def shelf(tmp_path, monkeypatch):
     shelf = BuildShelf(tmp_path / "engines")
     monkeypatch.setattr(engine, "own_shelf", lambda _folder: shelf)
-    monkeypatch.setattr(engine, "take_inventory", lambda _path: gt_1030())
+    monkeypatch.setattr(engine, "read_inventory", lambda _path: gt_1030())
     monkeypatch.setattr(engine, "BuildInstaller", FakeInstaller)
     monkeypatch.setattr(FakeInstaller, "families", [])
     monkeypatch.setattr("gpu_studio.cli.main._start_log", lambda: tmp_path / "log")
@@ -57,9 +57,9 @@ def test_the_build_for_the_card_is_installed_and_the_best_one_is_used(shelf, cap
     assert main(["engine", "install", "auto"]) == DONE
     assert FakeInstaller.families == ["cu126"]
     assert shelf.wanted() == Wanted(("cu126",), "")
-    said = capsys.readouterr()
-    assert "GT 1030 (6.1)" in said.err
-    assert "cu126 engine is ready" in said.out
+    output = capsys.readouterr()
+    assert "GT 1030 (6.1)" in output.err
+    assert "cu126 engine is ready" in output.out
 
 
 def test_a_build_that_is_named_is_used_from_now_on(shelf, capsys):
@@ -85,7 +85,7 @@ def test_without_a_card_that_answers_it_is_the_cpus(shelf, monkeypatch, error):
             raise error
         return cpu_only()
 
-    monkeypatch.setattr(engine, "take_inventory", look)
+    monkeypatch.setattr(engine, "read_inventory", look)
     assert main(["engine", "install", "auto", "--json"]) == DONE
     assert FakeInstaller.families == ["cpu"]
 
@@ -119,10 +119,10 @@ def test_the_list_has_what_is_installed_and_what_fits_this_pc(shelf, capsys):
     assert "No engine" in capsys.readouterr().out
     put(shelf, "cpu")
     main(["engine", "list"])
-    said = capsys.readouterr().out
-    assert "CPU engine: 2." in said
-    assert "in use" in said
-    assert "cu126" in said
+    output = capsys.readouterr().out
+    assert "CPU engine: 2." in output
+    assert "in use" in output
+    assert "cu126" in output
     main(["engine", "list", "--json"])
     value = json.loads(capsys.readouterr().out)
     assert value["recommended"] == "cu126"

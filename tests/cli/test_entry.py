@@ -118,12 +118,12 @@ def test_a_missing_library_is_a_sentence(started, monkeypatch, capsys):
 
 
 def test_a_missing_library_after_a_double_click_is_a_window(started, monkeypatch):
-    said = []
-    user32 = SimpleNamespace(MessageBoxW=lambda *arguments: said.append(arguments))
+    dialogs = []
+    user32 = SimpleNamespace(MessageBoxW=lambda *arguments: dialogs.append(arguments))
     monkeypatch.setattr(ctypes, "windll", SimpleNamespace(user32=user32), raising=False)
     monkeypatch.setattr("sys.platform", "win32")
     monkeypatch.setattr("sys.stderr", None)  # as under pythonw.exe
     monkeypatch.setattr("sys.argv", ["gpu-studio"])
     monkeypatch.setitem(sys.modules, "gpu_studio.app", None)
     assert entry.main() == 1
-    assert "library" in said[0][1]
+    assert "library" in dialogs[0][1]

@@ -29,14 +29,14 @@ def type_in(
     def type_in(*arguments: str) -> tuple[int, list[str], str]:
         status = main(["memory", *arguments])
         sys.stdout.flush()
-        told = capfdbinary.readouterr()
-        lines = told.out.decode("utf-8").splitlines()
-        return status, lines, told.err.decode("utf-8")
+        captured = capfdbinary.readouterr()
+        lines = captured.out.decode("utf-8").splitlines()
+        return status, lines, captured.err.decode("utf-8")
 
     return type_in
 
 
-def test_explain_tells_the_numbers_and_nothing_else(type_in: Any, tmp_path: Path):
+def test_explain_has_the_numbers_and_nothing_else(type_in: Any, tmp_path: Path):
     path = tmp_path / "error.txt"
     processes = "Process 4711 has 1.50 GiB memory in use. " + OWN
     path.write_text(newer(gpu="1", processes=processes, allowed="1.80 GiB allowed; "))

@@ -44,10 +44,10 @@ def test_a_model_is_placed_with_a_row_a_tensor():
 def test_a_model_is_moved_on_and_back():
     done = typed("place", "convnet", "--device", "cpu", "--then", "cpu", "--then", "cpu", "--json")
     assert (done.returncode, done.stderr) == (0, "")
-    told = events(done)
-    finished = [event for event in told if event["type"] == "place_finished"]
+    lines = events(done)
+    finished = [event for event in lines if event["type"] == "place_finished"]
     assert [event["same_output"] for event in finished] == [True, True, True]
-    assert told[-1] == finished[-1]
+    assert lines[-1] == finished[-1]
 
 
 def test_a_move_that_fails_is_the_last():

@@ -131,8 +131,8 @@ def test_without_a_card_the_own_kernel_is_refused(type_in, engines):
 
 def raced_together(engine, request):
     """Answer with the events of all runs mixed."""
-    told = [list(raced(engine, one)) for one in request.runs]
-    yield from (event for step in zip(*told, strict=True) for event in step)
+    answers_of_each = [list(raced(engine, one)) for one in request.runs]
+    yield from (event for step in zip(*answers_of_each, strict=True) for event in step)
     yield RunsEnded()
 
 

@@ -33,7 +33,7 @@ def text_of(*devices, description=None, **facts):
     return plain("\n".join(device_lines(inventory, description)).replace("\n", "|"))
 
 
-def test_a_card_is_told_with_what_it_refuses():
+def test_a_card_is_reported_with_what_it_refuses():
     text = text_of(CPU, GT_1030, driver=DRIVER, description=described_with_cuda())
     for words in (
         "cpu       AMD Ryzen 7 5700G", "8 cores", "16 threads", "32 GiB", "AVX2",

@@ -94,7 +94,7 @@ def test_an_empty_history_says_where_it_would_be(type_in, tmp_path):
     assert str(tmp_path / "history") in line
 
 
-def test_a_history_that_takes_nothing_is_said_once(type_in, tmp_path):
+def test_a_history_that_takes_nothing_is_reported_once(type_in, tmp_path):
     (tmp_path / "history").write_text("in the way")
     status, output, errors = type_in("matmul", "--size", "64,128")
     assert status == 0

@@ -33,7 +33,7 @@ def test_a_preset_measures_the_speed_that_lasts_where_asked(engines, type_in):
     assert [run.calls for run in asked(engines)[3:]] != [None] * 3
 
 
-def test_the_full_length_is_told_before_it_begins(engines, type_in):
+def test_the_full_length_is_reported_before_it_begins(engines, type_in):
     _, output, _ = type_in("preset", "gt1030", "--full-length", "--device", "cpu")
     runs = asked(engines)
     assert len(runs) == 6
@@ -41,9 +41,11 @@ def test_the_full_length_is_told_before_it_begins(engines, type_in):
         assert long.size == short.size
         assert long.budget_s == pytest.approx(long.size * call_time_s(long), rel=0.01)
     lines = output.splitlines()
-    (told,) = (n for n, line in enumerate(lines) if "77.4 s" in line)  # 3 rows of 4096 × 4096 long
-    assert sum("4096 × 4096" in line for line in lines[:told]) == 1
-    assert sum("4096 × 4096" in line for line in lines[told:]) >= 1
+    (announced,) = (
+        n for n, line in enumerate(lines) if "77.4 s" in line
+    )  # 3 rows of 4096 × 4096 long
+    assert sum("4096 × 4096" in line for line in lines[:announced]) == 1
+    assert sum("4096 × 4096" in line for line in lines[announced:]) >= 1
 
 
 def test_the_full_length_is_not_begun_after_a_failure(engines, type_in):

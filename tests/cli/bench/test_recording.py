@@ -23,7 +23,7 @@ CARD = TorchCard(cuda_index=0, name="NVIDIA GeForce GT 1030")
 def this_pc(monkeypatch, engines):
     engines.scripts[DescribeEngine] = [described_with_cuda(workloads=WORKLOADS, cards=(CARD,))]
     monkeypatch.setattr(recorder, "cpu_name", lambda: "Ryzen 7 5700G")
-    monkeypatch.setattr(recorder, "take_inventory", lambda _: gt_1030())
+    monkeypatch.setattr(recorder, "read_inventory", lambda _: gt_1030())
     monkeypatch.setattr(recorder, "are_cards_simulated", lambda: False)
 
 
@@ -62,11 +62,11 @@ def test_what_json_prints_is_a_recording(type_in, tmp_path):
     assert len(read_recording(path).runs) == 4
 
 
-def test_a_simulated_card_and_a_silent_driver_are_told(type_in, tmp_path, monkeypatch):
+def test_a_simulated_card_and_a_silent_driver_are_reported(type_in, tmp_path, monkeypatch):
     def silent(_):
         raise StudioError(FailureKind.INTERNAL, "The driver does not answer.")
 
-    monkeypatch.setattr(recorder, "take_inventory", silent)
+    monkeypatch.setattr(recorder, "read_inventory", silent)
     monkeypatch.setattr(recorder, "are_cards_simulated", lambda: True)
     path = tmp_path / "run.jsonl"
     type_in(*RUN, "--record", str(path))
@@ -125,7 +125,7 @@ def test_a_replay_can_be_exported_and_recorded_again_under_its_first_label(type_
     assert table.read_text(encoding="utf-8").count(first.label) == 4
 
 
-def test_what_failed_where_it_was_recorded_is_told_and_no_failure_here(type_in, path, tmp_path):
+def test_what_failed_where_it_was_recorded_is_reported_and_no_failure_here(type_in, path, tmp_path):
     lines = path.read_bytes().splitlines(keepends=True)
     cut = tmp_path / "cut.jsonl"
     cut.write_bytes(b"".join(lines[:-1]))

@@ -103,7 +103,7 @@ def test_after_ctrl_c_nothing_else_begins(engines, capsys):
     assert len(errors.splitlines()) == 1
 
 
-def test_a_run_that_cannot_begin_is_told_in_its_workloads_sizes(engines, type_in):
+def test_a_run_that_cannot_begin_is_reported_in_its_workloads_sizes(engines, type_in):
     failure = Failure(FailureKind.BAD_REQUEST, "No.")
     engines.scripts[RunWorkload] = lambda _, request: [
         RunFailed(run_id=request.run_id, failure=failure)
@@ -178,7 +178,7 @@ def test_a_run_that_goes_wrong_is_no_skipped_one(engines, type_in, kind, has_beg
     assert "skipped" not in line
 
 
-def test_the_list_tells_sizes_options_and_what_cannot_run(type_in):
+def test_the_list_has_sizes_options_and_what_cannot_run(type_in):
     status, output, errors = type_in("list")
     assert (status, errors) == (0, "")
     assert conv2d().size_title in output

@@ -30,7 +30,7 @@ def test_what_a_result_has_to_say_stands_under_its_row(engines, type_in):
     assert finding == "Found it."
 
 
-def test_a_finding_is_told_once_and_not_under_every_row(engines, type_in):
+def test_a_finding_is_reported_once_and_not_under_every_row(engines, type_in):
     engines.scripts[RunWorkload] = lambda _, request: run_events(
         request, throttled=True, findings=("It is so.", f"At {request.size} it is so."),
     )  # fmt: skip

@@ -66,8 +66,8 @@ def test_transfers_are_timed_beside_and_have_a_verdict(engines, type_in):
 
 def test_the_cpu_says_that_it_has_nothing_to_transfer(engines, type_in):
     _, output, _ = type_in("matmul", "--size", "64", "--with-transfers")
-    (said,) = (line for line in output.splitlines() if "no copies" in line)
-    assert "compute " in said
+    (remark,) = (line for line in output.splitlines() if "no copies" in line)
+    assert "compute " in remark
     _, output, _ = type_in("matmul", "--size", "64")
     assert "no copies" not in output
 
