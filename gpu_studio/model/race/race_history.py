@@ -64,8 +64,8 @@ class RaceHistory(QObject):
     @property
     def ghosts(self) -> list[RaceSide]:
         """The earlier runs of the chosen picture and size, newest first, one of each contestant."""
-        race = self._race
-        question = race.picture.name, race.size, race.photo.identity, race.seeds
+        choices = self._race.choices
+        question = choices.picture.name, choices.size, choices.photo.identity, choices.seeds
         if question != self._question:
             self._question, self._ghosts = question, self._ghosts_of_this_race()
         return self._ghosts
@@ -93,13 +93,13 @@ class RaceHistory(QObject):
         _keep(self._history, self._take_waiting())
 
     def _is_of_this_race(self, result: RunFinished) -> bool:
-        race = self._race
-        if result.workload != race.picture.name or result.size != race.size:
+        choices = self._race.choices
+        if result.workload != choices.picture.name or result.size != choices.size:
             return False
         if result.race is None or result.outcome is None or result.recording is not None:
             return False
-        photo = race.photo.identity if race.picture.name == "learn" else ""
-        seeds = race.seeds if race.picture.name == "grow" else ()
+        photo = choices.photo.identity if choices.picture.name == "learn" else ""
+        seeds = choices.seeds if choices.picture.name == "grow" else ()
         return result.race.photo == photo and result.race.seeds == seeds
 
     def _keep_results(self) -> None:

@@ -6,11 +6,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.messages.race_messages import FrameReady
-
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.messages.race_messages import FrameReady
     from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
     from gpu_studio.model.race.race_entries import RaceEntry
 
@@ -59,15 +57,11 @@ class RaceSide:
             return shown_s
         return max(shown_s, result.outcome.seconds)
 
-    def take(self, event: Event) -> bool:
-        """Follow an event; return whether it brought a frame of this run."""
-        is_own = self.run.apply(event)
-        if not is_own or not isinstance(event, FrameReady):
-            return False
+    def add(self, event: FrameReady) -> None:
+        """Add a frame of the run."""
         self.track.add(self._frame_of(event))
         if not self.began_at:
             self.began_at = datetime.now(timezone.utc).astimezone().strftime("%H:%M")
-        return True
 
     def at(self, elapsed_s: float) -> RaceFrame | None:
         """Return what this side shows at a time of the race's clock."""

@@ -48,12 +48,13 @@ class RaceContestants(FlowRow):
     def show_race(self) -> None:
         """Show the contestants that can be chosen, and the chosen ones."""
         race = self._race
-        for number, (made, entry) in enumerate(zip(self._lists, race.chosen, strict=True)):
+        for number, (made, entry) in enumerate(zip(self._lists, race.choices.chosen, strict=True)):
             choices: dict[str, Contestant | RaceSide] = {
-                one.label: one.contestant for one in race.entries
+                one.label: one.contestant for one in race.choices.entries
             }
             if number == 0:
-                ghosts = [*([race.ghost] if race.ghost else []), *self._history.ghosts]
+                chosen = [race.choices.ghost] if race.choices.ghost else []
+                ghosts = [*chosen, *self._history.ghosts]
                 choices |= {ghost.entry.label: ghost for ghost in ghosts}
             with QSignalBlocker(made):
                 if [made.itemText(n) for n in range(made.count())] != list(choices):
@@ -66,10 +67,11 @@ class RaceContestants(FlowRow):
         self.updateGeometry()
 
     def _choose(self, side: int, place: int) -> None:
-        if self._race.chosen[side].label == self._lists[side].itemText(place):
+        choices = self._race.choices
+        if choices.chosen[side].label == self._lists[side].itemText(place):
             return
         chosen = self._choices[side][place]
         if isinstance(chosen, Contestant):
-            self._race.choose_contestant(side, chosen)
+            choices.choose_contestant(side, chosen)
         else:
-            self._race.race_against(chosen, self._race.picture.name, self._race.size)
+            choices.race_against(chosen, choices.picture.name, choices.size)

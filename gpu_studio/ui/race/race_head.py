@@ -69,13 +69,13 @@ class RaceHead(FlowRow):
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
         self._photo.setMinimumContentsLength(_MOST_LETTERS)
-        self._photo.activated.connect(race.photo.choose)
+        self._photo.activated.connect(race.choices.photo.choose)
         self._open = button(
             "Open picture…", self._choose_file, name="race.open",
             tip="Learn a photo of yours, or open a saved or recorded race",
         )  # fmt: skip
         self._clear = button(
-            "Clear points", race.clear_seeds, name="race.seeds.clear",
+            "Clear points", race.choices.clear_seeds, name="race.seeds.clear",
             tip="Let the pattern begin at the usual places",
         )  # fmt: skip
         self._replay = self._action(_AGAIN, race.replay, "race.replay", "refresh")
@@ -104,21 +104,21 @@ class RaceHead(FlowRow):
         race = self._race
         busy = race.state.is_busy
         for made in self._group.buttons():
-            made.setChecked(made.property("picture") == race.picture.name)
+            made.setChecked(made.property("picture") == race.choices.picture.name)
             made.setEnabled(not busy)
-        learns = race.picture.name == "learn"
+        learns = race.choices.picture.name == "learn"
         self._photo.setVisible(learns)
         self._open.setVisible(learns)
         with QSignalBlocker(self._photo):
             if [self._photo.itemText(n) for n in range(self._photo.count())] != list(
-                race.photo.names
+                race.choices.photo.names
             ):
                 self._photo.clear()
-                self._photo.addItems(list(race.photo.names))
-            self._photo.setCurrentIndex(race.photo.chosen)
+                self._photo.addItems(list(race.choices.photo.names))
+            self._photo.setCurrentIndex(race.choices.photo.chosen)
         self._photo.setEnabled(not busy)
-        self._open.setEnabled(not busy and not race.photo.is_reading)
-        self._clear.setVisible(bool(race.seeds) and race.picture.name == "grow")
+        self._open.setEnabled(not busy and not race.choices.photo.is_reading)
+        self._clear.setVisible(bool(race.choices.seeds) and race.choices.picture.name == "grow")
         self._clear.setEnabled(not busy)
         is_over = bool(race.sides) and not busy
         self._replay.setVisible(is_over)
@@ -127,7 +127,7 @@ class RaceHead(FlowRow):
         self._record.setVisible(is_over)
         self._record.setEnabled(race.verdict is not None)
         self.run.setVisible(not busy)
-        self.run.setEnabled(race.can_run and not race.problem)
+        self.run.setEnabled(race.can_run and not race.choices.problem)
         self.stop.setVisible(busy)
         self._name_actions()
 
@@ -140,7 +140,7 @@ class RaceHead(FlowRow):
     def _name_actions(self) -> None:
         """Name the side actions, or show only their icons with the names as tips."""
         names = {
-            self._replay: _END_AGAIN if self._race.is_replaying else _AGAIN,
+            self._replay: _END_AGAIN if self._race.clock.is_replaying else _AGAIN,
             self._save: "Save picture",
             self._record: "Record",
             self._full: "Full screen",
@@ -174,7 +174,7 @@ class RaceHead(FlowRow):
         line = QHBoxLayout(self._pictures)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(6)
-        for picture in self._race.pictures:
+        for picture in self._race.choices.pictures:
             made = QPushButton(picture.title.partition(" ")[0])
             made.setObjectName(f"race.picture.{picture.name}")
             made.setAccessibleName(picture.title)
@@ -187,12 +187,12 @@ class RaceHead(FlowRow):
         self._group.buttonClicked.connect(self._choose_picture)
 
     def _choose_picture(self, made: QPushButton) -> None:
-        self._race.choose_picture(made.property("picture"))
+        self._race.choices.choose_picture(made.property("picture"))
 
     def _choose_file(self) -> None:
         path, _ = QFileDialog.getOpenFileName(self.window(), "Open picture", "", _PICTURES)
         if path:
-            self._race.photo.open_file(Path(path))
+            self._race.choices.photo.open_file(Path(path))
 
     def _action(
         self, text: str, clicked: Callable[[], object], name: str, sign: str

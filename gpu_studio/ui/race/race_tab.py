@@ -85,7 +85,7 @@ class RaceTab(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Draw the picture to learn when the tab is first seen."""
         super().showEvent(event)
-        self.race.photo.draw()
+        self.race.choices.photo.draw()
         self._history.refresh()
         self.window().installEventFilter(self)
         self._show_all()
@@ -139,10 +139,10 @@ class RaceTab(QWidget):
         race.choices_changed.connect(self._update)
         race.race_changed.connect(self._update)
         race.moment_changed.connect(self._update_moment)
-        race.photo.changed.connect(self._update)
-        race.photo.race_opened.connect(self._open_race)
-        race.photo.recording_opened.connect(self._open_recording)
-        race.photo.notified.connect(self._outcome.show_notice)
+        race.choices.photo.changed.connect(self._update)
+        race.choices.photo.race_opened.connect(self._open_race)
+        race.choices.photo.recording_opened.connect(self._open_recording)
+        race.choices.photo.notified.connect(self._outcome.show_notice)
         self._history.changed.connect(self._update)
         self._history.notified.connect(self._outcome.show_notice)
         self._studio.session.state_changed.connect(self._update)
@@ -154,7 +154,7 @@ class RaceTab(QWidget):
         self._recording.notified.connect(self._outcome.show_notice)
         self._head.full_screen_wanted.connect(self._switch_full_screen)
         self._lever.valueChanged.connect(self._move_lever)
-        self._at_once.clicked.connect(race.choose_at_once)
+        self._at_once.clicked.connect(race.choices.choose_at_once)
         for lane in self._lanes:
             lane.picture.pointed.connect(self._seed)
 
@@ -177,15 +177,16 @@ class RaceTab(QWidget):
         self._show_words()
         self._show_trust()
         self._show_sizes()
-        self._at_once.setChecked(self.race.is_at_once)
-        self._at_once.setEnabled(not self.race.state.is_busy and self.race.ghost is None)
+        self._at_once.setChecked(self.race.choices.is_at_once)
+        self._at_once.setEnabled(not self.race.state.is_busy and self.race.choices.ghost is None)
         self._show_moment()
 
     def _show_words(self) -> None:
         """Show the sentence, and the one below it."""
         notice = self.race.notice
-        self._sentence.setText(self.race.problem or notice.sentence)
-        seeding = _SEEDING if self.race.picture.name == "grow" and not self.race.sides else ""
+        self._sentence.setText(self.race.choices.problem or notice.sentence)
+        grows = self.race.choices.picture.name == "grow"
+        seeding = _SEEDING if grows and not self.race.sides else ""
         waits = self._studio.session.absence
         self._reason.setText(" ".join(filter(None, (notice.detail, seeding, waits))))
         self._fit()
@@ -196,9 +197,9 @@ class RaceTab(QWidget):
 
     def _show_sizes(self) -> None:
         race = self.race
-        picture = race.picture
+        picture = race.choices.picture
         self._size_title.setText(picture.size_title)
-        names = [entry.label for entry in race.chosen]
+        names = [entry.label for entry in race.choices.chosen]
         roles = dict(zip(names, self._roles, strict=True))
         marks = [
             SizeMark(
@@ -208,7 +209,7 @@ class RaceTab(QWidget):
             )
             for size in picture.sizes
         ]
-        self._lever.show_sizes(marks, race.size)
+        self._lever.show_sizes(marks, race.choices.size)
         crossover = race.crossover
         if crossover is None:
             self._lever.show_crossover(None, "")
@@ -222,7 +223,7 @@ class RaceTab(QWidget):
             self._words_soon.start()
         traits = self.race.raced.race
         assert traits is not None
-        chosen = self.race.chosen
+        chosen = self.race.choices.chosen
         for number, (lane, role) in enumerate(zip(self._lanes, self._roles, strict=True)):
             side = self.race.sides[number] if self.race.sides else None
             entry = side.entry if side is not None else chosen[number]
@@ -247,7 +248,7 @@ class RaceTab(QWidget):
             return
         # Until one side ends: only as long do both paint.
         ends = [side.end_s for side in race.sides if side.is_over]
-        until_s = min([race.clock_s, *ends])
+        until_s = min([race.clock.now_s, *ends])
         frames = [side.at(until_s) for side in race.sides] or [None, None]
         shown = [one for one in frames if one is not None and one.picture is not None]
         newest = max(shown, key=lambda frame: frame.progress, default=None)
@@ -261,13 +262,15 @@ class RaceTab(QWidget):
     def _show_side(self, lane: RaceLane, side: RaceSide | None, role: str) -> None:
         race, traits = self.race, self.race.raced.race
         assert traits is not None
-        frame = side.at(race.clock_s) if side is not None else None
+        frame = side.at(race.clock.now_s) if side is not None else None
         if frame is not None and frame.picture is not None:
             lane.picture.show_picture(image_of(frame.picture))
         else:
             lane.picture.show_picture(self._preview(side), is_dimmed=True)
-        lane.picture.show_seeds(race.seeds if race.picture.name == "grow" and not side else ())
-        clock_s = min(race.clock_s, side.end_s) if side is not None else 0.0
+        grows = race.choices.picture.name == "grow"
+        lane.picture.show_seeds(race.choices.seeds if grows and not side else ())
+        now_s = race.clock.now_s
+        clock_s = min(now_s, side.end_s) if side is not None else 0.0
         figures = LaneFigures(
             clock=race_words.clock_text(clock_s if frame is not None else 0.0),
             steps=f"{frame.steps if frame is not None else 0:,}".replace(",", "\u202f"),
@@ -275,14 +278,14 @@ class RaceTab(QWidget):
             measure=race_words.measure_text(frame.measure if frame is not None else 0.0, traits),
             goal=race_words.goal_text(traits),
             share=frame.progress if frame is not None else 0.0,
-            is_reached=side is not None and side.is_reached and race.clock_s + 1e-6 >= side.end_s,
+            is_reached=side is not None and side.is_reached and now_s + 1e-6 >= side.end_s,
         )
         lane.show_figures(figures, role)
 
     def _preview(self, side: RaceSide | None) -> QImage | None:
         """Return the picture that is to be learned; None if a ghost learned another one."""
-        photo, key = self.race.photo.picture, self.race.photo.identity
-        if self.race.picture.name != "learn" or photo is None:
+        photo, key = self.race.choices.photo.picture, self.race.choices.photo.identity
+        if self.race.choices.picture.name != "learn" or photo is None:
             return None
         learned = side.run.request.race if side is not None else None
         if learned is not None and learned.photo != key:
@@ -295,7 +298,7 @@ class RaceTab(QWidget):
     def _roles(self) -> tuple[str, str]:
         """The colors of the two sides."""
         sides = self.race.sides
-        entries = [side.entry for side in sides] or list(self.race.chosen)
+        entries = [side.entry for side in sides] or list(self.race.choices.chosen)
         devices = [entry.contestant.device for entry in entries]
         left, right = (side_role(device, n, devices) for n, device in enumerate(devices))
         return left, right
@@ -323,16 +326,16 @@ class RaceTab(QWidget):
     def _move_lever(self) -> None:
         size = self._lever.size_chosen
         if size is not None:
-            self.race.choose_size(size)
+            self.race.choices.choose_size(size)
 
     def _seed(self, x: float, y: float) -> None:
-        if self.race.picture.name == "grow":
-            self.race.add_seed(x, y)
+        if self.race.choices.picture.name == "grow":
+            self.race.choices.add_seed(x, y)
 
     def _take_picture(self, path: Path) -> None:
         if not self.race.state.is_busy:
             self._outcome.show_notice(Notice())
-            self.race.photo.open_file(path)
+            self.race.choices.photo.open_file(path)
 
     def _open_race(self, shared: SharedRace) -> None:
         ghost = ghost_of(shared)
@@ -357,7 +360,7 @@ class RaceTab(QWidget):
             self._race_against(sides[0], request.workload, request.size)
 
     def _race_against(self, ghost: RaceSide, picture: str, size: int) -> None:
-        self.race.race_against(ghost, picture, size)
+        self.race.choices.race_against(ghost, picture, size)
         text = f"Ghost: {ghost.entry.label}. Run race lets your side run beside it."
         self._outcome.show_notice(Notice(text))
 

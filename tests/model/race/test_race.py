@@ -52,7 +52,7 @@ def with_a_card(racing: Engines) -> Engines:
 def test_without_a_card_one_thread_races_all_threads(
     qtbot: QtBot, race: Race, engines: Engines
 ) -> None:
-    assert [entry.label for entry in race.chosen] == ["CPU, 1 thread", "CPU, 4 threads"]
+    assert [entry.label for entry in race.choices.chosen] == ["CPU, 1 thread", "CPU, 4 threads"]
 
     run(qtbot, race)
 
@@ -67,7 +67,7 @@ def test_without_a_card_one_thread_races_all_threads(
 @pytest.mark.usefixtures("with_a_card")
 @with_cards
 def test_with_a_card_the_cpu_races_it(race: Race, inventory: Inventory) -> None:
-    assert [entry.contestant for entry in race.chosen] == [
+    assert [entry.contestant for entry in race.choices.chosen] == [
         Contestant(device="cpu"), Contestant(device="cuda:0"),
     ]  # fmt: skip
     assert inventory.cards[0].short_name in race.notice.detail
@@ -81,7 +81,7 @@ def test_a_single_core_races_two_precisions(
     qtbot.waitUntil(lambda: studio.session.is_free)
     assert studio.session.description.cpu_threads == 1
 
-    left, right = (entry.contestant for entry in race.chosen)
+    left, right = (entry.contestant for entry in race.choices.chosen)
 
     assert left.dtype != right.dtype
 
@@ -97,14 +97,14 @@ def test_the_contestants_run_in_turn_and_the_first_is_a_ghost_beside_the_second(
     qtbot.waitUntil(lambda: len(race.sides[0].track) == 5)
     left, right = race.sides
     assert right.run.state is RunState.WAITING
-    assert race.clock_s == left.track.last.elapsed_s
+    assert race.clock.now_s == left.track.last.elapsed_s
 
     racing.latest.go()
     qtbot.waitUntil(lambda: len(right.track) == 5)
 
     assert left.run.state is RunState.FINISHED
-    assert race.clock_s == right.track.last.elapsed_s
-    ghost = left.at(race.clock_s)
+    assert race.clock.now_s == right.track.last.elapsed_s
+    ghost = left.at(race.clock.now_s)
     assert ghost.progress < right.track.last.progress, "one thread is the slower"
     assert "Ghost" in race.words_of(0).text
     assert right.entry.label in race.notice.sentence
@@ -116,9 +116,9 @@ def test_at_the_end_both_show_the_moment_the_first_one_finished(qtbot: QtBot, ra
     run(qtbot, race)
     slow, fast = race.sides
 
-    assert race.clock_s == fast.end_s == race_seconds(fast.run.request)
-    assert fast.at(race.clock_s).progress == 1
-    assert slow.at(race.clock_s).progress == pytest.approx(0.5)
+    assert race.clock.now_s == fast.end_s == race_seconds(fast.run.request)
+    assert fast.at(race.clock.now_s).progress == 1
+    assert slow.at(race.clock.now_s).progress == pytest.approx(0.5)
     assert [race.words_of(side).sign for side in (0, 1)] == ["ghost", "check"]
 
 
@@ -140,15 +140,15 @@ def test_the_lever_finds_where_the_leader_changes(
     qtbot: QtBot, race: Race, engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(race_module, "_SETTLE_MS", 0)
-    race.choose_size(16)
+    race.choices.choose_size(16)
     assert not requests_of(engines), "the lever alone starts no first race"
     run(qtbot, race)
     assert race.crossover is None
 
-    race.choose_size(128)
+    race.choices.choose_size(128)
     qtbot.waitUntil(lambda: 128 in race.leaders)
 
-    cpu, card = (entry.label for entry in race.chosen)
+    cpu, card = (entry.label for entry in race.choices.chosen)
     assert race.leaders == {16: cpu, 128: card}
     assert race.crossover == (128, card)
     assert "128" in race.notice.detail
@@ -166,8 +166,8 @@ def test_the_lever_stops_a_race_and_runs_the_last_size(
     race.start()
     qtbot.waitUntil(lambda: racing.latest.paused.is_set())
 
-    race.choose_size(64)
-    race.choose_size(32)
+    race.choices.choose_size(64)
+    race.choices.choose_size(32)
     qtbot.waitUntil(lambda: 32 in race.leaders)
 
     assert [one.size for one in requests_of(racing)] == [96, 32, 32]
@@ -221,23 +221,23 @@ def test_a_lost_card_leaves_the_cpus_run_and_names_the_card(
 
 def test_a_race_that_is_over_can_be_watched_again(qtbot: QtBot, race: Race) -> None:
     run(qtbot, race)
-    finish_s = race.clock_s
+    finish_s = race.clock.now_s
     moments: list[float] = []
-    race.moment_changed.connect(lambda: moments.append(race.clock_s))
+    race.moment_changed.connect(lambda: moments.append(race.clock.now_s))
 
     race.replay()
     qtbot.waitUntil(lambda: any(0 < moment < finish_s for moment in moments))
-    assert race.is_replaying
+    assert race.clock.is_replaying
     race.replay()
 
-    assert not race.is_replaying
-    assert race.clock_s == finish_s
+    assert not race.clock.is_replaying
+    assert race.clock.now_s == finish_s
 
 
 def test_another_choice_brings_the_question_back(qtbot: QtBot, race: Race) -> None:
     run(qtbot, race)
 
-    race.choose_picture("grow")
+    race.choices.choose_picture("grow")
 
     assert race.sides == ()
     assert race.verdict is None
@@ -245,15 +245,15 @@ def test_another_choice_brings_the_question_back(qtbot: QtBot, race: Race) -> No
 
 
 def test_seeds_travel_with_the_pattern_alone(qtbot: QtBot, race: Race, engines: Engines) -> None:
-    race.add_seed(0.25, 1.5)
+    race.choices.add_seed(0.25, 1.5)
     run(qtbot, race)
-    race.choose_picture("grow")
+    race.choices.choose_picture("grow")
     run(qtbot, race)
 
     seeds = [one.race.seeds for one in requests_of(engines)]
     assert seeds == [(), (), ((0.25, 1.0),), ((0.25, 1.0),)]
-    race.clear_seeds()
-    assert race.seeds == ()
+    race.choices.clear_seeds()
+    assert race.choices.seeds == ()
 
 
 def test_a_saved_race_is_a_ghost_to_race_against(
@@ -265,7 +265,7 @@ def test_a_saved_race_is_a_ghost_to_race_against(
     ghost = ghost_of(decode_shared(encode_shared(order.shared)))
     fastest = race.sides[1]
 
-    race.race_against(ghost, "learn", 96)
+    race.choices.race_against(ghost, "learn", 96)
     run(qtbot, race)
 
     assert len(requests_of(engines)) == 3, "only one contestant ran again"
@@ -274,8 +274,8 @@ def test_a_saved_race_is_a_ghost_to_race_against(
     assert ghost.at(ghost.end_s / 2).progress == pytest.approx(0.5)
     assert race.verdict.finished.contestants[0].recording == "saved 2026-11-22"
     assert "saved 2026-11-22" in race.words_of(0).text
-    race.choose_contestant(0, Contestant(device="cpu", threads=1))
-    assert race.ghost is None
+    race.choices.choose_contestant(0, Contestant(device="cpu", threads=1))
+    assert race.choices.ghost is None
 
 
 def test_a_race_without_an_end_cannot_be_saved(race: Race, ready_studio: Studio) -> None:

@@ -81,7 +81,7 @@ def test_a_race_against_an_earlier_run_keeps_only_the_new_one(
     with qtbot.waitSignal(kept.changed):
         run(qtbot, race)
 
-    race.race_against(kept.ghosts[0], "learn", race.size)
+    race.choices.race_against(kept.ghosts[0], "learn", race.choices.size)
     with qtbot.waitSignal(kept.changed):
         run(qtbot, race)
     kept.close()
@@ -96,9 +96,9 @@ def test_another_size_or_picture_has_other_ghosts(
     with qtbot.waitSignal(kept.changed):
         run(qtbot, race)
 
-    race.choose_picture("grow")
+    race.choices.choose_picture("grow")
     assert kept.ghosts == []
-    race.choose_picture("learn")
+    race.choices.choose_picture("learn")
     assert len(kept.ghosts) == 2
     kept.close()
 
@@ -120,9 +120,9 @@ def test_the_ghosts_are_made_once_for_each_question(
     first = kept.ghosts
     assert len(first) == len(made) == 2
     assert kept.ghosts is first
-    race.choose_size(32)
+    race.choices.choose_size(32)
     assert kept.ghosts == []
-    race.choose_size(96)
+    race.choices.choose_size(96)
     assert len(kept.ghosts) == 2
     assert len(made) == 4
     with qtbot.waitSignal(kept.changed):

@@ -132,7 +132,7 @@ def test_behind_another_tab_it_does_no_work_and_is_right_again_in_front(
 
         monkeypatch.setattr(part, "show_race", show_and_note)
     tab.hide()
-    tab.race.choose_picture("grow")
+    tab.race.choices.choose_picture("grow")
     tab.race.start()
     wait_until(lambda: not tab.race.state.is_busy)
     ready_studio.session.state_changed.emit(ready_studio.session.state)
@@ -160,7 +160,7 @@ def test_the_lever_by_keyboard_and_mouse_finds_the_crossover(
 ) -> None:
     monkeypatch.setattr(race_module, "_SETTLE_MS", 0)
     QTest.keyClick(lever(tab), Qt.Key.Key_Home)
-    assert tab.race.size == 16
+    assert tab.race.choices.size == 16
     assert not requests_of(engines)
     run(tab)
 
@@ -251,7 +251,7 @@ def test_a_race_is_recorded_with_or_without_its_pictures_and_opens_again(
     wait_until(lambda: str(path) in text(tab, "race.outcome"))
 
     before = tab.race.sides
-    tab.race.photo.open_file(path)
+    tab.race.choices.photo.open_file(path)
     wait_until(lambda: tab.race.sides not in ((), before))
     for mine, again in zip(before, tab.race.sides, strict=True):
         assert again.end_s == mine.end_s
@@ -269,13 +269,13 @@ def test_a_recording_without_a_race_says_where_it_belongs(tab: RaceTab, tmp_path
         plain_run.apply(event)
     path = tmp_path / "matmul.jsonl"
     path.write_bytes(recording_of(recording_header(), described(), [plain_run]))
-    tab.race.photo.open_file(path)
+    tab.race.choices.photo.open_file(path)
     wait_until(lambda: text(tab, "race.outcome"))
 
     assert "Benchmark" in text(tab, "race.outcome")
     assert property_of(tab, "race.outcome", "tone") == "failure"
     (tmp_path / "bad.jsonl").write_text("{")
-    tab.race.photo.open_file(tmp_path / "bad.jsonl")
+    tab.race.choices.photo.open_file(tmp_path / "bad.jsonl")
     wait_until(lambda: "bad.jsonl" in text(tab, "race.outcome"))
     assert tab.race.sides == ()
 
@@ -297,7 +297,7 @@ def test_both_at_once_are_for_show_and_neither_leads(
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
     box = find(tab, "race.at_once", QCheckBox)
     box.click()
-    assert tab.race.is_at_once
+    assert tab.race.choices.is_at_once
     run(tab)
 
     assert not requests_of(engines)
@@ -396,7 +396,7 @@ def test_before_both_colors_meet_the_middle_is_empty(
     engines.latest.go()
     wait_over(tab)
     click(tab, "race.replay")
-    wait_until(lambda: tab.race.clock_s > tab.race.first_finish_s)
+    wait_until(lambda: tab.race.clock.now_s > tab.race.first_finish_s)
     assert shown.share == pytest.approx(1 / 3), "the slower one gains nothing after the end"
 
 
@@ -429,7 +429,7 @@ def test_the_mouse_sets_where_a_pattern_begins(tab: RaceTab, engines: Engines) -
     (seed,) = requests_of(engines)[0].race.seeds
     assert seed == pytest.approx((0.5, 0.5), abs=0.02)
     click(tab, "race.seeds.clear")
-    assert tab.race.seeds == ()
+    assert tab.race.choices.seeds == ()
 
 
 def photo(path: Path, width: int = 40, height: int = 20) -> Path:
@@ -445,7 +445,7 @@ def test_a_photo_of_ones_own_is_learned(
     path = photo(tmp_path / "me.png")
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
     click(tab, "race.open")
-    wait_until(lambda: not tab.race.photo.is_reading)
+    wait_until(lambda: not tab.race.choices.photo.is_reading)
 
     assert find(tab, "race.photo", QComboBox).currentText() == "me.png"
     assert find(tab, "race.left.picture", RacePicture).image.pixelColor(9, 9) == QColor("red")
@@ -463,12 +463,12 @@ def test_a_photo_of_ones_own_is_learned(
 def test_a_bad_file_is_told_and_changes_nothing(tab: RaceTab, tmp_path: Path) -> None:
     (tmp_path / "bad.png").write_text("no picture")
 
-    tab.race.photo.open_file(tmp_path / "bad.png")
+    tab.race.choices.photo.open_file(tmp_path / "bad.png")
     wait_until(lambda: text(tab, "race.outcome"))
 
     assert "bad.png" in text(tab, "race.outcome")
     assert property_of(tab, "race.outcome", "tone") == "failure"
-    assert tab.race.photo.chosen == 0
+    assert tab.race.choices.photo.chosen == 0
 
 
 def test_a_race_is_saved_and_opens_again_as_a_ghost(
@@ -489,7 +489,7 @@ def test_a_race_is_saved_and_opens_again_as_a_ghost(
     assert shared.torch_version == "2.13.0+cpu"
 
     ready_studio.picture_dropped.emit(path)
-    wait_until(lambda: tab.race.ghost is not None)
+    wait_until(lambda: tab.race.choices.ghost is not None)
     assert "saved" in chips(tab, "left")[0]
     assert "saved" in find(tab, "race.contestants.left", QComboBox).currentText()
     run(tab)
@@ -525,7 +525,7 @@ def test_a_race_can_be_watched_again(tab: RaceTab) -> None:
     run(tab)
     click(tab, "race.replay")
 
-    assert tab.race.is_replaying
+    assert tab.race.clock.is_replaying
     wait_until(lambda: 0 < float(text(tab, "race.left.clock").split()[0]) < 12)
     click(tab, "race.replay")
     assert text(tab, "race.left.clock") == "12.0 s"
