@@ -24,18 +24,20 @@ from gpu_studio.core.program_version import program_title
 from gpu_studio.model.check.check_keeper import CheckKeeper
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.headline import SHOW_CHECK
+from gpu_studio.model.run_queue import QueueStep, RunQueue
 from gpu_studio.model.work_state import WorkState
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.check.check_folder import CutOffCheck
     from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.messages.check_messages import PlantKind
     from gpu_studio.core.messages.message import Event
     from gpu_studio.model.check.check_keeper import EarlierCheck
     from gpu_studio.model.devices.device_board import DeviceRow
-    from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
 
 _STOP_PATIENCE_MS = 10_000  # a step of a check takes a second at most, on a slow card some more
@@ -44,6 +46,17 @@ _STARTING = "Wait until the engine has started."
 _OTHER_CHECK = "Another check is running on this PC: wait for its end, or stop it."
 _OTHER_WORK = "Wait until the other work has ended: it would disturb the check."
 _OPEN_LATER = "A check is running: open the record after its end, or stop the check."
+
+
+class _Rounds:
+    """A plan of the rounds of a check, which knows itself whether it goes on."""
+
+    def __init__(self, run: CheckRun) -> None:
+        self._run = run
+
+    def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
+        request = self._run.next_request()
+        return QueueStep(request) if request is not None else None
 
 
 class CardCheck(QObject):
@@ -84,7 +97,10 @@ class CardCheck(QObject):
         self._keeper.earlier_found.connect(self._take_earlier)
         self._keeper.opened.connect(self._show_opened)
         self._keeper.failed.connect(self._fail)
-        self._reply: Reply | None = None
+        self._queue = RunQueue(self)
+        self._queue.step_begun.connect(self._expect_event)
+        self._queue.event_received.connect(self._receive)
+        self._queue.finished.connect(self._end)
         # A bad card may hang or end this engine, which is then the result.
         self._session = EngineSession(
             studio.check_factory, self,
@@ -334,30 +350,26 @@ class CardCheck(QObject):
         self._has_released = ending is not None
         if ending is not None:
             self._studio.headlines.tell_check(self.device.label)
-            ending.finished.connect(self._next_round)
+            ending.finished.connect(self._run_rounds)
         else:
-            self._next_round()
+            self._run_rounds()
 
-    def _next_round(self) -> None:
+    def _run_rounds(self) -> None:
         run = self._run
-        request = run.next_request() if run is not None and self._phase.is_busy else None
-        if run is None or request is None:
-            self._end()
+        if run is None or not self._phase.is_busy:
             return
-        if self._session.state is EngineState.ABSENT:
-            self._session.restart(self._studio.session.environment)
-        self._reply = self._session.submit(request)
-        self._reply.event_received.connect(self._receive)
-        self._reply.finished.connect(self._next_round)
-        self._expect_event(run)
+        self._session.restart(self._studio.session.environment)
+        self._queue.start(_Rounds(run), self._session)
+        if not self._queue.state.is_busy:  # it was stopped before its first round
+            self._end()
 
     def _receive(self, event: Event) -> None:
         run = self._run
         if run is None:
             return
         run.apply(event)
-        if self._reply is not None and not self._reply.is_finished:
-            self._expect_event(run)
+        if not self._queue.is_answered:
+            self._expect_event()
         match event:
             case CheckStarted() if not self._asked_earlier:
                 self._asked_earlier = True
@@ -368,8 +380,9 @@ class CardCheck(QObject):
                 pass
         self.check_changed.emit()
 
-    def _expect_event(self, run: CheckRun) -> None:
-        self._silence.start(round(1000 * run.patience_s))
+    def _expect_event(self) -> None:
+        if self._run is not None:
+            self._silence.start(round(1000 * self._run.patience_s))
 
     def _give_up(self) -> None:
         if self._run is not None:
