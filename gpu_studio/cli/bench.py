@@ -102,7 +102,7 @@ def _conclude(results: Sequence[RunFinished], is_sweep: bool, *, as_json: bool) 
         say(sentence)
 
 
-def find_workload(description: EngineDescribed, name: str) -> WorkloadDescription:
+def _find_workload(description: EngineDescribed, name: str) -> WorkloadDescription:
     """Return the workload of this name.
 
     Raises:
@@ -125,9 +125,9 @@ def _plans(options: argparse.Namespace, description: EngineDescribed) -> list[Ru
         WrongUseError: no such workload, or it does not support these options.
         StudioError: no such device, or the workload cannot run here.
     """
-    workload = find_workload(description, options.workload)
+    workload = _find_workload(description, options.workload)
     _refuse_modes(options, workload)
-    devices = devices_for(workload, options.device, description)
+    devices = _devices_for(workload, options.device, description)
     plans: list[RunPlan] = []
     for dtype in _dtypes(options.dtype, workload):
         plan = Plan(
@@ -187,7 +187,7 @@ def _options(chosen: dict[str, str], workload: WorkloadDescription) -> dict[str,
     return chosen
 
 
-def devices_for(
+def _devices_for(
     workload: WorkloadDescription, chosen: Sequence[str] | None, description: EngineDescribed
 ) -> list[str]:
     """Return the devices for a workload: those asked for, otherwise all; the CPU comes first.

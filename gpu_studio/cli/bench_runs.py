@@ -84,19 +84,15 @@ class BenchRuns:
 
     @property
     def exit_status(self) -> int:
-        """The exit status of all runs together."""
-        return self._work.exit_status(is_done=not self.has_failed)
+        """The exit status: whether a run failed, or was skipped on every device."""
+        failed = (run for run in self.runs if run.state is RunState.FAILED)
+        is_done = all(self._is_skipped(run) and self._is_made_elsewhere(run) for run in failed)
+        return self._work.exit_status(is_done=is_done)
 
     @property
     def results(self) -> list[RunFinished]:
         """The results so far, oldest first."""
         return [run.result for run in self.runs if run.result is not None]
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether a run failed, or was skipped on every device."""
-        failed = (run for run in self.runs if run.state is RunState.FAILED)
-        return any(not (self._is_skipped(run) and self._is_made_elsewhere(run)) for run in failed)
 
     def _is_skipped(self, run: Run) -> bool:
         """Return whether a run was refused on a device that the user did not name."""

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import psutil
@@ -15,7 +16,7 @@ import pytest
 
 from gpu_studio.cli import devices
 from gpu_studio.cli import main as cli
-from gpu_studio.cli.main import _prepare_output, main
+from gpu_studio.cli.main import COMMANDS, _prepare_output, build_parser, main
 from gpu_studio.core.failure import FailureKind, StudioError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -267,6 +268,30 @@ def test_help_and_version(type_in):
     assert "bench" in done.stdout
     version = type_in("--version")
     assert version.stdout == "GPU Studio 0.1.0\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_and_each_part_has_its_help(capsys, name):
+    command = import_module(f"gpu_studio.cli.{name}").COMMAND
+    for words in ([name], *([name, part] for part in command.parts)):
+        with pytest.raises(SystemExit) as ended:
+            main([*words, "--help"])
+        assert ended.value.code == 0
+        assert f"usage: gpu-studio {' '.join(words)} " in capsys.readouterr().out
+    assert all(part.help and part.run for part in command.parts.values())
+    assert bool(command.parts) != bool(command.run)
+    assert command.usual_part in ("", *command.parts)
+
+
+def test_a_command_without_a_part_is_short_for_its_usual_part():
+    for short, part in (("bench matmul --size 64", "run"), ("place mlp --device cpu", "move")):
+        name, *rest = short.split()
+        options_first = [name, *rest[1:], rest[0]]
+        assert read([name, *rest]) == read(options_first) == read([name, part, *rest])
+
+
+def read(arguments):
+    return build_parser(arguments).parse_args(arguments)
 
 
 def test_help_imports_nothing_heavy(environment):

@@ -41,9 +41,8 @@ def test_the_full_length_is_reported_before_it_begins(engines, type_in):
         assert long.size == short.size
         assert long.budget_s == pytest.approx(long.size * call_time_s(long), rel=0.01)
     lines = output.splitlines()
-    (announced,) = (
-        n for n, line in enumerate(lines) if "77.4 s" in line
-    )  # 3 rows of 4096 × 4096 long
+    # 3 rows of 4096 × 4096 long
+    (announced,) = (n for n, line in enumerate(lines) if "77.4 s" in line)
     assert sum("4096 × 4096" in line for line in lines[:announced]) == 1
     assert sum("4096 × 4096" in line for line in lines[announced:]) >= 1
 
