@@ -91,11 +91,11 @@ def test_the_switcher_moves_nothing_to_it(qtbot: QtBot, ready_studio: Studio, th
     assert old.text() == "cuda:0"
     assert REASON[:-1] in old.accessibleDescription()
     old.click()
-    assert not tab.model.can_move
-    assert not tab.model.can_use
+    assert not tab.placement.can_place
+    assert not tab.choice.can_use
     tab.findChild(QRadioButton, f"switcher.radio.{NEW}").click()
-    assert tab.model.can_move
-    assert tab.model.can_use
+    assert tab.placement.can_place
+    assert tab.choice.can_use
     assert PitfallsModel(ready_studio, tab).devices == ["cuda:1"]
 
 

@@ -32,15 +32,15 @@ class DeviceChoice(QObject):
     Signals:
         rows_changed(): the devices or their texts changed.
         chosen_changed(): another device is chosen.
-        choice_said(): `choice_notice` changed.
+        notice_changed(): `notice` changed.
 
     Attributes:
-        choice_notice: the outcome of making a card current or the only visible one.
+        notice: the outcome of making a card current or the only visible one.
     """
 
     rows_changed = Signal()
     chosen_changed = Signal()
-    choice_said = Signal()
+    notice_changed = Signal()
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -53,11 +53,11 @@ class DeviceChoice(QObject):
         self._is_using = False
         self._restarting: Pending = ""
         self._listed: tuple[object, ...] = ()
-        self.choice_notice = Notice()
-        self._session.engine_described.connect(self._take_engine)
-        self._session.state_changed.connect(self._list_rows)
-        self._board.changed.connect(self._follow_board)
-        studio.sensors.reading_taken.connect(self._list_rows)
+        self.notice = Notice()
+        self._session.engine_described.connect(self._meet_engine)
+        self._session.state_changed.connect(self._update)
+        self._board.changed.connect(self._update)
+        studio.sensors.reading_taken.connect(self._update)
         self._list_rows()
 
     @property
@@ -85,7 +85,7 @@ class DeviceChoice(QObject):
         row = self.chosen
         has_number = row is not None and row.cuda_index is not None
         has_code = row is not None and row.obstacle is not Obstacle.NO_CODE
-        return has_number and has_code and self._is_there and not self._is_pending
+        return has_number and has_code and self._is_there and not self._is_using
 
     @property
     def can_show_only(self) -> bool:
@@ -105,7 +105,7 @@ class DeviceChoice(QObject):
     @property
     def pending(self) -> Pending:
         """The action that the engine has yet to finish: a new one takes seconds to start."""
-        if self._is_pending:
+        if self._is_using:
             return "use"
         return "" if self._session.state is EngineState.FAILED else self._restarting
 
@@ -127,7 +127,7 @@ class DeviceChoice(QObject):
         row = self.chosen
         if self.can_use and row is not None and row.cuda_index is not None:
             self._is_using = True
-            self._say_of_choice("")
+            self._set_notice("")
             self._using = self._session.submit(UseDevice(cuda_index=row.cuda_index))
             self._using.finished.connect(self._finish_use)
             self._list_rows()
@@ -135,13 +135,13 @@ class DeviceChoice(QObject):
     def show_only(self) -> None:
         """Start a new engine that sees only the chosen card."""
         if self.can_show_only:
-            self._say_of_choice("Starting a new engine that sees only this card…")
+            self._set_notice("Starting a new engine that sees only this card…")
             self._restart("show_only", self._chosen_uuid)
 
     def show_all(self) -> None:
         """Start a new engine that sees every card."""
         if self.can_show_all:
-            self._say_of_choice("Starting a new engine that sees every card…")
+            self._set_notice("Starting a new engine that sees every card…")
             self._restart("show_all", None)
 
     def _restart(self, pending: Pending, visible_devices: str | None) -> None:
@@ -154,11 +154,6 @@ class DeviceChoice(QObject):
     @property
     def _is_there(self) -> bool:
         return self._session.description is not None
-
-    @property
-    def _is_pending(self) -> bool:
-        """Whether the engine has yet to answer if it uses the chosen card."""
-        return self._is_using and (self._using is None or not self._using.is_finished)
 
     @property
     def _is_quiet(self) -> bool:
@@ -178,29 +173,29 @@ class DeviceChoice(QObject):
             case DeviceUsed():
                 name = event.name.removeprefix("NVIDIA ")
                 text = f"{event.address} {name} is now the current card."
-                self._say_of_choice(text, Tone.GOOD)
+                self._set_notice(text, Tone.GOOD)
             case RequestFailed():
-                self._say_of_choice(explain_failure(event.failure), Tone.FAILURE)
+                self._set_notice(explain_failure(event.failure), Tone.FAILURE)
             case EngineEnded():
-                self._say_of_choice(explain_end(event), Tone.FAILURE)
+                self._set_notice(explain_end(event), Tone.FAILURE)
             case _:
                 pass
         self._list_rows()
 
-    def _take_engine(self, description: EngineDescribed) -> None:
+    def _meet_engine(self, description: EngineDescribed) -> None:
         is_restarted, self._restarting = bool(self._restarting), ""
         if is_restarted:
             count = description.device_count if description.cuda_available else 0
             sees = "1 card" if count == 1 else f"{count} cards"
-            self._say_of_choice(f"The new engine sees {sees}.", Tone.GOOD if count else Tone.AMBER)
+            self._set_notice(f"The new engine sees {sees}.", Tone.GOOD if count else Tone.AMBER)
         self._listed = ()  # even if the devices are the same: the tab waited for the engine
         self._list_rows()
 
-    def _say_of_choice(self, text: str, tone: Tone = Tone.PLAIN) -> None:
-        self.choice_notice = Notice(text, tone)
-        self.choice_said.emit()
+    def _set_notice(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        self.notice = Notice(text, tone)
+        self.notice_changed.emit()
 
-    def _follow_board(self) -> None:
+    def _update(self) -> None:
         if not self._is_using:  # the answer to come lists them
             self._list_rows()
 

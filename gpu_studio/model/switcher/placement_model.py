@@ -1,4 +1,4 @@
-"""Moves a model or a file of tensors, for the Switcher tab."""
+"""Places a model, a file's tensors or two matrices on the chosen device, for the Switcher tab."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from gpu_studio.core.messages.placement_messages import (
     PlaceFinished,
     PlaceModel,
     PlaceRow,
+    PlaceTensors,
+    TensorsPlaced,
 )
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.switcher.placement_words import (
@@ -22,40 +24,49 @@ from gpu_studio.core.switcher.placement_words import (
     explain_end,
     explain_failure,
     explain_move,
+    explain_tensors,
 )
-from gpu_studio.model.switcher.device_choice import DeviceChoice
 from gpu_studio.model.switcher.placement_table import PlacementTable
 
 if TYPE_CHECKING:
-    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.devices.link import Link
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.placement_messages import ModelDescription
     from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
+    from gpu_studio.model.switcher.device_choice import DeviceChoice
+
+_PROOF_TONES = {True: Tone.GOOD, False: Tone.FAILURE, None: Tone.AMBER}
 
 
-class PlacementModel(DeviceChoice):
-    """The devices of `DeviceChoice`, and the places of a model's or a file's tensors.
-
-    `table` has every tensor of the last move.
+class PlacementModel(QObject):
+    """Places one thing at a time on the device of a `DeviceChoice`.
 
     Signals:
-        move_changed(): a move began, ended or was cleared.
+        changed(): `notice` changed: a placement began, ended or was cleared.
         file_changed(): a file's header was read or refused.
+
+    Attributes:
+        table: every tensor of the last placement.
+        notice: the proof of the last placement, or why it failed.
+        file: your file, after a check of its header; its tensors are not loaded yet.
+        file_notice: the file's contents, or why it is refused.
     """
 
-    move_changed = Signal()
+    changed = Signal()
     file_changed = Signal()
 
-    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
-        self._move: Reply | None = None
-        self._has_moved = False
+    def __init__(self, studio: Studio, choice: DeviceChoice, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._session, self._choice = studio.session, choice
+        self._reply: Reply | None = None
         self._inspecting: Reply | None = None
-        self._file: FileInspected | None = None
-        self.file_notice = Notice()
-        self.move_notice = Notice()
-        super().__init__(studio, parent)
+        self._has_moved = False
         self.table = PlacementTable(self)
+        self.notice = Notice()
+        self.file: FileInspected | None = None
+        self.file_notice = Notice()
+        self._session.engine_described.connect(self._meet_engine)
 
     @property
     def models(self) -> tuple[ModelDescription, ...]:
@@ -65,125 +76,138 @@ class PlacementModel(DeviceChoice):
 
     @property
     def is_moving(self) -> bool:
-        """Whether the engine has yet to answer."""
-        return self._move is not None
+        """Whether the engine moves a model or a file's tensors."""
+        return self._reply is not None and isinstance(self._reply.request, PlaceModel)
 
     @property
-    def can_move(self) -> bool:
-        """Whether a model can be moved to the chosen device now."""
-        row = self.chosen
-        has_address = row is not None and row.address is not None
-        return has_address and bool(self.models) and not self.is_moving
+    def is_placing(self) -> bool:
+        """Whether the engine places matrices."""
+        return self._reply is not None and isinstance(self._reply.request, PlaceTensors)
+
+    @property
+    def can_place(self) -> bool:
+        """Whether something can be placed on the chosen device now."""
+        return self._address is not None and bool(self.models) and self._reply is None
 
     def move(self, model: str, dtype: str = "") -> None:
         """Move a built-in model to the chosen device; an empty ``dtype`` keeps its data type."""
-        self._start_move(model=model, dtype=dtype)
+        if self.can_place:
+            request = PlaceModel(model=model, device=self._address or "", dtype=dtype)
+            self._submit(request, "Moving the model…")
 
     def move_file(self, dtype: str = "") -> None:
         """Move the tensors of the opened file."""
-        if self._file is not None:
-            self._start_move(path=self._file.path, dtype=dtype)
+        if self.can_place and self.file is not None:
+            request = PlaceModel(path=self.file.path, device=self._address or "", dtype=dtype)
+            self._submit(request, "Moving the file's tensors…")
 
-    def _start_move(self, *, model: str = "", path: str = "", dtype: str = "") -> None:
-        row = self.chosen
-        if self.can_move and row is not None and row.address is not None:
-            self._move = self._session.submit(
-                PlaceModel(model=model, path=path, device=row.address, dtype=dtype)
-            )
-            self._move.event_received.connect(self._take_row)
-            self._move.finished.connect(self._finish_move)
-            self.table.clear()
-            self._say_of_move("Moving the file's tensors…" if path else "Moving the model…")
+    def place_tensors(self, size: int, dtype: str) -> None:
+        """Place square matrices of a size and dtype on the chosen device."""
+        if self.can_place:
+            request = PlaceTensors(device=self._address or "", size=size, dtype=dtype)
+            self._submit(request, "Placing the tensors…")
 
-    def forget_move(self) -> None:
-        """Clear the last move: the choice changed."""
-        if self._move is None:
+    def forget(self) -> None:
+        """Clear the last placement: the choice changed."""
+        if self._reply is None:
             self._has_moved = False
             self.table.clear()
-            self._say_of_move("")
+            self._set_notice("")
 
     # ── a file ───────────────────────────────────────────────────────────────────────────────
 
     @property
-    def file(self) -> FileInspected | None:
-        """The user's file, after a check of its header; its tensors are not loaded yet."""
-        return self._file
-
-    @property
     def file_name(self) -> str:
         """The file's name without its folder; empty without a file."""
-        return Path(self._file.path).name if self._file else ""
+        return Path(self.file.path).name if self.file else ""
 
     @property
-    def is_looking(self) -> bool:
+    def is_inspecting(self) -> bool:
         """Whether the engine reads a file's header."""
         return self._inspecting is not None
 
-    def look_at(self, path: str) -> None:
+    def inspect(self, path: str) -> None:
         """Let the engine read a file's header."""
         if path and self.models and self._inspecting is None:
-            self.forget_move()
-            self._file = None
+            self.forget()
+            self.file = None
             self._inspecting = self._session.submit(InspectFile(path=path))
-            self._inspecting.finished.connect(self._finish_look)
-            self._say_of_file("Reading the file…")
+            self._inspecting.finished.connect(self._finish_inspection)
+            self._set_file_notice("Reading the file…")
 
     def forget_refusal(self) -> None:
         """Clear the message about a refused file: the choice changed."""
         if self.file_notice.tone is Tone.FAILURE:
-            self._say_of_file("")
+            self._set_file_notice("")
 
     # ── events ───────────────────────────────────────────────────────────────────────────────
 
-    def _finish_look(self) -> None:
+    @property
+    def _address(self) -> str | None:
+        row = self._choice.chosen
+        return row.address if row is not None else None
+
+    @property
+    def _link(self) -> Link | None:
+        """The chosen card's connection to the PC; None if unknown."""
+        row = self._choice.chosen
+        return widest_link(row.device) if row is not None and row.device is not None else None
+
+    def _submit(self, request: PlaceModel | PlaceTensors, doing: str) -> None:
+        self._has_moved = False
+        self._reply = self._session.submit(request)
+        self._reply.event_received.connect(self._receive)
+        self._reply.finished.connect(self._finish)
+        self.table.clear()
+        self._set_notice(doing)
+
+    def _receive(self, event: Event) -> None:
+        if isinstance(event, PlaceRow):
+            self.table.append(event)
+
+    def _finish(self) -> None:
+        assert self._reply is not None
+        event, self._reply = self._reply.last, None
+        match event:
+            case PlaceFinished():
+                self._has_moved = True
+                tone = _PROOF_TONES[event.same_output]
+                self._set_notice(explain_move(event, self._link), tone)
+            case TensorsPlaced():
+                tone = Tone.GOOD if event.same_values else Tone.FAILURE
+                self._set_notice(explain_tensors(event, self._link), tone)
+            case RequestFailed():
+                self._set_notice(explain_failure(event.failure), Tone.FAILURE)
+            case EngineEnded():
+                self._set_notice(explain_end(event), Tone.FAILURE)
+            case _:
+                pass
+
+    def _finish_inspection(self) -> None:
         assert self._inspecting is not None
         event, self._inspecting = self._inspecting.last, None
         match event:
             case FileInspected():
-                self._file = event
-                self._say_of_file(describe_file(event), Tone.GOOD)
+                self.file = event
+                self._set_file_notice(describe_file(event), Tone.GOOD)
             case RequestFailed():
-                self._say_of_file(event.failure.message, Tone.FAILURE)
+                self._set_file_notice(event.failure.message, Tone.FAILURE)
             case EngineEnded():
-                self._say_of_file(explain_end(event), Tone.FAILURE)
+                self._set_file_notice(explain_end(event), Tone.FAILURE)
             case _:
                 pass
 
-    def _take_row(self, event: Event) -> None:
-        if isinstance(event, PlaceRow):
-            self.table.append(event)
-
-    def _finish_move(self) -> None:
-        assert self._move is not None
-        event, self._move = self._move.last, None
-        match event:
-            case PlaceFinished():
-                tone = Tone.GOOD if event.same_output else Tone.AMBER
-                if event.same_output is False:
-                    tone = Tone.FAILURE
-                row = self.chosen
-                link = widest_link(row.device) if row is not None and row.device else None
-                self._has_moved = True
-                self._say_of_move(explain_move(event, link), tone)
-            case RequestFailed():
-                self._say_of_move(explain_failure(event.failure), Tone.FAILURE)
-            case EngineEnded():
-                self._say_of_move(explain_end(event), Tone.FAILURE)
-            case _:
-                pass
-
-    def _take_engine(self, description: EngineDescribed) -> None:
-        super()._take_engine(description)
+    def _meet_engine(self) -> None:
         if self._has_moved:
             self._has_moved = False
-            text = f"{self.move_notice.sentence}  ·  its engine has ended, so the model is gone"
-            self._say_of_move(text)
-        self.move_changed.emit()
+            gone = "its engine has ended, so the model is gone"
+            self._set_notice(f"{self.notice.sentence}  ·  {gone}")
+        self.changed.emit()
 
-    def _say_of_move(self, text: str, tone: Tone = Tone.PLAIN) -> None:
-        self.move_notice = Notice(text, tone)
-        self.move_changed.emit()
+    def _set_notice(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        self.notice = Notice(text, tone)
+        self.changed.emit()
 
-    def _say_of_file(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+    def _set_file_notice(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         self.file_notice = Notice(text, tone)
         self.file_changed.emit()

@@ -22,8 +22,8 @@ from gpu_studio.ui.switcher.device_card import DeviceCard
 if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.studio import Studio
+    from gpu_studio.model.switcher.device_choice import DeviceChoice
     from gpu_studio.model.switcher.pitfalls import PitfallsModel
-    from gpu_studio.model.switcher.placement_model import PlacementModel
     from gpu_studio.ui.theme import Theme
 
 _LEFT_LETTERS = (30, 63)
@@ -57,7 +57,7 @@ class ChoosePage(QWidget):
     Args:
         studio: the application's state.
         theme: the current look.
-        model: knows the devices.
+        choice: knows the devices.
         pitfalls: runs the demonstration.
         before: the widget before the devices in Tab order.
     """
@@ -66,13 +66,13 @@ class ChoosePage(QWidget):
         self,
         studio: Studio,
         theme: Theme,
-        model: PlacementModel,
+        choice: DeviceChoice,
         pitfalls: PitfallsModel,
         before: QWidget,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._session, self._theme, self.model = studio.session, theme, model
+        self._session, self._theme, self.choice = studio.session, theme, choice
         self._pitfalls, self._before = pitfalls, before
         self._device_cards: dict[str, DeviceCard] = {}
         self._radios = QButtonGroup(self)
@@ -87,9 +87,9 @@ class ChoosePage(QWidget):
         line.addWidget(right, 3)
         self._fill_devices(left.column)
         self._fill_ways(right.column)
-        model.rows_changed.connect(self._show_rows)
-        model.chosen_changed.connect(self._show_chosen)
-        model.choice_said.connect(self._show_said)
+        choice.rows_changed.connect(self._show_rows)
+        choice.chosen_changed.connect(self._show_chosen)
+        choice.notice_changed.connect(self._show_said)
         pitfalls.tried_changed.connect(self._show_demonstration)
         pitfalls.running_changed.connect(self._show_demonstration)
         self._show_rows()
@@ -110,10 +110,12 @@ class ChoosePage(QWidget):
         self._cards_column.setSpacing(8)
 
     def _fill_ways(self, column: QVBoxLayout) -> None:
-        model = self.model
-        self._use = button(_ACTIONS["use"][0], model.use, name="switcher.activate", primary=True)
-        self._only = button(_ACTIONS["show_only"][0], model.show_only, name="switcher.visible_only")
-        self._all = button(_ACTIONS["show_all"][0], model.show_all, name="switcher.show_all")
+        choice = self.choice
+        self._use = button(_ACTIONS["use"][0], choice.use, name="switcher.activate", primary=True)
+        self._only = button(
+            _ACTIONS["show_only"][0], choice.show_only, name="switcher.visible_only"
+        )
+        self._all = button(_ACTIONS["show_all"][0], choice.show_all, name="switcher.show_all")
         self._said_card = Card(name="switcher.said_card")
         self._said = Text(name="switcher.said", wraps=True)
         self._said_card.column.addWidget(self._said)
@@ -159,11 +161,11 @@ class ChoosePage(QWidget):
     # ── devices ──────────────────────────────────────────────────────────────────────────────
 
     def _show_rows(self) -> None:
-        rows = self.model.rows
+        rows = self.choice.rows
         if [row.identity for row in rows] != list(self._device_cards):
             self._make_cards()
         for one in rows:
-            self._device_cards[one.identity].show_row(one, self.model.words_of(one))
+            self._device_cards[one.identity].show_row(one, self.choice.words_of(one))
         why = self._why_so_few()
         self._why.setText(why)
         self._why.setVisible(bool(why))
@@ -175,7 +177,7 @@ class ChoosePage(QWidget):
             self._cards_column.removeWidget(card)
             card.deleteLater()
         self._device_cards = {}
-        for one in self.model.rows:
+        for one in self.choice.rows:
             card = DeviceCard(one.identity, self._theme)
             self._device_cards[one.identity] = card
             self._radios.addButton(card.radio)
@@ -192,11 +194,11 @@ class ChoosePage(QWidget):
             QWidget.setTabOrder(earlier, later)
 
     def _choose(self, identity: str) -> None:
-        if self.model.chosen is None or identity != self.model.chosen.identity:
-            self.model.choose(identity)
+        if self.choice.chosen is None or identity != self.choice.chosen.identity:
+            self.choice.choose(identity)
 
     def _show_chosen(self) -> None:
-        chosen = self.model.chosen
+        chosen = self.choice.chosen
         if chosen is not None and chosen.identity in self._device_cards:
             self._device_cards[chosen.identity].radio.setChecked(True)
         self._show_buttons()
@@ -204,26 +206,26 @@ class ChoosePage(QWidget):
     def _why_so_few(self) -> str:
         """Return why there is no card to choose, or why the tab is waiting."""
         waiting = what_is_waited_for(self._session)
-        if waiting or len(self.model.rows) > 1:
+        if waiting or len(self.choice.rows) > 1:
             return waiting
         description = self._session.description
         reason = (description.cuda_reason if description else None) or ""
         return f"The CPU is the only device here, so everything runs on it. {reason}".strip()
 
     def _show_buttons(self) -> None:
-        model = self.model
-        self._use.setEnabled(model.can_use)
-        self._only.setEnabled(model.can_show_only)
-        self._all.setVisible(model.is_one_shown or model.pending == "show_all")
+        choice = self.choice
+        self._use.setEnabled(choice.can_use)
+        self._only.setEnabled(choice.can_show_only)
+        self._all.setVisible(choice.is_one_shown or choice.pending == "show_all")
         for key, widget in (("use", self._use), ("show_only", self._only), ("show_all", self._all)):
-            text = _ACTIONS[key][model.pending == key]
+            text = _ACTIONS[key][choice.pending == key]
             widget.setText(text)
             widget.setAccessibleName(text)
-        self._all.setEnabled(model.can_show_all)
+        self._all.setEnabled(choice.can_show_all)
         self._show_demonstration()
 
     def _show_said(self) -> None:
-        notice = self.model.choice_notice
+        notice = self.choice.notice
         self._said.setText(notice.sentence)
         self._said_card.set_tone(notice.tone)
         self._said_card.setVisible(bool(notice.sentence))

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.switcher.placement_table import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
-from gpu_studio.model.switcher.tensor_placement_model import TensorPlacementModel
 from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.page_keys import runs
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.notice import Notice
     from gpu_studio.model.studio import Studio
+    from gpu_studio.model.switcher.device_choice import DeviceChoice
     from gpu_studio.model.switcher.placement_model import PlacementModel
     from gpu_studio.model.switcher.placement_table import PlacementTable
     from gpu_studio.ui.theme import Theme
@@ -49,12 +49,16 @@ class PlacePage(QWidget):
     """The three steps on top; the proof and every tensor's device below."""
 
     def __init__(
-        self, studio: Studio, theme: Theme, model: PlacementModel, parent: QWidget | None = None
+        self,
+        studio: Studio,
+        theme: Theme,
+        choice: DeviceChoice,
+        model: PlacementModel,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._session, self.model = studio.session, model
+        self._session, self._choice, self.model = studio.session, choice, model
         self._pairs: list[QBoxLayout] = []
-        self.tensors = TensorPlacementModel(studio, model, model.table, self)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(GAP)
@@ -65,16 +69,15 @@ class PlacePage(QWidget):
             steps.addWidget(card, 1)
         self._result = PlacementResult(model.table, theme)
         column.addWidget(self._result, 1)
-        model.rows_changed.connect(self._show_targets)
-        model.chosen_changed.connect(self._show_targets)
-        model.move_changed.connect(self._show_move)
+        choice.rows_changed.connect(self._show_targets)
+        choice.chosen_changed.connect(self._show_targets)
+        model.changed.connect(self._show_notice)
         model.file_changed.connect(self._show_file)
-        self.tensors.changed.connect(self._show_move)
         self._session.engine_described.connect(self._list_models)
         self._session.state_changed.connect(self._show_buttons)
         self._list_models()
         self._show_targets()
-        self._show_move()
+        self._show_notice()
 
     # ── making ───────────────────────────────────────────────────────────────────────────────
 
@@ -159,11 +162,11 @@ class PlacePage(QWidget):
     # ── the device ───────────────────────────────────────────────────────────────────────────
 
     def _choose_target(self) -> None:
-        self.model.choose(self._targets.currentData())
+        self._choice.choose(self._targets.currentData())
 
     def _show_targets(self) -> None:
-        rows = self.model.rows
-        words = {row.identity: self.model.words_of(row) for row in rows}
+        rows = self._choice.rows
+        words = {row.identity: self._choice.words_of(row) for row in rows}
         texts = [(f"{one.number}  {one.name}", identity) for identity, one in words.items()]
         shown = [(self._targets.itemText(i), self._targets.itemData(i))
                  for i in range(self._targets.count())]  # fmt: skip
@@ -171,7 +174,7 @@ class PlacePage(QWidget):
             self._targets.clear()
             for text, identity in texts:
                 self._targets.addItem(text, identity)
-        chosen = self.model.chosen
+        chosen = self._choice.chosen
         if chosen is not None:
             self._targets.setCurrentIndex([row.identity for row in rows].index(chosen.identity))
             told = words[chosen.identity]
@@ -204,15 +207,14 @@ class PlacePage(QWidget):
         self._show_buttons()
 
     def _choose_model(self) -> None:
-        self.model.forget_move()
+        self.model.forget()
         self.model.forget_refusal()
-        self.tensors.forget()
         self._describe_model()
 
     def _describe_model(self) -> None:
         name, file = self._models.currentData(), self.model.file_notice
         sentence = next((m.sentence for m in self.model.models if m.name == name), "")
-        is_about_file = name == _FILE or file.tone is Tone.FAILURE or self.model.is_looking
+        is_about_file = name == _FILE or file.tone is Tone.FAILURE or self.model.is_inspecting
         self._about_model.setText(file.sentence if is_about_file else sentence)
         is_refused = is_about_file and file.tone is Tone.FAILURE
         self._about_model.set_tone(Tone.FAILURE if is_refused else Tone.PLAIN)
@@ -226,9 +228,7 @@ class PlacePage(QWidget):
 
     def open_path(self, path: str) -> None:
         """Read a file's header; does nothing without a file."""
-        if path:
-            self.tensors.forget()
-            self.model.look_at(path)
+        self.model.inspect(path)
 
     def _show_file(self) -> None:
         self._list_models()
@@ -244,30 +244,27 @@ class PlacePage(QWidget):
             self.model.move(self._models.currentData(), dtype)
 
     def _place_tensors(self) -> None:
-        self.model.forget_move()
-        self.tensors.place(self._sizes.currentData(), self._tensor_dtypes.currentData())
+        self.model.place_tensors(self._sizes.currentData(), self._tensor_dtypes.currentData())
 
     # ── the outcome ──────────────────────────────────────────────────────────────────────────
 
-    def _show_move(self) -> None:
-        notice = self.model.move_notice
-        self._result.show_notice(notice if notice.sentence else self.tensors.notice)
+    def _show_notice(self) -> None:
+        self._result.show_notice(self.model.notice)
         self._show_buttons()
 
     def _show_buttons(self) -> None:
-        model = self.model
-        can_move = model.can_move and self.tensors.can_place
-        target = model.chosen.address if model.chosen else None
+        model, chosen = self.model, self._choice.chosen
+        target = chosen.address if chosen is not None else None
         self._move.setText(f"Move to {target}" if target else "Move")
         self._move.setAccessibleName(f"Move the model to {target}" if target else "Move the model")
         if model.is_moving:
             self._move.setText("Moving…")
         self._place.setText(f"Place on {target}" if target else "Place")
-        if self.tensors.is_placing:
+        if model.is_placing:
             self._place.setText("Placing…")
         self._place.setAccessibleName(f"Place tensors on {target}" if target else "Place tensors")
         for widget in (self._move, self._place):
-            widget.setEnabled(can_move)
+            widget.setEnabled(model.can_place)
             widget.setToolTip("" if target else "PyTorch has no number for this device now.")
         runs(self._move)
         is_free = bool(model.models) and not model.is_moving

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QTabBar, QVBoxLayout, QWidget
 
 from gpu_studio.model.snippets import AMP, FEEDING, SEVERAL_CARDS, SWITCHER
+from gpu_studio.model.switcher.device_choice import DeviceChoice
 from gpu_studio.model.switcher.pitfalls import PitfallsModel
 from gpu_studio.model.switcher.placement_model import PlacementModel
 from gpu_studio.ui.parts import GAP, MARGIN
@@ -28,7 +29,8 @@ class SwitcherTab(QWidget):
         super().__init__(parent)
         self.setObjectName("switcher")
         self._studio, self._theme = studio, theme
-        self.model = PlacementModel(studio, self)
+        self.choice = DeviceChoice(studio, self)
+        self.placement = PlacementModel(studio, self.choice, self)
         self.pitfalls = PitfallsModel(studio, self)
         self.pages = QTabBar()
         self.pages.setObjectName("switcher.pages")
@@ -83,11 +85,11 @@ class SwitcherTab(QWidget):
     def _choose(self) -> QWidget:
         # With a parent: Qt orders only what is in the same window, and the devices may be there.
         return ChoosePage(
-            self._studio, self._theme, self.model, self.pitfalls, self.pages, self._stack
+            self._studio, self._theme, self.choice, self.pitfalls, self.pages, self._stack
         )
 
     def _place(self) -> QWidget:
-        return PlacePage(self._studio, self._theme, self.model)
+        return PlacePage(self._studio, self._theme, self.choice, self.placement)
 
     def _pitfalls(self) -> QWidget:
         from gpu_studio.ui.switcher.pitfall_page import PitfallPage

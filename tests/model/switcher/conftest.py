@@ -6,6 +6,7 @@ import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.placement_messages import DeviceUsed, PlaceModel, UseDevice
+from gpu_studio.model.switcher.device_choice import DeviceChoice
 from gpu_studio.model.switcher.placement_model import PlacementModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import two_cards
@@ -42,5 +43,10 @@ def scripts(engines, inventory):
 
 
 @pytest.fixture
-def model(scripts, ready_studio):
-    return PlacementModel(ready_studio, ready_studio)
+def choice(scripts, ready_studio):
+    return DeviceChoice(ready_studio, ready_studio)
+
+
+@pytest.fixture
+def model(choice, ready_studio):
+    return PlacementModel(ready_studio, choice, ready_studio)

@@ -9,6 +9,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.placement_messages import UseDevice
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Tone
+from gpu_studio.model.switcher.device_choice import DeviceChoice
 from gpu_studio.model.switcher.placement_model import PlacementModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import gt_1030, reading, rtx_3060_card, two_cards
@@ -21,49 +22,49 @@ def plain(text):
     return text.replace("\u202f", " ")
 
 
-def idle(qtbot, model):
-    qtbot.waitUntil(lambda: model.parent().session.state.is_idle)
+def idle(qtbot, choice):
+    qtbot.waitUntil(lambda: choice.parent().session.state.is_idle)
 
 
-def words(model, place):
-    return model.words_of(model.rows[place])
+def words(choice, place):
+    return choice.words_of(choice.rows[place])
 
 
-def test_the_cpu_and_every_card_are_rows(model):
-    told = [(model.words_of(row), row.address) for row in model.rows]
+def test_the_cpu_and_every_card_are_rows(choice):
+    told = [(choice.words_of(row), row.address) for row in choice.rows]
     assert [(one.number, one.name, address) for one, address in told] == [
         ("cpu", "Ryzen 7 5700G", "cpu"),
         ("cuda:0", "GT 1030", "cuda:0"),
         ("cuda:1", "RTX 3060", "cuda:1"),
     ]
-    assert "always available" in words(model, 0).facts
-    assert "current by default" in words(model, 1).facts
-    assert words(model, 0).about == ""
-    assert words(model, 1).about == (
+    assert "always available" in words(choice, 0).facts
+    assert "current by default" in words(choice, 1).facts
+    assert words(choice, 0).about == ""
+    assert words(choice, 1).about == (
         "nvidia-smi 0 = cuda:0 = drives your monitor  ·  compute capability 6.1  ·  this PyTorch "
         "can use it"
     )
-    assert model.chosen.address == "cuda:0"
+    assert choice.chosen.address == "cuda:0"
 
 
-def test_free_memory_is_live(model, sensor_source, inventory, qtbot):
-    assert plain(words(model, 1).facts).startswith("2 GiB")
+def test_free_memory_is_live(choice, sensor_source, inventory, qtbot):
+    assert plain(words(choice, 1).facts).startswith("2 GiB")
     sensor_source.send(reading(inventory))
-    qtbot.waitUntil(lambda: plain(words(model, 1).facts).startswith("1.66 GiB of 2 GiB free"))
+    qtbot.waitUntil(lambda: plain(words(choice, 1).facts).startswith("1.66 GiB of 2 GiB free"))
 
 
-def test_the_chosen_card_is_used(model, engines, qtbot):
-    model.choose(SECOND)
-    assert model.can_use
-    model.use()
-    assert not model.can_use, "one at a time"
-    qtbot.waitUntil(lambda: model.choice_notice.sentence != "")
-    assert model.choice_notice.sentence == "cuda:1 GeForce RTX 3060 is now the current card."
+def test_the_chosen_card_is_used(choice, engines, qtbot):
+    choice.choose(SECOND)
+    assert choice.can_use
+    choice.use()
+    assert not choice.can_use, "one at a time"
+    qtbot.waitUntil(lambda: choice.notice.sentence != "")
+    assert choice.notice.sentence == "cuda:1 GeForce RTX 3060 is now the current card."
     assert engines.requests[-1] == UseDevice(cuda_index=1)
-    idle(qtbot, model)
-    assert model.rows[2].is_current
-    assert not model.rows[1].is_current
-    assert model.can_use
+    idle(qtbot, choice)
+    assert choice.rows[2].is_current
+    assert not choice.rows[1].is_current
+    assert choice.can_use
 
 
 @pytest.mark.parametrize(
@@ -74,91 +75,91 @@ def test_the_chosen_card_is_used(model, engines, qtbot):
     ],
 )
 def test_the_two_errors_of_choosing_keep_the_engines_sentence(
-    model, scripts, qtbot, kind, sentence
+    choice, scripts, qtbot, kind, sentence
 ):
     scripts[UseDevice] = [RequestFailed(failure=Failure(kind, sentence))]
-    model.choose(SECOND)
-    model.use()
-    qtbot.waitUntil(lambda: model.choice_notice.tone == Tone.FAILURE)
-    assert model.choice_notice.sentence.startswith(sentence)
-    assert model.rows[1].is_current
-    assert model.can_use
+    choice.choose(SECOND)
+    choice.use()
+    qtbot.waitUntil(lambda: choice.notice.tone == Tone.FAILURE)
+    assert choice.notice.sentence.startswith(sentence)
+    assert choice.rows[1].is_current
+    assert choice.can_use
 
 
-def test_an_engine_that_dies_while_a_card_is_chosen_is_told(model, scripts, qtbot):
+def test_an_engine_that_dies_while_a_card_is_chosen_is_told(choice, scripts, qtbot):
     scripts[UseDevice] = [EngineEnded(exit_code=-6)]
-    model.use()
-    qtbot.waitUntil(lambda: model.choice_notice.tone == Tone.FAILURE)
-    assert "signal 6" in model.choice_notice.sentence
-    idle(qtbot, model)
-    assert model.can_use
+    choice.use()
+    qtbot.waitUntil(lambda: choice.notice.tone == Tone.FAILURE)
+    assert "signal 6" in choice.notice.sentence
+    idle(qtbot, choice)
+    assert choice.can_use
 
 
-def test_the_cpu_has_no_number_to_be_used_by(model, engines):
-    model.choose("cpu")
-    assert not model.can_use
-    assert not model.can_show_only
+def test_the_cpu_has_no_number_to_be_used_by(choice, engines):
+    choice.choose("cpu")
+    assert not choice.can_use
+    assert not choice.can_show_only
     before = len(engines.requests)
-    model.use()
-    model.show_only()
+    choice.use()
+    choice.show_only()
     assert len(engines.requests) == before
     assert len(engines.made) == 1
 
 
-def test_showing_one_card_is_a_fresh_engine_with_its_uuid(model, engines, qtbot):
-    model.choose(SECOND)
-    model.show_only()
+def test_showing_one_card_is_a_fresh_engine_with_its_uuid(choice, engines, qtbot):
+    choice.choose(SECOND)
+    choice.show_only()
     assert engines.latest.environment.visible_devices == SECOND
-    qtbot.waitUntil(lambda: words(model, 2).number == "cuda:0")
-    assert words(model, 1).number == "hidden"
-    assert "hidden by CUDA_VISIBLE_DEVICES" in words(model, 1).facts
-    assert model.rows[1].address is None
-    assert words(model, 1).warning == ""
-    assert "sees 1 card." in model.choice_notice.sentence
-    idle(qtbot, model)
-    assert not model.can_show_only, "it is shown alone already"
-    model.show_all()
+    qtbot.waitUntil(lambda: words(choice, 2).number == "cuda:0")
+    assert words(choice, 1).number == "hidden"
+    assert "hidden by CUDA_VISIBLE_DEVICES" in words(choice, 1).facts
+    assert choice.rows[1].address is None
+    assert words(choice, 1).warning == ""
+    assert "sees 1 card." in choice.notice.sentence
+    idle(qtbot, choice)
+    assert not choice.can_show_only, "it is shown alone already"
+    choice.show_all()
     assert engines.latest.environment.visible_devices is None
-    qtbot.waitUntil(lambda: words(model, 2).number == "cuda:1")
-    assert "sees 2 cards." in model.choice_notice.sentence
-    idle(qtbot, model)
-    assert not model.can_show_all
+    qtbot.waitUntil(lambda: words(choice, 2).number == "cuda:1")
+    assert "sees 2 cards." in choice.notice.sentence
+    idle(qtbot, choice)
+    assert not choice.can_show_all
 
 
-def test_a_hidden_card_can_be_shown_but_not_used(model, qtbot):
-    model.choose(SECOND)
-    model.show_only()
-    qtbot.waitUntil(lambda: words(model, 1).number == "hidden")
-    idle(qtbot, model)
-    model.choose(model.rows[1].identity)
-    assert not model.can_use
-    assert not model.can_move
-    assert model.can_show_only
+def test_a_hidden_card_can_be_shown_but_not_used(choice, qtbot):
+    choice.choose(SECOND)
+    choice.show_only()
+    qtbot.waitUntil(lambda: words(choice, 1).number == "hidden")
+    idle(qtbot, choice)
+    choice.choose(choice.rows[1].identity)
+    assert not choice.can_use
+    assert not PlacementModel(choice.parent(), choice, choice).can_place
+    assert choice.can_show_only
 
 
-def test_using_a_card_is_told_at_most_twice(model, qtbot):
+def test_using_a_card_is_told_at_most_twice(choice, qtbot):
     """Once that it is asked for, and once what came of it."""
-    model.choose(SECOND)
+    choice.choose(SECOND)
     told = []
-    model.rows_changed.connect(lambda: told.append((model.can_use, model.rows[2].is_current)))
-    model.use()
-    qtbot.waitUntil(lambda: model.choice_notice.sentence != "")
-    idle(qtbot, model)
+    choice.rows_changed.connect(lambda: told.append((choice.can_use, choice.rows[2].is_current)))
+    choice.use()
+    qtbot.waitUntil(lambda: choice.notice.sentence != "")
+    idle(qtbot, choice)
     assert told == [(False, False), (True, True)]
 
 
-def test_nobodys_run_is_ended_by_showing_one_card(model, scripts, engines, qtbot):
+def test_nobodys_run_is_ended_by_showing_one_card(choice, scripts, engines, qtbot):
     scripts[RunWorkload] = [Pause()]
     request = RunWorkload(run_id="r", workload="w", device="cpu", size=1, dtype="float32")
-    session = model.parent().session
+    session = choice.parent().session
     reply = session.submit(request)
     qtbot.waitUntil(engines.latest.paused.is_set)
-    assert not model.can_show_only
-    model.show_only()
+    assert not choice.can_show_only
+    choice.show_only()
     assert len(engines.made) == 1
     reply.stop()
-    idle(qtbot, model)
-    assert model.can_show_only
+    idle(qtbot, choice)
+    assert choice.can_show_only
 
 
 def test_a_card_without_a_uuid_cannot_be_shown_alone(scripts, studio, sensor_source, qtbot):
@@ -168,27 +169,27 @@ def test_a_card_without_a_uuid_cannot_be_shown_alone(scripts, studio, sensor_sou
         two_cards(), devices=(*two_cards().devices[:2], rtx_3060_card(uuid=None))
     )
     sensor_source._events[0] = nameless
-    model = PlacementModel(studio, studio)
+    choice = DeviceChoice(studio, studio)
     studio.start()
     qtbot.waitUntil(lambda: studio.session.is_free and studio.sensors.inventory is not None)
-    model.show_only()
-    qtbot.waitUntil(lambda: words(model, 2).number == "hidden" and model.can_show_all)
-    model.choose(model.rows[2].identity)
-    assert not model.can_show_only
+    choice.show_only()
+    qtbot.waitUntil(lambda: words(choice, 2).number == "hidden" and choice.can_show_all)
+    choice.choose(choice.rows[2].identity)
+    assert not choice.can_show_only
 
 
 def test_without_a_sensor_reader_the_cards_are_those_the_engine_counts(
     scripts, studio, sensor_source, engines, qtbot
 ):
     sensor_source._events.clear()
-    model = PlacementModel(studio, studio)
+    choice = DeviceChoice(studio, studio)
     studio.start()
-    qtbot.waitUntil(lambda: studio.session.is_free and len(model.rows) == 3)
-    assert [row.number for row in model.rows] == ["cpu", "cuda:0", "cuda:1"]
-    assert model.chosen.address == "cuda:0"
-    model.choose("cuda:1")
-    model.use()
-    qtbot.waitUntil(lambda: model.rows[2].is_current)
+    qtbot.waitUntil(lambda: studio.session.is_free and len(choice.rows) == 3)
+    assert [row.number for row in choice.rows] == ["cpu", "cuda:0", "cuda:1"]
+    assert choice.chosen.address == "cuda:0"
+    choice.choose("cuda:1")
+    choice.use()
+    qtbot.waitUntil(lambda: choice.rows[2].is_current)
     assert engines.requests[-1] == UseDevice(cuda_index=1)
     qtbot.waitUntil(lambda: studio.session.is_free)
 
@@ -197,11 +198,11 @@ def test_a_card_without_code_says_so_in_the_words_of_the_devices_tab(
     scripts, studio, qtbot, engines
 ):
     scripts[DescribeEngine] = [described_with_cuda(device_count=2, arch_list=("sm_75", "sm_86"))]
-    model = PlacementModel(studio, studio)
+    choice = DeviceChoice(studio, studio)
     studio.start()
-    qtbot.waitUntil(lambda: len(model.rows) == 3 and words(model, 1).warning != "")
-    assert words(model, 1).warning.startswith("This PyTorch has no code for your GT 1030 (6.1)")
-    assert words(model, 2).warning == ""
+    qtbot.waitUntil(lambda: len(choice.rows) == 3 and words(choice, 1).warning != "")
+    assert words(choice, 1).warning.startswith("This PyTorch has no code for your GT 1030 (6.1)")
+    assert words(choice, 2).warning == ""
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
@@ -209,13 +210,13 @@ def test_a_card_that_this_pytorch_cannot_use_keeps_its_number_and_says_why(
     scripts, studio, engines, qtbot
 ):
     scripts[DescribeEngine] = [described()]
-    model = PlacementModel(studio, studio)
+    choice = DeviceChoice(studio, studio)
     studio.start()
-    qtbot.waitUntil(lambda: len(model.rows) == 2 and words(model, 1).warning != "")
-    row = model.rows[1]
+    qtbot.waitUntil(lambda: len(choice.rows) == 2 and words(choice, 1).warning != "")
+    row = choice.rows[1]
     assert row.address is None
-    assert "CPU-only" in words(model, 1).warning
-    assert model.chosen.identity == "cpu"
-    model.choose(row.identity)
-    assert model.can_use, "the engine says in its own words what is missing"
-    assert not model.can_move
+    assert "CPU-only" in words(choice, 1).warning
+    assert choice.chosen.identity == "cpu"
+    choice.choose(row.identity)
+    assert choice.can_use, "the engine says in its own words what is missing"
+    assert not PlacementModel(studio, choice, choice).can_place

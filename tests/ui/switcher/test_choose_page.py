@@ -107,7 +107,7 @@ def test_a_card_without_cuda_is_told_in_the_engines_words(unstarted, engines, st
     engines.scripts[DescribeEngine] = [described(models=MODELS)]
     engines.scripts[UseDevice] = [RequestFailed(failure=Failure(FailureKind.NO_CUDA, sentence))]
     studio.start()
-    qtbot.waitUntil(lambda: studio.session.is_free and len(unstarted.model.rows) == 2)
+    qtbot.waitUntil(lambda: studio.session.is_free and len(unstarted.choice.rows) == 2)
     radio(unstarted, FIRST).click()
     assert not find(unstarted, "switcher.move").isEnabled()
     click(unstarted, "switcher.activate")
@@ -151,7 +151,7 @@ def test_a_slow_start_is_told_on_the_button_that_was_pressed(tab, engines, studi
         assert "PyTorch" in status.text().split("·")[0]
         assert status.text() != ready
         engines.latest.go()
-        qtbot.waitUntil(lambda: studio.session.is_free and not tab.model.pending)
+        qtbot.waitUntil(lambda: studio.session.is_free and not tab.choice.pending)
         assert pressed.text() == before
     assert find(tab, "switcher.visible_only", QPushButton).text() == idle
 
