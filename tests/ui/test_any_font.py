@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from PySide6.QtGui import QFont
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QScrollArea,
@@ -16,7 +15,6 @@ from PySide6.QtWidgets import (
 from gpu_studio.app import build_window
 from gpu_studio.model.headline import Headline
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui import theme
 from tests.driving.pages import PAGES, go, scripts_of_all_pages, settle, use_everything
 from tests.driving.window import find
 from tests.fakes.pc import SteadySensors, reading, two_cards
@@ -27,30 +25,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.ui.main_window import MainWindow
 
-STRETCHES = (85, 100, 125)  # per cent of the letters' own width
-POINTS = (9.0, 10.0, 13.0)
-FONTS = [(stretch, points) for points in POINTS for stretch in STRETCHES]
 SIZES = ((1024, 640), (1280, 800))
-
-
-@pytest.fixture(
-    params=[(s, p) for p in POINTS for s in STRETCHES], ids=lambda p: f"{p[0]}-{p[1]:.0f}pt"
-)
-def letters(request, qapp, monkeypatch) -> Iterator[QFont]:
-    """The application's font, stretched, in one of the sizes."""
-    stretch, points = request.param
-    before, sheet = qapp.font(), qapp.styleSheet()
-
-    def stretched(system: QFont) -> QFont:
-        font = QFont(system)
-        font.setStretch(stretch)
-        font.setPointSizeF(points)
-        return font
-
-    monkeypatch.setattr(theme, "application_font", stretched)
-    yield stretched
-    qapp.setFont(before)
-    qapp.setStyleSheet(sheet)
 
 
 @pytest.fixture(scope="module")

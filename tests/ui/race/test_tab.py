@@ -381,8 +381,9 @@ def test_two_colors_meet_where_the_ratio_is(tab: RaceTab) -> None:
 
 
 def test_before_both_colors_meet_the_middle_is_empty(
-    tab: RaceTab, engines: Engines, tmp_path: Path
+    tab: RaceTab, engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(race_module, "_LONGEST_REPLAY_S", 1.0)
     engines.scripts[RunWorkload] = lambda _engine, request: race_run(
         request, tmp_path, pause_after=4 if request.run_id == "race-2" else None
     )

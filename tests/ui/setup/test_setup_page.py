@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QDesktopServices, QFont, QGuiApplication
+from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
     QFileDialog,
@@ -30,7 +30,6 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model import builds
 from gpu_studio.model.headline import SHOW_SET_UP
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui import theme
 from tests.driving.window import choose_data, click, find, open_tab, sees, text, wait_until
 from tests.fakes.descriptions import described
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
@@ -429,41 +428,23 @@ def test_everything_is_reached_by_tab(qtbot, pc_with):
     } <= reached  # fmt: skip
 
 
-_FONTS = [(stretch, points) for stretch in (85, 100, 125) for points in (9.0, 13.0)]
-
-
-@pytest.mark.parametrize(("stretch", "points"), _FONTS)
-def test_it_can_be_read_in_any_font_and_size(pc_with, qapp, monkeypatch, stretch, points):
-    before, sheet = qapp.font(), qapp.styleSheet()
-
-    def stretched(system):
-        font = QFont(system)
-        font.setStretch(stretch)
-        font.setPointSizeF(points)
-        return font
-
-    monkeypatch.setattr(theme, "application_font", stretched)
-    try:
-        pc = pc_with(FakeShelf(record("cpu"), wanted=Wanted()))
-        window, found = pc.window, []
-        pc.studio.set_up_wanted.emit()
-        click(window, "setup.why")
-        for size in ((900, 520), (1280, 800)):
-            window.resize(*size)
-            QApplication.processEvents()
-            found += [f"offer at {size[0]}: {what}" for what in misfits(find(window, "setup.page"))]
-        pc.begin()
-        pc.fail(disk_full("/home/anybody/.local/share/gpu-studio/engines", 2_650_000_000))
-        for size in ((900, 520), (1280, 800)):
-            window.resize(*size)
-            QApplication.processEvents()
-            found += [
-                f"failed at {size[0]}: {what}" for what in misfits(find(window, "setup.page"))
-            ]
-        click(window, "setup.close")
+@pytest.mark.usefixtures("letters")
+def test_it_can_be_read_in_any_font_and_size(pc_with):
+    pc = pc_with(FakeShelf(record("cpu"), wanted=Wanted()))
+    window, found = pc.window, []
+    pc.studio.set_up_wanted.emit()
+    click(window, "setup.why")
+    for size in ((900, 520), (1280, 800)):
+        window.resize(*size)
         QApplication.processEvents()
-        found += [f"line: {what}" for what in misfits(find(window, "setup.line"))]
-        assert not found, "\n".join(found)
-    finally:
-        qapp.setFont(before)
-        qapp.setStyleSheet(sheet)
+        found += [f"offer at {size[0]}: {what}" for what in misfits(find(window, "setup.page"))]
+    pc.begin()
+    pc.fail(disk_full("/home/anybody/.local/share/gpu-studio/engines", 2_650_000_000))
+    for size in ((900, 520), (1280, 800)):
+        window.resize(*size)
+        QApplication.processEvents()
+        found += [f"failed at {size[0]}: {what}" for what in misfits(find(window, "setup.page"))]
+    click(window, "setup.close")
+    QApplication.processEvents()
+    found += [f"line: {what}" for what in misfits(find(window, "setup.line"))]
+    assert not found, "\n".join(found)

@@ -1,0 +1,41 @@
+"""The letters in which every page must be readable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtGui import QFont
+
+from gpu_studio.ui import theme
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from PySide6.QtWidgets import QApplication
+
+# Per cent of the letters' own width, and points: the four extremes, and what is usual.
+LETTERS = ((85, 9.0), (125, 9.0), (100, 10.0), (85, 13.0), (125, 13.0))
+
+
+@pytest.fixture(params=LETTERS, ids=lambda letters: f"{letters[0]}-{letters[1]:.0f}pt")
+def letters(
+    request: pytest.FixtureRequest, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """The application's font, stretched, in one of the sizes."""
+    stretch, points = request.param
+    before, sheet = qapp.font(), qapp.styleSheet()
+
+    def stretched(system: QFont) -> QFont:
+        font = QFont(system)
+        font.setStretch(stretch)
+        font.setPointSizeF(points)
+        return font
+
+    monkeypatch.setattr(theme, "application_font", stretched)
+    yield
+    # A window that is still to be deleted would be styled again.
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    qapp.setFont(before)
+    qapp.setStyleSheet(sheet)
