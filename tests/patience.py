@@ -9,8 +9,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+import psutil
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 PATIENCE_S = 60.0
 PATIENCE_MS = round(PATIENCE_S * 1000)
@@ -22,3 +24,24 @@ def until(is_so: Callable[[], object]) -> None:
     while not is_so():
         assert time.monotonic() < deadline_s, "waited in vain"
         time.sleep(0.01)
+
+
+def outliving(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """Wait for the end of processes; return those that go on.
+
+    An orphan that has ended stays listed until the system's first process looks after it, which
+    may take seconds.
+    """
+    deadline_s = time.monotonic() + PATIENCE_S
+    while (alive := [process for process in processes if _is_alive(process)]) and (
+        time.monotonic() < deadline_s
+    ):
+        time.sleep(0.01)
+    return alive
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

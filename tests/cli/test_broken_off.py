@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, outliving
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -57,8 +57,7 @@ def test_ctrl_c_stops_the_run_and_leaves_no_child(long_run):
     assert json.loads(output.splitlines()[-1])["type"] == "run_stopped"
     (line,) = errors.splitlines()
     assert line.startswith("Stopped after ")
-    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
-    assert not alive
+    assert not outliving(children)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
@@ -66,8 +65,7 @@ def test_a_killed_terminal_leaves_no_child(long_run):
     wait_for(long_run, "samples_measured")
     children = psutil.Process(long_run.pid).children(recursive=True)
     long_run.kill()
-    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
-    assert not alive
+    assert not outliving(children)
 
 
 def test_a_reader_that_leaves_ends_the_run_without_a_trace(long_run):

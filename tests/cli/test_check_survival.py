@@ -18,7 +18,7 @@ from gpu_studio.core.check import check_run
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
 from gpu_studio.core.messages.check_messages import CheckStageBegan
 from gpu_studio.engine.client import ProcessEngine
-from tests.patience import PATIENCE_S
+from tests.patience import outliving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,5 +134,5 @@ def test_an_engine_that_is_held_is_a_failure_and_is_ended(
     assert "Operations and layouts" in record.findings[-1].sentence
     held = EngineThatIsHeld.held
     assert held is not None
-    _, alive = psutil.wait_procs([held], timeout=PATIENCE_S)
+    alive = outliving([held])
     assert alive == []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, outliving
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -297,7 +297,7 @@ def run_program(
     began = psutil.Process(child.pid).create_time()
     offspring = _wait_for(child)
     ended_at = time.perf_counter()
-    _, alive = psutil.wait_procs(offspring, timeout=PATIENCE_S)
+    alive = outliving(offspring)
     left = [_described(process) for process in alive]
     for process in alive:  # they would hold the pipes open
         with contextlib.suppress(psutil.NoSuchProcess):

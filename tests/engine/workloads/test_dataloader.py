@@ -22,7 +22,7 @@ from gpu_studio.engine.workloads.dataloader import Dataloader
 from gpu_studio.engine.workloads.feeding import DATA_SETS, WAYS, Feed
 from tests.engine.answers import ask, run_request
 from tests.engine.engine_child import EngineChild
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, outliving
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -190,7 +190,7 @@ def test_workers_end_with_a_stopped_run_and_with_a_killed_engine(tmp_path: Path)
         events = engine.ask(run_with_workers(3600.0), stop)
         assert isinstance(events[-1], RunStopped)
         assert len(seen) == 2
-        assert psutil.wait_procs(seen, timeout=PATIENCE_S)[1] == []
+        assert outliving(seen) == []
 
         engine.send(encode(run_with_workers(3600.0)))
         while not isinstance(engine.receive(), SamplesMeasured):
@@ -199,7 +199,7 @@ def test_workers_end_with_a_stopped_run_and_with_a_killed_engine(tmp_path: Path)
         assert len(everyone) >= 3  # two workers and what forks them
         engine.process.kill()
         # Without a watch of their own they stay for good.
-        assert psutil.wait_procs(everyone, timeout=PATIENCE_S)[1] == []
+        assert outliving(everyone) == []
     finally:
         engine.kill()
 

@@ -13,7 +13,7 @@ from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.model.engine_session import EngineSession
 from tests.driving.window import wait_until
-from tests.patience import PATIENCE_S
+from tests.patience import outliving
 
 if TYPE_CHECKING:
     from gpu_studio.core.engine import EngineEnvironment
@@ -63,5 +63,5 @@ def test_an_engine_that_is_held_is_ended_and_is_the_result(qapp: object) -> None
     assert "stopped answering" in record.sentence
     assert "Operations and layouts" in record.sentence
     assert run.next_request() is None
-    _, alive = psutil.wait_procs(held, timeout=PATIENCE_S)
+    alive = outliving(held)
     assert alive == []

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import psutil
 import pytest
 import torch
 
@@ -19,7 +18,10 @@ from gpu_studio.engine.workloads.replicated import GroupCall, devices_of
 from tests.engine.answers import ask, run_request
 from tests.engine.workloads.data_parallel.cases import PROCESSES, WORKLOAD, case_of
 from tests.engine.workloads.data_parallel.test_replica_group import everyone
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, outliving
+
+if TYPE_CHECKING:
+    import psutil
 
 
 def test_a_run_checks_and_times_the_same_processes(monkeypatch: pytest.MonkeyPatch):
@@ -43,7 +45,7 @@ def test_a_run_checks_and_times_the_same_processes(monkeypatch: pytest.MonkeyPat
     assert "2 processes " in result.findings[2]
     (group,) = started
     assert len(processes) == 3  # torchrun and its two
-    assert psutil.wait_procs(processes, timeout=PATIENCE_S)[1] == []
+    assert outliving(processes) == []
     assert not Path(group._folder.name).exists()
 
 

@@ -18,7 +18,7 @@ from gpu_studio.engine.replica_group import ReplicaGroup, backends_for
 from tests.engine.answers import run_request
 from tests.engine.engine_child import EngineChild
 from tests.engine.workloads.data_parallel.cases import PROCESSES
-from tests.patience import PATIENCE_S
+from tests.patience import outliving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,14 +71,14 @@ def test_a_process_that_dies_ends_the_group_with_a_sentence(group: ReplicaGroup)
 
     with pytest.raises(StudioError, match=r"\(gloo\) ended"):
         go_on()
-    assert psutil.wait_procs(processes[1:], timeout=PATIENCE_S)[1] == []
+    assert outliving(processes[1:]) == []
 
 
 def test_processes_end_with_torchrun():
     one = ReplicaGroup(["cpu"], 16)
     launcher, *replicas = everyone(one)
     launcher.kill()
-    assert psutil.wait_procs(replicas, timeout=PATIENCE_S)[1] == []
+    assert outliving(replicas) == []
     one.close()
 
 
@@ -100,7 +100,7 @@ def test_processes_end_with_a_killed_engine(tmp_path: Path):
         below = psutil.Process(engine.process.pid).children(recursive=True)
         assert len(below) >= 3
         engine.process.kill()
-        assert psutil.wait_procs(below, timeout=PATIENCE_S)[1] == []
+        assert outliving(below) == []
     finally:
         engine.kill()
 
