@@ -28,7 +28,7 @@ from gpu_studio.model.start_mark import StartMark
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
 from gpu_studio.process.console_end import ConsoleEnd
-from gpu_studio.process.set_up_child import SetUpChild, set_up_entry
+from gpu_studio.process.packages_folder import has_own_torch
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.override_guard import guard_overrides
 from gpu_studio.ui.theme import Theme
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.torch_facts import PcProbed
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.messages.engine_messages import TorchCard
-    from gpu_studio.model.build_installation import Installer
     from gpu_studio.model.build_ports import BuildInstallerPort
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
@@ -82,7 +81,6 @@ def build_window(
     probe: Probe | None = None,
     tabs_after_paint: bool = False,
     bad_end: str | None = None,
-    installer: Installer | None = None,
     builds: BuildShelf | None = None,
     wheels: Path | None = None,
 ) -> MainWindow:
@@ -98,7 +96,6 @@ def build_window(
         probe: runs a real kernel on each card, in a child process by default.
         tabs_after_paint: make the hidden tabs after the first paint.
         bad_end: the end of the log of a start that crashed.
-        installer: installs another build of PyTorch; None if there is none for this environment.
         builds: the builds that the window installs for itself; None if PyTorch is a package of
             this Python.
         wheels: a folder of wheels that the builds are installed from without a question.
@@ -106,6 +103,8 @@ def build_window(
     guard_overrides()
     forget_sources()
     kept = settings or Settings(_settings_path())
+    if kept.choices.engine == "window" and has_own_torch():
+        builds = None  # a PyTorch in the window's own process stays loaded whatever is installed
 
     def packages() -> Path | None:
         return builds.used_folder() if builds is not None else None
@@ -140,8 +139,6 @@ def build_window(
         recorded_factory=recorded_engine,
         cards_are_simulated=are_cards_simulated(),
         boot=boot_mark(),
-        # PyTorch in the window's own process stays loaded whatever is installed.
-        installer=installer if kept.choices.engine != "window" else None,
         build_store=builds,
         build_installer=_installer_of(builds, log_path) if builds is not None else None,
         wheels=wheels,
@@ -152,12 +149,6 @@ def build_window(
     kept.setParent(window)
     window.setWindowIcon(_icon())
     return window
-
-
-def own_installer(log_path: Path | None) -> Installer | None:
-    """Return the setup that made this environment; None in an environment that it did not make."""
-    entry = set_up_entry()
-    return SetUpChild(entry, log_path) if entry is not None else None
 
 
 def _own_builds() -> BuildShelf | None:
@@ -210,7 +201,6 @@ def main() -> int:
         data_folder=_data_folder(),
         tabs_after_paint=True,
         bad_end=bad_end,
-        installer=own_installer(log_path),
         builds=_own_builds(),
         wheels=_folder_of_wheels(),
     )

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "gpu_studio"
 # folder → the folders of the program that it may import. app and cli are the composition roots.
 ARROWS = {
     "core": set(),
-    "process": {"core"},
+    "process": set(),
     "builds": {"core", "process"},
     "hardware": {"core", "process"},
     "engine": {"core", "process"},
@@ -36,7 +36,7 @@ THIRD_PARTY = {
     "pyqtgraph": {"ui"},
     "shiboken6": {"ui"},
     "numpy": {"core", "engine", "ui"},
-    "msgspec": {"core", "engine", "hardware", "model", "cli", "process"},
+    "msgspec": {"core", "engine", "hardware", "model", "cli"},
     "platformdirs": {"app", "cli"},
 }
 QT_OF_THE_MODEL = {"PySide6.QtCore"}

@@ -1,7 +1,4 @@
-"""What a child process wrote to the log since a moment: the words of its failure.
-
-Standard library only: the setup imports this before anything is installed.
-"""
+"""What a child process wrote to the log since a moment: the words of its failure."""
 
 from __future__ import annotations
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.builds.progress import ENDS, InstallProgress, InstallStage, progress_from
 from gpu_studio.core.builds.trouble import Trouble, TroubleKind
-from gpu_studio.process.stoppable_child import LONGEST_END_S, StoppableChild
+from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from gpu_studio.process.child_process import ChildProcess
 
 _MODULE = "gpu_studio.builds.serve"
 _ENDED = Trouble(
@@ -22,6 +21,7 @@ _ENDED = Trouble(
     "The installation ended without a reason.",
     "Try again. The log in the folder of the engines may say why.",
 )
+_LONGEST_END_S = 2.0
 _log = logging.getLogger(__name__)
 
 
@@ -37,8 +37,10 @@ class BuildInstallChild:
     def __init__(
         self, engines: Path, log_path: Path | None = None, wheels: Path | None = None
     ) -> None:
-        self._engines, self._wheels = engines, wheels
-        self._child = StoppableChild(_MODULE, log_path)
+        self._engines, self._log_path, self._wheels = engines, log_path, wheels
+        self._lock = threading.Lock()
+        self._child: ChildProcess | None = None
+        self._is_closed = False
 
     def installing(
         self, family: str, wheels: Path | None = None, what: str = "install"
@@ -50,13 +52,15 @@ class BuildInstallChild:
         """
         place = wheels or self._wheels
         arguments = ["--engines", str(self._engines), what, family]
-        child = self._child.start([*arguments, *(["--wheels", str(place)] if place else [])])
-        if child is None:
-            return
+        arguments += ["--wheels", str(place)] if place else []
+        with self._lock:
+            if self._is_closed:
+                return
+            child = self._child = ChildProcess(_MODULE, arguments, log_path=self._log_path)
         try:
-            yield from _told_by(child)
+            yield from _progress_of(child)
         finally:
-            child.end(LONGEST_END_S)
+            child.end(_LONGEST_END_S)
 
     def builds_in(self, folder: Path) -> tuple[str, ...]:
         """Return the builds whose PyTorch is in a folder of wheels."""
@@ -65,22 +69,28 @@ class BuildInstallChild:
         return builds_in(folder)
 
     def pause(self) -> None:
-        """Ask the installer to stop; it keeps what it has, and tells its end."""
-        self._child.ask_to_stop()
+        """Close the installer's input: it keeps what it has, and tells its end."""
+        with self._lock:
+            if self._child is not None:
+                self._child.close_input()
 
     def close(self) -> None:
-        """End the installer now; its next start continues."""
-        self._child.close()
+        """End the installer now, and start no other one; the next program's continues."""
+        with self._lock:
+            self._is_closed = True
+            child = self._child
+        if child is not None:
+            child.end(_LONGEST_END_S)
 
 
-def _told_by(child: ChildProcess) -> Iterator[InstallProgress]:
+def _progress_of(child: ChildProcess) -> Iterator[InstallProgress]:
     for line in child.lines():
         try:
-            told = progress_from(json.loads(line))
+            progress = progress_from(json.loads(line))
         except (ValueError, KeyError, TypeError) as error:
             _log.error("the installer wrote something unreadable: %s", error)
             continue
-        yield told
-        if told.stage in ENDS:
+        yield progress
+        if progress.stage in ENDS:
             return
     yield InstallProgress(InstallStage.FAILED, trouble=_ENDED)

@@ -3,8 +3,6 @@
 The part of a file stays on the disk (``NAME.part``, with a small ``NAME.part.json`` beside it), so
 a broken line, a pause or a restart of the program continues there. A server that cannot continue
 sends the whole file again. A file counts only after its SHA-256 matched.
-
-Standard library only: the setup imports this before anything is installed.
 """
 
 from __future__ import annotations

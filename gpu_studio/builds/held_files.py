@@ -1,7 +1,4 @@
-"""Files that another program holds: on Windows, a virus scanner looks at a new file for seconds.
-
-Standard library only: the setup imports this before anything is installed.
-"""
+"""Files that another program holds: on Windows, a virus scanner looks at a new file for seconds."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Everything that takes long can be stopped and continues at the next start: the plan and the wheels
 stay in the folder of downloads, a half unpacked wheel has no RECORD, and the build's own record is
-written last. Standard library only: the setup imports this before anything is installed.
+written last.
 """
 
 from __future__ import annotations

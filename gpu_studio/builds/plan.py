@@ -3,8 +3,6 @@
 PyTorch's page names the wheel, its hash, and a small file with its metadata. A wheel with nothing
 but this metadata is given to pip, which answers with the addresses and hashes of everything that
 PyTorch needs, and downloads nothing. A folder of wheels takes the place of both.
-
-Standard library only: the setup imports this before anything is installed.
 """
 
 from __future__ import annotations
@@ -157,7 +155,7 @@ class Planner:
         return _PLAIN_BUILDS.get(self._platform.partition("-")[0]) == tag
 
     def _from_own_index(self, tag: str) -> WheelPlan:
-        link = self.torch_link(tag)
+        link = self._torch_link(tag)
         file = WheelFile(
             link.name, link.url, link.sha256, link.size_bytes or self._downloader.size(link.url)
         )
@@ -198,7 +196,7 @@ class Planner:
         file = WheelFile(torch.name, torch.as_uri(), "", torch.stat().st_size)
         return self._plan(torch.name, (file, *needed))
 
-    def torch_link(self, tag: str) -> WheelLink:
+    def _torch_link(self, tag: str) -> WheelLink:
         page_url = f"{self._table.build(tag).index_url}/torch/"
         host = urlsplit(page_url).hostname or page_url
         page = self._downloader.text(page_url, _ACCEPT)

@@ -3,8 +3,6 @@
 This and not pip, for three reasons: pip says nothing while it unpacks gigabytes; if a virus scanner
 holds one file of twelve thousand, pip gives up on all; and pip needs the shorter paths of Windows.
 The wheel's RECORD is written last, so a wheel with a RECORD in the folder is whole.
-
-Standard library only: the setup imports this before anything is installed.
 """
 
 from __future__ import annotations

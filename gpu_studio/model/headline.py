@@ -159,15 +159,12 @@ class HeadlineModel(QObject):
 
     def offered(self, headline: Headline) -> Headline:
         """Return a headline with a button that installs its build, if this program can."""
-        if not headline.build_tag:
+        builds = self._studio.builds
+        if not headline.build_tag or builds is None:
             return headline
-        if self._studio.builds is not None:
-            is_coming = headline.build_tag in self._studio.builds.coming
-            action = SHOW_SET_UP if is_coming else f"Install the {headline.build_tag} engine"
-            return msgspec.structs.replace(headline, command="", action=action)
-        if not self._studio.installation.is_possible:
-            return headline
-        return msgspec.structs.replace(headline, action=f"Install the {headline.build_tag} build")
+        is_coming = headline.build_tag in builds.coming
+        action = SHOW_SET_UP if is_coming else f"Install the {headline.build_tag} engine"
+        return msgspec.structs.replace(headline, command="", action=action)
 
     @property
     def blocks_work(self) -> bool:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.model.build_installation import BuildInstallation
 from gpu_studio.model.devices.device_board import DeviceBoard
 from gpu_studio.model.doctor import Doctor
 from gpu_studio.model.engine_session import EngineSession
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.messages.engine_messages import EngineDescribed
-    from gpu_studio.model.build_installation import Installer
     from gpu_studio.model.build_ports import BuildInstallerPort, BuildStore
     from gpu_studio.model.builds import Builds
     from gpu_studio.model.doctor import Probe
@@ -45,8 +43,7 @@ class Studio(QObject):
     each card with a kernel if ``probe`` is given; `headlines` chooses the banner's sentence, `runs`
     marks the runs of the session. ``recorded_factory`` creates the engine that replays a recording;
     ``cards_are_simulated`` is stated in every new recording. ``boot`` differs after each start of
-    the PC. ``installer`` can install another build of PyTorch; None in an environment that is not
-    this program's own. `builds` has the builds that the window installs for itself, if
+    the PC. `builds` has the builds that the window installs for itself, if
     ``build_store`` and ``build_installer`` are given; ``wheels`` is a folder of wheels for them.
     `is_ended_by_system` is true if the system ends the program, such as at a logoff; otherwise, you
     close it.
@@ -86,7 +83,6 @@ class Studio(QObject):
         probe: Probe | None = None,
         recorded_factory: RecordedFactory | None = None,
         cards_are_simulated: bool = False,
-        installer: Installer | None = None,
         boot: str = "",
         build_store: BuildStore | None = None,
         build_installer: BuildInstallerPort | None = None,
@@ -105,7 +101,6 @@ class Studio(QObject):
         self.modelled = EngineSession(modelled_factory or self.check_factory, self)
         self.sensors = Sensors(sensor_source, self)
         self.doctor = Doctor(self.session, self.sensors, probe, self)
-        self.installation = BuildInstallation(self.session, self.lab, installer, self)
         self.builds: Builds | None = None
         if build_store is not None and build_installer is not None:
             from gpu_studio.model.builds import Builds
@@ -136,7 +131,6 @@ class Studio(QObject):
     def close(self) -> None:
         """End all work and processes."""
         self.closing.emit()
-        self.installation.close()
         if self.builds is not None:
             self.builds.close()
         self.doctor.close()

@@ -369,15 +369,9 @@ class MainWindow(QMainWindow):
             )
 
     def _show_installation(self, tag: str) -> None:
-        if self._studio.builds is not None:
-            self._studio.builds.begin(tag)
-            self.show_setup()
-            return
-        from gpu_studio.ui.install_dialog import InstallDialog
-
-        dialog = InstallDialog(self._studio.installation, self._studio.session, tag, self)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.open()
+        assert self._studio.builds is not None  # otherwise no headline offers it
+        self._studio.builds.begin(tag)
+        self.show_setup()
 
     def _review_headline(self) -> None:
         """Another card may be usable now."""

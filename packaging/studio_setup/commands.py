@@ -11,7 +11,6 @@ from studio_setup.launch import become, clean_environ, start_detached, tell
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from studio_setup.console import Console
     from studio_setup.need import Need
 
 _CALL = (
@@ -24,18 +23,17 @@ USAGE = f"""usage: {_CALL} [--torch TAG] [--packages newest] [--progress window]
   test --soft-cards [ARGS]   run the tests for CUDA builds of PyTorch on simulated cards; with
                              --discard, remove each of the two environments after its tests
   test --windows [ARGS]      run the tests in Windows under Wine (Debian on x86-64)
-  install                    set up if needed, and start nothing
   shortcut                   put GPU Studio in the applications menu and on the desktop
 
   --torch TAG                use this build of PyTorch from now on: cpu, cu126, cu130 or auto
   --packages newest          use the newest packages; "tested" goes back to the tested ones
-  --progress window          show the setup's progress in a small window; "lines" writes JSON
+  --progress window          show the setup's progress in a small window
 """
-_COMMANDS = ("run", "test", "install", "shortcut")
+_COMMANDS = ("run", "test", "shortcut")
 # The values of each option; --torch takes the tag of any build of PyTorch.
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "--torch": (),
-    "--progress": ("window", "lines", "terminal"),
+    "--progress": ("window", "terminal"),
     "--packages": ("tested", "newest"),
 }
 _SOFT_CARDS = "--soft-cards"
@@ -50,20 +48,18 @@ class Request(NamedTuple):
     """A command line.
 
     Attributes:
-        command: "run", "test", "install", "shortcut" or "help".
+        command: "run", "test", "shortcut" or "help".
         arguments: The arguments after the command.
-        torch_tag: The requested build of PyTorch, or None.
+        build: The requested build of PyTorch, or None.
         in_window: Whether to show the progress in a window.
         packages: "tested" or "newest" if requested, otherwise None.
-        in_lines: Whether to write the progress as lines of JSON.
     """
 
     command: str
     arguments: list[str]
-    torch_tag: str | None = None
+    build: str | None = None
     in_window: bool = False
     packages: str | None = None
-    in_lines: bool = False
 
 
 def parse(arguments: list[str]) -> Request:
@@ -72,7 +68,7 @@ def parse(arguments: list[str]) -> Request:
     Raises:
         WrongUseError: There is no such command or option.
     """
-    torch_tag, progress, packages = None, "terminal", None
+    build, progress, packages = None, "terminal", None
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         option = rest.pop(0)
@@ -82,7 +78,7 @@ def parse(arguments: list[str]) -> Request:
             raise WrongUseError(f"{option} is not an option here, or its value is missing.")
         value = rest.pop(0)
         if option == "--torch":
-            torch_tag = value
+            build = value
             continue
         if value not in _OPTIONS[option]:
             choices = " or ".join(_OPTIONS[option])
@@ -96,7 +92,7 @@ def parse(arguments: list[str]) -> Request:
     command = rest.pop(0)
     if command not in _COMMANDS:
         raise WrongUseError(f"There is no command {command}: use {', '.join(_COMMANDS)}.")
-    return Request(command, rest, torch_tag, progress == "window", packages, progress == "lines")
+    return Request(command, rest, build, progress == "window", packages)
 
 
 def run_command(root: Path, arguments: list[str]) -> int:
@@ -139,8 +135,6 @@ def _start(root: Path, request: Request) -> int:
         rest = [argument for argument in request.arguments if argument != _SOFT_CARDS]
         return test_with_soft_cards(root, rest)
     need = need_of(root, request)
-    if request.command == "install":
-        return _install(need, request)
     if not need.is_met() and not _set_up(need, request.in_window):
         return 1
     if request.command == "test":
@@ -165,33 +159,6 @@ def _start(root: Path, request: Request) -> int:
     return become(command, clean_environ())
 
 
-def _install(need: Need, request: Request) -> int:
-    """Set up and start nothing; a GPU Studio that runs in this environment may have asked."""
-
-    def work(console: Console) -> None:
-        _refuse_to_build(need)
-        if not need.is_met():
-            SetUp(need, console).run()
-
-    from studio_setup.setting_up import SetUp
-
-    if not request.in_lines:
-        return 0 if need.is_met() or _set_up(need, request.in_window) else 1
-    from studio_setup.progress_lines import write_progress
-
-    return 0 if write_progress(work, sys.stdout) else 1
-
-
-def _refuse_to_build(need: Need) -> None:
-    from studio_setup.console import SetupError
-    from studio_setup.stamp import Verdict
-
-    if need.judged()[1] is Verdict.BUILD:
-        raise SetupError(
-            "GPU Studio has to be set up again: close it, then start it as you usually do."
-        )
-
-
 def need_of(root: Path, request: Request) -> Need:
     """Return a command's needs from the environment."""
     from studio_setup.need import Need, has_display
@@ -200,8 +167,7 @@ def need_of(root: Path, request: Request) -> Need:
     has_screen = not is_test and has_display(os.environ)
     shows_window = request.command == "run" and not request.arguments and has_screen
     extras = ("lint", "test") if is_test else ()
-    opens_window = is_test or shows_window or request.command == "install"
-    return Need(root, extras, opens_window, has_screen, request.torch_tag, request.packages)
+    return Need(root, extras, is_test or shows_window, has_screen, request.build, request.packages)
 
 
 def _set_up(need: Need, in_window: bool) -> bool:

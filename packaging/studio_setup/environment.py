@@ -1,22 +1,23 @@
-"""Build a virtual environment with PyTorch, the program's dependencies and the program."""
+"""Build a virtual environment with the program's packages, and lead its Python to the program."""
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpu_studio.process.child_process import interpreter
 from studio_setup import stamp as stamps
 from studio_setup.console import SetupError
 from studio_setup.launch import NO_WINDOW, clean_environ
-from studio_setup.project_wheel import build_pointer_wheel, read_project
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from studio_setup.console import Console, Log
     from studio_setup.pip_runner import Pip
@@ -96,40 +97,76 @@ def require_space(folder: Path, needed_bytes: int) -> None:
         )
 
 
-def install_project(
-    pip: Pip, root: Path, pinned_torch: str, extras: Iterable[str], newest: bool = False
+def install_packages(
+    pip: Pip, root: Path, extras: Iterable[str], newest: bool = False, torch: str = ""
 ) -> None:
-    """Install the program's dependencies, and the program as a pointer to the checkout.
+    """Install the program's dependencies.
 
     Args:
-        pip: pip of the environment, which already has PyTorch.
+        pip: pip of the environment.
         root: The checkout.
-        pinned_torch: The requirement that keeps PyTorch as it is.
         extras: The optional dependencies to install as well.
         newest: Whether to upgrade installed packages to the newest allowed versions.
+        torch: The requirement that keeps an installed PyTorch as it is; "" if it is no package of
+            the environment.
 
     Raises:
         SetupError: pip failed.
     """
-    environment = pip.environment
-    python = stamps.python_in(str(environment))
-    project = read_project(Path(python), root / "pyproject.toml")
-    requirements = [pinned_torch, *project["dependencies"]]
+    project = read_project(stamps.python_in(str(pip.environment)), root / "pyproject.toml")
+    requirements = [one for one in project["dependencies"] if not re.match(r"torch\b", one)]
+    requirements += [torch] if torch else []
     for extra in extras:
         requirements += project["optional-dependencies"][extra]
     newer = ("--upgrade", "--upgrade-strategy", "eager") if newest else ()
     if not pip.install(*newer, *requirements):
         raise pip.failure("Installing the dependencies")
-    wheel = build_pointer_wheel(project, root, environment / "tmp")
-    if not pip.install("--no-index", "--no-deps", "--force-reinstall", str(wheel)):
-        raise pip.failure("Installing the program")
-    shutil.rmtree(environment / "tmp", ignore_errors=True)
-    # Compile now, so that the window opens faster. If the folder is read-only, only this speed is
-    # lost.
+    shutil.rmtree(pip.environment / "tmp", ignore_errors=True)
+
+
+def lead_to(environment: Path, *folders: Path) -> None:
+    """Let the environment's Python import from folders as well: the checkout, and PyTorch's."""
+    (site,) = (*environment.glob("lib/python*/site-packages"), *environment.glob("Lib/site-p*"))
+    # ASCII code only: older Pythons read .pth files in the locale's encoding.
+    lines = [f"import sys; sys.path.append({str(folder)!a})\n" for folder in folders]
+    (site / "gpu_studio.pth").write_text("".join(lines), encoding="ascii")
+
+
+def compile_program(environment: Path, root: Path) -> None:
+    """Compile now, so that the window opens faster; a read-only folder loses only this speed."""
+    python = stamps.python_in(str(environment))
     command = [python, "-I", "-m", "compileall", "-q", str(root / "gpu_studio")]
     subprocess.run(
         command, capture_output=True, env=clean_environ(), check=False, creationflags=NO_WINDOW
     )
+
+
+# Python 3.10 has no tomllib, but its pip contains tomli.
+_READ_PROJECT = """
+import json, sys
+try:
+    import tomllib
+except ImportError:
+    from pip._vendor import tomli as tomllib
+with open(sys.argv[1], "rb") as file:
+    print(json.dumps(tomllib.load(file)["project"]))
+"""
+
+
+def read_project(python: str, pyproject: Path) -> dict[str, Any]:
+    """Return the table [project] of pyproject.toml, read by the environment's interpreter.
+
+    Raises:
+        SetupError: The file cannot be read.
+    """
+    command = [python, "-I", "-X", "utf8", "-c", _READ_PROJECT, str(pyproject)]
+    done = subprocess.run(
+        command, capture_output=True, encoding="utf-8", check=False, creationflags=NO_WINDOW
+    )
+    if done.returncode != 0:
+        raise SetupError(f"Cannot read {pyproject}: download GPU Studio again.")
+    project: dict[str, Any] = json.loads(done.stdout)
+    return project
 
 
 def try_imports(environment: Path, modules: Iterable[str], log: Log) -> None:

@@ -40,13 +40,12 @@ def lines_of(lock: str, sections: Iterable[str]) -> list[str]:
     return found
 
 
-def install_locked(pip: Pip, root: Path, tag: str, with_tests: bool) -> None:
+def install_locked(pip: Pip, root: Path, with_tests: bool) -> None:
     """Install the packages that the lock lists for this PC, if they are available.
 
     Args:
-        pip: pip of the environment, which already has PyTorch.
+        pip: pip of the environment.
         root: The checkout.
-        tag: The build of PyTorch.
         with_tests: Whether to install the tests' packages as well.
 
     Raises:
@@ -56,7 +55,7 @@ def install_locked(pip: Pip, root: Path, tag: str, with_tests: bool) -> None:
         lock = lock_path(root).read_text(encoding="utf-8")
     except OSError:
         return
-    lines = lines_of(lock, ("run", tag, *(("test",) if with_tests else ())))
+    lines = lines_of(lock, ("run", *(("test",) if with_tests else ())))
     path = pip.environment / "tmp" / "locked.txt"
     path.parent.mkdir(exist_ok=True)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -7,8 +7,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from studio_setup import stamp as stamps
-from studio_setup.fingerprint import hardware_fingerprint
-from studio_setup.place import environment_folder
 from studio_setup.stamp import Verdict
 
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ class Need:
         extras: The optional dependencies that the command uses.
         opens_window: Whether the command uses Qt.
         has_screen: Whether the window opens on a real screen.
-        wanted_tag: The requested build of PyTorch, "auto", or None if none was requested.
+        wanted_build: The requested build of PyTorch, "auto", or None if none was requested.
         packages: `stamp.TESTED` or `stamp.NEWEST`, or None if none was requested.
     """
 
@@ -41,19 +39,17 @@ class Need:
         extras: tuple[str, ...],
         opens_window: bool,
         has_screen: bool,
-        wanted_tag: str | None,
+        wanted_build: str | None,
         packages: str | None = None,
     ) -> None:
         self.root = root
-        self.environment = environment_folder(root)
+        self.environment = root / ".venv"
         self.extras = extras
         self.opens_window = opens_window
         self.has_screen = has_screen
-        self.wanted_tag = wanted_tag
+        self.wanted_build = wanted_build
         self.packages = packages
-        self.present = stamps.present_facts(
-            str(root), str(self.environment), hardware_fingerprint()
-        )
+        self.present = stamps.present_facts(str(root), str(self.environment))
 
     @property
     def python(self) -> str:
@@ -69,7 +65,7 @@ class Need:
             stamp,
             self.present,
             self.extras,
-            self.wanted_tag,
+            self.wanted_build,
             lambda: python_version_of(self.python),
             self.packages,
         )
@@ -86,20 +82,18 @@ class Need:
     def is_met(self) -> bool:
         """Return whether the program can start without any setup.
 
-        In a read-only folder, the program starts as it was set up: the setup could neither
-        install another PyTorch nor record the system's libraries.
+        In a read-only folder, the setup could not record the system's libraries.
         """
         stamp, verdict = self.judged()
-        if stamp is None or verdict not in (Verdict.FRESH, Verdict.HARDWARE):
+        if stamp is None or verdict is not Verdict.FRESH:
             return False
-        lacks_libraries = self.lacks_libraries(stamp)
-        if verdict is Verdict.FRESH and not lacks_libraries:
+        if not self.lacks_libraries(stamp):
             return True
         if os.access(self.environment, os.W_OK):
             return False
         from studio_setup.system_libraries import missing_libraries
 
-        return not (lacks_libraries and missing_libraries(self.has_screen))
+        return not missing_libraries(self.has_screen)
 
     def offer_is_due(self) -> bool:
         """Return whether the shortcut was never offered; record that it now was."""

@@ -88,21 +88,7 @@ class Pip:
         if self._has_raw_progress is None:
             self._has_raw_progress = self._version() >= _RAW_PROGRESS_SINCE
         progress = "raw" if self._has_raw_progress else "off"
-        return self._run("install", "--progress-bar", progress, *arguments)
-
-    @property
-    def log_path(self) -> Path:
-        """The file for pip's output."""
-        return self._log.path
-
-    def learn_to_show_progress(self) -> None:
-        """Update pip to a version that reports download progress; without one, pip is silent."""
-        if self._version() < _RAW_PROGRESS_SINCE:
-            self._run("install", "--upgrade", "--retries", "0", "--timeout", "10", "pip")
-
-    def uninstall(self, name: str) -> bool:
-        """Run `pip uninstall`; return whether it succeeded."""
-        return self._run("uninstall", "--yes", name)
+        return self.run("install", "--progress-bar", progress, *arguments)
 
     def last_words_contain(self, text: str) -> bool:
         """Return whether the last lines of the log contain the text."""
@@ -141,7 +127,8 @@ class Pip:
         )
         return tuple(int(part) for part in re.findall(r"\d+", done.stdout)[:2])
 
-    def _run(self, *arguments: str) -> bool:
+    def run(self, *arguments: str) -> bool:
+        """Run pip with a command and its arguments; return whether it succeeded."""
         python = python_in(str(self.environment))
         pip = ["-m", "pip", "--disable-pip-version-check", "--no-input"]
         command = [python, "-I", "-X", "utf8", *pip, *arguments]

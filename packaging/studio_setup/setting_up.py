@@ -7,20 +7,25 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from gpu_studio.builds.shelf import BuildShelf
+from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.resources import MissingResourceError
-from gpu_studio.core.wheel_table import load_table
-from gpu_studio.core.wheels import CPU_TAG, WheelChoice, choice_of_tag, choose_wheel
 from studio_setup import stamp as stamps
 from studio_setup import system_libraries as libraries
-from studio_setup.cards import Sighting, find_cards
 from studio_setup.console import Log, SetupError
-from studio_setup.environment import install_project, make_environment, require_space, try_imports
-from studio_setup.fingerprint import driver_module_version
+from studio_setup.engine import EngineSetUp
+from studio_setup.environment import (
+    compile_program,
+    install_packages,
+    lead_to,
+    make_environment,
+    require_space,
+    try_imports,
+)
 from studio_setup.lock import one_at_a_time
 from studio_setup.locked_packages import install_locked
 from studio_setup.pip_runner import Pip
 from studio_setup.stamp import NEWEST, TESTED, Verdict
-from studio_setup.torch_build import install_torch, installed_torch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
     from studio_setup.need import Need
 
 _STEPS = 4
+_AUTO = "auto"
+_PACKAGES_BYTES = 1_500_000_000  # with what pip unpacks meanwhile; PyTorch comes on top
 
 
 class SetUp:
@@ -61,91 +68,91 @@ class SetUp:
             try:
                 if verdict in (Verdict.BUILD, Verdict.UPDATE):
                     self._install(stamp, verdict)
-                elif verdict is Verdict.HARDWARE and stamp is not None:
-                    self._choose_again(stamp)
                 else:
                     self._require_libraries()
             except MissingResourceError as error:
                 raise SetupError(f"{error} Download GPU Studio again.") from error
 
-    def _install(self, old: dict[str, Any] | None, verdict: Verdict) -> None:
+    def _install(self, stamp: dict[str, Any] | None, verdict: Verdict) -> None:
         began = time.monotonic()
         is_new = verdict is Verdict.BUILD
         doing = "Setting up GPU Studio" if is_new else "Updating GPU Studio"
         self.console.note(f"{doing} in {self.environment} (once).")
+        # The window may have changed what the last setup chose.
+        chosen = BuildShelf(self.environment / stamps.ENGINES).wanted().used
+        wanted = self.need.wanted_build or chosen or _AUTO
+        if wanted not in (_AUTO, *FAMILIES):
+            known = ", ".join((_AUTO, *FAMILIES))
+            raise SetupError(f"There is no PyTorch build {wanted}: choose {known}.")
         self._step(1, "Checking this PC")
-        wanted = self.need.wanted_tag or (old or {}).get("wanted", "auto")
-        sighting = find_cards()
-        kept_tag = old["tag"] if old and not is_new else None
-        choice = _choice(sighting, wanted, kept_tag)
-        self._say(sighting, choice)
         level = self._install_libraries(with_venv=is_new)
         if is_new:
-            require_space(self.environment, load_table().build(choice.tag).disk_bytes)
+            require_space(self.environment, _PACKAGES_BYTES)
             self._step(2, "Creating the environment")
             make_environment(self.environment, self.console, self.log, self.pip.pass_fds)
-        extras = sorted({*self.need.extras, *(old or {}).get("extras", ())})
-        packages = self.need.packages or (old or {}).get("packages", TESTED)
+        before = stamp or {}
+        extras = sorted({*self.need.extras, *before.get("extras", ())})
+        packages = self.need.packages or before.get("packages", TESTED)
         facts = {"wanted": wanted, "extras": extras, "libraries": level, "packages": packages}
-        self._build(old, choice, facts | _what_was_seen(sighting))
+        self._fill({} if is_new else before, before | self.need.present | facts)
         self.console.note(f"Ready after {time.monotonic() - began:.0f} s.")
         self._require_libraries()
 
-    def _build(
-        self, old: dict[str, Any] | None, choice: WheelChoice, facts: dict[str, Any]
-    ) -> None:
-        stamps.withdraw(str(self.environment), old)
+    def _fill(self, old: dict[str, Any], new: dict[str, Any]) -> None:
+        """Install the packages, then PyTorch, and write the stamp.
+
+        Args:
+            old: The stamp of the environment that is there; empty for a new one.
+            new: The stamp to write, apart from the engine.
+        """
+        environment = str(self.environment)
+        if old:
+            stamps.withdraw(environment, old)
+            # Otherwise pip would replace packages in the folder of an engine.
+            lead_to(self.environment, self.root)
         try:
-            self._step(3, f"Installing PyTorch {choice.torch_version} ({choice.tag})")
-            if choice.tag != CPU_TAG:  # gigabytes: show the download's progress
-                self.pip.learn_to_show_progress()
-            pinned = install_torch(self.pip, choice)
-            self._step(4, "Installing the window and the other packages")
-            is_newest = facts["packages"] == NEWEST
-            if not is_newest:
-                install_locked(self.pip, self.root, choice.tag, bool(facts["extras"]))
-            install_project(self.pip, self.root, pinned, facts["extras"], is_newest)
-            modules = ["torch", "PySide6.QtWidgets"] if facts["libraries"] else ["torch"]
-            try_imports(self.environment, modules, self.log)
+            self._install_packages(new)
         except SetupError:
-            # If the old environment still works, keep it: that saves the next download.
-            if old is not None and self._still_works():
-                stamps.write_stamp(str(self.environment), old)
-            else:
-                stamps.remove_stamp(str(self.environment))
+            if not self._restores(old):
+                stamps.remove_stamp(environment)
             raise
-        stamp = self.need.present | facts | {"tag": choice.tag, "torch": pinned}
-        if old is not None and old.get("shortcut_offered"):
-            stamp["shortcut_offered"] = True
-        stamps.write_stamp(str(self.environment), stamp)
-
-    def _choose_again(self, old: dict[str, Any]) -> None:
-        sighting = find_cards()
-        choice = _choice(sighting, old["wanted"], old["tag"])
-        stays = choice.tag in (old["tag"], CPU_TAG)
-        if stays:
-            # A CUDA build also works without a card: a removed card needs no download.
-            stamp = old | _what_was_seen(sighting) | {"hardware": self.need.present["hardware"]}
-            stamps.write_stamp(str(self.environment), stamp)
-            return
-        self.console.note("This PC's cards or their driver changed.")
-        self._say(sighting, choice)
-        facts = {key: old[key] for key in ("wanted", "extras", "libraries")}
-        facts["packages"] = old.get("packages", TESTED)
+        stamps.withdraw(environment, new)  # from here on, nothing is built again
         try:
-            require_space(self.environment, load_table().build(choice.tag).disk_bytes)
-            self._build(old, choice, facts | _what_was_seen(sighting))
-        except SetupError as error:
-            if stamps.read_stamp(str(self.environment)) is None:
-                raise
-            self.console.note(f"{error}\nContinuing with the installed PyTorch.")
+            (self.environment / stamps.ENGINES).mkdir(exist_ok=True)
+            self._step(4, "Installing PyTorch")
+            engine = EngineSetUp(self.environment, self.console, self.log, self.pip.pass_fds)
+            family = engine.install(new["wanted"])
+        except SetupError:
+            self._restores(old)
+            raise
+        self._lead_to_engine(family)
+        compile_program(self.environment, self.root)
+        stamps.write_stamp(environment, new | {"engine": family})
 
-    def _still_works(self) -> bool:
+    def _install_packages(self, facts: dict[str, Any]) -> None:
+        self._step(3, "Installing the window and the other packages")
+        is_newest = facts["packages"] == NEWEST
+        if not is_newest:
+            install_locked(self.pip, self.root, bool(facts["extras"]))
+        install_packages(self.pip, self.root, facts["extras"], is_newest)
+        lead_to(self.environment, self.root)
+        window = ["PySide6.QtWidgets"] if facts["libraries"] else []
+        try_imports(self.environment, ["numpy", *window], self.log)
+
+    def _lead_to_engine(self, family: str) -> None:
+        lead_to(self.environment, self.root, self.environment / stamps.ENGINES / family)
+
+    def _restores(self, old: dict[str, Any]) -> bool:
+        """Keep an old environment that still works, which saves the next download."""
+        if not old.get("engine"):
+            return False
+        self._lead_to_engine(old["engine"])
         try:
-            try_imports(self.environment, ["torch"], self.log)
+            try_imports(self.environment, ["gpu_studio.core.protocol", "torch"], self.log)
         except SetupError:
             return False
-        return installed_torch(self.environment) is not None
+        stamps.write_stamp(str(self.environment), old)
+        return True
 
     def _install_libraries(self, with_venv: bool) -> int:
         """Install the libraries for Qt and venv, or print the command; return the new level."""
@@ -193,24 +200,3 @@ class SetUp:
 
     def _step(self, number: int, text: str) -> None:
         self.console.step(number, _STEPS, f"{text}…")
-
-    def _say(self, sighting: Sighting, choice: WheelChoice) -> None:
-        for sentence in (sighting.trouble, choice.sentence):
-            if sentence:
-                self.console.note(f"    {sentence}")
-
-
-def _choice(sighting: Sighting, wanted: str, installed_tag: str | None) -> WheelChoice:
-    if wanted == "auto":
-        return choose_wheel(sighting.cards, sighting.driver_version, installed_tag=installed_tag)
-    try:
-        return choice_of_tag(wanted)
-    except KeyError:
-        known = ", ".join(build.tag for build in load_table().builds)
-        raise SetupError(f"There is no PyTorch build {wanted}: choose auto, {known}.") from None
-
-
-def _what_was_seen(sighting: Sighting) -> dict[str, Any]:
-    # A loaded driver that listed no card may have been busy at that moment.
-    unanswered = not sighting.cards and (sighting.timed_out or bool(driver_module_version()))
-    return {"look_again": unanswered}

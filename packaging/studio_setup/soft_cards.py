@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING
 
 from studio_setup import stamp as stamps
 from studio_setup.console import Log, TerminalConsole
-from studio_setup.environment import install_project, make_environment, require_space
+from studio_setup.environment import (
+    install_packages,
+    lead_to,
+    make_environment,
+    require_space,
+)
 from studio_setup.launch import clean_environ, python_version_of
 from studio_setup.lock import one_at_a_time
 from studio_setup.pip_runner import Pip
@@ -88,7 +93,7 @@ def test_with_soft_cards(root: Path, arguments: list[str]) -> int:
 
 
 def _set_up(root: Path, environment: Path, requirement: str, console: Console) -> None:
-    present = stamps.present_facts(str(root), str(environment), hardware="")
+    present = stamps.present_facts(str(root), str(environment))
     present["torch"] = requirement
     with one_at_a_time(root / ".setup" / "lock", console) as pass_fds:
         stamp = stamps.read_stamp(str(environment))
@@ -107,5 +112,6 @@ def _set_up(root: Path, environment: Path, requirement: str, console: Console) -
         pip = Pip(environment, console, log, pass_fds)
         if not pip.install(requirement):
             raise pip.failure(f"Installing {requirement}")
-        install_project(pip, root, requirement, ("test",))
+        install_packages(pip, root, ("test",), torch=requirement)
+        lead_to(environment, root)
         stamps.write_stamp(str(environment), present)

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 # The installed packages: those in the lock, or the newest that pyproject.toml allows.
 TESTED, NEWEST = "tested", "newest"
-_FORMAT = 1
+ENGINES = "engines"
+"""The folder of the builds of PyTorch, as `gpu_studio.builds.shelf` names it."""
+_FORMAT = 2
 _STAMP = "gpu-studio-stamp.json"
 # Written first: it marks the environment as ours to delete, even half built.
 _MARK = "made-by-gpu-studio"
@@ -30,7 +32,6 @@ class Verdict(enum.Enum):
     """The setup's task before the program can start."""
 
     FRESH = "nothing"
-    HARDWARE = "a card or the driver changed: choose PyTorch again"
     UPDATE = "the requirements changed: install into the existing environment"
     BUILD = "no finished environment: build one"
 
@@ -65,17 +66,9 @@ def remove_stamp(environment: str) -> None:
         os.remove(os.path.join(environment, _STAMP))
 
 
-def withdraw(environment: str, stamp: dict[str, Any] | None) -> None:
-    """Let an interruption before the next `write_stamp` mean installing again.
-
-    Args:
-        environment: The folder.
-        stamp: That of a finished environment, which need not be built again; None if there is none.
-    """
-    if stamp is None:
-        remove_stamp(environment)
-    else:
-        write_stamp(environment, stamp | {"requirements": None})
+def withdraw(environment: str, stamp: dict[str, Any]) -> None:
+    """Write a stamp that asks for the same installation again, but not for a new environment."""
+    write_stamp(environment, stamp | {"requirements": None})
 
 
 def mark_ours(environment: str) -> None:
@@ -108,14 +101,13 @@ def requirements_hash(root: str) -> str:
     return total.hexdigest()
 
 
-def present_facts(root: str, environment: str, hardware: str) -> dict[str, Any]:
+def present_facts(root: str, environment: str) -> dict[str, Any]:
     """Return the values that the stamp of an up-to-date environment has."""
     return {
         "format": _FORMAT,
         "place": os.path.abspath(environment),
         "python": ".".join(map(str, sys.version_info[:2])),
         "requirements": requirements_hash(root),
-        "hardware": hardware,
     }
 
 
@@ -123,7 +115,7 @@ def judge(
     stamp: dict[str, Any] | None,
     present: dict[str, Any],
     extras: Iterable[str],
-    wanted_tag: str | None,
+    wanted_build: str | None,
     python_of_environment: Callable[[], str],
     packages: str | None = None,
 ) -> Verdict:
@@ -133,7 +125,7 @@ def judge(
         stamp: From `read_stamp`.
         present: From `present_facts`.
         extras: The optional dependencies that the command needs.
-        wanted_tag: The requested build ("auto" to choose), or None if none was requested.
+        wanted_build: The requested build ("auto" to choose), or None if none was requested.
         python_of_environment: Called only if a Python other than the stamped one runs this: the
             environment stays good as long as its own interpreter is unchanged.
         packages: `TESTED` or `NEWEST` if requested, otherwise None.
@@ -142,14 +134,12 @@ def judge(
         return Verdict.BUILD
     if stamp.get("python") != present["python"] and stamp.get("python") != python_of_environment():
         return Verdict.BUILD
-    if stamp.get("requirements") != present["requirements"]:
-        return Verdict.UPDATE
-    if not set(extras) <= set(stamp.get("extras", ())):
-        return Verdict.UPDATE
-    if wanted_tag is not None and wanted_tag != stamp.get("wanted"):
-        return Verdict.UPDATE
-    if packages is not None and packages != stamp.get("packages", TESTED):
-        return Verdict.UPDATE
-    if stamp.get("hardware") != present["hardware"] or stamp.get("look_again"):
-        return Verdict.HARDWARE
-    return Verdict.FRESH
+    engine = stamp.get("engine", "")
+    is_fresh = (
+        stamp.get("requirements") == present["requirements"]
+        and set(extras) <= set(stamp.get("extras", ()))
+        and wanted_build in (None, stamp.get("wanted"))
+        and packages in (None, stamp.get("packages", TESTED))
+        and (not engine or os.path.isdir(os.path.join(present["place"], ENGINES, engine)))
+    )
+    return Verdict.FRESH if is_fresh else Verdict.UPDATE

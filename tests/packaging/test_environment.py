@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-import zipfile
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +10,17 @@ from studio_setup import environment as environments
 from studio_setup import lock
 from studio_setup import stamp as stamps
 from studio_setup.console import Log, SetupError
-from studio_setup.environment import import_hint, make_environment, require_space, try_imports
+from studio_setup.environment import (
+    import_hint,
+    install_packages,
+    lead_to,
+    make_environment,
+    read_project,
+    require_space,
+    try_imports,
+)
 from studio_setup.lock import one_at_a_time
 from studio_setup.pip_runner import Pip, what_to_do
-from studio_setup.project_wheel import build_pointer_wheel, read_project
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -244,47 +249,39 @@ def test_the_lock_outlives_a_killed_set_up_while_its_child_works(
     assert len(waits) == 1
 
 
-def test_the_program_is_installed_as_a_pointer(root: Path, tmp_path: Path) -> None:
-    from pathlib import Path
+def test_the_environment_finds_the_program_and_its_engine(tmp_path: Path) -> None:
+    site = tmp_path / ("Lib" if sys.platform == "win32" else "lib/python3.11") / "site-packages"
+    site.mkdir(parents=True)
+    folders = (tmp_path / "Grüße und Leerzeichen", tmp_path / "engine")
+    for folder, name in zip(folders, ("program", "engine"), strict=True):
+        (folder / f"of_{name}").mkdir(parents=True)
+        (folder / f"of_{name}" / "__init__.py").write_text("", encoding="utf-8")
+    lead_to(tmp_path, *folders)
+    code = "import site, sys; site.addsitedir(sys.argv[1]); import of_program, of_engine"
+    subprocess.run([sys.executable, "-S", "-I", "-c", code, str(site)], check=True)
 
-    project = read_project(Path(sys.executable), root / "pyproject.toml")
-    checkout = tmp_path / "Grüße und Leerzeichen"
-    (checkout / "pointed_at").mkdir(parents=True)
-    (checkout / "pointed_at" / "__init__.py").write_text("NAME = 'found'\n", encoding="utf-8")
-    wheel = build_pointer_wheel(project, checkout, tmp_path / "wheels")
-    target = tmp_path / "site"
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(target)
-        record = archive.read("gpu_studio-0.1.0.dist-info/RECORD").decode()
-        assert sorted(line.split(",")[0] for line in record.splitlines()) == sorted(
-            archive.namelist()
-        )
-    code = (
-        "import json, site, sys; site.addsitedir(sys.argv[1]); import pointed_at\n"
-        "from importlib.metadata import distribution\n"
-        "found = distribution('gpu-studio')\n"
-        "points = [[point.group, point.name, point.value] for point in found.entry_points]\n"
-        "print(json.dumps([pointed_at.NAME, found.version, sorted(points)]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-S", "-I", "-c", code, str(target)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert json.loads(done.stdout) == [
-        "found",
-        project["version"],
-        [
-            ["console_scripts", "gpu-studio", "gpu_studio.__main__:main"],
-            ["gui_scripts", "gpu-studio-window", "gpu_studio.__main__:main"],
-        ],
-    ]
+
+@pytest.mark.parametrize("torch", ["", "torch===2.13.0"])
+def test_pytorch_is_no_package_of_the_environment_unless_it_is_there(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch: str
+) -> None:
+    _with_this_python(monkeypatch)
+    asked: list[tuple[str, ...]] = []
+
+    def install(*arguments: str) -> bool:
+        asked.append(arguments)
+        return True
+
+    pip: Any = SimpleNamespace(environment=tmp_path, install=install)
+    install_packages(pip, root, ("test",), newest=True, torch=torch)
+    [arguments] = asked
+    assert arguments[:3] == ("--upgrade", "--upgrade-strategy", "eager")
+    assert [one for one in arguments if one.startswith("torch")] == ([torch] if torch else [])
+    assert any(one.startswith("numpy") for one in arguments)
+    assert any(one.startswith("pytest") for one in arguments)
 
 
 def test_a_broken_pyproject_is_a_sentence(tmp_path: Path) -> None:
-    from pathlib import Path
-
     (tmp_path / "pyproject.toml").write_text("[project", encoding="utf-8")
     with pytest.raises(SetupError, match=r"pyproject\.toml"):
-        read_project(Path(sys.executable), tmp_path / "pyproject.toml")
+        read_project(sys.executable, tmp_path / "pyproject.toml")

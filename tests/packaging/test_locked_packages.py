@@ -13,9 +13,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from studio_setup import locked_packages, pip_runner
 from studio_setup.console import Log, SetupError
+from studio_setup.environment import read_project
 from studio_setup.locked_packages import install_locked, lines_of
 from studio_setup.pip_runner import Pip
-from studio_setup.project_wheel import read_project
 from write_locks import Package, lock_text, packages_in
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def test_a_lock_has_every_package_of_every_python_with_its_hash(
             assert requirement.name not in pins, "one version for a Python"
             [pin] = requirement.specifier
             pins[requirement.name] = pin.version
-    project = read_project(type(root)(sys.executable), root / "pyproject.toml")
+    project = read_project(sys.executable, root / "pyproject.toml")
     wanted = list(project["dependencies"])
     for extra in project["optional-dependencies"].values():
         wanted += extra
@@ -69,7 +69,7 @@ def test_a_lock_has_every_package_of_every_python_with_its_hash(
 
 def test_a_lock_gives_the_sections_that_are_wanted() -> None:
     lock = "# Made by\n\n# [run]\na==1\n\n# [test]\nb==2\n\n# [cu130]\nc==3\n"
-    assert lines_of(lock, ("run", "cpu")) == ["a==1"]
+    assert lines_of(lock, ("run",)) == ["a==1"]
     assert lines_of(lock, ("run", "cu130", "test")) == ["a==1", "b==2", "c==3"]
     assert lines_of("", ("run",)) == []
 
@@ -164,9 +164,9 @@ def test_a_file_with_its_hash_is_installed(
 ) -> None:
     pip = Pip(environment, console, Log(tmp_path / "log.txt"))
     place.write("1.0", place.digest)
-    install_locked(pip, place.root, "cpu", with_tests=False)
+    install_locked(pip, place.root, with_tests=False)
     assert _installed(environment)
-    assert pip.uninstall("greeting")
+    pip.run("uninstall", "--yes", "greeting")
     assert console.lines == []
 
 
@@ -181,7 +181,7 @@ def test_a_file_with_another_hash_stops_the_set_up_where_only_pypi_is_asked(
     pip = Pip(environment, console, Log(tmp_path / "log.txt"))
     place.write("1.0", "0" * 64)
     with pytest.raises(SetupError, match=r"not installed.*--packages newest"):
-        install_locked(pip, place.root, "cpu", with_tests=False)
+        install_locked(pip, place.root, with_tests=False)
     assert not _installed(environment)
 
 
@@ -193,7 +193,7 @@ def test_a_mirror_of_the_users_or_a_version_that_is_gone_is_told_and_goes_on(
 ) -> None:
     pip = Pip(environment, console, Log(tmp_path / "log.txt"))
     place.write(version, "0" * 64)
-    install_locked(pip, place.root, "cpu", with_tests=False)
+    install_locked(pip, place.root, with_tests=False)
     assert not _installed(environment)
     [line] = console.lines
     assert words in line
@@ -203,7 +203,7 @@ def test_without_a_lock_for_this_kind_of_pc_nothing_is_asked(
     place: Place, console: Any, tmp_path: Path
 ) -> None:
     pip = Pip(tmp_path / "no environment", console, Log(tmp_path / "log.txt"))
-    install_locked(pip, place.root, "cpu", with_tests=False)
+    install_locked(pip, place.root, with_tests=False)
     assert console.lines == []
 
 

@@ -57,7 +57,7 @@ def test_a_closed_window_ends_a_silent_pip(
     monkeypatch.setattr(pip_runner.subprocess, "Popen", silent_child)
     pip = Pip(tmp_path, console, Log(tmp_path / ".setup" / "log.txt"))
     outcome: list[bool] = []
-    thread = threading.Thread(target=lambda: outcome.append(pip.uninstall("torch")))
+    thread = threading.Thread(target=lambda: outcome.append(pip.run("uninstall", "torch")))
     thread.start()
     assert begun.wait(60)
     while not closed_first and console._stop is None:

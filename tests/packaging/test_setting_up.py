@@ -2,35 +2,27 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from studio_setup import setting_up
 from studio_setup import stamp as stamps
 from studio_setup import system_libraries as libraries
-from studio_setup.cards import Sighting
 from studio_setup.console import SetupError
 from studio_setup.need import Need
 from studio_setup.setting_up import SetUp
 from studio_setup.stamp import Verdict
 
-from gpu_studio.core.wheels import CudaCard, WheelChoice
-
-GT1030 = Sighting((CudaCard("NVIDIA GeForce GT 1030", (6, 1)),), "580.95.05", None)
-RTX5090 = Sighting((CudaCard("NVIDIA GeForce RTX 5090", (12, 0)),), "580.95.05", None)
-NO_CARD = Sighting((), None, None)
+from gpu_studio.builds.shelf import BuildShelf
+from gpu_studio.core.builds.record import Wanted
 
 
 class SilentPip:
-    """An old pip, until it is renewed."""
+    """A pip that does nothing."""
 
     def __init__(self, *_: object) -> None:
         self.pass_fds = ()
-
-    def learn_to_show_progress(self) -> None:
-        SilentPip.renewed += 1
-
-    renewed = 0
 
 
 class World:
@@ -38,7 +30,8 @@ class World:
 
     def __init__(self, environment: Path) -> None:
         self.environment = environment
-        self.sighting = NO_CARD
+        self.card_build = "cpu"
+        self.leads_to: tuple[Path, ...] = ()
         self.missing: dict[str, str] = {}
         self.fails: str | None = None
         self.old_works = True
@@ -60,18 +53,20 @@ class World:
         python.parent.mkdir(parents=True, exist_ok=True)
         python.write_bytes(b"")
 
-    def install_torch(self, pip: object, choice: WheelChoice) -> str:
-        self._do("torch")
-        self.done.append(choice.tag)
-        return choice.requirement
+    def install_locked(self, pip: object, root: Path, with_tests: bool) -> None:
+        self._do(f"locked{' and tests' if with_tests else ''}")
 
-    def install_locked(self, pip: object, root: Path, tag: str, with_tests: bool) -> None:
-        self._do(f"locked {tag}{' and tests' if with_tests else ''}")
+    def install_packages(self, pip: object, root: Path, extras: list[str], newest: bool) -> None:
+        self._do("newest packages" if newest else "packages")
 
-    def install_project(
-        self, pip: object, root: Path, pinned: str, extras: list[str], newest: bool
-    ) -> None:
-        self._do("newest project" if newest else "project")
+    def install_engine(self, build: str) -> str:
+        family = self.card_build if build == "auto" else build
+        self._do(f"engine {build}")
+        (self.environment / "engines" / family).mkdir(exist_ok=True)
+        return family
+
+    def lead_to(self, environment: Path, *folders: Path) -> None:
+        self.leads_to = folders
 
     def try_imports(self, environment: Path, modules: list[str], log: object) -> None:
         self.done.append(f"import {' '.join(modules)}")
@@ -82,16 +77,15 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     world = World(tmp_path / ".venv")
-    steps = ("make_environment", "install_torch", "install_locked", "install_project")
-    for name in (*steps, "try_imports"):
+    steps = ("make_environment", "install_locked", "install_packages")
+    for name in (*steps, "lead_to", "try_imports"):
         monkeypatch.setattr(setting_up, name, getattr(world, name))
-    monkeypatch.setattr("studio_setup.need.environment_folder", lambda root: root / ".venv")
     monkeypatch.setattr(setting_up, "Pip", SilentPip)
-    monkeypatch.setattr(SilentPip, "renewed", 0)
-    monkeypatch.setattr(setting_up, "find_cards", lambda: world.sighting)
+    monkeypatch.setattr(
+        setting_up, "EngineSetUp", lambda *_: SimpleNamespace(install=world.install_engine)
+    )
+    monkeypatch.setattr(setting_up, "compile_program", lambda *_: None)
     monkeypatch.setattr(setting_up, "require_space", lambda *_: None)
-    monkeypatch.setattr(setting_up, "installed_torch", lambda _: ("2.13.0+cpu", None))
-    monkeypatch.setattr(setting_up, "driver_module_version", lambda: "")
     monkeypatch.setattr("gpu_studio.core.operating_system.system", lambda: "Linux")
     monkeypatch.setattr("gpu_studio.core.operating_system.machine", lambda: "x86_64")
     monkeypatch.setattr(libraries, "missing_libraries", lambda screen: world.missing)
@@ -108,9 +102,7 @@ def _need(root: Path, world: World, *, extras: tuple[str, ...] = (), window: boo
     (folder / "resources").mkdir(exist_ok=True)
     for name in ("pyproject.toml", "resources/wheels.json"):
         (folder / name).write_bytes((root / name).read_bytes())
-    need = Need(folder, extras, window, False, None)
-    need.present["hardware"] = "nothing"
-    return need
+    return Need(folder, extras, window, False, None)
 
 
 def _verdict(need: Need) -> Verdict:
@@ -122,18 +114,20 @@ def test_a_first_set_up_writes_its_stamp_last(root: Path, world: World, console:
     assert _verdict(need) is Verdict.BUILD
     SetUp(need, console).run()
     assert world.done == [
-        "venv", "torch", "cpu", "locked cpu and tests", "project", "import torch PySide6.QtWidgets",
+        "venv", "locked and tests", "packages", "import numpy PySide6.QtWidgets", "engine auto",
     ]  # fmt: skip
     stamp, verdict = need.judged()
     assert verdict is Verdict.FRESH
     assert stamp is not None
-    assert (stamp["tag"], stamp["extras"], stamp["libraries"]) == ("cpu", ["test"], 1)
-    assert SilentPip.renewed == 0
+    assert (stamp["engine"], stamp["extras"], stamp["libraries"]) == ("cpu", ["test"], 1)
     assert [line[:3] for line in console.lines if line[1:2] == "/"] == ["1/4", "2/4", "3/4", "4/4"]
-    assert "    No NVIDIA card found, so PyTorch's CPU build is used." in console.lines
+    engine = world.environment / "engines" / "cpu"
+    assert world.leads_to == (world.environment.parent, engine)
+    engine.rmdir()  # removed in the window
+    assert _verdict(need) is Verdict.UPDATE
 
 
-@pytest.mark.parametrize("step", ["venv", "torch", "locked cpu", "project"])
+@pytest.mark.parametrize("step", ["venv", "locked", "packages"])
 def test_an_interrupted_set_up_is_built_again(
     root: Path, world: World, console: Any, step: str
 ) -> None:
@@ -146,6 +140,23 @@ def test_an_interrupted_set_up_is_built_again(
     world.done.clear()
     SetUp(need, console).run()
     assert world.done[0] == "venv"
+    assert _verdict(need) is Verdict.FRESH
+
+
+def test_an_interrupted_engine_continues_in_the_same_environment(
+    root: Path, world: World, console: Any
+) -> None:
+    """Its downloads are in the environment."""
+    world.fails = "engine auto"
+    need = _need(root, world)
+    with pytest.raises(SetupError, match="engine auto failed"):
+        SetUp(need, console).run()
+    assert _verdict(need) is Verdict.UPDATE
+    world.fails = None
+    world.done.clear()
+    SetUp(need, console).run()
+    assert "venv" not in world.done
+    assert world.done[-1] == "engine auto"
     assert _verdict(need) is Verdict.FRESH
 
 
@@ -164,88 +175,51 @@ def test_new_dependencies_go_into_the_environment_that_is_there(
 def test_a_failed_update_keeps_what_works(root: Path, world: World, console: Any) -> None:
     SetUp(_need(root, world), console).run()
     need = _need(root, world, extras=("test",))
-    world.fails = "project"
-    with pytest.raises(SetupError):
-        SetUp(need, console).run()
-    assert _verdict(_need(root, world)) is Verdict.FRESH
-    assert _verdict(need) is Verdict.UPDATE
+    for step in ("packages", "engine auto"):
+        world.fails = step
+        with pytest.raises(SetupError):
+            SetUp(need, console).run()
+        assert _verdict(_need(root, world)) is Verdict.FRESH
+        assert _verdict(need) is Verdict.UPDATE
+        assert world.leads_to[1:] == (world.environment / "engines" / "cpu",)
+    world.fails = "packages"
     world.old_works = False
     with pytest.raises(SetupError):
         SetUp(need, console).run()
     assert _verdict(_need(root, world)) is Verdict.BUILD
 
 
-def _change_of_hardware(root: Path, world: World, before: Sighting, after: Sighting) -> Need:
-    from tests.packaging.conftest import RecordingConsole
-
-    world.sighting = before
-    SetUp(_need(root, world), RecordingConsole()).run()
-    world.done.clear()
-    world.sighting = after
-    need = _need(root, world)
-    need.present["hardware"] = "something else"
-    assert _verdict(need) is Verdict.HARDWARE
-    return need
-
-
-def test_a_new_card_brings_its_build(root: Path, world: World, console: Any) -> None:
-    need = _change_of_hardware(root, world, NO_CARD, GT1030)
-    SetUp(need, console).run()
-    assert SilentPip.renewed == 1
-    assert world.done[:2] == ["torch", "cu126"]
-    assert "    GeForce GT 1030 (6.1) with driver 580.95.05: the cu126 build." in console.lines
-    assert _verdict(need) is Verdict.FRESH
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (GT1030, NO_CARD),
-        (RTX5090, RTX5090),
-        (NO_CARD, NO_CARD),
-    ],
-)
-def test_nothing_is_downloaded_where_what_is_there_serves(
-    root: Path, world: World, console: Any, before: Sighting, after: Sighting
+def test_pip_never_sees_the_packages_of_an_engine(
+    root: Path, world: World, console: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    need = _change_of_hardware(root, world, before, after)
-    SetUp(need, console).run()
-    assert world.done == []
-    assert _verdict(need) is Verdict.FRESH
-
-
-def test_a_build_that_cannot_be_had_leaves_the_old_one_at_work(
-    root: Path, world: World, console: Any
-) -> None:
-    need = _change_of_hardware(root, world, GT1030, RTX5090)
-    world.fails = "torch"
-    SetUp(need, console).run()
-    assert console.lines[-1].startswith("torch failed.\nContinuing ")
-    assert _verdict(need) is Verdict.HARDWARE
-
-
-def test_a_driver_that_did_not_answer_is_asked_again(
-    root: Path, world: World, console: Any
-) -> None:
-    world.sighting = Sighting((), None, "The NVIDIA driver does not answer.", timed_out=True)
-    need = _need(root, world)
-    SetUp(need, console).run()
-    assert _verdict(need) is Verdict.HARDWARE
-    world.sighting = NO_CARD
-    SetUp(need, console).run()
-    assert _verdict(need) is Verdict.FRESH
+    """It would replace them in their folder."""
+    SetUp(_need(root, world), console).run()
+    seen: list[tuple[Path, ...]] = []
+    monkeypatch.setattr(setting_up, "install_locked", lambda *_: seen.append(world.leads_to))
+    SetUp(_need(root, world, extras=("test",)), console).run()
+    assert seen == [(world.environment.parent,)]
 
 
 def test_a_build_asked_for_by_name_stays(root: Path, world: World, console: Any) -> None:
     need = _need(root, world)
-    need.wanted_tag = "cu126"
+    need.wanted_build = "cu126"
     SetUp(need, console).run()
-    stamp, _ = _need(root, world).judged()
+    stamp, verdict = need.judged()
+    assert verdict is Verdict.FRESH
     assert stamp is not None
-    assert (stamp["tag"], stamp["wanted"]) == ("cu126", "cu126")
-    need.wanted_tag = "cu999"
-    with pytest.raises(SetupError, match="build cu999: choose auto, cu130"):
+    assert (stamp["engine"], stamp["wanted"]) == ("cu126", "cu126")
+    need.wanted_build = "cu999"
+    with pytest.raises(SetupError, match="build cu999: choose auto, cpu"):
         SetUp(need, console).run()
+
+
+def test_a_build_that_was_chosen_in_the_window_stays(
+    root: Path, world: World, console: Any
+) -> None:
+    SetUp(_need(root, world), console).run()
+    BuildShelf(world.environment / "engines").write_wanted(Wanted(("cpu", "cu130"), "cu130"))
+    SetUp(_need(root, world, extras=("test",)), console).run()
+    assert world.done[-1] == "engine cu130"
 
 
 def test_a_change_that_is_killed_is_not_built_from_nothing(
@@ -253,7 +227,7 @@ def test_a_change_that_is_killed_is_not_built_from_nothing(
 ) -> None:
     SetUp(_need(root, world), console).run()
     need = _need(root, world)
-    need.wanted_tag = "cu126"
+    need.wanted_build = "cu126"
     world.is_killed = True
     with pytest.raises(KeyboardInterrupt):
         SetUp(need, console).run()
@@ -261,7 +235,7 @@ def test_a_change_that_is_killed_is_not_built_from_nothing(
     assert _verdict(again) is Verdict.UPDATE
     world.is_killed = False
     SetUp(again, console).run()
-    assert again.judged()[0]["tag"] == "cpu"
+    assert again.judged()[0]["engine"] == "cpu"
     assert _verdict(again) is Verdict.FRESH
 
 
@@ -270,9 +244,9 @@ def test_the_newest_packages_are_installed_where_asked_for_and_stay(
 ) -> None:
     SetUp(_need(root, world), console).run()
     for wish, expected in (
-        ("newest", ["torch", "cpu", "newest project", "import torch PySide6.QtWidgets"]),
+        ("newest", ["newest packages", "import numpy PySide6.QtWidgets", "engine auto"]),
         (None, []),
-        ("tested", ["torch", "cpu", "locked cpu", "project", "import torch PySide6.QtWidgets"]),
+        ("tested", ["locked", "packages", "import numpy PySide6.QtWidgets", "engine auto"]),
     ):
         world.done.clear()
         need = _need(root, world)
@@ -288,7 +262,7 @@ def test_missing_libraries_stop_a_window_but_no_terminal(
 ) -> None:
     world.missing = {"libEGL.so.1": "libegl1"}
     SetUp(_need(root, world), console).run()
-    assert "import torch" in world.done
+    assert "import numpy" in world.done
     assert any("sudo apt-get install -y libegl1" in line for line in console.lines)
     assert _need(root, world).is_met()
     window = _need(root, world, window=True)

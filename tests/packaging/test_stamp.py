@@ -13,17 +13,14 @@ from studio_setup.need import Need, has_display
 from studio_setup.stamp import Verdict, judge
 
 PRESENT: dict[str, Any] = {
-    "format": 1,
+    "format": 2,
     "place": "/home/me/gpu-studio/.venv",
     "python": "3.11",
     "requirements": "abc",
-    "hardware": "10de:1d01;driver 580.65.06",
 }
 STAMP: dict[str, Any] = PRESENT | {
     "extras": ["test"],
     "wanted": "auto",
-    "tag": "cu126",
-    "look_again": False,
 }
 
 
@@ -45,10 +42,7 @@ def test_a_stamp_that_fits_needs_nothing() -> None:
         ({"python": "3.10"}, Verdict.BUILD),
         ({"python": "3.12"}, Verdict.FRESH),
         ({"requirements": "old"}, Verdict.UPDATE),
-        ({"hardware": "10de:1d01"}, Verdict.HARDWARE),
-        ({"hardware": "10de:1d01;driver 570.86.16"}, Verdict.HARDWARE),
-        ({"look_again": True}, Verdict.HARDWARE),
-        ({"hardware": "", "requirements": "old"}, Verdict.UPDATE),
+        ({"engine": "cu126"}, Verdict.UPDATE),  # its folder is gone
     ],
 )
 def test_what_changed_decides(change: dict[str, Any], verdict: Verdict) -> None:
@@ -165,13 +159,11 @@ def test_without_writing_it_down_the_shortcut_is_not_offered(root: Path, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("takes_files", "missing", "hardware", "met"),
+    ("takes_files", "missing", "met"),
     [
-        (True, {}, "same", False),  # is set up, and written down
-        (False, {}, "same", True),
-        (False, {}, "another", True),
-        (False, {"libEGL.so.1": "libegl1"}, "same", False),
-        (True, {}, "another", False),
+        (True, {}, False),  # is set up, and written down
+        (False, {}, True),
+        (False, {"libEGL.so.1": "libegl1"}, False),
     ],
 )
 def test_a_read_only_environment_is_started_as_it_is(
@@ -180,13 +172,10 @@ def test_a_read_only_environment_is_started_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
     takes_files: bool,
     missing: dict[str, str],
-    hardware: str,
     met: bool,
 ) -> None:
     _interpreter(tmp_path)
     need = _fresh_need(root, tmp_path, opens_window=True, has_screen=True, level=0)
-    if hardware != "same":
-        need.present["hardware"] = hardware
     monkeypatch.setattr(os, "access", lambda *_: takes_files)
     monkeypatch.setattr(system_libraries, "missing_libraries", lambda *_: missing)
     assert need.is_met() is met
