@@ -12,7 +12,7 @@ from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.bench_runs import add_measuring, export, kinds_of, started_runs, verdicts
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.recorder import Recorder
-from gpu_studio.cli.screen import note, say, say_json
+from gpu_studio.cli.screen import note, say, say_list
 from gpu_studio.core.benchmark.plan import Plan, Sweep
 from gpu_studio.core.benchmark.verdict import crossover_sentences
 from gpu_studio.core.device_name import is_cpu
@@ -57,12 +57,8 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
 def _list(options: argparse.Namespace, log_path: Path) -> int:
     """Print the workloads, and why some cannot run here; return the exit status."""
     workloads = describe_alone(log_path).workloads
-    if options.json:
-        say_json({"workloads": workloads})
-        return DONE
-    for workload in workloads:
-        for line in _workload_lines(workload):
-            say(line)
+    lines = (line for workload in workloads for line in _workload_lines(workload))
+    say_list("workloads", workloads, lines, as_json=options.json)
     return DONE
 
 
@@ -103,12 +99,7 @@ def _conclude(results: Sequence[RunFinished], is_sweep: bool, *, as_json: bool) 
 
 
 def _find_workload(description: EngineDescribed, name: str) -> WorkloadDescription:
-    """Return the workload of this name.
-
-    Raises:
-        WrongUseError: there is no such workload.
-        StudioError: it cannot run here; the message says what would change that.
-    """
+    """Return the workload of this name."""
     found = next((one for one in description.workloads if one.name == name), None)
     if found is None:
         names = ", ".join(one.name for one in description.workloads)
@@ -119,12 +110,7 @@ def _find_workload(description: EngineDescribed, name: str) -> WorkloadDescripti
 
 
 def _plans(options: argparse.Namespace, description: EngineDescribed) -> list[RunPlan]:
-    """Return the plans, one for each dtype; the CPU comes before the cards.
-
-    Raises:
-        WrongUseError: no such workload, or it does not support these options.
-        StudioError: no such device, or the workload cannot run here.
-    """
+    """Return the plans, one for each dtype; the CPU comes before the cards."""
     workload = _find_workload(description, options.workload)
     _refuse_modes(options, workload)
     devices = _devices_for(workload, options.device, description)
@@ -190,12 +176,7 @@ def _options(chosen: dict[str, str], workload: WorkloadDescription) -> dict[str,
 def _devices_for(
     workload: WorkloadDescription, chosen: Sequence[str] | None, description: EngineDescribed
 ) -> list[str]:
-    """Return the devices for a workload: those asked for, otherwise all; the CPU comes first.
-
-    Raises:
-        WrongUseError: the workload does not run on one of them.
-        StudioError: no such device.
-    """
+    """Return the devices for a workload: those asked for, otherwise all; the CPU comes first."""
     for device in chosen or ():
         check_device(device, description)
         if not workload.runs_on(device):

@@ -92,12 +92,7 @@ def identity_lines(
 
 
 def _ask_engine(inventory: Inventory, interrupt: Interrupt, log_path: Path) -> EngineDescribed:
-    """Return the engine's description of itself.
-
-    Raises:
-        HeldEngineError: a hanging driver blocks the engine, or would.
-        StudioError: PyTorch did not start.
-    """
+    """Return the engine's description of itself."""
     try:
         with closing(ProcessEngine(EngineEnvironment(), log_path=log_path)) as engine:
             return describe_beside(inventory, engine, interrupt)

@@ -11,7 +11,7 @@ import msgspec
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import at_work
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, WrongUseError
-from gpu_studio.cli.screen import Progress, note, say, say_bytes, say_json
+from gpu_studio.cli.screen import Progress, note, say, say_bytes, say_json, say_list
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -109,11 +109,8 @@ def _decoded(content: bytes) -> str:
 
 
 def _list_experiments(options: argparse.Namespace, _log_path: Path) -> int:
-    if options.json:
-        say_json({"presets": PRESETS})
-        return DONE
-    for preset in PRESETS:
-        say(f"{preset.name:<16}{preset.title}: {preset.sentence}")
+    lines = (f"{preset.name:<16}{preset.title}: {preset.sentence}" for preset in PRESETS)
+    say_list("presets", PRESETS, lines, as_json=options.json)
     return DONE
 
 
@@ -169,11 +166,7 @@ def _run_experiment(options: argparse.Namespace, log_path: Path) -> int:
 
 
 def _experiment(options: argparse.Namespace) -> RunMemoryExperiment:
-    """Return the experiment that the options describe.
-
-    Raises:
-        WrongUseError: the memory lab refuses it.
-    """
+    """Return the experiment that the options describe."""
     plan = None
     if options.preset == "custom":
         plan = AllocationPlan(

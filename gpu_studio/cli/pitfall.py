@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import describe_alone, started_engine
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
-from gpu_studio.cli.screen import say, say_json
+from gpu_studio.cli.screen import say, say_list
 from gpu_studio.core.devices.access import usable_cards
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallStarted, RunPitfall
 from gpu_studio.core.switcher.pitfall_words import format_figure
@@ -43,11 +43,8 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
 
 def _list(options: argparse.Namespace, log_path: Path) -> int:
     pitfalls = describe_alone(log_path).pitfalls
-    if options.json:
-        say_json({"pitfalls": pitfalls})
-        return DONE
-    for pitfall in pitfalls:
-        say(f"{pitfall.name:<25} {pitfall.sentence}")
+    lines = (f"{pitfall.name:<25} {pitfall.sentence}" for pitfall in pitfalls)
+    say_list("pitfalls", pitfalls, lines, as_json=options.json)
     return DONE
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import describe_alone, read_inventory, started_engine
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
-from gpu_studio.cli.screen import TerminalTable, say, say_json
+from gpu_studio.cli.screen import TerminalTable, say, say_list
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.link import Link, widest_link
 from gpu_studio.core.failure import StudioError
@@ -47,11 +47,8 @@ def _move(options: argparse.Namespace, log_path: Path) -> int:
 
 def _list(options: argparse.Namespace, log_path: Path) -> int:
     models = describe_alone(log_path).models
-    if options.json:
-        say_json({"models": models})
-        return DONE
-    for model in models:
-        say(f"{model.name:<12} {model.title}: {model.sentence}")
+    lines = (f"{model.name:<12} {model.title}: {model.sentence}" for model in models)
+    say_list("models", models, lines, as_json=options.json)
     return DONE
 
 

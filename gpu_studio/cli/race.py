@@ -263,11 +263,7 @@ def _conclude(
 
 
 def _save(race: _Race, verdict: Verdict, described: EngineDescribed, path: Path) -> None:
-    """Save the result as a picture; a child paints it, because Qt is not in this process.
-
-    Raises:
-        StudioError: it cannot be painted or written.
-    """
+    """Save the result as a picture; a child paints it, because Qt is not in this process."""
     order = picture_order(
         race.picture,
         verdict,

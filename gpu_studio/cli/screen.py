@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _WIDEST_PROGRESS = 78
 
@@ -90,6 +90,15 @@ def say_bytes(line: bytes) -> None:
 def say_json(value: object) -> None:
     """Write a value as a line of JSON."""
     say_bytes(msgspec.json.encode(value) + b"\n")
+
+
+def say_list(name: str, values: Sequence[object], lines: Iterable[str], *, as_json: bool) -> None:
+    """Write a list, as lines or as one JSON object with this name for the values."""
+    if as_json:
+        say_json({name: values})
+        return
+    for line in lines:
+        say(line)
 
 
 def note(text: str) -> None:
