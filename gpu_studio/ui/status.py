@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 
+from gpu_studio.core.devices.devices import short_name
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.eliding import ElidedText
@@ -28,7 +29,7 @@ class StatusLine(Text):
         self._studio = studio
         studio.session.state_changed.connect(self._update)
         studio.session.engine_described.connect(self._update)
-        studio.session.device_used.connect(self._update)
+        studio.board.changed.connect(self._update)
         studio.sensors.inventory_changed.connect(self._update)
         self._update()
 
@@ -47,11 +48,8 @@ class StatusLine(Text):
         inventory = self._studio.sensors.inventory
         if description is None or inventory is None:
             return ""
-        if not description.cuda_available:
-            return f"cpu {inventory.cpu.short_name}"
-        address = description.address(self._studio.session.current_device or 0)
-        card = inventory.find(address)
-        return f"{address} {card.short_name}" if card else address
+        current = self._studio.board.current
+        return f"{current.number} {short_name(current.name)}"
 
     def _versions(self) -> list[str]:
         description = self._studio.session.description

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from PySide6.QtCore import QObject
 
-    from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.model.devices.device_board import DeviceRow
 
 SUMMARY_ROLE = Qt.ItemDataRole.UserRole
 DEVICE_ROLE = Qt.ItemDataRole.UserRole + 1
@@ -23,22 +23,19 @@ _NO_PARENT = QModelIndex()
 
 
 class DeviceList(QAbstractListModel):
-    """One row for each device: its name, the line under it, and the device itself."""
+    """A view of the board: each device's name, the line under it, and the board's row."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._rows: list[tuple[Device, str]] = []
+        self._rows: list[tuple[DeviceRow, str]] = []
 
-    def show(self, devices: Sequence[Device], engine: EngineDescribed | None) -> None:
-        """Show these devices; the selection stays if they are the same devices."""
-        rows = []
-        if (
-            devices
-        ):  # imported after the window's first paint: the facts' texts and tables are large
-            from gpu_studio.core.devices.facts import summary_line
+    def show(self, devices: Sequence[DeviceRow], engine: EngineDescribed | None) -> None:
+        """Show the devices whose facts are known; the selection stays if they are the same."""
+        # Imported after the window's first paint: the facts' texts and tables are large.
+        from gpu_studio.core.devices.facts import summary_line
 
-            rows = [(device, summary_line(device, engine)) for device in devices]
-        if [device.identity for device, _ in rows] != [d.identity for d, _ in self._rows]:
+        rows = [(one, summary_line(one.device, engine)) for one in devices if one.device]
+        if [row.identity for row, _ in rows] != [row.identity for row, _ in self._rows]:
             self.beginResetModel()
             self._rows = rows
             self.endResetModel()
@@ -48,7 +45,7 @@ class DeviceList(QAbstractListModel):
 
     def row_of(self, identity: str) -> int:
         """Return the row of a device, or -1 if it is not in the list."""
-        identities = [device.identity for device, _ in self._rows]
+        identities = [row.identity for row, _ in self._rows]
         return identities.index(identity) if identity in identities else -1
 
     def rowCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
@@ -59,15 +56,16 @@ class DeviceList(QAbstractListModel):
         self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
         """Return a device's name, its line, the device, or both texts for screen readers."""
-        device, summary = self._rows[index.row()]
+        row, summary = self._rows[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
-            return device.name
+            return row.name
         if role == SUMMARY_ROLE:
             return summary
         if role == DEVICE_ROLE:
-            return device
+            return row
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{device.name}, {summary}"
+            return f"{row.name}, {summary}"
         if role == Qt.ItemDataRole.ToolTipRole:
-            return plain_tip(f"{device.name}\n{device.unreadable or summary}")
+            unreadable = row.device.unreadable if row.device is not None else None
+            return plain_tip(f"{row.name}\n{unreadable or summary}")
         return None

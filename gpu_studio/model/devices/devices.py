@@ -87,9 +87,8 @@ class DevicesModel(QObject):
     @property
     def device(self) -> Device | None:
         """The selected device; None until devices are found."""
-        inventory = self._studio.sensors.inventory
-        devices = inventory.devices if inventory else ()
-        return next((device for device in devices if device.identity == self._selected), None)
+        row = self._studio.board.row(self._selected or "")
+        return row.device if row is not None else None
 
     def select(self, identity: str) -> None:
         """Select another device."""
@@ -244,12 +243,13 @@ class DevicesModel(QObject):
         inventory, engine = self._studio.sensors.inventory, self._studio.session.description
         if inventory is None:
             return
-        self.list.show(inventory.devices, engine)
-        known = {device.identity for device in inventory.devices}
-        if not self._is_chosen or self._selected not in known:
+        board = self._studio.board
+        self.list.show(board.rows, engine)
+        if not self._is_chosen or self.device is None:
             self._is_chosen = False
-            cards = sorted(inventory.cards, key=lambda card: card.address is None)
-            self._look_at((cards[0] if cards else inventory.cpu).identity)
+            cards = [row for row in board.cards if row.device is not None]
+            numbered = [row for row in cards if row.number is not None]
+            self._look_at((*numbered, *cards, board.cpu)[0].identity)
         self._show_processes()
         self.facts_changed.emit()
         self.readings_changed.emit()

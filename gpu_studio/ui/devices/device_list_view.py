@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QStyleOptionViewItem,
 )
 
+from gpu_studio.core.devices.devices import short_name
 from gpu_studio.model.devices.device_list import DEVICE_ROLE, SUMMARY_ROLE
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import own_viewport
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
     from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.devices.device_list import DeviceList
     from gpu_studio.ui.theme import Theme
 
@@ -117,7 +118,7 @@ class _DeviceDelegate(QStyledItemDelegate):
         index: QModelIndex | QPersistentModelIndex,
     ) -> None:
         """Paint one device."""
-        device: Device = index.data(DEVICE_ROLE)
+        device: DeviceRow = index.data(DEVICE_ROLE)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         box = option.rect.adjusted(0, 0, 0, -_GAP)
@@ -139,8 +140,8 @@ class _DeviceDelegate(QStyledItemDelegate):
         painter.drawText(line_box, _WRAPPED, index.data(SUMMARY_ROLE))
         painter.restore()
 
-    def _paint_sign(self, painter: QPainter, box: QRect, device: Device) -> None:
-        role = "other" if device.address is None else device_role(device.address)
+    def _paint_sign(self, painter: QPainter, box: QRect, device: DeviceRow) -> None:
+        role = "other" if device.number is None else device_role(device.number)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(self._theme.colour(role)))
         painter.drawRoundedRect(QRectF(box), _RADIUS, _RADIUS)
@@ -165,9 +166,9 @@ class _DeviceDelegate(QStyledItemDelegate):
             painter.drawRoundedRect(QRectF(box).adjusted(1, 1, -1, -1), _RADIUS, _RADIUS)
 
 
-def _shown_name(device: Device) -> str:
+def _shown_name(device: DeviceRow) -> str:
     """Return the name without the maker; the tool tip has it in full."""
-    return device.short_name if device.is_cpu else device.name.removeprefix("NVIDIA ")
+    return short_name(device.name) if device.is_cpu else device.name.removeprefix("NVIDIA ")
 
 
 def _sign_side(font: QFont) -> int:

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.switcher.placement_table import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
+from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.page_keys import runs
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
@@ -265,7 +266,7 @@ class PlacePage(QWidget):
         self._place.setAccessibleName(f"Place tensors on {target}" if target else "Place tensors")
         for widget in (self._move, self._place):
             widget.setEnabled(model.can_place)
-            widget.setToolTip("" if target else "PyTorch has no number for this device now.")
+            widget.setToolTip(plain_tip(chosen.reason) if chosen is not None else "")
         runs(self._move)
         is_free = bool(model.models) and not model.is_moving
         self._models.setEnabled(is_free)

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.devices.finding import Finding, worst_first
 from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.model.devices.device_board import device_rows
 from gpu_studio.model.devices.device_list import DeviceList
 from gpu_studio.ui.devices.device_hero import DeviceHero
 from gpu_studio.ui.devices.device_list_view import DeviceListView
@@ -56,8 +57,9 @@ def test_a_focus_before_the_list_follows_a_device_chooses_none(qtbot, theme):
     view, chosen = DeviceListView(devices, theme), []
     qtbot.addWidget(view)
     view.device_selected.connect(chosen.append)
-    cpu, card = gt_1030().devices
-    devices.show((cpu, card), None)
+    rows = device_rows(gt_1030(), None)
+    cpu, card = rows
+    devices.show(rows, None)
     QApplication.sendEvent(view, QFocusEvent(QEvent.Type.FocusIn))
     assert view.currentIndex().row() == 0  # Qt's choice, and nobody's
     view.follow(card.identity)
