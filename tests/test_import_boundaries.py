@@ -184,19 +184,15 @@ def test_what_two_rooms_use_is_in_neither(layer, room):
             assert allowed, f"{path}:{line} imports {name}"
 
 
-def imported_at_once(path: Path) -> set[str]:
-    """Return the names that a file imports when it is imported itself: not for types alone."""
+def imported(path: Path) -> set[str]:
+    """Return the names that a file imports anywhere, for types and in functions as well."""
     names: set[str] = set()
-    waiting: list[ast.stmt] = list(ast.parse(path.read_text(encoding="utf-8")).body)
-    while waiting:
-        statement = waiting.pop()
+    for statement in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(statement, ast.Import):
             names |= {alias.name for alias in statement.names}
         elif isinstance(statement, ast.ImportFrom):
             module = statement.module or ""
             names |= {module, *(f"{module}.{alias.name}" for alias in statement.names)}
-        elif isinstance(statement, ast.If) and ast.unparse(statement.test) != "TYPE_CHECKING":
-            waiting += [*statement.body, *statement.orelse]
     return names
 
 
@@ -205,7 +201,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
         ".".join(path.relative_to(ROOT).with_suffix("").parts): path
         for path in PACKAGE.rglob("*.py")
     }
-    needs = {name: imported_at_once(path) & files.keys() for name, path in files.items()}
+    needs = {name: imported(path) & files.keys() - {name} for name, path in files.items()}
     # Files that need none of those left go; what remains then is in a circle, or above one.
     while done := {name for name, needed in needs.items() if not needed & needs.keys()}:
         needs = {name: needed for name, needed in needs.items() if name not in done}

@@ -113,8 +113,8 @@ def finding_lines(inventory: Inventory, description: EngineDescribed) -> Iterato
     """Yield the findings, worst first, each with its next step."""
     for finding in find(inventory, description):
         yield finding.sentence
-        if finding.action:
-            yield f"    {finding.action}"
+        if finding.command:
+            yield f"    {finding.command}"
 
 
 def _cpu_facts(cpu: Device, capability: str | None) -> Iterator[str]:

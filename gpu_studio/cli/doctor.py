@@ -73,8 +73,8 @@ def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
         yield f"{_MARKS[finding.severity]} {finding.sentence}"
         if finding.evidence:
             yield f"          ({finding.code}: {finding.evidence})"
-        if finding.action:
-            yield f"          next: {finding.action}"
+        if finding.command:
+            yield f"          next: {finding.command}"
 
 
 def identity_lines(

@@ -17,6 +17,45 @@ class Tone(Enum):
     FAILURE = "failure"
 
 
+class Action(Enum):
+    """What a notice's button does."""
+
+    RESTART_ENGINE = "restart_engine"
+    STOP_RUN = "stop_run"
+    RESTART_SENSORS = "restart_sensors"
+    WAKE_CARDS = "wake_cards"
+    RUN_BENCHMARK = "run_benchmark"
+    SHOW_LOG = "show_log"
+    SHOW_CHECK = "show_check"
+    SET_UP = "set_up"
+    SHOW_SET_UP = "show_set_up"
+    INSTALL = "install"
+
+
+_LABELS = {
+    Action.RESTART_ENGINE: "Start a new engine",
+    Action.STOP_RUN: "Stop run",
+    Action.RESTART_SENSORS: "Restart the sensors",
+    Action.WAKE_CARDS: "Wake card",
+    Action.RUN_BENCHMARK: "Run benchmark",
+    Action.SHOW_LOG: "Show what happened",
+    Action.SHOW_CHECK: "Show check",
+    Action.SET_UP: "Set up the engine",
+    Action.SHOW_SET_UP: "Show the installation",
+    Action.INSTALL: "Install the {build} engine",
+}
+
+
+def action_label(action: Action | None, build: str = "") -> str:
+    """Return the label of an action's button; empty for no action.
+
+    Args:
+        action: what the button does.
+        build: the build that an installation installs.
+    """
+    return _LABELS[action].format(build=build) if action is not None else ""
+
+
 class Notice(msgspec.Struct, frozen=True):
     """A sentence to show, from the most important part to the least.
 
@@ -25,9 +64,11 @@ class Notice(msgspec.Struct, frozen=True):
         tone: how good or bad it is.
         detail: its evidence or explanation, in one or more lines.
         next_step: what you can do about it.
+        action: what its button does; None for no button.
     """
 
     sentence: str = ""
     tone: Tone = Tone.PLAIN
     detail: str = ""
     next_step: str = ""
+    action: Action | None = None

@@ -12,23 +12,17 @@ from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed
 from gpu_studio.core.messages.run_messages import RunFailed, RunStopped
-from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.notice import Action, Notice, Tone, action_label
 from gpu_studio.model.engine_session import EngineState, Reply
-from gpu_studio.model.snippets import CHECK
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device, Reading, Unreadable
     from gpu_studio.core.devices.finding import Finding, Severity
-    from gpu_studio.model.studio import Studio
-
-START_AGAIN = "Start a new engine"
-STOP = "Stop run"
-READ_AGAIN = "Restart the sensors"
-WAKE = "Wake card"
-SHOW_LOG = "Show what happened"
-SHOW_CHECK = "Show check"
-SET_UP = "Set up the engine"
-SHOW_SET_UP = "Show the installation"
+    from gpu_studio.model.builds import Builds
+    from gpu_studio.model.doctor import Doctor
+    from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.sensors import Sensors
+    from gpu_studio.model.settings import Settings
 
 _SILENCE = "driver_not_answering"
 _SLOW = "engine_slow"
@@ -47,7 +41,6 @@ _TONES: dict[Severity, Tone] = {
 }  # fmt: skip
 # These also happen while the program runs: the banner tells them on every tab.
 _LIVE = frozenset({"card_lost", "driver_not_answering"})
-_BENCH = " bench "  # the terminal's command for what the Devices tab's button runs
 # A reason to doubt a card's numbers stops no tab.
 _STOPS_NOTHING = frozenset({"not_as_named", "slow_link"})
 # Findings that need no action stay out of the banner.
@@ -57,36 +50,43 @@ _QUIET: tuple[Severity, ...] = ("note", "good")
 class Headline(Notice, frozen=True, kw_only=True):
     """A notice about this PC or the program, with the next action.
 
-    ``command`` is a command to copy; ``action`` is the text of a button, for `HeadlineModel.act`,
-    and ``other_action`` the text of a second one; ``build_tag`` is the build of PyTorch that the
-    command installs, empty if it installs none.
+    ``command`` is a command to copy; ``action`` is for `HeadlineModel.act`, and ``other_action``
+    is that of a second button; ``build_tag`` is the build of PyTorch that the command or the action
+    installs, empty if it installs none. ``device_uuid`` is the `Device.identity` of the card in
+    question, None if there is none.
     """
 
     code: str
     tone: Tone = Tone.AMBER
     command: str = ""
-    action: str = ""
-    other_action: str = ""
+    other_action: Action | None = None
     build_tag: str = ""
+    device_uuid: str | None = None
 
     @property
     def is_finding(self) -> bool:
         """Whether it is about the PC; otherwise, it is about the program."""
         return self.code in SEVERITIES and self.code not in _LIVE
 
+    @property
+    def action_label(self) -> str:
+        """The label of its button; empty without one."""
+        return action_label(self.action, self.build_tag)
+
 
 def headline_from(finding: Finding) -> Headline:
     """Return a finding as a headline; what the window does itself needs no command."""
-    is_wakened_here = finding.code == "card_asleep" and bool(finding.action)
-    is_done_here = is_wakened_here or _BENCH in finding.action
+    # The Devices tab has a button of its own for the benchmark.
+    is_own_button = finding.action is Action.RUN_BENCHMARK
     return Headline(
         code=finding.code,
         sentence=finding.sentence,
         detail=finding.evidence,
-        command="" if is_done_here else finding.action,
-        action=WAKE if is_wakened_here else "",
+        command="" if finding.action is not None else finding.command,
+        action=None if is_own_button else finding.action,
         tone=_TONES[finding.severity],
         build_tag=finding.build_tag,
+        device_uuid=finding.device_uuid,
     )
 
 
@@ -96,6 +96,7 @@ def lost_headline(card: Device, reason: str, error_code: Unreadable | None = Non
         code=_SILENCE if error_code == "silent" else "card_lost",
         sentence=f"{card.short_name}: {reason}",
         tone=Tone.FAILURE,
+        device_uuid=card.identity,
     )
 
 
@@ -119,16 +120,33 @@ class HeadlineModel(QObject):
     Signals:
         headline_changed(Headline | None): None if there is nothing to say.
         log_wanted(): the user wants to see the log.
+        check_wanted(): the user wants to see the check.
+        set_up_wanted(): the user wants to see the page that installs the engine.
+        installation_wanted(str): the user wants to install this build of PyTorch.
+        cards_wanted(): the user wants to use the cards that sleep.
     """
 
     headline_changed = Signal(object)
     log_wanted = Signal()
+    check_wanted = Signal()
+    set_up_wanted = Signal()
+    installation_wanted = Signal(str)
+    cards_wanted = Signal()
 
-    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        session: EngineSession,
+        sensors: Sensors,
+        doctor: Doctor,
+        settings: Settings,
+        builds: Builds | None = None,
+        parent: QObject | None = None,
+    ) -> None:
         super().__init__(parent)
-        self._studio = studio
+        self._session, self._sensors, self._doctor = session, sensors, doctor
+        self._builds = builds
         self._headline: Headline | None = None
-        self._told: Headline | None = None
+        self._own: Headline | None = None
         self._lost_reason = ""
         self._lost_cards: list[Headline] = []
         self._check: Headline | None = None
@@ -138,18 +156,17 @@ class HeadlineModel(QObject):
         self._start.setInterval(_LONG_START_MS)
         self._start.timeout.connect(self._choose)
         self._dismissed: set[tuple[str, str]] = set()
-        session, sensors = studio.session, studio.sensors
         session.engine_lost.connect(self._lose)
         session.state_changed.connect(self._enter)
         session.silence_changed.connect(self._hear_engine)
         session.request_submitted.connect(self._follow)
         session.engine_described.connect(self._meet_engine)
-        studio.doctor.findings_changed.connect(self._choose)
+        doctor.findings_changed.connect(self._choose)
         sensors.silence_changed.connect(self._fall_silent)
         sensors.reading_taken.connect(self._read)
-        studio.settings.trouble_told.connect(self.tell)
-        if studio.settings.trouble:
-            self.tell(studio.settings.trouble)
+        settings.trouble_told.connect(self.notify)
+        if settings.trouble:
+            self.notify(settings.trouble)
         self._choose()
 
     @property
@@ -159,11 +176,10 @@ class HeadlineModel(QObject):
 
     def offered(self, headline: Headline) -> Headline:
         """Return a headline with a button that installs its build, if this program can."""
-        builds = self._studio.builds
-        if not headline.build_tag or builds is None:
+        if not headline.build_tag or self._builds is None:
             return headline
-        is_coming = headline.build_tag in builds.coming
-        action = SHOW_SET_UP if is_coming else f"Install the {headline.build_tag} engine"
+        is_coming = headline.build_tag in self._builds.coming
+        action = Action.SHOW_SET_UP if is_coming else Action.INSTALL
         return msgspec.structs.replace(headline, command="", action=action)
 
     @property
@@ -176,24 +192,34 @@ class HeadlineModel(QObject):
         if headline is None or not headline.is_finding:
             return headline is not None
         stops = headline.code not in _STOPS_NOTHING
-        return stops and not is_usable(self._studio.doctor.findings)
+        return stops and not is_usable(self._doctor.findings)
 
-    def says(self, sentence: str) -> bool:
-        """Return whether this is the current sentence."""
-        return self._headline is not None and self._headline.sentence == sentence
+    def is_same_loss(self, headline: Headline) -> bool:
+        """Return whether the current headline is about the same card that cannot be read now."""
+        current = self._headline
+        if current is None or current.device_uuid != headline.device_uuid:
+            return False
+        return current.code in _LIVE and headline.code in _LIVE
 
-    def tell(self, sentence: str, detail: str = "", action: str = "") -> None:
+    def notify(self, sentence: str, detail: str = "", action: Action | None = None) -> Headline:
         """Show a sentence about the program itself, before all others, until it is dismissed."""
-        self._told = Headline(code=_OWN, sentence=sentence, detail=detail, action=action)
+        self._own = Headline(code=_OWN, sentence=sentence, detail=detail, action=action)
         self._choose()
+        return self._own
 
-    def tell_check(self, label: str) -> None:
+    def withdraw(self, headline: Headline) -> None:
+        """Show a sentence about the program no longer, if it is the current one."""
+        if self._own is headline:
+            self._own = None
+            self._choose()
+
+    def notify_check(self, label: str) -> None:
         """Say that the other tabs wait for the check of a card; without a label, it is over."""
         # Each check is new, even if the sentence about the last one was dismissed.
-        self._dismissed = {told for told in self._dismissed if told[0] != _CHECKING}
+        self._dismissed = {key for key in self._dismissed if key[0] != _CHECKING}
         sentence = f"{label} is being checked. The other tabs wait until the check ends."
         self._check = (
-            Headline(code=_CHECKING, sentence=sentence, action=SHOW_CHECK, tone=Tone.PLAIN)
+            Headline(code=_CHECKING, sentence=sentence, action=Action.SHOW_CHECK, tone=Tone.PLAIN)
             if label
             else None
         )
@@ -205,7 +231,7 @@ class HeadlineModel(QObject):
         if headline is None:
             return
         if headline.code == _OWN:
-            self._told = None
+            self._own = None
         elif headline.code == "engine_lost":
             self._lost_reason = ""
         else:
@@ -215,33 +241,37 @@ class HeadlineModel(QObject):
     def act(self, headline: Headline | None = None) -> None:
         """Do the action of a headline's button; of the current one if none is given."""
         headline = headline or self._headline
-        action = headline.action if headline is not None else ""
-        if action == START_AGAIN:
-            self._studio.session.restart()
-        elif action == READ_AGAIN:
-            self._studio.sensors.start_again()
-        elif action == WAKE:
-            self._studio.wake_cards()
-        elif action in (SET_UP, SHOW_SET_UP):
-            self._studio.set_up_wanted.emit()
-        elif headline is not None and action and headline.build_tag:
-            self._studio.installation_wanted.emit(headline.build_tag)
-        elif action == SHOW_LOG:
-            self.dismiss()
-            self.log_wanted.emit()
-        elif action == SHOW_CHECK:
-            if headline is not self._check:  # the tabs still wait
+        if headline is None:
+            return
+        match headline.action:
+            case Action.RESTART_ENGINE:
+                self._session.restart()
+            case Action.RESTART_SENSORS:
+                self._sensors.start_again()
+            case Action.WAKE_CARDS:
+                self.cards_wanted.emit()
+            case Action.SET_UP | Action.SHOW_SET_UP:
+                self.set_up_wanted.emit()
+            case Action.INSTALL:
+                self.installation_wanted.emit(headline.build_tag)
+            case Action.SHOW_LOG:
                 self.dismiss()
-            self._studio.page_wanted.emit(CHECK, "")
+                self.log_wanted.emit()
+            case Action.SHOW_CHECK:
+                if headline is not self._check:  # the tabs still wait
+                    self.dismiss()
+                self.check_wanted.emit()
+            case _:
+                pass
 
     def act_otherwise(self) -> None:
         """Do the action of the current headline's second button."""
-        if self._headline is not None and self._headline.other_action == STOP:
-            self._studio.session.stop()
+        if self._headline is not None and self._headline.other_action is Action.STOP_RUN:
+            self._session.stop()
 
     def _hear_engine(self, _is_silent: bool) -> None:
         # Each silence is new, even if the last one was dismissed.
-        self._dismissed = {told for told in self._dismissed if told[0] != _NOT_RESPONDING}
+        self._dismissed = {key for key in self._dismissed if key[0] != _NOT_RESPONDING}
         self._choose()
 
     def _follow(self, reply: Reply) -> None:
@@ -277,11 +307,11 @@ class HeadlineModel(QObject):
 
     def _fall_silent(self, _is_silent: bool) -> None:
         # Each silence is new, even if the last one was dismissed.
-        self._dismissed = {(code, said) for code, said in self._dismissed if code != _SILENCE}
+        self._dismissed = {key for key in self._dismissed if key[0] != _SILENCE}
         self._choose()
 
     def _read(self, reading: Reading) -> None:
-        inventory = self._studio.sensors.inventory
+        inventory = self._sensors.inventory
         errors = {card.uuid: card for card in reading.cards if card.error}
         lost = [
             lost_headline(card, told.error or "", told.error_code)
@@ -298,7 +328,7 @@ class HeadlineModel(QObject):
 
     def _choose(self) -> None:
         headlines = [
-            self._told,
+            self._own,
             self._of_silent_engine(),
             self._of_engine(),
             self._of_sensors(),
@@ -322,7 +352,7 @@ class HeadlineModel(QObject):
     def _of_engine(self) -> Headline | None:
         if not self._lost_reason:
             return None
-        is_gone = self._studio.session.state is EngineState.FAILED
+        is_gone = self._session.state is EngineState.FAILED
         kept = " Your results are still here." if self._has_met_engine else ""
         return Headline(
             code="engine_lost",
@@ -330,12 +360,12 @@ class HeadlineModel(QObject):
             detail="No other engine will start by itself."
             if is_gone
             else "A new engine has started.",
-            action=START_AGAIN if is_gone else "",
+            action=Action.RESTART_ENGINE if is_gone else None,
             tone=Tone.FAILURE if is_gone else Tone.AMBER,
         )
 
     def _of_silent_engine(self) -> Headline | None:
-        session = self._studio.session
+        session = self._session
         if not session.is_silent:
             return None
         has_cuda = session.description is not None and session.description.cuda_available
@@ -344,30 +374,29 @@ class HeadlineModel(QObject):
             code=_NOT_RESPONDING,
             sentence="The engine is not responding.",
             detail=f"{driver}Your results are still here.",
-            action=START_AGAIN,
-            other_action=STOP if session.state is EngineState.BUSY else "",
+            action=Action.RESTART_ENGINE,
+            other_action=Action.STOP_RUN if session.state is EngineState.BUSY else None,
             tone=Tone.FAILURE,
         )
 
     def _of_sensors(self) -> Headline | None:
-        if not self._studio.sensors.is_silent:
+        if not self._sensors.is_silent:
             return None
-        if self._studio.sensors.has_given_up:
+        if self._sensors.has_given_up:
             return Headline(
                 code=_SILENCE,
                 sentence="The sensor reader ended several times. The live readings have stopped.",
                 detail="The log says why (Help, Open the log folder). Everything else works.",
-                action=READ_AGAIN,
+                action=Action.RESTART_SENSORS,
             )
         return Headline(
             code=_SILENCE,
             sentence="The sensors have stopped answering, so the live readings have stopped.",
-            detail=f"{why_silent(self._studio.sensors.asks_driver)} "
-            "Everything on the CPU still works.",
+            detail=f"{why_silent(self._sensors.asks_driver)} Everything on the CPU still works.",
         )
 
     def _of_start(self) -> Headline | None:
-        is_starting = self._studio.session.state is EngineState.STARTING
+        is_starting = self._session.state is EngineState.STARTING
         if not is_starting or self._start.isActive():
             return None
         return Headline(
@@ -376,16 +405,16 @@ class HeadlineModel(QObject):
             detail="Loading it from a slow disk may take a minute. If it takes longer, "
             + (
                 "the graphics driver may be hanging: restart the PC."
-                if self._studio.sensors.asks_driver
+                if self._sensors.asks_driver
                 else "see the log for more (Help, Open the log folder)."
             ),
         )
 
     def _of_findings(self) -> list[Headline]:
-        chosen_here = self._studio.session.environment.visible_devices is not None
+        chosen_here = self._session.environment.visible_devices is not None
         return [
             self.offered(headline_from(finding))
-            for finding in self._studio.doctor.findings
+            for finding in self._doctor.findings
             if finding.severity not in _QUIET
             # A card that the Switcher hides is hidden because the user wanted it.
             and not (chosen_here and finding.code == "hidden_by_environment")

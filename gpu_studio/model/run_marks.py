@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Reading
     from gpu_studio.core.devices.run_effect import RunMark
     from gpu_studio.core.messages.message import Request
-    from gpu_studio.model.studio import Studio
+    from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.sensors import Sensors
 
 _KEPT = 256
 _RUN = "run"  # the reason for reading the sensors
@@ -40,9 +41,11 @@ class RunMarks(QObject):
     marks_changed = Signal()
     effect_told = Signal(str)
 
-    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+    def __init__(
+        self, session: EngineSession, sensors: Sensors, parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
-        self._studio = studio
+        self._session, self._sensors = session, sensors
         self._marks: deque[RunMark] = deque(maxlen=_KEPT)
         self._running: Request | None = None
         self._untold: RunMark | None = None
@@ -50,8 +53,8 @@ class RunMarks(QObject):
         self._waiting = QTimer(self)
         self._waiting.setSingleShot(True)
         self._waiting.timeout.connect(self._tell)
-        studio.session.request_submitted.connect(self._follow)
-        studio.sensors.reading_taken.connect(self._read)
+        session.request_submitted.connect(self._follow)
+        sensors.reading_taken.connect(self._read)
 
     @property
     def marks(self) -> Iterable[RunMark]:
@@ -83,11 +86,11 @@ class RunMarks(QObject):
         self._tell()
         self._running = request
         self._marks.append(RunMark(self._title(request), request.device, time.monotonic()))
-        self._studio.sensors.want(_RUN, True)
+        self._sensors.want(_RUN, True)
         self.marks_changed.emit()
 
     def _title(self, request: RunWorkload) -> str:
-        description = self._studio.session.description
+        description = self._session.description
         workloads = (*(description.workloads if description else ()), *PICTURES)
         run = next((one for one in workloads if one.name == request.workload), None)
         size = format_size(request.size, run.size_text if run else SQUARE)
@@ -115,11 +118,11 @@ class RunMarks(QObject):
         mark, self._untold = self._untold, None
         self._waiting.stop()
         if self._running is None:
-            self._studio.sensors.want(_RUN, False)
-        inventory = self._studio.sensors.inventory
+            self._sensors.want(_RUN, False)
+        inventory = self._sensors.inventory
         device = inventory.find(mark.address) if mark and inventory else None
         if mark is not None and mark.ended_s is not None and device is not None:
-            track = self._studio.sensors.track(device)
+            track = self._sensors.track(device)
             late = msgspec.structs.replace(mark, ended_s=mark.ended_s + _AFTERGLOW_S)
             self._effect = effect_sentence(late, track)
             self.effect_told.emit(self._effect)

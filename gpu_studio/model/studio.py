@@ -13,7 +13,7 @@ from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.headline import HeadlineModel
 from gpu_studio.model.run_marks import RunMarks
 from gpu_studio.model.sensors import Sensors
-from gpu_studio.model.snippets import DEVICES, Snippets
+from gpu_studio.model.snippets import CHECK, DEVICES, Snippets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,8 +109,14 @@ class Studio(QObject):
                 self.session, self.lab, self.sensors, build_store, build_installer, self,
                 wheels=wheels,
             )  # fmt: skip
-        self.headlines = HeadlineModel(self, self)
-        self.runs = RunMarks(self, self)
+        self.headlines = HeadlineModel(
+            self.session, self.sensors, self.doctor, settings, self.builds, self
+        )
+        self.headlines.cards_wanted.connect(self.wake_cards)
+        self.headlines.set_up_wanted.connect(self.set_up_wanted)
+        self.headlines.installation_wanted.connect(self.installation_wanted)
+        self.headlines.check_wanted.connect(self._show_check)
+        self.runs = RunMarks(self.session, self.sensors, self)
         self.snippets = Snippets(self)
         self._asked_for: tuple[int, tuple[str, ...]] | None = None
         self.session.engine_described.connect(self._engine_described)
@@ -141,6 +147,9 @@ class Studio(QObject):
     def wake_cards(self) -> None:
         """Let the engine ask CUDA although all cards sleep: the user wants to use them."""
         self._ask_again(wakes_cards=True)
+
+    def _show_check(self) -> None:
+        self.page_wanted.emit(CHECK, "")
 
     def _look_for_wakers(self, inventory: Inventory) -> None:
         """Let the engine ask CUDA once another program has woken a sleeping card."""

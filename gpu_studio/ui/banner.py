@@ -8,7 +8,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit
 
-from gpu_studio.core.notice import Tone
+from gpu_studio.core.notice import Tone, action_label
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button
 
@@ -81,8 +81,8 @@ class Banner(Card):
         # What a button does needs no command beside it.
         self._copy.setVisible(bool(command) and not headline.action)
         for pressed, text in (
-            (self._action, headline.action),
-            (self._other, headline.other_action),
+            (self._action, headline.action_label),
+            (self._other, action_label(headline.other_action)),
         ):
             pressed.setText(text)
             pressed.setAccessibleName(text)

@@ -19,8 +19,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.core.notice import Action
 from gpu_studio.model.collector import Collector
-from gpu_studio.model.headline import SHOW_CHECK, SHOW_LOG
 from gpu_studio.model.snippets import CHECK, DEVICES, RACE
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
@@ -172,7 +172,9 @@ class MainWindow(QMainWindow):
         studio.page_wanted.connect(self._show_page)
         studio.installation_wanted.connect(self._show_installation)
         if bad_end is not None:
-            studio.headlines.tell(_BAD_END, studio.settings.trouble or _NOTHING_LOST, SHOW_LOG)
+            studio.headlines.notify(
+                _BAD_END, studio.settings.trouble or _NOTHING_LOST, Action.SHOW_LOG
+            )
         self._show_headline(studio.headlines.headline)  # set before this window was connected
         self.setMinimumSize(*_SMALLEST)
         self._restore()
@@ -193,8 +195,8 @@ class MainWindow(QMainWindow):
 
     def tell(self, sentence: str) -> None:
         """Show a sentence about the program itself in the banner."""
-        self._studio.headlines.tell(
-            sentence, "The details are in the log. If it happens again, report it.", SHOW_LOG
+        self._studio.headlines.notify(
+            sentence, "The details are in the log. If it happens again, report it.", Action.SHOW_LOG
         )
 
     def show_diagnostics(self) -> None:
@@ -382,7 +384,7 @@ class MainWindow(QMainWindow):
         title = self.tabs.tabText(self.tabs.currentIndex())
         is_said_below = headline is not None and (
             (headline.is_finding and title == DEVICES)
-            or (headline.action == SHOW_CHECK and title == CHECK)
+            or (headline.action is Action.SHOW_CHECK and title == CHECK)
         )
         if headline is None or is_said_below or not self._studio.headlines.blocks_work:
             self.banner.hide()

@@ -42,13 +42,13 @@ def test_on_a_pc_without_a_card_it_says_so_and_fails(tmp_path):
 
 def test_findings_are_reported_with_evidence_and_the_next_step():
     problem = Finding(code="no_driver", sentence="It is not there.", evidence="NVML error 12",
-                      action="sudo reboot")  # fmt: skip
+                      command="sudo reboot")  # fmt: skip
     fine = Finding(code="ok", sentence="PyTorch can use it.")
     first, evidence, action, last = doctor.finding_lines((problem, fine))
     assert first.split("]")[0] == "[problem"
     assert first.endswith(problem.sentence)
     assert all(fact in evidence for fact in (problem.code, problem.evidence))
-    assert action.endswith(problem.action)
+    assert action.endswith(problem.command)
     assert last.split("]")[0] == "[ok"
     assert last.endswith(fine.sentence)
 

@@ -10,10 +10,10 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.run_messages import RunFailed, RunStopped, RunWorkload
-from gpu_studio.core.notice import Tone
+from gpu_studio.core.notice import Action, Tone
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.headline import START_AGAIN, HeadlineModel, headline_from
+from gpu_studio.model.headline import HeadlineModel, headline_from
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, two_cards
 from tests.fakes.run_answers import run_events
@@ -37,9 +37,10 @@ def start(qtbot, studio):
 def test_what_went_wrong_with_the_settings_is_said(studio, model, settings):
     assert model.headline is None
     settings.trouble_told.emit("Your settings cannot be saved.")
-    assert model.says("Your settings cannot be saved.")
+    assert model.headline.sentence == "Your settings cannot be saved."
     settings.trouble = "Your settings could not be used."
-    assert HeadlineModel(studio, studio).says("Your settings could not be used.")
+    again = HeadlineModel(studio.session, studio.sensors, studio.doctor, settings, parent=studio)
+    assert again.headline.sentence == "Your settings could not be used."
 
 
 def test_nothing_is_said_of_a_pc_without_a_card(qtbot, studio, model):
@@ -65,7 +66,7 @@ def test_a_card_without_code_is_the_headline_with_its_command(qtbot, studio, eng
     assert "GT 1030 (6.1)" in headline.sentence
     assert "cu126" in headline.command
     assert headline.tone == Tone.FAILURE
-    assert headline.action == ""
+    assert headline.action is None
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
@@ -120,7 +121,7 @@ def test_an_engine_that_dies_is_told_and_replaced(qtbot, studio, engines, model)
         "The engine crashed (signal 11): a driver or a library aborted it. "
         "Your results are still here."
     )
-    assert model.headline.action == ""
+    assert model.headline.action is None
     qtbot.waitUntil(lambda: studio.session.state.is_idle)
     assert model.headline is not None
     model.dismiss()
@@ -157,7 +158,9 @@ def test_an_engine_that_dies_again_and_again_can_be_started_again(qtbot, studio,
     engines.scripts[DescribeEngine] = DIES
     studio.start()
     qtbot.waitUntil(lambda: studio.session.state is EngineState.FAILED)
-    qtbot.waitUntil(lambda: model.headline is not None and model.headline.action == START_AGAIN)
+    qtbot.waitUntil(
+        lambda: model.headline is not None and model.headline.action is Action.RESTART_ENGINE
+    )
     assert model.headline.tone == Tone.FAILURE
     engines.scripts[DescribeEngine] = [described()]
     model.act()
@@ -171,7 +174,7 @@ def test_an_engine_that_cannot_start_says_why(qtbot, studio, engines, model):
     studio.start()
     qtbot.waitUntil(lambda: studio.session.state is EngineState.FAILED)
     assert model.headline.sentence == "PyTorch is not installed."
-    assert model.headline.action == START_AGAIN
+    assert model.headline.action is Action.RESTART_ENGINE
 
 
 def test_a_button_that_is_not_there_does_nothing(qtbot, studio, engines, model):
@@ -261,16 +264,16 @@ def test_what_the_program_says_of_itself_comes_first_until_it_is_closed(
     qtbot, studio, engines, model
 ):
     engines.scripts[DescribeEngine] = [WITHOUT_PASCAL]
-    model.tell("Something unexpected happened.", "The log says more.")
+    model.notify("Something unexpected happened.", "The log says more.")
     start(qtbot, studio)
     assert model.headline.sentence == "Something unexpected happened."
     assert model.headline.detail == "The log says more."
-    assert not model.says(studio.doctor.findings[0].sentence)
+    assert model.headline.sentence != studio.doctor.findings[0].sentence
     model.dismiss()
     assert model.headline.code == "no_code_for_card"
-    assert model.says(studio.doctor.findings[0].sentence)
+    assert model.headline.sentence == studio.doctor.findings[0].sentence
     # The same words once more are news.
-    model.tell("Something unexpected happened.")
+    model.notify("Something unexpected happened.")
     assert model.headline.sentence == "Something unexpected happened."
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, Heartbeat
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.core.notice import Tone
+from gpu_studio.core.notice import Action, Tone
 from gpu_studio.model import engine_pulse
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.headline import START_AGAIN, STOP
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.run_answers import run_events, started
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
@@ -72,7 +71,7 @@ def test_ten_missed_heartbeats_are_a_silence_and_nine_are_none(
     headline = headlines.headline
     assert headline is not None
     assert (headline.sentence, headline.tone) == (SENTENCE, Tone.FAILURE)
-    assert (headline.action, headline.other_action) == (START_AGAIN, STOP)
+    assert (headline.action, headline.other_action) == (Action.RESTART_ENGINE, Action.STOP_RUN)
     assert "driver" not in headline.detail, "the driver was not asked"
     engines.latest.go()
     qtbot.waitUntil(lambda: not session.is_silent)

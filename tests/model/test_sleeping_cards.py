@@ -11,8 +11,8 @@ from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.devices.devices import ASLEEP, Device, Driver, Inventory
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed
+from gpu_studio.core.notice import Action
 from gpu_studio.model.devices.devices import DevicesModel
-from gpu_studio.model.headline import WAKE
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_device, gt_1030_card
 
@@ -67,7 +67,7 @@ def test_the_window_asks_politely_and_says_how_to_wake_the_card(
     verdict = DevicesModel(laptop).verdict
     assert verdict.code == "card_asleep"
     assert "did not ask PyTorch" in verdict.sentence
-    assert (verdict.action, verdict.command) == (WAKE, "")
+    assert (verdict.action, verdict.command) == (Action.WAKE_CARDS, "")
     assert laptop.headlines.headline is None
     (card,) = laptop.board.cards
     assert (card.address, card.obstacle) == (None, Obstacle.ASLEEP)
@@ -104,7 +104,7 @@ def test_a_card_that_dozes_off_again_is_asked_about_once(
     assert len(questions(engines)) == 2
     verdict = DevicesModel(laptop).verdict
     assert "GT 1030 is asleep" in verdict.sentence
-    assert verdict.action == WAKE
+    assert verdict.action is Action.WAKE_CARDS
 
 
 def test_a_card_that_sleeps_on_is_not_asked_about(

@@ -97,7 +97,9 @@ class EveryPage:
             use_everything(self._window)
             self._compare_workloads()
             self._take_state("4-result")
-            self._studio.headlines.tell("Something was found.", "This is what you can do about it.")
+            self._studio.headlines.notify(
+                "Something was found.", "This is what you can do about it."
+            )
             self._take_state("5-finding")
             self._studio.headlines.dismiss()
             self._take_failed()

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.app import build_window
+from gpu_studio.core.notice import Action
 from gpu_studio.model.headline import Headline
 from gpu_studio.model.studio import Studio
 from tests.driving.pages import PAGES, go, scripts_of_all_pages, settle, use_everything
@@ -88,7 +89,7 @@ def test_no_page_scrolls_inside_another_and_nothing_is_cut_in_a_small_window(qtb
             code="program",
             sentence="PyTorch cannot use this card.",
             command="a command",
-            action="Do it",
+            action=Action.SHOW_LOG,
         )
     )
     found = []

@@ -4,6 +4,7 @@ import pytest
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLineEdit, QPushButton
 
+from gpu_studio.core.notice import Action
 from gpu_studio.model.headline import Headline
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.parts import letters
@@ -25,7 +26,7 @@ def say(banner, sentence=SENTENCE, **parts):
 
 
 def test_all_of_it_is_one_line_until_you_ask_for_details(banner):
-    say(banner, detail="Why.\nAnd why not.", command="a command", action="Install it")
+    say(banner, detail="Why.\nAnd why not.", command="a command", action=Action.SHOW_LOG)
     banner.show()
     line = find(banner, "banner.action", QPushButton).sizeHint().height()
     assert banner.heightForWidth(banner.width()) < 1.5 * line
@@ -41,7 +42,7 @@ def test_the_command_is_copied_where_no_button_does_it(banner):
     say(banner, command="a command")
     click(banner, "banner.copy")
     assert QGuiApplication.clipboard().text() == "a command"
-    say(banner, command="a command", action="Install it")
+    say(banner, command="a command", action=Action.SHOW_LOG)
     assert not sees(banner, "banner.copy")
 
 

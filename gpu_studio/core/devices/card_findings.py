@@ -10,6 +10,7 @@ from gpu_studio.core.devices.devices import ASLEEP, PROHIBITED
 from gpu_studio.core.devices.finding import DRIVER_PAGE, TORCH_PAGE, Finding, restart
 from gpu_studio.core.devices.link import widest_link
 from gpu_studio.core.listing import listed
+from gpu_studio.core.notice import Action
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +39,7 @@ def card_lost(facts: PcFacts) -> Iterator[Finding]:
                 sentence=f"{card.short_name}: {reason}",
                 evidence=(probed.message if probed else "")
                 or "NVML error 15 or 16; often caused by power, the slot or a riser cable",
-                action=restart(facts.system),
+                command=restart(facts.system),
                 device_uuid=card.identity,
             )
 
@@ -97,7 +98,7 @@ def device_busy(facts: PcFacts) -> Iterator[Finding]:
             sentence=f"Your {card.short_name} is busy: {why}.",
             evidence=f"Compute mode {mode}"
             + (f"; {probed.message}" if probed is not None and probed.message else ""),
-            action=_default_mode(facts, card),
+            command=_default_mode(facts, card),
             device_uuid=card.identity,
         )
 
@@ -177,7 +178,7 @@ def mixed_order(facts: PcFacts) -> Iterator[Finding]:
             sentence=f"Your own scripts number the cards differently: {listed(differing)}.",
             evidence="GPU Studio uses the order of nvidia-smi. CUDA_DEVICE_ORDER is not set, so "
             f"CUDA puts the fastest card first; the order of your scripts is {how}",
-            action="setx CUDA_DEVICE_ORDER PCI_BUS_ID"
+            command="setx CUDA_DEVICE_ORDER PCI_BUS_ID"
             if facts.system == "Windows"
             else "export CUDA_DEVICE_ORDER=PCI_BUS_ID",
         )
@@ -248,27 +249,32 @@ def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
     if others:
         verb = "is" if len(others) == 1 else "are"
         sentence += f" {listed(others)} {verb} present: " + "; ".join(_uses(others)) + "."
+    command, action = _next_step(facts)
     yield Finding(
         code="no_nvidia_card",
         sentence=sentence,
         evidence=f"Driver: {facts.driver.error or 'it finds no card.'} On the bus: "
         f"{listed(others) or 'no graphics card'}",
-        action=_next_step(facts),
+        command=command,
+        action=action,
     )
 
 
-def _next_step(facts: PcFacts) -> str:
+def _next_step(facts: PcFacts) -> tuple[str, Action | None]:
+    """Return a command or an address to copy, and what the window does instead."""
     others = facts.inventory.other_gpus
     if any(name.startswith("Intel Arc") for name in others):
-        return _XPU_BUILD
+        return _XPU_BUILD, None
     for name in others:
         if _maker(name) == "AMD":
-            return _amd_build(name)
+            return _amd_build(name), None
     if any(_maker(name) in _OTHERS for name in others):
-        return TORCH_PAGE  # the right build depends on the card and the system
+        return TORCH_PAGE, None  # the right build depends on the card and the system
     if facts.inventory.is_wsl:
-        return DRIVER_PAGE
-    return _ASK_MPS if facts.system == "Darwin" else _TIME_CPU
+        return DRIVER_PAGE, None
+    if facts.system == "Darwin":
+        return _ASK_MPS, None
+    return _TIME_CPU, Action.RUN_BENCHMARK
 
 
 def _amd_build(name: str) -> str:

@@ -16,6 +16,7 @@ from gpu_studio.core.devices.finding import (
 from gpu_studio.core.devices.pc_facts import architecture_of
 from gpu_studio.core.devices.torch_facts import DRIVER_HALVES_DIFFER
 from gpu_studio.core.listing import listed
+from gpu_studio.core.notice import Action
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +43,7 @@ def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
             "Restart the PC.",
             evidence="A call into the driver did not return"
             + (f"; on the bus: {names}" if names else "."),
-            action=restart(facts.system),
+            command=restart(facts.system),
         )
         return
     for card in facts.inventory.cards:
@@ -54,7 +55,7 @@ def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
                 sentence=f"The driver does not answer for your {card.short_name}: a call that "
                 "should take a moment never returned. Restart the PC.",
                 evidence=(probed.message if probed else "") or "A call into NVML did not return.",
-                action=restart(facts.system),
+                command=restart(facts.system),
                 device_uuid=card.identity,
             )
 
@@ -78,7 +79,7 @@ def driver_library_mismatch(facts: PcFacts) -> Iterator[Finding]:
         code="driver_library_mismatch",
         sentence=sentence,
         evidence=evidence + (f" ({', '.join(halves)})" if halves else ""),
-        action=restart(facts.system),
+        command=restart(facts.system),
     )
 
 
@@ -119,7 +120,7 @@ def no_driver(facts: PcFacts) -> Iterator[Finding]:
         code="no_driver",
         sentence=f"{subject}: {continued(driver.error)} {_next_step(facts, cards)}",
         evidence=driver.evidence + (f"; on the bus: {names}" if names else "") + _held_words(cards),
-        action=_driver_action(facts),
+        command=_driver_action(facts),
     )
 
 
@@ -184,7 +185,7 @@ def driver_dropped_card(facts: PcFacts) -> Iterator[Finding]:
             sentence=sentence + ".",
             evidence=f"Driver {facts.driver.version or facts.driver.library_version}; the card is "
             f"at {card.pci_bus_id}, device id {card.pci_device_id or 0:04x}",
-            action=driver_page(facts.system),
+            command=driver_page(facts.system),
             device_uuid=card.identity,
         )
 
@@ -213,7 +214,7 @@ def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
         evidence=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; found driver "
         f"{facts.driver.version}, which runs CUDA up to {facts.driver.cuda_version or 'unknown'}; "
         f"needed {floor}",
-        action=other.pip_command if other else driver_page(facts.system),
+        command=other.pip_command if other else driver_page(facts.system),
         build_tag=other.tag if other else "",
     )
 
@@ -235,7 +236,7 @@ def mig_instances(facts: PcFacts) -> Iterator[Finding]:
             sentence=sentence,
             evidence="NVML reports that MIG mode is on. GPU Studio shows the sensors of the whole "
             "card, and does not support single instances",
-            action=f"sudo nvidia-smi -i {card.nvml_index} -mig 0",
+            command=f"sudo nvidia-smi -i {card.nvml_index} -mig 0",
             device_uuid=card.identity,
         )
 
@@ -264,6 +265,7 @@ def card_asleep(facts: PcFacts) -> Iterator[Finding]:
                 sentence=f"Your {card.short_name} is asleep to save power. "
                 + (_LEFT_ASLEEP if is_unasked else _WAKES_WHEN_USED),
                 evidence=f"runtime_status of {card.pci_bus_id} is suspended",
-                action=WAKE_BY_HAND if is_unasked else "",
+                command=WAKE_BY_HAND if is_unasked else "",
+                action=Action.WAKE_CARDS if is_unasked else None,
                 device_uuid=card.identity,
             )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.core.devices.devices import Inventory
+    from gpu_studio.core.notice import Action
 
 
 Severity = Literal["failure", "warning", "note", "good"]
@@ -49,15 +50,17 @@ _RANKS = {code: rank for rank, code in enumerate(SEVERITIES)}
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One result of checking this PC.
 
-    ``action`` is a command or an address to copy, empty if there is nothing to do. ``device_uuid``
-    is the `Device.identity` of the card in question, None if the finding concerns the whole PC.
-    ``build_tag`` is the build of PyTorch that the action installs; empty if it installs none.
+    ``command`` is a command or an address to copy, empty if there is nothing to do; ``action`` is
+    what the window does itself instead. ``device_uuid`` is the `Device.identity` of the card in
+    question, None if the finding concerns the whole PC. ``build_tag`` is the build of PyTorch that
+    the command installs; empty if it installs none.
     """
 
     code: str
     sentence: str
     evidence: str = ""
-    action: str = ""
+    command: str = ""
+    action: Action | None = None
     device_uuid: str | None = None
     build_tag: str = ""
 
@@ -79,10 +82,16 @@ def is_usable(findings: Sequence[Finding]) -> bool:
 
 def findings_value(findings: Sequence[Finding]) -> dict[str, Any]:
     """Return the value that ``gpu-studio doctor --json`` prints."""
-    fields = ("code", "device_uuid", "sentence", "evidence", "action")
     return {
-        "findings": [{field: getattr(finding, field) for field in fields} for finding in findings]
-    }
+        "findings": [
+            {
+                "code": finding.code, "device_uuid": finding.device_uuid,
+                "sentence": finding.sentence, "evidence": finding.evidence,
+                "action": finding.command,
+            }
+            for finding in findings
+        ]
+    }  # fmt: skip
 
 
 DRIVER_PAGE = "https://www.nvidia.com/drivers"

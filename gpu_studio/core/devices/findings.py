@@ -99,7 +99,7 @@ def find(
     for rule in _RULES:
         found.extend(rule(facts))
     return tuple(
-        msgspec.structs.replace(finding, action=typed(finding.action, executable))
+        msgspec.structs.replace(finding, command=typed(finding.command, executable))
         for finding in worst_first(_unexplained(found, facts))
     )
 

@@ -38,7 +38,7 @@ def cpu_only_build(facts: PcFacts) -> Iterator[Finding]:
                 code="driver_too_old",
                 sentence=f"PyTorch cannot use your {names}: {why}",
                 evidence=evidence,
-                action=driver_page(facts.system),
+                command=driver_page(facts.system),
             )
         else:
             older = _older_builds(facts, cards[0])
@@ -53,7 +53,7 @@ def cpu_only_build(facts: PcFacts) -> Iterator[Finding]:
         code="cpu_only_build",
         sentence=f"Your {names} is fine, but this PyTorch is a CPU-only build.{build}",
         evidence=evidence,
-        action=choice.pip_command if choice else "",
+        command=choice.pip_command if choice else "",
         build_tag=choice.tag if choice else "",
     )
 
@@ -90,7 +90,7 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
             sentence=sentence,
             evidence=f"{why}torch {engine.torch_version} has code for: {arch_list}; the card is "
             f"{label_of(card)}; driver {facts.driver.version}{tried}",
-            action=_JETSON_PAGE if is_jetson else other.pip_command if other else "",
+            command=_JETSON_PAGE if is_jetson else other.pip_command if other else "",
             build_tag=other.tag if other and not lost and not is_jetson else "",
             device_uuid=card.identity,
         )
@@ -123,7 +123,7 @@ def cuda_init_failed(facts: PcFacts) -> Iterator[Finding]:
             evidence=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; driver "
             f"{facts.driver.version or 'unknown'}; torch.cuda.is_available() is "
             f"{engine.cuda_available}" + ("" if started else "; a new process could not start it"),
-            action=action,
+            command=action,
         )
         return
     for card in facts.cards:
@@ -138,7 +138,7 @@ def cuda_init_failed(facts: PcFacts) -> Iterator[Finding]:
             code="cuda_init_failed",
             sentence=f"A small kernel does not run on your {card.short_name}: {what}.",
             evidence=probed.message or "No error message.",
-            action=action if probed.outcome != "out_of_memory" else "nvidia-smi",
+            command=action if probed.outcome != "out_of_memory" else "nvidia-smi",
             device_uuid=card.identity,
         )
 
@@ -156,7 +156,7 @@ def hidden_by_environment(facts: PcFacts) -> Iterator[Finding]:
                 "CUDA_VISIBLE_DEVICES.",
                 evidence=f"CUDA_VISIBLE_DEVICES is “{engine.visible_devices}”; the card is "
                 f"{card.identity}",
-                action="set CUDA_VISIBLE_DEVICES="
+                command="set CUDA_VISIBLE_DEVICES="
                 if facts.system == "Windows"
                 else "unset CUDA_VISIBLE_DEVICES",
                 device_uuid=card.identity,

@@ -19,11 +19,10 @@ from gpu_studio.core.messages.check_messages import (
     CheckStarted,
 )
 from gpu_studio.core.moments import local_now
-from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.core.program_version import program_title
 from gpu_studio.model.check.check_keeper import CheckKeeper
 from gpu_studio.model.engine_session import EngineSession, EngineState
-from gpu_studio.model.headline import SHOW_CHECK
 from gpu_studio.model.run_queue import QueueStep, RunQueue
 from gpu_studio.model.work_state import WorkState
 
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.model.check.check_keeper import EarlierCheck
     from gpu_studio.model.devices.device_board import DeviceRow
+    from gpu_studio.model.headline import Headline
     from gpu_studio.model.studio import Studio
 
 _STOP_PATIENCE_MS = 10_000  # a step of a check takes a second at most, on a slow card some more
@@ -86,6 +86,7 @@ class CardCheck(QObject):
         self._record: CheckRecord | None = None
         self._file_name = ""
         self._cut_off: tuple[CutOffCheck, ...] = ()
+        self._interruption: Headline | None = None
         self._kept: tuple[CheckRecord, ...] = ()
         self._has_released = False
         self._asked_earlier = self._knows_earlier = self._has_ended = False
@@ -248,7 +249,7 @@ class CardCheck(QObject):
         cut_off = self.cut_off
         if cut_off is None or not self.can_resume:
             return
-        self._drop(cut_off)
+        self._drop_first()
         address = cut_off.state.plan.device
         self._identity = self._studio.board.identity_of(address)
         self._begin(CheckRun.resumed(cut_off.state, cut_off.interruption, program_title()))
@@ -258,7 +259,7 @@ class CardCheck(QObject):
         cut_off = self.cut_off
         if cut_off is None:
             return
-        self._drop(cut_off)
+        self._drop_first()
         run = CheckRun.concluded(cut_off.state, cut_off.interruption, program_title())
         self._run = run
         record = run.record()
@@ -318,11 +319,11 @@ class CardCheck(QObject):
     def _fail(self, sentence: str) -> None:
         self.notified.emit(Notice(sentence, Tone.FAILURE))
 
-    def _drop(self, cut_off: CutOffCheck) -> None:
+    def _drop_first(self) -> None:
         """Offer a check that was cut off no longer, nor tell about it."""
         self._cut_off = self._cut_off[1:]
-        if self._studio.headlines.says(interruption_sentence(cut_off.interruption)):
-            self._studio.headlines.dismiss()
+        if self._interruption is not None:
+            self._studio.headlines.withdraw(self._interruption)
 
     def _begin(self, run: CheckRun) -> None:
         self._run, self._record, self._file_name = run, None, ""
@@ -349,7 +350,7 @@ class CardCheck(QObject):
         ending = session.release() if not is_cpu(run.plan.device) else None
         self._has_released = ending is not None
         if ending is not None:
-            self._studio.headlines.tell_check(self.device.label)
+            self._studio.headlines.notify_check(self.device.label)
             ending.finished.connect(self._run_rounds)
         else:
             self._run_rounds()
@@ -402,7 +403,7 @@ class CardCheck(QObject):
         self._keeping.stop()
         if self._has_released:
             self._has_released = False
-            self._studio.headlines.tell_check("")
+            self._studio.headlines.notify_check("")
             self._studio.session.restart()
         record = run.record()
         self._show_record(record)
@@ -427,7 +428,8 @@ class CardCheck(QObject):
         self._cut_off, self._kept = cut_off, kept
         if is_new:
             sentence = interruption_sentence(cut_off[0].interruption)
-            self._studio.headlines.tell(sentence, _CUT_OFF, SHOW_CHECK)
+            headlines = self._studio.headlines
+            self._interruption = headlines.notify(sentence, _CUT_OFF, Action.SHOW_CHECK)
         self.check_changed.emit()
 
     def _show_opened(self, record: CheckRecord) -> None:

@@ -11,16 +11,13 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.devices.facts import FactGroup, PcSnapshot
-from gpu_studio.core.notice import Tone
+from gpu_studio.core.notice import Action, Tone
 from gpu_studio.model.devices.card_memory import CardMemory
 from gpu_studio.model.devices.device_list import DeviceList
 from gpu_studio.model.devices.process_table import ProcessTable
 from gpu_studio.model.devices.sensor_log import SensorLog
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import (
-    SET_UP,
-    SHOW_SET_UP,
-    WAKE,
     Headline,
     headline_from,
     lost_headline,
@@ -215,7 +212,7 @@ class DevicesModel(QObject):
 
         Findings are shown here instead.
         """
-        return not headline.is_finding and self._studio.headlines.says(headline.sentence)
+        return not headline.is_finding and self._studio.headlines.is_same_loss(headline)
 
     def report(self, form: str, *, masked: bool) -> str:
         """Return everything known as ``text``, ``markdown`` or ``json``."""
@@ -344,9 +341,11 @@ def verdict_without_engine(device: Device, installation: Installation) -> Headli
     if installation:
         now = "is being installed" if installation == "runs" else "is not installed completely"
         sentence = f"The engine {now}. After that, you see here {question}."
-        return Headline(code="waiting", sentence=sentence, action=SHOW_SET_UP, tone=Tone.PLAIN)
+        return Headline(
+            code="waiting", sentence=sentence, action=Action.SHOW_SET_UP, tone=Tone.PLAIN
+        )
     sentence = f"Install the engine to see {question}."
-    return Headline(code="waiting", sentence=sentence, action=SET_UP, tone=Tone.PLAIN)
+    return Headline(code="waiting", sentence=sentence, action=Action.SET_UP, tone=Tone.PLAIN)
 
 
 def verdict_of_cpu(cpu: Device, engine: EngineDescribed | None, state: EngineState) -> Headline:
@@ -374,6 +373,8 @@ def _verdict_without_findings(
         return Headline(code="waiting", sentence=sentence, tone=Tone.PLAIN)
     if engine.cards_asleep:
         sentence = f"Your {device.short_name} is asleep. PyTorch has not checked it."
-        return Headline(code="unknown", sentence=sentence, action=WAKE, tone=Tone.PLAIN)
+        return Headline(
+            code="unknown", sentence=sentence, action=Action.WAKE_CARDS, tone=Tone.PLAIN
+        )
     sentence = f"PyTorch does not list your {device.short_name}."
     return Headline(code="unknown", sentence=sentence, detail=trouble)

@@ -57,7 +57,7 @@ class FindingLine(QWidget):
             return
         self._headline = headline
         self._sentence.setText(headline.sentence)
-        action = headline.action or ("Copy command" if headline.command else "")
+        action = headline.action_label or ("Copy command" if headline.command else "")
         self._action.setText(action)
         self._action.setAccessibleName(action)
         self._action.setVisible(bool(action))

@@ -8,9 +8,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar
 
 from gpu_studio.core.builds.progress import InstallStage
-from gpu_studio.core.notice import Tone
+from gpu_studio.core.notice import Action, Tone, action_label
 from gpu_studio.model import setup_words as words
-from gpu_studio.model.headline import SET_UP
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class SetupLine(Card):
         self._bar.setVisible(is_at_work or (is_paused and words.has_share(progress)))
         self._bar.setValue(round(_STEPS * progress.fraction))
         is_begun = is_at_work or is_paused or builds.trouble is not None
-        label = "Show" if is_begun or builds.has_engine else SET_UP
+        label = "Show" if is_begun or builds.has_engine else action_label(Action.SET_UP)
         self._show.setText(label)
         self._show.setAccessibleName(label)
         self.set_tone(Tone.FAILURE if builds.trouble is not None else Tone.PLAIN)

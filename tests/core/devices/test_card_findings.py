@@ -58,7 +58,7 @@ def test_a_busy_card_is_told_with_who_is_in():
     taken = changed(RTX_3060, compute_mode="exclusive process", processes=(holder,))
     finding = one("device_busy", examined(pc(taken)))
     assert "game (7) is using it" in finding.sentence
-    assert finding.action == "sudo nvidia-smi -i 00000000:02:00.0 -c DEFAULT"
+    assert finding.command == "sudo nvidia-smi -i 00000000:02:00.0 -c DEFAULT"
     closed = examined(pc(changed(RTX_3060, compute_mode="prohibited")))
     assert codes(closed) == ["device_busy"]
     assert "lets no program" in closed[0].sentence
@@ -133,7 +133,7 @@ def test_scripts_that_number_otherwise_are_told():
     cards = (tried(RTX_3060, number=0), tried(GT_1030, number=1))
     finding = one("mixed_order", examined(pc(GT_1030, RTX_3060), probe=probe(*cards)))
     assert "cuda:0 is the RTX 3060" in finding.sentence
-    assert finding.action == "export CUDA_DEVICE_ORDER=PCI_BUS_ID"
+    assert finding.command == "export CUDA_DEVICE_ORDER=PCI_BUS_ID"
     assert "seen in a separate process" in finding.evidence
     guessed = one("mixed_order", examined(pc(GT_1030, RTX_3060)))
     assert "guessed" in guessed.evidence
@@ -173,9 +173,9 @@ def test_of_a_sleeping_card_that_nobody_asked_about_nothing_is_promised():
         ENGINE, cards_asleep=True, cuda_available=False, cuda_reason="It sleeps.", cards=()
     )
     (finding,) = examined(pc(asleep), unasked)
-    assert (finding.code, finding.action) == ("card_asleep", "nvidia-smi")
+    assert (finding.code, finding.command) == ("card_asleep", "nvidia-smi")
     assert "did not ask PyTorch" in finding.sentence
-    assert one("card_asleep", examined(pc(asleep))).action == ""
+    assert one("card_asleep", examined(pc(asleep))).command == ""
     by_kernel = examined(pc(asleep), unasked, probe=probe(tried(RTX_3060)))
     assert codes(by_kernel) == ["card_asleep", "ok"]
     failed = examined(pc(asleep), unasked, probe=probe(error="It did not start."))

@@ -34,7 +34,7 @@ def test_a_driver_that_never_answered_explains_everything():
     silent = Driver(version="580.95.05", error="It does not answer.", is_silent=True)
     findings = examined(pc(on_the_bus(GT_1030, "silent"), driver=silent), None)
     assert codes(findings) == ["driver_not_answering"]
-    assert findings[0].action == "sudo reboot"
+    assert findings[0].command == "sudo reboot"
 
 
 def test_one_silent_card_of_two_is_named_and_the_other_is_used():
@@ -56,7 +56,7 @@ def test_two_halves_of_a_driver_are_told_with_their_versions():
     )
     finding = one("driver_library_mismatch", examined(pc(driver=driver)))
     assert "kernel module 570.86.15, library 580.95.05" in finding.evidence
-    assert finding.action == "sudo reboot"
+    assert finding.command == "sudo reboot"
 
 
 def test_cuda_that_meets_another_driver_says_so_and_no_other_step():
@@ -70,7 +70,7 @@ def test_cuda_that_meets_another_driver_says_so_and_no_other_step():
         assert finding.sentence == DRIVER_HALVES_DIFFER
         assert "CUDA error 803 or 804" in finding.evidence
         assert "library 580.95.05" in finding.evidence
-        assert finding.action == "sudo reboot"
+        assert finding.command == "sudo reboot"
         assert "cuda_init_failed" not in codes(findings)
 
 
@@ -85,7 +85,7 @@ def test_a_driver_that_is_updated_while_the_sensors_are_read_is_told():
     reading = Reading(taken_at_s=1.0, cpu=Telemetry(), cards=(mute,))
     finding = one("driver_library_mismatch", examined(pc(RTX_3060), readings=[reading]))
     assert finding.sentence == mute.error
-    assert finding.action == "sudo reboot"
+    assert finding.command == "sudo reboot"
     on_start = examined(pc(on_the_bus(RTX_3060, "driver_updated")))
     assert codes(on_start) == ["driver_library_mismatch"]
 
@@ -101,7 +101,7 @@ def test_the_instances_of_a_divided_card_are_named():
     findings = examined(pc(divided))
     finding = one("mig_instances", findings)
     assert "MIG 1g.5gb and MIG 2g.10gb" in finding.sentence
-    assert finding.action == "sudo nvidia-smi -i 1 -mig 0"
+    assert finding.command == "sudo nvidia-smi -i 1 -mig 0"
     empty = one("mig_instances", examined(pc(changed(RTX_3060, mig_enabled=True))))
     assert "without an instance" in empty.sentence
     assert "mig_instances" not in codes(examined(pc(changed(RTX_3060, mig_enabled=False))))
@@ -117,7 +117,7 @@ def test_a_missing_driver_is_installed_as_the_system_does_it(distribution, actio
     driver = Driver(error="No NVIDIA driver is installed.", error_code="not_installed")
     card = on_the_bus(GT_1030, "no_driver", kernel_driver="nouveau")
     finding = one("no_driver", examined(pc(card, driver=driver, distribution=distribution)))
-    assert finding.action == action
+    assert finding.command == action
     assert "branch 580, the last for Pascal cards" in finding.sentence
     assert "driven by nouveau" in finding.evidence
 
@@ -142,7 +142,7 @@ def test_a_driver_of_the_last_branch_has_dropped_nothing():
         driver = Driver(library_version=version, error=NOT_RUNNING, error_code="not_running")
         findings = examined(pc(on_the_bus(GT_1030, "no_driver"), driver=driver))
         assert codes(findings) == ["no_driver"]
-        assert findings[0].action == "sudo modprobe nvidia"
+        assert findings[0].command == "sudo modprobe nvidia"
 
 
 def test_the_limits_of_wsl_are_told_beside_what_works():
@@ -151,7 +151,7 @@ def test_the_limits_of_wsl_are_told_beside_what_works():
     assert is_usable(findings)
     nothing = examined(pc(driver=Driver(error="None.", error_code="not_installed"), is_wsl=True))
     assert "install its driver in Windows" in one("no_nvidia_card", nothing).sentence
-    assert one("no_nvidia_card", nothing).action == "https://www.nvidia.com/drivers"
+    assert one("no_nvidia_card", nothing).command == "https://www.nvidia.com/drivers"
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_who_has_no_nvidia_card_is_told_what_there_is_and_a_next_step(others, fa
     is_other_gpu = "system" in facts or any(name.startswith(("AMD", "Intel")) for name in others)
     assert ("not tested by us" in finding.sentence) is is_other_gpu
     assert all(name in finding.sentence for name in others)
-    assert action in finding.action
+    assert action in finding.command
 
 
 def test_a_new_card_with_a_driver_of_cuda_12_has_a_build_besides_a_new_driver():

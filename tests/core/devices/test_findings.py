@@ -154,7 +154,7 @@ def test_a_card_without_code_gets_the_command_of_the_build_that_has_it():
     assert finding.sentence == (
         "This PyTorch has no code for your GT 1030 (6.1): install the cu126 build."
     )
-    assert finding.action == (
+    assert finding.command == (
         f"{python_here()} -m pip install torch==2.13.0+cu126 "
         "--index-url https://download.pytorch.org/whl/cu126"
     )
@@ -165,13 +165,13 @@ def test_a_card_that_no_build_serves_gets_no_command():
     finding = only(pc(GT_710, driver="470.256.02"), torch("cpu"))
     assert "GT 710" in finding.sentence
     assert "older than 5.0" in finding.evidence
-    assert finding.action == ""
+    assert finding.command == ""
 
 
 def test_the_cpu_build_gets_the_command_of_the_right_one():
-    assert "torch==2.13.0+cu130 " in only(pc(RTX_3060), torch("cpu")).action
+    assert "torch==2.13.0+cu130 " in only(pc(RTX_3060), torch("cpu")).command
     old = only(pc(RTX_3060, driver="545.29.06"), torch("cpu"))
-    assert "torch==2.13.0+cu126 " in old.action
+    assert "torch==2.13.0+cu126 " in old.command
     assert "RTX 3060 is fine" in old.sentence
 
 
@@ -183,13 +183,13 @@ def test_an_old_driver_is_named_with_the_one_that_is_needed():
         pc(RTX_3060, driver="472.12"), torch("cu126", cuda_available=False), system="Windows"
     )
     assert "528.33" in windows.sentence
-    assert windows.action == "https://www.nvidia.com/drivers"
+    assert windows.command == "https://www.nvidia.com/drivers"
 
 
 def test_an_old_driver_that_another_build_takes_gets_that_build():
     finding = only(pc(RTX_3060, driver="570.86.15"), torch("cu130", cuda_available=False))
     assert "or install the cu126 build" in finding.sentence
-    assert "+cu126" in finding.action
+    assert "+cu126" in finding.command
 
 
 def test_windows_calls_its_machine_by_another_name():
@@ -226,8 +226,8 @@ def test_a_hidden_card_is_shown_again_by_the_system_s_command():
     engine = torch(visible_devices="", cuda_available=False)
     linux = only(pc(RTX_3060), engine)
     windows = only(pc(RTX_3060), engine, system="Windows")
-    assert linux.action == "unset CUDA_VISIBLE_DEVICES"
-    assert windows.action == "set CUDA_VISIBLE_DEVICES="
+    assert linux.command == "unset CUDA_VISIBLE_DEVICES"
+    assert windows.command == "set CUDA_VISIBLE_DEVICES="
     assert linux.device_uuid == RTX_3060.uuid
 
 
@@ -255,15 +255,15 @@ def test_without_the_table_there_are_findings_without_commands(monkeypatch):
         raise MissingResourceError("wheels.json", "is missing")
 
     monkeypatch.setattr(pc_facts, "load_table", missing)
-    assert only(pc(RTX_3060), torch("cpu")).action == ""
-    assert only(pc(GT_1030), torch("cu130")).action == ""
+    assert only(pc(RTX_3060), torch("cpu")).command == ""
+    assert only(pc(GT_1030), torch("cu130")).command == ""
     assert codes(pc(RTX_3060), torch("cu130")) == ["ok"]
 
 
 def test_a_driver_that_hides_its_version_is_not_called_old():
     finding = only(pc(RTX_3060, driver=Driver()), torch("cpu"))
     assert finding.code == "cpu_only_build"
-    assert finding.action == ""
+    assert finding.command == ""
 
 
 def test_a_sleeping_card_keeps_its_number_for_the_others():

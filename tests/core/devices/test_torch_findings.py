@@ -55,7 +55,7 @@ def test_a_jetson_is_sent_to_nvidias_own_builds(capability):
     engine = msgspec.structs.replace(ENGINE, arch_list=("sm_80", "sm_90"))
     finding = one("no_code_for_card", examined(pc(orin), engine, machine="aarch64"))
     assert "NVIDIA itself publishes PyTorch for each Jetson (not tested by us)" in finding.sentence
-    assert "jetson" in finding.action
+    assert "jetson" in finding.command
 
 
 @pytest.mark.parametrize("outcome", ["failed", "died", "out_of_memory"])
@@ -73,7 +73,7 @@ def test_a_kernel_that_does_not_run_is_no_ok(outcome):
 def test_cuda_that_does_not_start_after_a_sleep_is_brought_back(system, is_wsl, action):
     engine = msgspec.structs.replace(ENGINE, cuda_available=False, cuda_reason="It slept.")
     findings = examined(pc(RTX_3060, is_wsl=is_wsl), engine, system=system)
-    assert one("cuda_init_failed", findings).action == action
+    assert one("cuda_init_failed", findings).command == action
 
 
 def test_a_process_that_cannot_start_cuda_is_told_where_the_engine_could():
@@ -92,7 +92,7 @@ def test_a_build_for_one_card_that_another_needs_is_not_taken_from_it():
     finding = one("no_code_for_card", examined(pc(GT_1030, newest), cu130))
     assert "none for your RTX 5090" in finding.evidence
     assert "separate environment" in finding.sentence
-    assert "+cu126" in finding.action
+    assert "+cu126" in finding.command
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_a_finding_is_one_line_that_unfolds_and_takes_the_tick_away(
 ):
     start(studio, tab)
     slow = Finding(
-        code="slow_link", sentence="Its link is slow.", evidence="x1 of x4", action="look at it",
+        code="slow_link", sentence="Its link is slow.", evidence="x1 of x4", command="look at it",
         device_uuid=inventory.cards[0].identity,
     )  # fmt: skip
     monkeypatch.setattr(studio.doctor, "_findings", worst_first([slow, *studio.doctor.findings]))
@@ -70,7 +70,7 @@ def test_a_finding_is_one_line_that_unfolds_and_takes_the_tick_away(
     click(tab, "devices.finding.0.more")
     assert "x1 of x4" in text(tab, "devices.finding.0.details")
     click(tab, "devices.finding.0.action")
-    assert QGuiApplication.clipboard().text() == slow.action
+    assert QGuiApplication.clipboard().text() == slow.command
 
 
 # ── what goes wrong ────────────────────────────────────────────────────────────────────────────

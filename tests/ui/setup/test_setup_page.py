@@ -27,8 +27,8 @@ from gpu_studio.core.builds.trouble import (
     no_network,
 )
 from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.notice import Action, action_label
 from gpu_studio.model import builds
-from gpu_studio.model.headline import SHOW_SET_UP
 from gpu_studio.model.studio import Studio
 from tests.driving.window import choose_data, click, find, open_tab, sees, text, wait_until
 from tests.fakes.descriptions import described
@@ -109,7 +109,7 @@ def test_the_verdict_leads_back_to_an_installation_that_stopped(pc_with):
     pc.fail(no_network("download.pytorch.org"))
     click(pc.window, "setup.close")
     action = find(pc.window, "devices.verdict.action", QPushButton)
-    wait_until(lambda: action.text() == SHOW_SET_UP)
+    wait_until(lambda: action.text() == action_label(Action.SHOW_SET_UP))
     click(pc.window, "devices.verdict.action")
     assert sees(pc.window, "setup.page")
 
