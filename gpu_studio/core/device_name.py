@@ -39,6 +39,12 @@ class DeviceName:
         return self.kind if self.index is None else f"{self.kind}:{self.index}"
 
 
+def wait_line(address: str) -> str:
+    """Return the line of a script that waits for a device; empty for the CPU."""
+    name = DeviceName.parse(address)
+    return "" if name.is_cpu else f'torch.{name.kind}.synchronize("{address}")\n'
+
+
 def is_cpu(address: str | None) -> bool:
     """Return whether an address names the CPU; None, a device without an address, does not."""
     return address == CPU

@@ -21,7 +21,7 @@ def main() -> int:
     use_packages()
     import torch
 
-    from gpu_studio.engine.device import cuda_state
+    from gpu_studio.engine.device import accelerator, accelerator_state
     from gpu_studio.engine.devices.probe import probe_card
     from gpu_studio.engine.devices.properties import torch_cards
 
@@ -33,13 +33,13 @@ def main() -> int:
     if not torch.equal(product, numbers):
         raise RuntimeError("the product on the CPU is wrong")
     sentence = "A test computation on the CPU was correct."
-    available, reason = cuda_state()
+    available, reason = accelerator_state()
     probed = [probe_card(card) for card in torch_cards()] if available else []
     ran = [one for one in probed if one.outcome == "ran"]
     if ran:
         names = ", ".join(dict.fromkeys(one.card.name for one in ran))
         sentence = f"A kernel ran on {names}."
-    elif torch.version.cuda is not None:
+    elif accelerator().build is not None:
         why = "; ".join(one.message or "" for one in probed) or reason or "no card"
         sentence = f"It runs on the CPU, but on no card: {why}"
     told = {

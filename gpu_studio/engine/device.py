@@ -1,40 +1,53 @@
-"""Addresses, devices and CUDA's state: the only module that asks PyTorch for them."""
+"""Addresses, devices and their state: the only module that asks PyTorch which there are."""
 
 from __future__ import annotations
 
 import logging
-import os
-import re
 import threading
+import time
 import warnings
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import psutil
 import torch
 
-from gpu_studio.core.device_name import is_cpu
-from gpu_studio.core.devices.published_builds import advice_for
-from gpu_studio.core.devices.torch_facts import DRIVER_HALVES_DIFFER
-from gpu_studio.core.failure import FailureKind, StudioError, first_line
-from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.core.device_name import CPU, DeviceName, is_cpu
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.engine.accelerators.cpu import Cpu
+from gpu_studio.engine.accelerators.cuda import Cuda
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpu_studio.engine.accelerators.accelerator import Accelerator
 
 _log = logging.getLogger(__name__)
-_BFLOAT16_PRODUCTS_FROM = (7, 0)
-_CARD_ADDRESS = re.compile(r"cuda:(\d{1,4})")
-# "Unexpected error from cudaGetDeviceCount(). Did you run … Error 804: forward compatibility was …"
-_START_ERROR = re.compile(r"\bError (?P<code>\d+): (?P<words>[^\n]+)")
-# cudaErrorSystemDriverMismatch and cudaErrorCompatNotSupportedOnDevice of driver_types.h.
-_HALVES_DIFFER = frozenset({803, 804})
+# A build of PyTorch is for one of these at most; the first speaks for a build without any.
+ACCELERATORS: list[Accelerator] = [Cuda()]
+_CPU = Cpu()
+_LONGEST_SHOWN = 20
 _CARDS_ASLEEP = (
     "This PC's NVIDIA cards are asleep to save power, and starting CUDA would wake them."
 )
-_is_cuda_left_alone = threading.Event()
+_are_cards_left_alone = threading.Event()
+
+
+def accelerator() -> Accelerator:
+    """Return what this PyTorch is built for."""
+    return next((one for one in ACCELERATORS if one.build is not None), ACCELERATORS[0])
+
+
+def accelerator_of(device: torch.device) -> Accelerator:
+    """Return what PyTorch offers on a device, which may be the CPU."""
+    return _CPU if is_cpu(device.type) else accelerator()
 
 
 def addresses() -> list[str]:
     """Return the devices: ``cpu``, then ``cuda:0`` and so on. Creates no context."""
-    available, _ = cuda_state()
-    return ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count() * available))]
+    available, _ = accelerator_state()
+    cards = accelerator()
+    indices = range(cards.count() if available else 0)
+    return [CPU, *(str(DeviceName(cards.kind, index)) for index in indices)]
 
 
 def resolve(address: str) -> torch.device:
@@ -44,110 +57,84 @@ def resolve(address: str) -> torch.device:
         StudioError: no such device; the message names the existing devices.
     """
     if is_cpu(address):
-        return torch.device("cpu")
-    match = _CARD_ADDRESS.fullmatch(address)
-    available, reason = cuda_state()
-    if match and not available:
+        return torch.device(CPU)
+    index = _index_of(address)
+    available, reason = accelerator_state()
+    if index is not None and not available:
         raise StudioError(FailureKind.NO_CUDA, f"There is no {address} here, only cpu. {reason}")
-    if not match or int(match[1]) >= torch.cuda.device_count():
+    if index is None or index >= accelerator().count():
         there_are = ", ".join(addresses())
         verb = "are" if "," in there_are else "is"
-        shown = address if len(address) <= 20 else address[:17] + "…"
+        shown = address if len(address) <= _LONGEST_SHOWN else f"{address[: _LONGEST_SHOWN - 3]}…"
         raise StudioError(
             FailureKind.NO_SUCH_DEVICE, f"There is no {shown} here; there {verb} {there_are}."
         )
-    start_cuda()
-    return torch.device("cuda", int(match[1]))
+    start_accelerator()
+    return torch.device(accelerator().kind, index)
 
 
-def start_cuda() -> None:
-    """Start PyTorch's CUDA once; its warnings (an unsupported card) go to the log."""
-    if torch.cuda.is_initialized():
+def _index_of(address: str) -> int | None:
+    """Return the number of a card of this PyTorch; None for any other text."""
+    try:
+        name = DeviceName.parse(address)
+    except ValueError:
+        return None
+    return name.index if name.kind == accelerator().kind else None
+
+
+def start_accelerator() -> None:
+    """Start PyTorch's part for the cards once; its warnings (an unsupported card) go to the log."""
+    if accelerator().is_started():
         return
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        torch.cuda.init()
+        accelerator().start()
     for warning in caught:
         _log.warning("CUDA: %s", warning.message)
 
 
-def leave_cuda_alone(is_wished: bool) -> bool:
+def leave_cards_alone(is_wished: bool) -> bool:
     """Stop calling CUDA, or allow it again; return whether CUDA is left alone.
 
     Every call to CUDA needs ``cuInit``, which wakes sleeping cards. If this process has already
     called CUDA, there is nothing left to protect.
     """
     if is_wished and not _first_state.cache_info().currsize:
-        _is_cuda_left_alone.set()
+        _are_cards_left_alone.set()
     else:
-        _is_cuda_left_alone.clear()
-    return _is_cuda_left_alone.is_set()
+        _are_cards_left_alone.clear()
+    return _are_cards_left_alone.is_set()
 
 
-def cuda_state() -> tuple[bool, str | None]:
-    """Return whether CUDA can be used, and if not, a sentence why. Creates no context.
+def accelerator_state() -> tuple[bool, str | None]:
+    """Return whether cards can be used, and if not, a sentence why. Creates no context.
 
     The state does not change while a process lives, because CUDA reads its environment once. While
-    CUDA is left alone, it cannot be used and is not called.
+    the cards are left alone, they cannot be used and are not called.
     """
-    if _is_cuda_left_alone.is_set():
+    if _are_cards_left_alone.is_set():
         return False, _CARDS_ASLEEP
     return _first_state()
 
 
 @lru_cache(maxsize=1)
 def _first_state() -> tuple[bool, str | None]:
+    cards = accelerator()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        available = torch.cuda.is_available()
+        available = cards.is_available()
     for warning in caught:
         _log.warning("CUDA: %s", warning.message)
     if available:
         return True, None
     try:
         # This cannot succeed now, and its error says more than is_available does.
-        torch.cuda.init()
+        cards.start()
     except Exception as error:  # AssertionError, RuntimeError: it depends on the build
         text = str(error)
     else:
         text = ""
-    return False, explain_unavailable(text, os.environ.get("CUDA_VISIBLE_DEVICES"))
-
-
-def explain_unavailable(text: str, visible_devices: str | None) -> str:
-    """Return why CUDA cannot be used, from the error text of its start.
-
-    Args:
-        text: the error text of ``torch.cuda.init()``.
-        visible_devices: the value of CUDA_VISIBLE_DEVICES.
-    """
-    version, cuda = torch.__version__, torch.version.cuda
-    if "not compiled with CUDA" in text or cuda is None:
-        return f"This PyTorch ({version}) is built without CUDA: it can only use the CPU."
-    if "Found no NVIDIA driver" in text:
-        return "PyTorch finds no NVIDIA driver on this PC."
-    if "too old" in text:
-        return (
-            f"The NVIDIA driver is too old for this PyTorch, which is built for CUDA {cuda}: "
-            "install a newer driver."
-        )
-    if "No CUDA GPUs are available" in text:
-        if visible_devices is not None:
-            return f"CUDA_VISIBLE_DEVICES is “{visible_devices}”, which hides every card."
-        return "The NVIDIA driver is running, but it sees no card."
-    started = _START_ERROR.search(text)
-    if started is not None and int(started["code"]) in _HALVES_DIFFER:
-        return DRIVER_HALVES_DIFFER
-    if "unknown error" in text:
-        return (
-            "CUDA could not start (the driver gave an unknown error). This is common after the PC "
-            "has slept: restart the PC."
-        )
-    if started is not None:
-        words = started["words"].strip().rstrip(".")[:200]
-        return f"CUDA could not start: error {started['code']}, {words}."
-    reason = first_line(text, 200).rstrip(".") or "no reason given"
-    return f"CUDA could not start: {reason}."
+    return False, cards.explain(text)
 
 
 def prove_kernels(device: torch.device) -> None:
@@ -164,67 +151,44 @@ def prove_kernels(device: torch.device) -> None:
     except RuntimeError as error:
         if "no kernel image is available" not in str(error):
             raise
-        major, minor = torch.cuda.get_device_capability(device)
+        cards = accelerator_of(device)
         message = (
-            f"This PyTorch ({torch.__version__}) has no code for the "
-            f"{card_name(device)} (compute capability {major}.{minor}), only for "
-            f"{', '.join(torch.cuda.get_arch_list())}. {_advice_for((major, minor))}"
+            f"This PyTorch ({torch.__version__}) has no code for the {cards.name(device)} "
+            f"({cards.architecture(device)}), only for {', '.join(cards.arch_list())}. "
+            f"{cards.advice(device)}"
         )
         raise StudioError(FailureKind.NO_KERNEL, message) from error
 
 
-def _advice_for(compute_capability: tuple[int, int]) -> str:
-    try:
-        return advice_for(compute_capability)
-    except MissingResourceError:
-        return "You need a different build of PyTorch."
-
-
 def refuse_bfloat16_products(device: torch.device) -> None:
-    """Raise `StudioError` for a card whose cuBLAS has no products in bfloat16.
-
-    Before compute capability 7.0 it raises CUBLAS_STATUS_NOT_SUPPORTED: a P100 (6.0) does, a V100
-    (7.0) computes (pytorch/pytorch issues 57773 and 124996).
-    """
-    if device.type != "cuda":
-        return
-    capability = torch.cuda.get_device_capability(device)
-    if capability < _BFLOAT16_PRODUCTS_FROM:
-        major, minor = capability
-        raise StudioError(
-            FailureKind.DTYPE_UNSUPPORTED,
-            f"The {card_name(device)} (compute capability {major}.{minor}) cannot multiply "
-            "matrices in bfloat16: cuBLAS refuses it before compute capability 7.0. Choose "
-            "float32 or float16.",
-        )
-
-
-def has_context(device: torch.device) -> bool:
-    """Return whether this process already has a context on a card; creates none."""
-    if device.type == "cpu" or not torch.cuda.is_initialized():
-        return False
-    return bool(torch._C._cuda_hasPrimaryContext(device.index))  # type: ignore[attr-defined]
+    """Raise `StudioError` for a card that cannot multiply matrices in bfloat16."""
+    reason = accelerator_of(device).refuses_bfloat16_products(device)
+    if reason:
+        raise StudioError(FailureKind.DTYPE_UNSUPPORTED, reason)
 
 
 def synchronize(device: torch.device) -> None:
     """Wait until a device has finished all its work."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    accelerator_of(device).synchronize(device)
+
+
+def time_once(call: Callable[[], object], device: torch.device) -> float:
+    """Return the seconds of one call until the device is idle, by the wall clock."""
+    wait = accelerator_of(device).synchronize
+    start_s = time.perf_counter()
+    call()
+    wait(device)
+    return time.perf_counter() - start_s
 
 
 def card_name(device: torch.device) -> str:
-    """Return a card's name; PyTorch cannot return a name that is not UTF-8."""
-    try:
-        return str(torch.cuda.get_device_name(device))
-    except UnicodeDecodeError:
-        return "NVIDIA card"
+    """Return a card's name."""
+    return accelerator_of(device).name(device)
 
 
 def uuid_of(device: torch.device) -> str | None:
-    """Return a card's UUID in NVML's format; None for the CPU."""
-    if device.type == "cpu":
-        return None
-    return f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+    """Return a card's UUID in the driver's format; None for the CPU."""
+    return accelerator_of(device).uuid(device)
 
 
 def free_bytes(device: torch.device) -> int:
@@ -232,15 +196,12 @@ def free_bytes(device: torch.device) -> int:
 
     Creates a context on a card.
     """
-    if device.type == "cpu":
-        return int(psutil.virtual_memory().available)
-    free, _total = torch.cuda.mem_get_info(device)
-    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return free + unused
+    cards = accelerator_of(device)
+    free, _total = cards.free_and_total(device)
+    reserved, allocated = cards.reserved_bytes(device), cards.allocated_bytes(device)
+    return free + (reserved or 0) - (allocated or 0)
 
 
 def total_bytes(device: torch.device) -> int:
     """Return a device's whole memory in bytes; creates a context on a card."""
-    if device.type == "cpu":
-        return int(psutil.virtual_memory().total)
-    return int(torch.cuda.mem_get_info(device)[1])
+    return accelerator_of(device).free_and_total(device)[1]

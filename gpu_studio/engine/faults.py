@@ -12,7 +12,7 @@ import torch
 from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from, first_line
 from gpu_studio.core.memory.oom_text import is_out_of_memory, read_oom_text
 from gpu_studio.core.units import format_bytes
-from gpu_studio.engine.device import explain_unavailable
+from gpu_studio.engine.device import accelerator
 
 _NO_CUDA = (
     "not compiled with CUDA",
@@ -51,7 +51,7 @@ def _read(error: BaseException, text: str) -> tuple[FailureKind, str]:
             "different build of PyTorch; the Devices tab names it."
         )
     if any(sign in text for sign in _NO_CUDA):
-        return FailureKind.NO_CUDA, explain_unavailable(text, None)
+        return FailureKind.NO_CUDA, accelerator().explain(text)
     if any(sign in text for sign in _DTYPE):
         return FailureKind.DTYPE_UNSUPPORTED, (
             f"This device does not support this operation in this dtype: {_first_line(text)}"

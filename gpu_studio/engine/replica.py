@@ -25,7 +25,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from gpu_studio.engine.device import synchronize
+from gpu_studio.core.device_name import is_cpu
+from gpu_studio.engine.device import accelerator_of, synchronize
 from gpu_studio.engine.workloads.train_network import (
     LEARNING_RATE,
     MOMENTUM,
@@ -125,7 +126,7 @@ class Team:
         self._inputs, self._targets = inputs[rows].to(device), targets[rows].to(device)
         self._network = build_network().to(device)
         self._whole = (inputs, targets)
-        cards = [device.index] if device.type == "cuda" else None
+        cards = None if is_cpu(device.type) else [device.index]
         self._model = DistributedDataParallel(self._network, device_ids=cards, process_group=group)
         self._optimizer = make_optimizer(self._model)
 
@@ -249,8 +250,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with(chosen.engine, os.getppid())
     device = torch.device(chosen.devices.split(",")[int(os.environ["LOCAL_RANK"])])
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
+    accelerator_of(device).use(device)
     dist.init_process_group(
         chosen.backend,
         # Through a file: a port would be open to the whole network.

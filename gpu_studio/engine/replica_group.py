@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import psutil
 import torch
-import torch.distributed as dist
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.engine.device import accelerator_of
 from gpu_studio.engine.replica import CHECK, STEP, Order, ReplicaAnswer
 from gpu_studio.process.child_process import ChildProcess
 
@@ -123,10 +123,8 @@ class ReplicaGroup:
 
 
 def backends_for(device: str) -> tuple[str, ...]:
-    """Return the backends for a device, best first: nccl is for cards, and not on Windows."""
-    if device.startswith("cuda") and dist.is_nccl_available():
-        return "nccl", "gloo"
-    return ("gloo",)
+    """Return the backends for a device, best first."""
+    return accelerator_of(torch.device(device)).process_group_backends
 
 
 def _launch(devices: Sequence[str], size: int, backend: str, folder: Path) -> ChildProcess:

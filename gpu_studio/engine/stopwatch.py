@@ -1,4 +1,4 @@
-"""The clocks: `perf_counter_ns` on the CPU, CUDA events on the stream of a card.
+"""The clocks: `perf_counter_ns` on the CPU, events on the stream of a card.
 
 The events measure the card's own time with a resolution of about half a microsecond (CUDA Runtime
 API, cudaEventElapsedTime).
@@ -10,19 +10,12 @@ import contextlib
 import gc
 import time
 from itertools import repeat
-from typing import TYPE_CHECKING, Protocol
-
-import torch
-
-from gpu_studio.engine.device import synchronize
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _EVENT_RESOLUTION_S = 0.5e-6
-# torch.cuda._sleep counts clock cycles; every card's clock is below this.
-_FASTEST_CLOCK_HZ = 3.5e9
-_HEAD_START_S = 0.5e-3
 
 
 class Stopwatch(Protocol):
@@ -45,13 +38,17 @@ class CpuStopwatch:
         return elapsed_s, elapsed_s
 
 
-class CudaStopwatch:
-    """Two events on a card's stream; ends with the card idle."""
+class EventStopwatch:
+    """Two events on a card's stream; ends with the card idle.
 
-    def __init__(self, device: torch.device) -> None:
-        self._stream = torch.cuda.current_stream(device)
-        self._start = torch.cuda.Event(enable_timing=True)
-        self._end = torch.cuda.Event(enable_timing=True)
+    Args:
+        stream: PyTorch's stream on the card.
+        start: an event that tells its time.
+        end: another one.
+    """
+
+    def __init__(self, stream: Any, start: Any, end: Any) -> None:
+        self._stream, self._start, self._end = stream, start, end
 
     def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
         """Return the seconds of a batch between the events, and by the wall clock."""
@@ -78,20 +75,3 @@ def _without_collector() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def time_once(call: Callable[[], object], device: torch.device) -> float:
-    """Return the seconds of one call until the device is idle, by the wall clock."""
-    start_s = time.perf_counter()
-    call()
-    synchronize(device)
-    return time.perf_counter() - start_s
-
-
-def idle(device: torch.device, seconds: float) -> None:
-    """Let a card's stream idle for at least this long, and at least 0.5 ms; returns at once.
-
-    Kernels that are launched meanwhile queue up, so that no kernel waits for its own launch.
-    """
-    with torch.cuda.device(device):
-        torch.cuda._sleep(int((seconds + _HEAD_START_S) * _FASTEST_CLOCK_HZ))

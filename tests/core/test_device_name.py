@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.device_name import DeviceName, is_cpu
+from gpu_studio.core.device_name import DeviceName, is_cpu, wait_line
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,9 @@ def test_only_the_cpu_is_the_cpu():
     assert is_cpu("cpu")
     assert DeviceName.parse("cpu").is_cpu
     assert not any(map(is_cpu, ("cuda:0", "xpu:0", "model:1996", None)))
+
+
+def test_a_script_waits_for_a_card_with_its_own_part_of_pytorch():
+    assert wait_line("cpu") == ""
+    assert wait_line("cuda:1") == 'torch.cuda.synchronize("cuda:1")\n'
+    assert wait_line("xpu:0") == 'torch.xpu.synchronize("xpu:0")\n'

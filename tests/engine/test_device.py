@@ -10,7 +10,8 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.placement_messages import UseDevice
 from gpu_studio.engine import device as devices
-from gpu_studio.engine.device import explain_unavailable, resolve
+from gpu_studio.engine.accelerators.cuda import explain_unavailable
+from gpu_studio.engine.device import resolve
 from gpu_studio.engine.workloads.registry import WORKLOADS
 from tests.engine.answers import ask
 
@@ -88,7 +89,7 @@ def test_what_torch_warns_of_goes_to_the_log(
     monkeypatch.setattr(torch.cuda, "is_available", is_available)
     devices._first_state.cache_clear()
     try:
-        assert devices.cuda_state()[0] is False
+        assert devices.accelerator_state()[0] is False
     finally:
         devices._first_state.cache_clear()
     assert "CUDA unknown error" in caplog.text

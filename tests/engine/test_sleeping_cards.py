@@ -43,7 +43,7 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(torch.cuda, "init", init)
     device._first_state.cache_clear()
     yield asked
-    device.leave_cuda_alone(False)
+    device.leave_cards_alone(False)
     device._first_state.cache_clear()
 
 

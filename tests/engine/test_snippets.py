@@ -158,7 +158,7 @@ def test_a_pitfalls_snippet_for_a_card_names_that_card(pitfall: Pitfall, part: s
 @pytest.fixture
 def cards(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def have(count: int) -> None:
-        monkeypatch.setattr(snippets, "cuda_state", lambda: (count > 0, None))
+        monkeypatch.setattr(snippets, "accelerator_state", lambda: (count > 0, None))
         monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.engine.device import addresses, cuda_state, prove_kernels, resolve
+from gpu_studio.engine.device import accelerator_state, addresses, prove_kernels, resolve
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.serve import NvmlSensor
 from tests.engine.engine_child import EngineChild
@@ -47,7 +47,7 @@ class StartEngine(Protocol):
 
 def _usable_cards() -> tuple[list[str], str]:
     """Return the cards that PyTorch has code for, and why there are none."""
-    available, reason = cuda_state()
+    available, reason = accelerator_state()
     if not available:
         return [], f"there is no CUDA card: {reason}"
     usable, reasons = [], []

@@ -20,9 +20,8 @@ from gpu_studio.core.messages.run_messages import (
 )
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.tensors import DTYPES
-from gpu_studio.engine.device import resolve, synchronize, uuid_of
+from gpu_studio.engine.device import accelerator_of, resolve, synchronize, time_once, uuid_of
 from gpu_studio.engine.serve import EXIT_FATAL, NvmlSensor
-from gpu_studio.engine.stopwatch import CudaStopwatch, time_once
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.registry import WORKLOADS, find_workload
 from tests.engine.answers import only, run_request
@@ -135,7 +134,7 @@ def test_a_batch_is_no_longer_by_its_events_than_on_the_wall(card: str) -> None:
     device = resolve(card)
     call = find_workload("elementwise").prepare(Case(device=device, size=512))
     time_once(call, device)
-    stopwatch = CudaStopwatch(device)
+    stopwatch = accelerator_of(device).stopwatch(device)
     for calls in (1, 10, 100):
         card_s, wall_s = stopwatch.time(call, calls)
         assert 0 < card_s <= wall_s * (1 + _DRIFT) + _CLOCK_STEP_S
@@ -145,7 +144,7 @@ def test_a_batch_is_timed_until_the_card_has_done_it(card: str) -> None:
     """Launches return at once, so the time to launch is no time of the work."""
     device = resolve(card)
     call = find_workload("elementwise").prepare(Case(device=device, size=2048))
-    stopwatch = CudaStopwatch(device)
+    stopwatch = accelerator_of(device).stopwatch(device)
     time_once(call, device)
     one_s = min(stopwatch.time(call, 1)[0] for _ in range(5))
     waited_s = []

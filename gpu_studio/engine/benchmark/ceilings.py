@@ -22,7 +22,7 @@ from gpu_studio.core.benchmark.ceilings import (
 )
 from gpu_studio.core.devices.peaks import card_peaks
 from gpu_studio.engine.benchmark.cold_cache import last_level_bytes
-from gpu_studio.engine.device import card_name
+from gpu_studio.engine.device import accelerator_of, card_name
 from gpu_studio.engine.sensor import CpuWatch
 from gpu_studio.engine.workloads.case import TF32
 
@@ -79,20 +79,18 @@ def ceilings_of(
 
 def _card_ceilings(case: Case, state: CardState | None, computed_in: str) -> Ceilings | None:
     """Return a card's ceilings from NVML, otherwise from PyTorch (2.8 and newer)."""
-    card = torch.cuda.get_device_properties(case.device)
-    clock_mhz = (state and state.sm_clock_max_mhz) or getattr(card, "clock_rate", 0) / 1e3
-    if not clock_mhz:
+    card = accelerator_of(case.device).card(case.device.index)
+    clock_mhz = (state and state.sm_clock_max_mhz) or card.sm_clock_max_mhz
+    if not clock_mhz or card.compute_capability is None or card.multiprocessors is None:
         return None
-    memory_mhz = (state and state.memory_clock_max_mhz) or (
-        getattr(card, "memory_clock_rate", 0) / 1e3
-    )
-    bus_bits = (state and state.memory_bus_width_bits) or getattr(card, "memory_bus_width", None)
+    memory_mhz = (state and state.memory_clock_max_mhz) or card.memory_clock_max_mhz
+    bus_bits = (state and state.memory_bus_width_bits) or card.memory_bus_width_bits
     peaks = card_peaks(
-        f"{card.major}.{card.minor}",
-        card.multi_processor_count,
+        card.compute_capability,
+        card.multiprocessors,
         clock_mhz * 1e6,
         bus_bits,
-        memory_mhz * 1e6 or None,
+        memory_mhz * 1e6 if memory_mhz else None,
         card_name(case.device),
     )
     if peaks is None:

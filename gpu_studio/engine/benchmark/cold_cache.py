@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.engine.stopwatch import idle
+from gpu_studio.core.device_name import is_cpu
+from gpu_studio.engine.device import accelerator_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,8 @@ class ColdStopwatch:
 
     def __init__(self, stopwatch: Stopwatch, device: torch.device) -> None:
         self._stopwatch = stopwatch
-        self._device, self._is_on_card = device, device.type == "cuda"
+        self._device, self._is_on_card = device, not is_cpu(device.type)
+        self._idle = accelerator_of(device).idle
         self._launch_s = _LONGEST_LAUNCH_S
         self._buffer = torch.zeros(buffer_bytes(device) // 4, dtype=torch.float32, device=device)
 
@@ -55,7 +57,7 @@ class ColdStopwatch:
         # Not fill_: large fills may bypass the CPU's cache.
         self._buffer.add_(1.0)
         if self._is_on_card:
-            idle(self._device, 2 * self._launch_s)
+            self._idle(self._device, 2 * self._launch_s)
         call_s, _ = self._stopwatch.time(self._launched(call), 1)
         return call_s, (time.perf_counter_ns() - start_ns) * 1e-9
 
@@ -82,16 +84,14 @@ def buffer_bytes(device: torch.device) -> int:
     On a card, it is at least 64 MiB.
     """
     size_bytes = 2 * (cache_bytes(device) or _LARGEST_CACHE_BYTES)
-    return size_bytes if device.type == "cpu" else max(size_bytes, _LEAST_ON_CARD_BYTES)
+    return size_bytes if is_cpu(device.type) else max(size_bytes, _LEAST_ON_CARD_BYTES)
 
 
 def cache_bytes(device: torch.device) -> int | None:
     """Return the size of a device's last-level cache; None if unknown."""
-    if device.type == "cpu":
+    if is_cpu(device.type):
         return last_level_bytes()
-    # PyTorch 2.6 and newer report it.
-    size_bytes = getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0)
-    return int(size_bytes) or None
+    return accelerator_of(device).card(device.index).l2_cache_bytes
 
 
 @lru_cache(maxsize=1)

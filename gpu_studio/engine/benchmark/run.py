@@ -36,10 +36,9 @@ from gpu_studio.engine.benchmark.timing import (
     warm_up,
     whole_batches,
 )
-from gpu_studio.engine.device import free_bytes, prove_kernels, resolve, uuid_of
+from gpu_studio.engine.device import free_bytes, prove_kernels, resolve, time_once, uuid_of
 from gpu_studio.engine.memory.caching_allocator import PeakMemory, read_memory
 from gpu_studio.engine.sensor import CardWatch, CpuWatch
-from gpu_studio.engine.stopwatch import time_once
 from gpu_studio.engine.threads import cpu_threads, refuse_threads
 from gpu_studio.engine.workloads.case import make_case, refuse_mode
 from gpu_studio.engine.workloads.drawing import Drawing

@@ -9,14 +9,16 @@ import math
 import time
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.statistics import FEWEST_GROUPS, GROUP_S, median_interval, quantile
-from gpu_studio.engine.stopwatch import CpuStopwatch, CudaStopwatch, Stopwatch, time_once
+from gpu_studio.engine.device import accelerator_of, time_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import torch
 
+    from gpu_studio.engine.stopwatch import Stopwatch
     from gpu_studio.engine.workloads.call import Call
 
 BATCH_S = 2e-3
@@ -53,7 +55,7 @@ def stopwatch_for(call: Call, device: torch.device) -> Stopwatch:
     """Return the stopwatch for a call that has run at least once."""
     if call.elapsed_s() is not None:
         return OwnStopwatch(call)
-    return CpuStopwatch() if device.type == "cpu" else CudaStopwatch(device)
+    return accelerator_of(device).stopwatch(device)
 
 
 def warm_up(
@@ -76,7 +78,7 @@ def warm_up(
         least_s: the minimum seconds of warm-up; None for the default.
     """
     if least_s is None:
-        if device.type == "cpu" and first_call_s >= _LONG_CALL_S:
+        if is_cpu(device.type) and first_call_s >= _LONG_CALL_S:
             return first_call_s
         least_s = WARM_UP_S
     start_s = time.perf_counter()

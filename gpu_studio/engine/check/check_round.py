@@ -12,7 +12,7 @@ import torch
 from gpu_studio.core.check.check_verdict import stage_verdict
 from gpu_studio.core.check.engine_loss import failure_finding
 from gpu_studio.core.check.stages import in_order, stage_budget_s
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
     CheckFinding,
@@ -36,6 +36,7 @@ from gpu_studio.engine.check.planting import Plant
 from gpu_studio.engine.check.stage import Stage, StageBench, Step
 from gpu_studio.engine.check.video_memory import VideoMemory
 from gpu_studio.engine.device import (
+    accelerator_of,
     card_name,
     prove_kernels,
     resolve,
@@ -106,9 +107,8 @@ class CheckRound:
         """
         request = self._request
         device = resolve(request.device)
-        if device.type == "cuda":
-            torch.cuda.set_device(device)
-            prove_kernels(device)
+        accelerator_of(device).use(device)
+        prove_kernels(device)
         self._uuid = uuid_of(device)
         self._facts = self._checked_device(device)
         yield CheckStarted(
@@ -145,7 +145,7 @@ class CheckRound:
         # Outside the except block, the error and the tensors in its frames are gone.
         if failure is not None:
             bench.findings.append(failure_finding(failure, name, bench.elapsed_s, request.device))
-            _free_memory(device)
+            accelerator_of(device).empty_cache()
         yield from told.end()
 
     @property
@@ -239,18 +239,18 @@ def checked_device(
     device: torch.device, address: str, facts: CheckedDevice | None, cpu_name: str
 ) -> CheckedDevice:
     """Return the device of a check: the driver's facts, and PyTorch's where there are none."""
-    if device.type == "cpu":
+    if is_cpu(device.type):
         return CheckedDevice(
             address=address, name=cpu_name, torch_version=str(torch.__version__),
             memory_total_bytes=total_bytes(device),
             ecc="The program cannot read whether this PC's RAM has ECC.",
         )  # fmt: skip
-    major, minor = torch.cuda.get_device_capability(device)
+    capability = accelerator_of(device).capability(device)
     told = facts or CheckedDevice(address=address, name=card_name(device))
     return msgspec.structs.replace(
         told,
         torch_version=str(torch.__version__),
-        compute_capability=f"{major}.{minor}",
+        compute_capability=capability and "{}.{}".format(*capability),
         memory_total_bytes=told.memory_total_bytes or total_bytes(device),
     )
 
@@ -269,10 +269,5 @@ def _errors(findings: list[CheckFinding]) -> int:
 def _fingerprint(uuid: str | None) -> str:
     """Return a name for this copy of a card that cannot be turned back into its UUID."""
     if uuid is None:
-        return "cpu"
+        return CPU
     return hashlib.sha256(uuid.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
-
-
-def _free_memory(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.empty_cache()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LONGEST_PAUSE_S, _PAUSE_SHARE = 15.0, 0.4
 _LOOK_S = 0.25
-_MOST_BYTES = {"cpu": 24 << 20, "cuda": 1 << 30}
+_MOST_BYTES, _MOST_RAM_BYTES = 1 << 30, 24 << 20
 
 
 class CoolDown:
@@ -39,7 +39,7 @@ class CoolDown:
         for title in work.round():
             bench.vitals()
             yield Step(doing=title, tested=f"{_results(work)} {rested}")
-        steps = VideoMemory(_MOST_BYTES[bench.device.type], passes=1).run(bench)
+        steps = VideoMemory(_MOST_BYTES if bench.is_card else _MOST_RAM_BYTES, passes=1).run(bench)
         is_whole = False
         while True:
             try:

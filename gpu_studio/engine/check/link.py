@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.check_messages import StageName, Vitals
 
 _MIB = 1 << 20
-_COPY_BYTES = {"cpu": 4 * _MIB, "cuda": 32 * _MIB}
+_CARD_COPY_BYTES, _RAM_COPY_BYTES = 32 * _MIB, 4 * _MIB
 _WORD_BYTES = 4
 _FEWEST_COPIES = 8
 
@@ -47,10 +47,14 @@ class LinkCheck:
         return copies.count >= _FEWEST_COPIES and not bench.is_stopped
 
 
+def _copy_bytes(bench: StageBench) -> int:
+    return _CARD_COPY_BYTES if bench.is_card else _RAM_COPY_BYTES
+
+
 class _Copies:
     def __init__(self, bench: StageBench) -> None:
         self._bench = bench
-        words = _COPY_BYTES[bench.device.type] // _WORD_BYTES
+        words = _copy_bytes(bench) // _WORD_BYTES
         is_pinned = bench.is_card
         self._source = torch.empty(words, dtype=torch.int32, pin_memory=is_pinned)
         self._back = torch.empty_like(self._source, pin_memory=is_pinned)
@@ -64,7 +68,7 @@ class _Copies:
     @property
     def tested(self) -> str:
         """What was tested so far, in words."""
-        bytes_done = 2 * self.count * _COPY_BYTES[self._bench.device.type]
+        bytes_done = 2 * self.count * _copy_bytes(self._bench)
         text = f"{format_count(2 * self.count)} copies, {format_bytes(bytes_done)}"
         if self._bench.is_card and self.count:
             to, back = (format_rate(rate, "B/s") for rate in self._rates())
@@ -130,7 +134,7 @@ class _Copies:
 
     def _rates(self) -> list[float]:
         """Return the median speed to the device and from it, in bytes per second."""
-        size = _COPY_BYTES[self._bench.device.type]
+        size = _copy_bytes(self._bench)
         return [size / max(median(seconds), 1e-9) for seconds in self._seconds]
 
 

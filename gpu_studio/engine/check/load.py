@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.check_messages import StageName, Vitals
 
-_SIDE = {"cpu": 256, "cuda": 2048}
+_SIDE, _CPU_SIDE = 2048, 256
 _STEP_S = 0.3  # the card rests while its result is compared
 _LONGEST_STEP_S = 1.0  # other programs may take the CPU in the middle of a step
 _MOST_CALLS = 4096
@@ -38,7 +38,7 @@ class WarmUp:
 
     def run(self, bench: StageBench) -> Generator[Step, None, bool]:
         """Work until the card is steady or the time is over; see `stage.Stage`."""
-        side = _SIDE[bench.device.type]
+        side = _SIDE if bench.is_card else _CPU_SIDE
         sources = [torch.randn(side, side, generator=bench.generator) for _ in range(_INPUTS)]
         inputs = [source.to(bench.device) for source in sources]
         results = [torch.empty_like(inputs[0]) for _ in inputs]

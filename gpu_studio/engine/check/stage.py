@@ -11,6 +11,7 @@ import msgspec
 import torch
 
 from gpu_studio.core.check.thresholds import OVERTIME_S
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
     CheckFinding,
@@ -22,6 +23,7 @@ from gpu_studio.core.messages.check_messages import (
     WrongBits,
 )
 from gpu_studio.engine.check.planting import Plant
+from gpu_studio.engine.device import accelerator_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -96,8 +98,9 @@ class StageBench:
         self._stop = stop or threading.Event()
         self._read = read
         self._clock = clock
-        self._work_clock = work_clock or (time.process_time if device.type == "cpu" else clock)
+        self._work_clock = work_clock or (time.process_time if is_cpu(device.type) else clock)
         self._rest = rest
+        self._synchronize = accelerator_of(device).synchronize
         self._begun_s = clock()
         self._kinds: Counter[FindingKind] = Counter()
         self.generator = torch.Generator().manual_seed(seed)
@@ -129,7 +132,7 @@ class StageBench:
     @property
     def is_card(self) -> bool:
         """Whether the device is a card."""
-        return self.device.type == "cuda"
+        return not is_cpu(self.device.type)
 
     def timed(self, work: Callable[[], None], step: int) -> float:
         """Return the seconds that work takes on the device, until it is done.
@@ -146,8 +149,7 @@ class StageBench:
 
     def synchronize(self) -> None:
         """Wait until the device has done its work."""
-        if self.is_card:
-            torch.cuda.synchronize(self.device)
+        self._synchronize(self.device)
 
     def vitals(self, *, at_once: bool = False) -> Vitals | None:
         """Return a reading of the sensors once a second; None if it is not time for one.

@@ -24,12 +24,13 @@ from gpu_studio.core.check.thresholds import (
     ram_bytes,
     reserve_bytes,
 )
+from gpu_studio.core.device_name import CPU
 from gpu_studio.core.messages.check_messages import MemoryCoverage, WrongBits
 from gpu_studio.core.units import format_bytes, format_count, format_percent
 from gpu_studio.engine.check.counters import report_ecc_errors
 from gpu_studio.engine.check.detectors import joined, wrong_bits
 from gpu_studio.engine.check.stage import StageBench, Step
-from gpu_studio.engine.device import free_bytes, total_bytes
+from gpu_studio.engine.device import accelerator_of, free_bytes, total_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -176,7 +177,7 @@ class TestedMemory:
     def taken(cls, bench: StageBench, most_bytes: int | None = None) -> TestedMemory:
         """Return all the memory that a check may take, without the reserve."""
         if bench.is_card:
-            torch.cuda.empty_cache()
+            accelerator_of(bench.device).empty_cache()
         free = free_bytes(bench.device)
         reserve = reserve_bytes(free) if bench.is_card else free - ram_bytes(free)
         wanted = max(0, free - reserve)
@@ -237,8 +238,7 @@ class TestedMemory:
         """Give the memory back."""
         self.chunks.clear()
         self._places = self._expected = self._spare = torch.empty(0)
-        if self._bench.is_card:
-            torch.cuda.empty_cache()
+        accelerator_of(self._bench.device).empty_cache()
 
     def one_pass(self) -> Iterator[str]:
         """Write and read every pattern once; yield after each chunk what was done, in words."""
@@ -317,7 +317,7 @@ class TestedMemory:
             "The card does not notice a wrong word that was put into its memory on purpose, so "
             "the CPU compared the words.",
         )  # fmt: skip
-        self._judge_on(torch.device("cpu"))
+        self._judge_on(torch.device(CPU))
         for number in range(len(self.chunks)):
             if self.is_over:
                 return

@@ -9,8 +9,8 @@ import msgspec
 import torch
 
 from gpu_studio.core.messages.engine_messages import EngineDescribed
-from gpu_studio.engine.device import cuda_state, leave_cuda_alone
-from gpu_studio.engine.devices.properties import own_table, torch_cards
+from gpu_studio.engine.device import accelerator, accelerator_state, leave_cards_alone
+from gpu_studio.engine.devices.properties import torch_cards
 from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.switcher.models import MODELS
 from gpu_studio.engine.workloads.registry import PICTURES, WORKLOADS
@@ -34,17 +34,19 @@ def describe_engine(cards_asleep: bool = False) -> EngineDescribed:
     Args:
         cards_asleep: whether all cards are asleep and should stay so.
     """
-    is_left_alone = leave_cuda_alone(cards_asleep and torch.version.cuda is not None)
-    available, reason = cuda_state()
+    cards = accelerator()
+    is_left_alone = leave_cards_alone(cards_asleep and cards.build is not None)
+    available, reason = accelerator_state()
     return EngineDescribed(
         pid=os.getpid(),
         torch_version=str(torch.__version__),
-        cuda_build=torch.version.cuda,
+        cuda_build=cards.build,
+        accelerator=cards.kind,
         cuda_available=available,
         cuda_reason=reason,
-        device_count=torch.cuda.device_count() if available else 0,
+        device_count=cards.count() if available else 0,
         # This also asks whether CUDA is available, and is empty if it is not.
-        arch_list=tuple(torch.cuda.get_arch_list()) if available else (),
+        arch_list=cards.arch_list() if available else (),
         cpu_capability=torch.backends.cpu.get_cpu_capability(),
         cpu_threads=torch.get_num_threads(),
         visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
@@ -60,6 +62,6 @@ def describe_engine(cards_asleep: bool = False) -> EngineDescribed:
         pitfalls=tuple(pitfall.description for pitfall in PITFALLS),
         snippet=_SNIPPET,
         cards=torch_cards(),
-        own_table=own_table(),
+        own_table=cards.own_table(),
         cards_asleep=is_left_alone,
     )

@@ -25,7 +25,7 @@ import torch
 
 from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep
 from gpu_studio.core.failure import first_line
-from gpu_studio.engine.device import cuda_state
+from gpu_studio.engine.device import accelerator, accelerator_state, synchronize
 from gpu_studio.engine.devices.properties import torch_card, torch_cards
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 
@@ -52,7 +52,7 @@ _TEXTS: tuple[tuple[str, Outcome], ...] = (
 
 def steps(first: int, load_s: float) -> Iterator[ProbeStep]:
     """Yield CUDA's answer, then the start and the outcome of each card from ``first`` on."""
-    available, reason = cuda_state()
+    available, reason = accelerator_state()
     yield ProbeStep(
         pc=PcProbed(
             error=None if available else reason,
@@ -61,7 +61,7 @@ def steps(first: int, load_s: float) -> Iterator[ProbeStep]:
         ),
         cards=torch_cards(),
     )
-    for index in range(first, torch.cuda.device_count() if available else 0):
+    for index in range(first, accelerator().count() if available else 0):
         card = torch_card(index)
         yield ProbeStep(begun=card)
         probed = probe_card(card, load_s)
@@ -77,11 +77,11 @@ def probe_card(card: TorchCard, load_s: float = 0.0) -> CardProbed:
         card: the card.
         load_s: seconds of copies afterwards, so that the card's link wakes up and can be read.
     """
-    device = torch.device("cuda", card.cuda_index)
+    device = torch.device(card.kind, card.cuda_index)
     try:
         numbers = torch.arange(_NUMBERS, dtype=torch.float32).to(device)
         total = numbers.add_(1).sum()
-        torch.cuda.synchronize(device)
+        synchronize(device)
         result = float(total.item())
     except (RuntimeError, AssertionError) as error:
         failed = _failed(card, error)
@@ -115,7 +115,7 @@ def _load(device: torch.device, load_s: float) -> None:
         target = torch.empty(_LOAD_BYTES, dtype=torch.uint8, device=device)
         while time.monotonic() < until_s:
             target.copy_(source, non_blocking=True)
-            torch.cuda.synchronize(device)
+            synchronize(device)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

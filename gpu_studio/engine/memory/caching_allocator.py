@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
-import torch
 
+from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.segments import map_of_snapshot, segments_read
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead, cache_emptied
-from gpu_studio.engine.device import has_context, resolve
+from gpu_studio.engine.device import accelerator_of, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import torch
 
     from gpu_studio.core.messages.memory_messages import CacheEmptied
 
@@ -31,12 +32,13 @@ def read_memory(
         mark: the name of the moment.
         step: the number of an experiment's allocation.
     """
-    if device.type == "cpu":
+    if is_cpu(device.type):
         return _read_ram(mark)
-    if not has_context(device):
+    card = accelerator_of(device)
+    if not card.has_context(device):
         return MemoryRead(device=str(device), taken_at_s=time.monotonic(), mark=mark, step=step)
-    stats = torch.cuda.memory_stats(device)
-    free_bytes, total_bytes = torch.cuda.mem_get_info(device)
+    stats = card.statistics(device)
+    free_bytes, total_bytes = card.free_and_total(device)
     return MemoryRead(
         device=str(device),
         taken_at_s=time.monotonic(),
@@ -65,22 +67,12 @@ def read_segments(address: str) -> SegmentsRead:
         StudioError: the device does not exist, or is the CPU, which has no segments.
     """
     device = resolve(address)
-    if device.type == "cpu":
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            "The CPU has no segments: PyTorch allocates its memory directly.",
-        )
+    card = accelerator_of(device)
+    if reason := card.lacks("segments"):
+        raise StudioError(FailureKind.BAD_REQUEST, reason)
     read = read_memory(device)
-    segments = allocator_segments() if has_context(device) else []
+    segments = card.segments() if card.has_context(device) else []
     return segments_read(read, segments, device.index)
-
-
-def allocator_segments() -> list[dict[str, Any]]:
-    """Return the segments of all cards with their blocks, without history."""
-    ask: Any = torch.cuda.memory_snapshot
-    if "include_traces" in inspect.signature(ask).parameters:
-        return list(ask(include_traces=False))
-    return list(ask())
 
 
 def empty_cache(address: str) -> CacheEmptied:
@@ -90,22 +82,23 @@ def empty_cache(address: str) -> CacheEmptied:
         StudioError: the device does not exist, or is the CPU, which has no cache.
     """
     device = resolve(address)
-    if device.type == "cpu":
+    if is_cpu(device.type):
         raise StudioError(
             FailureKind.BAD_REQUEST,
             "On the CPU, there is no cache to empty: PyTorch keeps no free memory there.",
         )
     before = read_memory(device, "empty_cache")
-    if has_context(device):
-        torch.cuda.synchronize(device)
-        torch.cuda.empty_cache()
+    card = accelerator_of(device)
+    if card.has_context(device):
+        card.synchronize(device)
+        card.empty_cache()
     return cache_emptied(before, read_memory(device), _SNIPPET.format(device=address))
 
 
 def _read_ram(mark: str | None) -> MemoryRead:
     memory = psutil.virtual_memory()
     return MemoryRead(
-        device="cpu",
+        device=CPU,
         taken_at_s=time.monotonic(),
         total_bytes=memory.total,
         free_bytes=memory.available,
@@ -117,7 +110,7 @@ def _read_ram(mark: str | None) -> MemoryRead:
 def _releasable_bytes(device: torch.device, stats: Mapping[str, int]) -> int:
     """Return the bytes that empty_cache can give back now."""
     if _has_expandable_segments():
-        return map_of_snapshot(allocator_segments(), device.index).releasable_bytes
+        return map_of_snapshot(accelerator_of(device).segments(), device.index).releasable_bytes
     # Free and alone in a segment: neither used nor next to a used block.
     return (
         stats.get("reserved_bytes.all.current", 0)
@@ -136,8 +129,7 @@ def _has_expandable_segments() -> bool:
 
 def _limit_bytes(device: torch.device, total_bytes: int) -> int | None:
     """Return the bytes that PyTorch may reserve; None without a limit, or if unknown (2.6)."""
-    ask: Any = getattr(torch.cuda, "get_per_process_memory_fraction", None)
-    fraction = 1.0 if ask is None else float(ask(device))
+    fraction = accelerator_of(device).limit_share(device)
     return int(fraction * total_bytes + 0.5) if fraction < 1 else None
 
 
@@ -161,10 +153,9 @@ class PeakMemory:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._ignored_bytes = 0
-        if device.type == "cuda":
-            self._ignored_bytes = torch.cuda.memory_allocated(device)
-            torch.cuda.reset_peak_memory_stats(device)
+        self._card = accelerator_of(device)
+        self._ignored_bytes = self._card.allocated_bytes(device) or 0
+        self._card.reset_peak(device)
 
     def ignore(self, size_bytes: int) -> None:
         """Subtract memory that the measurement itself allocated and keeps."""
@@ -172,6 +163,5 @@ class PeakMemory:
 
     def peak_bytes(self) -> int | None:
         """Return the peak of allocated bytes; None on the CPU, where PyTorch does not count."""
-        if self._device.type != "cuda":
-            return None
-        return int(torch.cuda.max_memory_allocated(self._device)) - self._ignored_bytes
+        peak_bytes = self._card.peak_bytes(self._device)
+        return None if peak_bytes is None else peak_bytes - self._ignored_bytes

@@ -8,20 +8,20 @@ error as on a full card. This also works if the driver would silently continue i
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import torch
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.activation_calls import LAYERS, WIDTH
 from gpu_studio.core.memory.experiment import check_experiment, run_experiment
 from gpu_studio.core.memory.memory_bench import FULL, HELD
 from gpu_studio.core.memory.modelled_memory import budget_fraction
-from gpu_studio.core.memory.oom_text import is_out_of_memory
 from gpu_studio.core.memory.segments import segments_read
-from gpu_studio.engine.device import prove_kernels, resolve, uuid_of
-from gpu_studio.engine.memory.caching_allocator import allocator_segments, read_memory
+from gpu_studio.engine.device import accelerator_of, prove_kernels, resolve, total_bytes, uuid_of
+from gpu_studio.engine.memory.caching_allocator import read_memory
 
 if TYPE_CHECKING:
     import threading
@@ -53,7 +53,7 @@ def run_on_card(
     """
     check_experiment(request)
     device = resolve(request.device)
-    if device.type == "cpu":
+    if is_cpu(device.type):
         raise StudioError(
             FailureKind.BAD_REQUEST,
             "This experiment needs PyTorch's allocator on a card. The CPU has none: there, the "
@@ -76,14 +76,15 @@ class CudaMemory:
         self.device = str(device)
         self.conf = os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
         self._device = device
+        self._card = accelerator_of(device)
         self._sensor = sensor
         self._limit_before = 1.0
 
     def prepare(self) -> None:
         """Create the context and empty the cache."""
         torch.empty(1, device=self._device)
-        torch.cuda.empty_cache()
-        self._limit_before = _limit_now(self._device)
+        self._card.empty_cache()
+        self._limit_before = self._card.limit_share(self._device)
 
     def empty(self, size_bytes: int) -> torch.Tensor:
         """Return a tensor. It runs no kernel, so it also works on a card without code."""
@@ -91,23 +92,22 @@ class CudaMemory:
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether this is an out-of-memory error, or NVML's assertion in its place."""
-        return isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(str(error))
+        return self._card.is_out_of_memory(error)
 
     def empty_cache(self) -> None:
         """Give free segments back to the driver."""
-        torch.cuda.empty_cache()
+        self._card.empty_cache()
 
     def reset_peak(self) -> None:
         """Count the peaks from now on."""
-        torch.cuda.reset_peak_memory_stats(self._device)
+        self._card.reset_peak(self._device)
 
     def limit(self, budget_bytes: int | None) -> None:
         """Limit the reserved bytes; None restores the previous limit."""
         fraction = self._limit_before
         if budget_bytes is not None:
-            total_bytes = torch.cuda.get_device_properties(self._device).total_memory
-            fraction = budget_fraction(budget_bytes, total_bytes)
-        torch.cuda.set_per_process_memory_fraction(fraction, self._device)
+            fraction = budget_fraction(budget_bytes, total_bytes(self._device))
+        self._card.set_limit_share(self._device, fraction)
 
     def read(self, mark: str | None = None, step: int | None = None) -> MemoryRead:
         """Return the counters; at an experiment's end, with the driver's count."""
@@ -119,7 +119,7 @@ class CudaMemory:
 
     def segments(self, read: MemoryRead) -> SegmentsRead:
         """Return the segments."""
-        return segments_read(read, allocator_segments(), self._device.index)
+        return segments_read(read, self._card.segments(), self._device.index)
 
     def sample_network(self) -> SampleNetwork:
         """Return the sample network; raises `StudioError` on a card without code."""
@@ -128,16 +128,11 @@ class CudaMemory:
 
     def start_history(self) -> None:
         """Start to record the history, without Python frames."""
-        torch.cuda.memory._record_memory_history(
-            enabled="all", context=None, max_entries=1_000_000, device=self._device
-        )
+        self._card.start_history(self._device)
 
     def write_snapshot(self, path: Path) -> None:
         """Write segments and history, as ``torch.cuda.memory._dump_snapshot`` does."""
-        try:
-            torch.cuda.memory._dump_snapshot(str(path))
-        finally:
-            torch.cuda.memory._record_memory_history(enabled=None, device=self._device)
+        self._card.write_snapshot(self._device, path)
 
 
 class _Network:
@@ -181,9 +176,3 @@ class _Network:
         """Drop the gradients."""
         for layer in self._layers:
             layer.zero_grad(set_to_none=True)
-
-
-def _limit_now(device: torch.device) -> float:
-    """Return the share of the card that PyTorch may use; PyTorch 2.6 does not report it."""
-    ask: Any = getattr(torch.cuda, "get_per_process_memory_fraction", None)
-    return 1.0 if ask is None else float(ask(device))

@@ -10,6 +10,7 @@ import torch
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_bytes
+from gpu_studio.engine.device import accelerator_of
 from gpu_studio.engine.pitfalls.pitfall import Bench, memory
 
 _COUNT = 16 << 20  # float32: 64 MiB
@@ -72,7 +73,7 @@ def _fail_with_a_tensor(device: torch.device, made: list[weakref.ref[torch.Tenso
 
 
 def _held(device: torch.device) -> int:
-    return torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
+    return accelerator_of(device).allocated_bytes(device) or 0
 
 
 _ON_CARD = """\

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import is_cpu, wait_line
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.switcher.pitfall_words import is_even, speed_words
 from gpu_studio.core.units import format_duration
-from gpu_studio.engine.device import card_name
+from gpu_studio.engine.device import accelerator_of
 from gpu_studio.engine.pitfalls.pitfall import Bench, ratio, seconds
 
-_SIDES = {"cuda": 1024, "cpu": 256}
+_SIDE_ON_CARD, _SIDE_ON_CPU = 1024, 256
 _TENSOR_CORES_FROM = (7, 0)
 
 
@@ -43,8 +43,8 @@ class Float16OnOldCard:
         return _SNIPPET.format(
             device=device,
             dtype=dtype,
-            side=_SIDES["cuda" if is_card else "cpu"],
-            wait=f'torch.cuda.synchronize("{device}")\n' if is_card else "",
+            side=_SIDE_ON_CARD if is_card else _SIDE_ON_CPU,
+            wait=wait_line(device),
         )
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
@@ -67,8 +67,8 @@ class Float16OnOldCard:
     def _device(bench: Bench) -> str:
         if not bench.has_card:
             return "CPU"
-        major, minor = torch.cuda.get_device_capability(bench.device)
-        return f"{card_name(bench.device)} (compute capability {major}.{minor})"
+        card = accelerator_of(bench.device)
+        return f"{card.name(bench.device)} ({card.architecture(bench.device)})"
 
 
 def _advice(half_s: float, single_s: float) -> str:
@@ -79,7 +79,7 @@ def _advice(half_s: float, single_s: float) -> str:
 
 
 def _product_s(dtype: torch.dtype, bench: Bench) -> float:
-    side = _SIDES[bench.device.type]
+    side = _SIDE_ON_CARD if bench.has_card else _SIDE_ON_CPU
     a, b = (torch.rand(side, side, device=bench.device, dtype=dtype) for _ in range(2))
     return bench.median_s(lambda: a @ b, bench.device)
 

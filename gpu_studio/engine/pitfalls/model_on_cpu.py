@@ -7,7 +7,7 @@ import time
 import torch
 from torch import nn
 
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import is_cpu, wait_line
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_duration
 from gpu_studio.engine.device import synchronize
@@ -48,10 +48,10 @@ class ModelOnCpu:
     def snippet(self, part: str, device: str) -> str:
         """Return a script that trains and prints loss and time."""
         to = f'.to("{device}")' if part == "fixed" else ""
-        wait = f'torch.cuda.synchronize("{device}")\n' if part == "fixed" else ""
+        wait = wait_line(device) if part == "fixed" else ""
         return _SNIPPET.format(
             to=to,
-            wait=wait if not is_cpu(device) else "",
+            wait=wait,
             remark="" if part == "fixed" else "  # on the CPU, like every new model",
             rows=_ROWS, inputs=_INPUTS, hidden=_HIDDEN, steps=_STEPS,
         )  # fmt: skip
@@ -60,7 +60,7 @@ class ModelOnCpu:
         """Train the same model from the same start, on the CPU or on the device."""
         device = bench.device if part == "fixed" else torch.device("cpu")
         losses, step_s = _train(device, bench)
-        place = "on the CPU" if device.type == "cpu" else f"on {device}"
+        place = "on the CPU" if is_cpu(device.type) else f"on {device}"
         sentence = (
             f"{_STEPS} steps {place}: the loss went from {losses[0]:.3g} to {losses[-1]:.3g}, "
             f"{format_duration(step_s)} per step."

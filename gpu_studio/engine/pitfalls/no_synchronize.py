@@ -7,14 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import is_cpu, wait_line
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.switcher.pitfall_words import is_even
 from gpu_studio.core.units import format_duration, format_ratio
+from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.pitfalls.pitfall import Bench, seconds
 
 _CALLS = 20
-_SIDES = {"cuda": 2048, "cpu": 512}
+_SIDE_ON_CARD, _SIDE_ON_CPU = 2048, 512
 
 
 class NoSynchronize:
@@ -42,9 +43,9 @@ class NoSynchronize:
         fixed = part == "fixed"
         if is_cpu(device):
             wait = "for one in queued:\n    one.result()\n" if fixed else ""
-            return _STAND_IN.format(side=_SIDES["cpu"], calls=_CALLS, wait=wait)
-        wait = f'torch.cuda.synchronize("{device}")\n' if fixed else ""
-        return _SNIPPET.format(device=device, side=_SIDES["cuda"], calls=_CALLS, wait=wait)
+            return _STAND_IN.format(side=_SIDE_ON_CPU, calls=_CALLS, wait=wait)
+        wait = wait_line(device) if fixed else ""
+        return _SNIPPET.format(device=device, side=_SIDE_ON_CARD, calls=_CALLS, wait=wait)
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
         """Stop two clocks: one when all work is queued, one when all work is done."""
@@ -84,20 +85,20 @@ def _of_the_clock(printed_s: float, call_s: float) -> str:
 
 
 def _on_card(bench: Bench) -> tuple[float, float]:
-    side = _SIDES["cuda"]
+    side = _SIDE_ON_CARD
     a, b = (torch.rand(side, side, device=bench.device) for _ in range(2))
     a @ b
-    torch.cuda.synchronize(bench.device)
+    synchronize(bench.device)
     start_s = time.perf_counter()
     for _ in range(_CALLS):
         a @ b
     handed_s = time.perf_counter() - start_s
-    torch.cuda.synchronize(bench.device)
+    synchronize(bench.device)
     return handed_s, time.perf_counter() - start_s
 
 
 def _on_thread() -> tuple[float, float]:
-    side = _SIDES["cpu"]
+    side = _SIDE_ON_CPU
     a, b = (torch.rand(side, side) for _ in range(2))
     a @ b
     with ThreadPoolExecutor(max_workers=1) as card:

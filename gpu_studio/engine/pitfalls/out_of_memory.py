@@ -8,10 +8,9 @@ from torch import nn
 
 from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
-from gpu_studio.core.memory.oom_text import is_out_of_memory
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_bytes
-from gpu_studio.engine.device import synchronize
+from gpu_studio.engine.device import accelerator_of, synchronize, total_bytes
 from gpu_studio.engine.pitfalls.out_of_memory_snippets import snippet_for
 from gpu_studio.engine.pitfalls.pitfall import Bench, count, memory
 
@@ -71,23 +70,22 @@ def _network(device: torch.device) -> nn.Module:
 def _on_card(part: str, bench: Bench) -> PitfallOutcome:
     device = bench.device
     model = _network(device)
-    torch.cuda.empty_cache()
-    total = torch.cuda.get_device_properties(device).total_memory
-    ask = getattr(torch.cuda, "get_per_process_memory_fraction", None)
-    limit_before = 1.0 if ask is None else float(ask(device))
-    held = torch.cuda.memory_reserved(device)
+    card = accelerator_of(device)
+    card.empty_cache()
+    total, limit_before = total_bytes(device), card.limit_share(device)
+    held = card.reserved_bytes(device) or 0
     budget = min(_BUDGET_BYTES, int(_BUDGET_SHARE * total)) + held
-    torch.cuda.set_per_process_memory_fraction(min(1.0, budget / total), device)
+    card.set_limit_share(device, min(1.0, budget / total))
     try:
         batch, error = _first_that_breaks(model, bench)
-        torch.cuda.empty_cache()
+        card.empty_cache()
         if part == "broken" or not error:
             return _outcome(part, batch, error, budget, _ALLOWED)
         halved = _peak_of(model, batch // 2, device, trains=True)
-        torch.cuda.empty_cache()
+        card.empty_cache()
         without = _peak_of(model, batch, device, trains=False)
     finally:
-        torch.cuda.set_per_process_memory_fraction(limit_before, device)
+        card.set_limit_share(device, limit_before)
     return _fixed(batch, halved, without, "")
 
 
@@ -99,7 +97,7 @@ def _first_that_breaks(model: nn.Module, bench: Bench) -> tuple[int, str]:
         error = _error_of_step(model, batch, bench.device)
         if error:
             return batch, error
-        torch.cuda.empty_cache()
+        accelerator_of(bench.device).empty_cache()
         batch *= 2
     return batch, ""
 
@@ -109,7 +107,7 @@ def _error_of_step(model: nn.Module, batch: int, device: torch.device) -> str:
     try:
         _peak_of(model, batch, device, trains=True)
     except RuntimeError as error:
-        if isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(str(error)):
+        if accelerator_of(device).is_out_of_memory(error):
             return f"{type(error).__name__}: {error}"
         raise
     finally:
@@ -119,8 +117,9 @@ def _error_of_step(model: nn.Module, batch: int, device: torch.device) -> str:
 
 def _peak_of(model: nn.Module, batch: int, device: torch.device, *, trains: bool) -> int:
     """Return the peak of allocated bytes during one batch."""
-    torch.cuda.reset_peak_memory_stats(device)
-    before = torch.cuda.memory_allocated(device)
+    card = accelerator_of(device)
+    card.reset_peak(device)
+    before = card.allocated_bytes(device) or 0
     x = torch.zeros(batch, _WIDTH, device=device)
     with torch.set_grad_enabled(trains):
         y = model(x)
@@ -128,7 +127,7 @@ def _peak_of(model: nn.Module, batch: int, device: torch.device, *, trains: bool
             y.sum().backward()
     synchronize(device)
     model.zero_grad(set_to_none=True)
-    return torch.cuda.max_memory_allocated(device) - before
+    return (card.peak_bytes(device) or 0) - before
 
 
 def _modelled(part: str, bench: Bench) -> PitfallOutcome:

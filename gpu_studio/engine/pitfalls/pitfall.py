@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import Figure
 from gpu_studio.core.statistics import quantile
@@ -63,7 +64,7 @@ class Bench:
     @property
     def has_card(self) -> bool:
         """Whether the device is a card."""
-        return self.device.type == "cuda"
+        return not is_cpu(self.device.type)
 
     @property
     def stand_in(self) -> str:

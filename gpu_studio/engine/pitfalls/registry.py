@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from typing import TYPE_CHECKING
-
-import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallStarted, RunPitfall
 from gpu_studio.core.switcher.pitfall_words import compare_parts
-from gpu_studio.engine.device import prove_kernels, resolve
+from gpu_studio.engine.device import accelerator_of, prove_kernels, resolve
 from gpu_studio.engine.pitfalls.exception_keeps_tensors import ExceptionKeepsTensors
 from gpu_studio.engine.pitfalls.float16_on_old_card import Float16OnOldCard
 from gpu_studio.engine.pitfalls.mixed_devices import MixedDevices
@@ -100,11 +97,11 @@ def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
 
 def _run_part(pitfall: Pitfall, part: str, bench: Bench) -> PitfallOutcome:
     """Run one part on its device, then empty PyTorch's cache."""
+    card = accelerator_of(bench.device)
     try:
         # Some of PyTorch, an optimizer for example, uses the current card.
-        on_card = torch.cuda.device(bench.device) if bench.has_card else contextlib.nullcontext()
-        with on_card:
+        with card.current(bench.device):
             return pitfall.run(part, bench)
     finally:
-        if bench.has_card and torch.cuda.is_initialized():
-            torch.cuda.empty_cache()
+        if card.is_started():
+            card.empty_cache()

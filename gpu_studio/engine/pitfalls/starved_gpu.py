@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import is_cpu, wait_line
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_duration, format_percent
@@ -44,7 +44,7 @@ class StarvedGpu:
             warm_up=_WORKERS,
             pin=", pin_memory=True" if is_fixed and is_card else "",
             non_blocking=", non_blocking=True" if is_fixed and is_card else "",
-            wait=f'torch.cuda.synchronize("{device}")' if is_card else "pass",
+            wait=wait_line(device).rstrip() or "pass",
         )
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.switcher.pitfall_words import speed_words
 from gpu_studio.core.units import format_duration
@@ -32,7 +32,7 @@ class TinyModel:
 
     def snippet(self, part: str, device: str) -> str:
         """Return a script that times one sample, alone or in a batch."""
-        wait = f'torch.cuda.synchronize("{device}")\n' if not is_cpu(device) else ""
+        wait = wait_line(device)
         return _SNIPPET.format(device=device, rows=1 if part == "broken" else _ROWS, wait=wait)
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:

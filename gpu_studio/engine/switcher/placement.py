@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import msgspec
 import torch
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.placement_messages import (
     DeviceUsed,
@@ -18,12 +19,14 @@ from gpu_studio.core.messages.placement_messages import (
 from gpu_studio.core.tensors import check_dtype
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import (
+    accelerator,
+    accelerator_of,
+    accelerator_state,
     card_name,
-    cuda_state,
     free_bytes,
     prove_kernels,
     refuse_bfloat16_products,
-    start_cuda,
+    start_accelerator,
     uuid_of,
 )
 from gpu_studio.engine.device import resolve as resolve_device
@@ -46,23 +49,25 @@ def use_device(cuda_index: int) -> DeviceUsed:
     Raises:
         StudioError: no CUDA, or no such card; the sentence has the valid range.
     """
-    available, reason = cuda_state()
+    available, reason = accelerator_state()
     if not available:
         raise StudioError(FailureKind.NO_CUDA, f"CUDA is not available: {reason}")
-    count = torch.cuda.device_count()
+    cards = accelerator()
+    count = cards.count()
     if not 0 <= cuda_index < count:
-        there_are = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
+        there_are = f"{cards.kind}:0" + (f" to {cards.kind}:{count - 1}" if count > 1 else "")
         raise StudioError(
             FailureKind.NO_SUCH_DEVICE,
-            f"cuda:{cuda_index} is not there: this PC has {there_are}.",
+            f"{cards.kind}:{cuda_index} is not there: this PC has {there_are}.",
         )
-    start_cuda()
-    device = torch.device("cuda", cuda_index)
-    torch.cuda.set_device(device)
+    start_accelerator()
+    device = torch.device(cards.kind, cuda_index)
+    cards.use(device)
     return DeviceUsed(
         cuda_index=cuda_index,
         name=card_name(device),
         uuid=uuid_of(device),
+        kind=cards.kind,
         snippet=_USE_SNIPPET.format(index=cuda_index),
     )
 
@@ -208,10 +213,11 @@ def _differences(before: _Memory, after: _Memory) -> list[int | None]:
 
 def _memory(device: torch.device) -> _Memory:
     """Return PyTorch's allocated and reserved bytes, and the card's used bytes; None on the CPU."""
-    if device.type != "cuda":
+    if is_cpu(device.type):
         return None, None, None
-    free, total = torch.cuda.mem_get_info(device)
-    return torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device), total - free
+    card = accelerator_of(device)
+    free, total = card.free_and_total(device)
+    return card.allocated_bytes(device), card.reserved_bytes(device), total - free
 
 
 _USE_SNIPPET = """\

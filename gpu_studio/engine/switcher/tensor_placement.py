@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.placement_messages import PlaceRow, PlaceTensors, TensorsPlaced
 from gpu_studio.core.tensors import ITEM_BYTES, check_dtype, check_size
 from gpu_studio.core.units import format_bytes
-from gpu_studio.engine.device import free_bytes, prove_kernels, resolve, synchronize
+from gpu_studio.engine.device import accelerator_of, free_bytes, prove_kernels, resolve, synchronize
 from gpu_studio.engine.switcher.timed_copy import TimedCopy
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def place_tensors(request: PlaceTensors) -> Iterator[Event]:
     made, made_s = _timed(lambda: torch.rand(side, side, device=device, dtype=dtype), device)
     after = _allocated(device)
     result = moved @ made
-    yield _row("x", moved, "cpu", request.dtype)
+    yield _row("x", moved, CPU, request.dtype)
     yield _row("w", made, str(device), request.dtype)
     yield _row("x @ w", result, str(device), request.dtype)
     yield TensorsPlaced(
@@ -74,7 +75,7 @@ def _row(name: str, tensor: torch.Tensor, came_from: str, dtype: str) -> PlaceRo
 
 def _moved(on_cpu: torch.Tensor, device: torch.device) -> tuple[torch.Tensor, float]:
     """Return a copy on the device, and the seconds of the copy alone."""
-    if device.type == "cpu":
+    if is_cpu(device.type):
         return _timed(on_cpu.clone, device)
     copy = TimedCopy(device)
     return copy(on_cpu), copy.elapsed_s
@@ -93,7 +94,7 @@ def _check_size(request: PlaceTensors, device: torch.device) -> None:
     """Raise `StudioError` for a size that is none, or that does not fit."""
     check_size(request.size)
     one_bytes = request.size**2 * ITEM_BYTES[request.dtype]
-    for place, count in ((torch.device("cpu"), 2), (device, 3)):
+    for place, count in ((torch.device(CPU), 2), (device, 3)):
         available = free_bytes(place)
         if count * one_bytes > available:
             raise StudioError(
@@ -104,7 +105,7 @@ def _check_size(request: PlaceTensors, device: torch.device) -> None:
 
 
 def _allocated(device: torch.device) -> int | None:
-    return torch.cuda.memory_allocated(device) if device.type == "cuda" else None
+    return accelerator_of(device).allocated_bytes(device)
 
 
 _SNIPPET = """\

@@ -11,6 +11,7 @@ import time
 
 import torch
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.engine.device import synchronize
 
 
@@ -39,10 +40,10 @@ class TimedCopy:
             return source
         if source.layout is not torch.strided:
             return self._moved(source)
-        if reads_file and source is tensor and source.device.type == "cpu":
+        if reads_file and source is tensor and is_cpu(source.device.type):
             source = source.clone()
         target = torch.empty_like(source, device=self._device)
-        if self._device.type == "cpu":
+        if is_cpu(self._device.type):
             target.zero_()  # the system hands out memory when it is first touched
         start_s = self._begin(source)
         target.copy_(source)

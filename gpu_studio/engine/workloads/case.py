@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import torch
 
+from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.listing import listed
 from gpu_studio.core.messages.race_messages import RaceParameters  # noqa: TC001  # msgspec reads it
+from gpu_studio.engine.device import accelerator_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +58,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_on_card(self) -> bool:
         """Whether the device is a card."""
-        return self.device.type == "cuda"
+        return not is_cpu(self.device.type)
 
     @property
     def has_own_kernel(self) -> bool:
@@ -160,10 +162,10 @@ def dtype_eps(name: str) -> float:
 
 def has_tf32(case: Case) -> bool:
     """Return whether the case's device can compute in TF32."""
-    return case.is_on_card and torch.cuda.get_device_capability(case.device) >= (8, 0)
+    return accelerator_of(case.device).has_tf32(case.device)
 
 
-_KINDS = {"cpu": "the CPU", "cuda": "NVIDIA cards"}
+_KINDS = {CPU: "the CPU", "cuda": "NVIDIA cards"}
 
 
 def _completed(description: WorkloadDescription, chosen: Mapping[str, str]) -> dict[str, str]:

@@ -13,15 +13,16 @@ from functools import partial
 
 import torch
 
+from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_duration
-from gpu_studio.engine.stopwatch import time_once
+from gpu_studio.engine.device import time_once
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import TF32, Case, Work, dtype_eps, has_tf32
 from gpu_studio.engine.workloads.cudnn_flags import CHOICES, cudnn_flags
 from gpu_studio.engine.workloads.proof import Verification, is_coarser, misplaced, seeded
-from gpu_studio.engine.workloads.workload import Workload, wait_lines
+from gpu_studio.engine.workloads.workload import Workload
 
 CHANNELS = 64
 SIDE = 56
@@ -137,7 +138,7 @@ class Conv2d(Workload):
             channels=CHANNELS,
             side=SIDE,
             kernel=KERNEL,
-            wait=wait_lines(case.address),
+            wait=wait_line(case.address),
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.units import format_bytes
@@ -16,7 +17,7 @@ from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.workloads.call import Call, FunctionCall
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.proof import Verification
-from gpu_studio.engine.workloads.workload import CPU, Workload, wait_lines
+from gpu_studio.engine.workloads.workload import CPU, Workload
 
 _MIB = 1 << 20
 _PARTS = {"h2d": "copy in", "d2h": "copy out", "d2d": "copy"}
@@ -123,7 +124,7 @@ class Copy(Workload):
             source=_arguments(places[True]),
             target=_arguments(places[False]),
             asynchronous=_is_pinned(case),
-            wait=wait_lines(case.address),
+            wait=wait_line(case.address),
         )
 
 

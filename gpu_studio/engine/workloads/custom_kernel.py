@@ -19,10 +19,9 @@ from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadO
 from gpu_studio.core.statistics import median_interval
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_duration, format_ratio
-from gpu_studio.engine.device import cuda_state
+from gpu_studio.engine.device import accelerator, accelerator_of, accelerator_state
 from gpu_studio.engine.driver_module import DriverModule
 from gpu_studio.engine.nvrtc import Nvrtc, why_no_compiler
-from gpu_studio.engine.stopwatch import CudaStopwatch
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.custom_kernel_code import NAME, SNIPPET, source_for
@@ -86,13 +85,13 @@ class CustomKernel(Workload):
 
     def skipped(self) -> str:
         """Return why no kernel can be compiled or run here; empty if it can."""
-        available, reason = cuda_state()
+        available, reason = accelerator_state()
         if not available:
             return (
                 f"{reason} It needs an NVIDIA card, its driver and a CUDA build of PyTorch, and "
                 "nothing else."
             )
-        return why_no_compiler()
+        return accelerator().lacks("custom kernels") or why_no_compiler()
 
     def work(self, case: Case) -> Work:
         """Count the operations, and one pass over three operands and the result."""
@@ -178,7 +177,7 @@ class CustomKernelCall(Call):
 
     def findings(self) -> tuple[str, ...]:
         """Return the compile time, and PyTorch's time for the same ten lines."""
-        stopwatch = CudaStopwatch(self._device)
+        stopwatch = accelerator_of(self._device).stopwatch(self._device)
 
         def ten_statements() -> object:
             return crunch_the_numbers(*self._operands)

@@ -14,6 +14,7 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.engine.device import accelerator
 from gpu_studio.engine.workloads.case import Case, Work, product_dtype
 from gpu_studio.engine.workloads.data_parallel_snippet import snippet_for
 from gpu_studio.engine.workloads.proof import Verification
@@ -84,8 +85,7 @@ class DataParallel(Workload):
     def check(self, case: Case) -> None:
         """Refuse more cards than PyTorch sees, and parts of different sizes."""
         processes = int(case.options["processes"])
-        if case.is_on_card and processes > torch.cuda.device_count():
-            there_are = torch.cuda.device_count()
+        if case.is_on_card and processes > (there_are := accelerator().count()):
             raise StudioError(
                 FailureKind.NO_SUCH_DEVICE,
                 f"{processes} cards cannot share the batch here: PyTorch sees {there_are}.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.device_name import wait_line
 from gpu_studio.engine.workloads.replicated import devices_of
 from gpu_studio.engine.workloads.train_network import (
     CLASSES,
@@ -13,7 +14,6 @@ from gpu_studio.engine.workloads.train_network import (
     LEARNING_RATE,
     MOMENTUM,
 )
-from gpu_studio.engine.workloads.workload import wait_lines
 
 if TYPE_CHECKING:
     from gpu_studio.engine.workloads.case import Case
@@ -36,7 +36,7 @@ def snippet_for(case: Case) -> str:
         classes=CLASSES,
         rate=LEARNING_RATE,
         momentum=MOMENTUM,
-        wait=wait_lines(case.address),
+        wait=wait_line(case.address),
     )
 
 

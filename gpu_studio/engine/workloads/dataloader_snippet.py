@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.device_name import wait_line
 from gpu_studio.engine.workloads.feeding import DATA_SETS, LEARNING_RATE
-from gpu_studio.engine.workloads.workload import wait_lines
 
 if TYPE_CHECKING:
     from gpu_studio.engine.workloads.case import Case
@@ -30,7 +30,7 @@ def snippet_for(case: Case) -> str:
         rate=LEARNING_RATE,
         feed=_WHOLE if way == "whole_set" else feed,
         non_blocking=", non_blocking=True" if way == "pinned_non_blocking" else "",
-        wait=wait_lines(case.address).replace("torch", "    torch"),
+        wait=wait_line(case.address).replace("torch", "    torch"),
     ).format(data_set.samples, data_set.outputs)
 
 

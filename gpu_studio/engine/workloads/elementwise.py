@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_bytes
@@ -30,7 +31,7 @@ from gpu_studio.engine.workloads.proof import (
     tiled,
     tiled_rows,
 )
-from gpu_studio.engine.workloads.workload import TensorWorkload, wait_lines
+from gpu_studio.engine.workloads.workload import TensorWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -196,7 +197,7 @@ class Elementwise(TensorWorkload):
             device=case.address,
             size=case.size,
             dtype=case.dtype_name,
-            wait=wait_lines(case.address),
+            wait=wait_line(case.address),
         )
 
 

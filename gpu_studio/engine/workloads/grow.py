@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.race.frame_file import LARGEST_SIDE
 from gpu_studio.core.race.pictures import GROW
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.drawing import Drawing, Picture, gradient
 from gpu_studio.engine.workloads.proof import Verification
-from gpu_studio.engine.workloads.workload import wait_lines
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,7 +85,7 @@ class Grow(Picture):
             feed=_FEED,
             kill=_KILL,
             steps=_STEPS,
-            wait=wait_lines(case.address),
+            wait=wait_line(case.address),
         )
 
 

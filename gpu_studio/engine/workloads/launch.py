@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpu_studio.core.benchmark.ceilings import CALLS_PER_S
+from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.messages.run_messages import WorkloadDescription
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_duration
+from gpu_studio.engine.device import accelerator_of
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.proof import Verification, misplaced, seeded
-from gpu_studio.engine.workloads.workload import TensorWorkload, wait_lines
+from gpu_studio.engine.workloads.workload import TensorWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,30 +98,32 @@ class Launch(TensorWorkload):
             device=case.address,
             size=case.size,
             dtype=case.dtype_name,
-            wait=wait_lines(case.address),
+            wait=wait_line(case.address),
         )
 
 
 def _asking_s(case: Case, function: Callable[[], object]) -> float:
     """Return the seconds until a call returns, without waiting for the card."""
     times_s = []
+    device, wait = case.device, accelerator_of(case.device).synchronize
     for _ in range(_ROUNDS):
-        torch.cuda.synchronize(case.device)
+        wait(device)
         start_s = time.perf_counter()
         for _ in repeat(None, _ASKED_AT_ONCE):
             function()
         times_s.append((time.perf_counter() - start_s) / _ASKED_AT_ONCE)
-    torch.cuda.synchronize(case.device)
+    wait(device)
     return median(times_s)
 
 
 def _waiting_s(case: Case, function: Callable[[], object]) -> float:
     """Return the seconds until the card has finished a call and the CPU knows it."""
     times_s = []
+    device, wait = case.device, accelerator_of(case.device).synchronize
     for _ in range(_WAITS):
         start_s = time.perf_counter()
         function()
-        torch.cuda.synchronize(case.device)
+        wait(device)
         times_s.append(time.perf_counter() - start_s)
     return median(times_s)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.race.frame_file import LARGEST_SIDE
 from gpu_studio.core.race.mountain_lake import mountain_lake
@@ -24,7 +25,6 @@ from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.engine.workloads.case import Case, Work, dtype_eps, product_dtype
 from gpu_studio.engine.workloads.drawing import Drawing, Picture
 from gpu_studio.engine.workloads.proof import Verification
-from gpu_studio.engine.workloads.workload import wait_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,7 +99,7 @@ class Learn(Picture):
             frequency=FREQUENCY,
             rate=LEARNING_RATE,
             finish=LEARN.race.finish if LEARN.race else 0.0,
-            wait=wait_lines(case.address),
+            wait=wait_line(case.address),
         )
 
 

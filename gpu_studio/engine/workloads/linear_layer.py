@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from gpu_studio.core.device_name import wait_line
 from gpu_studio.engine.workloads.case import Case, Work, product_dtype
 from gpu_studio.engine.workloads.exact import EXACT_UP_TO, whole_number_factors
 from gpu_studio.engine.workloads.proof import (
@@ -17,7 +18,7 @@ from gpu_studio.engine.workloads.proof import (
     misplaced,
     rows_to_check,
 )
-from gpu_studio.engine.workloads.workload import TensorWorkload, wait_lines
+from gpu_studio.engine.workloads.workload import TensorWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,7 +113,7 @@ class LinearLayer(TensorWorkload):
             dtype=case.dtype_name,
             inputs=inputs,
             outputs=outputs,
-            wait=wait_lines(case.address),
+            wait=wait_line(case.address),
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.messages.run_messages import WorkloadDescription
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.workloads.case import Case, Work, product_dtype
@@ -22,7 +23,7 @@ from gpu_studio.engine.workloads.proof import (
     tiled,
     tiled_rows,
 )
-from gpu_studio.engine.workloads.workload import TensorWorkload, wait_lines
+from gpu_studio.engine.workloads.workload import TensorWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,7 +107,7 @@ class Matmul(TensorWorkload):
             device=case.address,
             size=case.size,
             dtype=case.dtype_name,
-            wait=wait_lines(case.address),
+            wait=wait_line(case.address),
         )
 
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.race.pictures import PAINT
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.drawing import Drawing, Picture, gradient
 from gpu_studio.engine.workloads.paint_kernel import TileKernel, snippet_for
 from gpu_studio.engine.workloads.proof import Verification
-from gpu_studio.engine.workloads.workload import wait_lines
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,7 +95,7 @@ class Paint(Picture):
             widest=_WIDEST,
             across=CENTER[0],
             down=CENTER[1],
-            wait=wait_lines(case.address),
+            wait=wait_line(case.address),
         )
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.engine.device import free_bytes
-from gpu_studio.engine.stopwatch import idle
+from gpu_studio.core.device_name import CPU
+from gpu_studio.engine.device import accelerator_of, free_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ def card_parts_s(
         compute: the function of the operands; returns the result.
     """
     needed_bytes = sum(operand.nbytes for operand in operands)
-    if needed_bytes > _LARGEST_SHARE * free_bytes(torch.device("cpu")):
+    if needed_bytes > _LARGEST_SHARE * free_bytes(torch.device(CPU)):
         return {}
     hosts = [operand.cpu() for operand in operands]
     rounds: list[tuple[float, float, float, float]] = []
@@ -63,15 +63,16 @@ def _one_round(
     hosts: Sequence[torch.Tensor],
     compute: Callable[..., torch.Tensor],
 ) -> tuple[float, float, float, float]:
-    torch.cuda.synchronize(device)
+    wait = accelerator_of(device).synchronize
+    wait(device)
     start_s = time.perf_counter()
     for operand, host in zip(operands, hosts, strict=True):
         operand.copy_(host)
-    torch.cuda.synchronize(device)
+    wait(device)
     copied_in_s = time.perf_counter()
     result = compute(*operands)
     launched_s = time.perf_counter()
-    torch.cuda.synchronize(device)
+    wait(device)
     computed_s = time.perf_counter()
     result.cpu()
     copied_out_s = time.perf_counter()
@@ -95,11 +96,7 @@ def _queued_s(
     launch_s: float,
 ) -> float:
     """Return the card's own seconds for a call that was launched while the card was waiting."""
-    stream = torch.cuda.current_stream(device)
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    idle(device, 2 * launch_s)
-    start.record(stream)
-    compute(*operands)
-    end.record(stream)
-    end.synchronize()
-    return float(start.elapsed_time(end)) * 1e-3
+    card = accelerator_of(device)
+    stopwatch = card.stopwatch(device)
+    card.idle(device, 2 * launch_s)
+    return stopwatch.time(lambda: compute(*operands), 1)[0]

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from gpu_studio.core.device_name import CPU, DeviceName
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.units import format_duration
+from gpu_studio.engine.device import accelerator, time_once
 from gpu_studio.engine.replica import CHECKED_STEPS, change_error, make_optimizer, weights_of
 from gpu_studio.engine.replica_group import ReplicaGroup
 from gpu_studio.engine.sensor import CpuWatch
-from gpu_studio.engine.stopwatch import time_once
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.scaling import Scaling, rounds_of
 from gpu_studio.engine.workloads.train_network import build_network, make_batch
@@ -245,9 +246,11 @@ def devices_of(case: Case) -> list[str]:
     """Return the device of each part of the batch: the chosen card first, then the others."""
     processes = int(case.options["processes"])
     if not case.is_on_card:
-        return ["cpu"] * processes
-    others = [index for index in range(torch.cuda.device_count()) if index != case.device.index]
-    return [f"cuda:{index}" for index in [case.device.index, *others][:processes]]
+        return [CPU] * processes
+    cards = accelerator()
+    others = [index for index in range(cards.count()) if index != case.device.index]
+    indices = [case.device.index, *others][:processes]
+    return [str(DeviceName(cards.kind, index)) for index in indices]
 
 
 def _steps_to(sharers: int) -> list[int]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work, dtype_eps, product_dtype
@@ -28,7 +29,7 @@ from gpu_studio.engine.workloads.train_network import (
     parameters_count,
     step_operations,
 )
-from gpu_studio.engine.workloads.workload import Workload, wait_lines
+from gpu_studio.engine.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,7 +161,7 @@ class TrainStep(Workload):
             classes=CLASSES,
             rate=LEARNING_RATE,
             momentum=MOMENTUM,
-            wait=wait_lines(case.address),
+            wait=wait_line(case.address),
         )
 
 

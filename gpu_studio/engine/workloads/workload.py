@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.device_name import is_cpu
 from gpu_studio.engine.workloads.call import Call, TensorCall, TransferringCall
 from gpu_studio.engine.workloads.proof import WHOLE_UP_TO
 
@@ -96,8 +95,3 @@ class TensorWorkload(Workload):
             operands = self.operands(case.on(CPU))
             return TransferringCall(case, operands, self.compute(case), self.findings)
         return TensorCall(case, self.operands(case), self.compute(case), self.findings)
-
-
-def wait_lines(address: str) -> str:
-    """Return the snippet line that waits for a device; empty for the CPU."""
-    return f'torch.cuda.synchronize("{address}")\n' if not is_cpu(address) else ""

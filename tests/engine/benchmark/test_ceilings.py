@@ -112,7 +112,10 @@ def test_the_cpu_is_not_measured_for_a_card():
 
 
 def test_a_cards_ceilings_follow_from_what_the_driver_tells(monkeypatch: pytest.MonkeyPatch):
-    card = SimpleNamespace(major=6, minor=1, multi_processor_count=3, name="NVIDIA GeForce GT 1030")
+    card = SimpleNamespace(
+        major=6, minor=1, multi_processor_count=3, name="NVIDIA GeForce GT 1030",
+        total_memory=2 << 30,
+    )  # fmt: skip
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: card.name)
     assert (
@@ -138,7 +141,7 @@ def test_a_step_with_amp_is_held_against_the_peak_of_its_products(
 ):
     """An A100 multiplies eight times as fast in TF32 as in float32, in 16 bits sixteen times."""
     card = SimpleNamespace(
-        major=8, minor=0, multi_processor_count=108, name="NVIDIA A100",
+        major=8, minor=0, multi_processor_count=108, name="NVIDIA A100", total_memory=40 << 30,
         clock_rate=1410e3, memory_clock_rate=1215e3, memory_bus_width=5120,
     )  # fmt: skip
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)

@@ -8,6 +8,7 @@ import torch
 
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, SamplesMeasured
+from gpu_studio.engine.accelerators.cuda import Cuda
 from gpu_studio.engine.benchmark import cold_cache, run
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes, last_level_bytes
 from tests.engine.answers import ask, only, run_request
@@ -50,7 +51,10 @@ def test_what_is_written_is_twice_the_cache(monkeypatch: pytest.MonkeyPatch):
 def test_on_a_card_it_is_at_least_what_takes_longer_than_a_launch(
     monkeypatch: pytest.MonkeyPatch, cache_mib: float | None, written_mib: int
 ):
-    card = SimpleNamespace(L2_cache_size=int(cache_mib * (1 << 20)) if cache_mib else 0)
+    card = SimpleNamespace(
+        name="A card", major=8, minor=6, multi_processor_count=30, total_memory=12 << 30,
+        L2_cache_size=int(cache_mib * (1 << 20)) if cache_mib else 0,
+    )  # fmt: skip
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
     assert buffer_bytes(torch.device("cuda", 0)) == written_mib << 20
 
@@ -101,7 +105,7 @@ class Card:
         return begins_s
 
     def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
-        """Time as a `CudaStopwatch` does: between two events of the stream."""
+        """Time as an `EventStopwatch` does: between two events of the stream."""
         start_s = self.launch(0.0)
         call()
         end_s = self.launch(0.0)
@@ -119,7 +123,7 @@ def test_the_launches_of_many_kernels_are_not_timed(
     monkeypatch.setattr(cold_cache, "buffer_bytes", lambda device: 1 << 10)
     zeros = torch.zeros
     monkeypatch.setattr(torch, "zeros", lambda *args, device, **kwargs: zeros(*args, **kwargs))
-    monkeypatch.setattr(cold_cache, "idle", lambda device, seconds: card.launch(seconds + 0.5e-3))
+    monkeypatch.setattr(Cuda, "idle", lambda _, device, seconds: card.launch(seconds + 0.5e-3))
     stopwatch = ColdStopwatch(card, torch.device("cuda", 0))
     stopwatch._buffer = SimpleNamespace(add_=lambda value: card.launch(0.1e-3))
 

@@ -10,8 +10,9 @@ from gpu_studio.core.devices.peaks import known_capabilities
 from gpu_studio.core.devices.published_builds import table_differences
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import serves
+from gpu_studio.engine.accelerators.cuda import Cuda
 from gpu_studio.engine.devices import properties
-from gpu_studio.engine.devices.properties import own_table, torch_card
+from gpu_studio.engine.devices.properties import torch_card
 
 GT_1030 = {
     "name": "NVIDIA GeForce GT 1030", "major": 6, "minor": 1, "multi_processor_count": 3,
@@ -64,9 +65,11 @@ def test_the_program_s_rules_and_table_are_those_of_pytorch():
         theirs = torch.cuda._code_compatible_with_device(device, code)
         ours = serves([f"sm_{code}"], (device // 10, device % 10))
         assert ours == theirs, f"sm_{code} on {device}"
-    assert not table_differences(load_table(), own_table(), torch.__version__, "linux-x86_64")
+    assert not table_differences(
+        load_table(), Cuda().own_table(), torch.__version__, "linux-x86_64"
+    )
 
 
 def test_a_pytorch_without_a_table_has_none(monkeypatch):
     monkeypatch.delattr(torch.cuda, "PYTORCH_RELEASES_CODE_CC", raising=False)
-    assert own_table() == {}
+    assert Cuda().own_table() == {}

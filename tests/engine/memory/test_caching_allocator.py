@@ -16,6 +16,7 @@ from gpu_studio.core.messages.memory_messages import (
     ReadMemory,
     RunMemoryExperiment,
 )
+from gpu_studio.engine.accelerators.cuda import Cuda
 from gpu_studio.engine.memory import caching_allocator, cuda_memory
 from tests.engine.answers import ask
 
@@ -63,7 +64,7 @@ class FakeAllocator:
         else:
             monkeypatch.setattr(torch.cuda, ask, lambda device: share)
         self.segments: list[dict[str, Any]] = []
-        monkeypatch.setattr(caching_allocator, "has_context", lambda device: True)
+        monkeypatch.setattr(Cuda, "has_context", lambda _, device: True)
         monkeypatch.setattr(torch.cuda, "memory_stats", self._stats)
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (100 * MIB, 2000 * MIB))
         monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: self.segments)
@@ -174,7 +175,7 @@ def test_the_end_of_memory_is_told_from_other_errors(error: RuntimeError):
 
 def test_a_pytorch_that_does_not_tell_its_limit_has_none(monkeypatch: pytest.MonkeyPatch):
     FakeAllocator(monkeypatch, share=None)
-    assert cuda_memory._limit_now(torch.device("cuda", 0)) == 1.0
+    assert Cuda().limit_share(torch.device("cuda", 0)) == 1.0
     assert caching_allocator.read_memory(torch.device("cuda", 0)).limit_bytes is None
 
 

@@ -76,8 +76,7 @@ def test_an_error_of_the_cpu_does_not_stay():
 
 def test_where_no_batch_broke_the_fixed_part_says_so(monkeypatch: pytest.MonkeyPatch):
     """A large card that allows much: there is no batch "that broke" to speak of."""
-    properties = Mock(total_memory=2 << 40)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: properties)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _device: (2 << 40, 2 << 40))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _device: 0)
     for name in ("get_per_process_memory_fraction", "set_per_process_memory_fraction"):
         monkeypatch.setattr(torch.cuda, name, Mock(return_value=1.0), raising=False)

@@ -1,0 +1,145 @@
+"""The CPU as a device: it works at once, and PyTorch does not count its memory."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from gpu_studio.core.device_name import CPU
+from gpu_studio.core.memory.oom_text import is_out_of_memory
+from gpu_studio.engine.stopwatch import CpuStopwatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    import torch
+
+    from gpu_studio.core.messages.engine_messages import TorchCard
+    from gpu_studio.engine.accelerators.accelerator import Feature
+    from gpu_studio.engine.stopwatch import Stopwatch
+
+_NO_ALLOCATOR = "The CPU has no segments: PyTorch allocates its memory directly."
+_NO_KERNELS = "PyTorch loads no kernels onto the CPU."
+
+
+class Cpu:
+    """See `accelerator.Accelerator`."""
+
+    kind = CPU
+    build: str | None = None
+    process_group_backends: tuple[str, ...] = ("gloo",)
+
+    def is_available(self) -> bool:
+        return True
+
+    def start(self) -> None:
+        """Do nothing."""
+
+    def is_started(self) -> bool:
+        return True
+
+    def explain(self, text: str) -> str:
+        return text
+
+    def lacks(self, feature: Feature) -> str:
+        return _NO_ALLOCATOR if feature == "segments" else _NO_KERNELS
+
+    def count(self) -> int:
+        return 1
+
+    def arch_list(self) -> tuple[str, ...]:
+        return ()
+
+    def own_table(self) -> dict[str, tuple[str, ...]]:
+        return {}
+
+    def name(self, device: torch.device) -> str:
+        return "CPU"
+
+    def uuid(self, device: torch.device) -> str | None:
+        return None
+
+    def card(self, index: int) -> TorchCard:
+        message = "the CPU is no card"
+        raise RuntimeError(message)
+
+    def capability(self, device: torch.device) -> tuple[int, int] | None:
+        return None
+
+    def architecture(self, device: torch.device) -> str:
+        return ""
+
+    def advice(self, device: torch.device) -> str:
+        return ""
+
+    def refuses_bfloat16_products(self, device: torch.device) -> str:
+        return ""
+
+    def has_tf32(self, device: torch.device) -> bool:
+        return False
+
+    def use(self, device: torch.device) -> None:
+        """Do nothing: PyTorch has only one CPU."""
+
+    def current(self, device: torch.device) -> contextlib.AbstractContextManager[Any]:
+        return contextlib.nullcontext()
+
+    @property
+    def synchronize(self) -> Callable[[torch.device], object]:
+        return _return_at_once
+
+    def stopwatch(self, device: torch.device) -> Stopwatch:
+        return CpuStopwatch()
+
+    def idle(self, device: torch.device, seconds: float) -> None:
+        """Do nothing: no work queues up."""
+
+    def has_context(self, device: torch.device) -> bool:
+        return False
+
+    def free_and_total(self, device: torch.device) -> tuple[int, int]:
+        memory = psutil.virtual_memory()
+        return int(memory.available), int(memory.total)
+
+    def allocated_bytes(self, device: torch.device) -> int | None:
+        return None
+
+    def reserved_bytes(self, device: torch.device) -> int | None:
+        return None
+
+    def peak_bytes(self, device: torch.device) -> int | None:
+        return None
+
+    def reset_peak(self, device: torch.device) -> None:
+        """Do nothing."""
+
+    def statistics(self, device: torch.device) -> Mapping[str, int]:
+        return {}
+
+    def segments(self) -> list[dict[str, Any]]:
+        return []
+
+    def empty_cache(self) -> None:
+        """Do nothing: PyTorch keeps no free memory."""
+
+    def limit_share(self, device: torch.device) -> float:
+        return 1.0
+
+    def set_limit_share(self, device: torch.device, share: float) -> None:
+        """Do nothing: the system alone limits a program's memory."""
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        return isinstance(error, MemoryError) or is_out_of_memory(str(error))
+
+    def start_history(self, device: torch.device) -> None:
+        """Do nothing: there is no allocator to follow."""
+
+    def write_snapshot(self, device: torch.device, path: Path) -> None:
+        """Write nothing."""
+
+
+def _return_at_once(device: torch.device) -> None:
+    """Return: the CPU is done when a call returns."""

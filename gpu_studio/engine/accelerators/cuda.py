@@ -1,0 +1,267 @@
+"""NVIDIA's cards, through `torch.cuda`: the only place that calls it for the program's own work."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gpu_studio.core import operating_system
+from gpu_studio.core.devices.published_builds import advice_for
+from gpu_studio.core.devices.torch_facts import DRIVER_HALVES_DIFFER
+from gpu_studio.core.failure import first_line
+from gpu_studio.core.memory.oom_text import is_out_of_memory
+from gpu_studio.core.messages.engine_messages import TorchCard
+from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.engine.stopwatch import EventStopwatch
+
+if TYPE_CHECKING:
+    import contextlib
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from gpu_studio.engine.accelerators.accelerator import Feature
+    from gpu_studio.engine.stopwatch import Stopwatch
+
+_BFLOAT16_PRODUCTS_FROM, _TF32_FROM = (7, 0), (8, 0)
+# torch.cuda._sleep counts clock cycles; every card's clock is below this.
+_FASTEST_CLOCK_HZ = 3.5e9
+_HEAD_START_S = 0.5e-3
+_MOST_HISTORY = 1_000_000
+# "Unexpected error from cudaGetDeviceCount(). Did you run … Error 804: forward compatibility was …"
+_START_ERROR = re.compile(r"\bError (?P<code>\d+): (?P<words>[^\n]+)")
+# cudaErrorSystemDriverMismatch and cudaErrorCompatNotSupportedOnDevice of driver_types.h.
+_HALVES_DIFFER = frozenset({803, 804})
+
+
+class Cuda:
+    """See `accelerator.Accelerator`."""
+
+    kind = "cuda"
+
+    @property
+    def build(self) -> str | None:
+        return torch.version.cuda
+
+    @property
+    def process_group_backends(self) -> tuple[str, ...]:
+        """Best first: nccl is not on Windows."""
+        return ("nccl", "gloo") if torch.distributed.is_nccl_available() else ("gloo",)
+
+    def is_available(self) -> bool:
+        return torch.cuda.is_available()
+
+    def start(self) -> None:
+        torch.cuda.init()
+
+    def is_started(self) -> bool:
+        return bool(torch.cuda.is_initialized())
+
+    def explain(self, text: str) -> str:
+        return explain_unavailable(text, os.environ.get("CUDA_VISIBLE_DEVICES"))
+
+    def lacks(self, feature: Feature) -> str:
+        return ""
+
+    def count(self) -> int:
+        return torch.cuda.device_count()
+
+    def arch_list(self) -> tuple[str, ...]:
+        return tuple(torch.cuda.get_arch_list())
+
+    def own_table(self) -> dict[str, tuple[str, ...]]:
+        """PyTorch 2.11 is the first with a table; it is by CUDA version and machine."""
+        table = getattr(torch.cuda, "PYTORCH_RELEASES_CODE_CC", None)
+        if not isinstance(table, dict):
+            return {}
+        machine = "aarch64" if operating_system.machine().lower() == "aarch64" else "x86_64"
+        return {
+            str(cuda): tuple(f"{code // 10}.{code % 10}" for code in sorted(by_machine[machine]))
+            for cuda, by_machine in table.items()
+            if machine in by_machine
+        }
+
+    def name(self, device: torch.device) -> str:
+        """PyTorch cannot return a name that is not UTF-8."""
+        try:
+            return str(torch.cuda.get_device_name(device))
+        except UnicodeDecodeError:
+            return "NVIDIA card"
+
+    def uuid(self, device: torch.device) -> str | None:
+        """Return the UUID in NVML's format."""
+        return f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+
+    def card(self, index: int) -> TorchCard:
+        properties: Any = torch.cuda.get_device_properties(index)
+        uuid = getattr(properties, "uuid", None)
+        return TorchCard(
+            cuda_index=index,
+            name=str(properties.name),
+            uuid=None if uuid is None else f"GPU-{uuid}",
+            pci_bus_id=_pci_bus_id(properties),
+            compute_capability=f"{properties.major}.{properties.minor}",
+            multiprocessors=properties.multi_processor_count,
+            memory_total_bytes=properties.total_memory,
+            l2_cache_bytes=getattr(properties, "L2_cache_size", None) or None,
+            memory_bus_width_bits=getattr(properties, "memory_bus_width", None) or None,
+            sm_clock_max_mhz=_megahertz(getattr(properties, "clock_rate", None)),
+            memory_clock_max_mhz=_megahertz(getattr(properties, "memory_clock_rate", None)),
+        )
+
+    def capability(self, device: torch.device) -> tuple[int, int] | None:
+        return torch.cuda.get_device_capability(device)
+
+    def architecture(self, device: torch.device) -> str:
+        major, minor = torch.cuda.get_device_capability(device)
+        return f"compute capability {major}.{minor}"
+
+    def advice(self, device: torch.device) -> str:
+        try:
+            return advice_for(torch.cuda.get_device_capability(device))
+        except MissingResourceError:
+            return "You need a different build of PyTorch."
+
+    def refuses_bfloat16_products(self, device: torch.device) -> str:
+        """Before compute capability 7.0, cuBLAS raises CUBLAS_STATUS_NOT_SUPPORTED.
+
+        A P100 (6.0) does, a V100 (7.0) computes (pytorch/pytorch issues 57773 and 124996).
+        """
+        if torch.cuda.get_device_capability(device) >= _BFLOAT16_PRODUCTS_FROM:
+            return ""
+        return (
+            f"The {self.name(device)} ({self.architecture(device)}) cannot multiply matrices in "
+            "bfloat16: cuBLAS refuses it before compute capability 7.0. Choose float32 or float16."
+        )
+
+    def has_tf32(self, device: torch.device) -> bool:
+        return torch.cuda.get_device_capability(device) >= _TF32_FROM
+
+    def use(self, device: torch.device) -> None:
+        torch.cuda.set_device(device)
+
+    def current(self, device: torch.device) -> contextlib.AbstractContextManager[Any]:
+        return torch.cuda.device(device)
+
+    @property
+    def synchronize(self) -> Callable[[torch.device], object]:
+        return torch.cuda.synchronize
+
+    def stopwatch(self, device: torch.device) -> Stopwatch:
+        stream = torch.cuda.current_stream(device)
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        return EventStopwatch(stream, start, end)
+
+    def idle(self, device: torch.device, seconds: float) -> None:
+        """Let a card's stream idle for at least this long, and at least 0.5 ms."""
+        with torch.cuda.device(device):
+            torch.cuda._sleep(int((seconds + _HEAD_START_S) * _FASTEST_CLOCK_HZ))
+
+    def has_context(self, device: torch.device) -> bool:
+        if not torch.cuda.is_initialized():
+            return False
+        return bool(torch._C._cuda_hasPrimaryContext(device.index))  # type: ignore[attr-defined]
+
+    def free_and_total(self, device: torch.device) -> tuple[int, int]:
+        return torch.cuda.mem_get_info(device)
+
+    def allocated_bytes(self, device: torch.device) -> int | None:
+        return torch.cuda.memory_allocated(device)
+
+    def reserved_bytes(self, device: torch.device) -> int | None:
+        return torch.cuda.memory_reserved(device)
+
+    def peak_bytes(self, device: torch.device) -> int | None:
+        return int(torch.cuda.max_memory_allocated(device))
+
+    def reset_peak(self, device: torch.device) -> None:
+        torch.cuda.reset_peak_memory_stats(device)
+
+    def statistics(self, device: torch.device) -> Mapping[str, int]:
+        statistics: Mapping[str, int] = torch.cuda.memory_stats(device)
+        return statistics
+
+    def segments(self) -> list[dict[str, Any]]:
+        ask: Any = torch.cuda.memory_snapshot
+        if "include_traces" in inspect.signature(ask).parameters:
+            return list(ask(include_traces=False))
+        return list(ask())
+
+    def empty_cache(self) -> None:
+        torch.cuda.empty_cache()
+
+    def limit_share(self, device: torch.device) -> float:
+        """PyTorch 2.6 does not report it: then 1."""
+        ask: Any = getattr(torch.cuda, "get_per_process_memory_fraction", None)
+        return 1.0 if ask is None else float(ask(device))
+
+    def set_limit_share(self, device: torch.device, share: float) -> None:
+        torch.cuda.set_per_process_memory_fraction(share, device)
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """NVML's assertion in place of the error counts as well."""
+        return isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(str(error))
+
+    def start_history(self, device: torch.device) -> None:
+        torch.cuda.memory._record_memory_history(
+            enabled="all", context=None, max_entries=_MOST_HISTORY, device=device
+        )
+
+    def write_snapshot(self, device: torch.device, path: Path) -> None:
+        try:
+            torch.cuda.memory._dump_snapshot(str(path))
+        finally:
+            torch.cuda.memory._record_memory_history(enabled=None, device=device)
+
+
+def explain_unavailable(text: str, visible_devices: str | None) -> str:
+    """Return why CUDA cannot be used, from the error text of its start.
+
+    Args:
+        text: the error text of ``torch.cuda.init()``.
+        visible_devices: the value of CUDA_VISIBLE_DEVICES.
+    """
+    version, cuda = torch.__version__, torch.version.cuda
+    if "not compiled with CUDA" in text or cuda is None:
+        return f"This PyTorch ({version}) is built without CUDA: it can only use the CPU."
+    if "Found no NVIDIA driver" in text:
+        return "PyTorch finds no NVIDIA driver on this PC."
+    if "too old" in text:
+        return (
+            f"The NVIDIA driver is too old for this PyTorch, which is built for CUDA {cuda}: "
+            "install a newer driver."
+        )
+    if "No CUDA GPUs are available" in text:
+        if visible_devices is not None:
+            return f"CUDA_VISIBLE_DEVICES is “{visible_devices}”, which hides every card."
+        return "The NVIDIA driver is running, but it sees no card."
+    started = _START_ERROR.search(text)
+    if started is not None and int(started["code"]) in _HALVES_DIFFER:
+        return DRIVER_HALVES_DIFFER
+    if "unknown error" in text:
+        return (
+            "CUDA could not start (the driver gave an unknown error). This is common after the PC "
+            "has slept: restart the PC."
+        )
+    if started is not None:
+        words = started["words"].strip().rstrip(".")[:200]
+        return f"CUDA could not start: error {started['code']}, {words}."
+    reason = first_line(text, 200).rstrip(".") or "no reason given"
+    return f"CUDA could not start: {reason}."
+
+
+def _pci_bus_id(properties: Any) -> str | None:
+    """Return the slot in NVML's format; PyTorch 2.8 and newer report it."""
+    if not hasattr(properties, "pci_bus_id"):
+        return None
+    return (
+        f"{properties.pci_domain_id:08X}:{properties.pci_bus_id:02X}"
+        f":{properties.pci_device_id:02X}.0"
+    )
+
+
+def _megahertz(kilohertz: int | None) -> float | None:
+    return kilohertz / 1000 if kilohertz else None
