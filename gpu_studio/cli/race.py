@@ -17,7 +17,7 @@ from gpu_studio.cli.command import Command, WrongUseError
 from gpu_studio.cli.recorder import Recorder
 from gpu_studio.cli.screen import TerminalTable, note, now, say, say_bytes
 from gpu_studio.core.benchmark.run import Run, RunState
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.race_messages import (
     MOST_CONTESTANTS,
@@ -134,7 +134,7 @@ def _contestants(
         named = tuple(dict.fromkeys(one.device for one in usual))
     for device in named:
         check_device(device, described)
-    if options.threads and "cpu" not in named:
+    if options.threads and CPU not in named:
         raise WrongUseError("A number of threads is only for the CPU: add cpu to --device.")
     return [
         Contestant(device=device, threads=threads, dtype=dtype)

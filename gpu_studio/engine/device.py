@@ -38,8 +38,9 @@ def accelerator() -> Accelerator:
 
 
 def accelerator_of(device: torch.device) -> Accelerator:
-    """Return what PyTorch offers on a device, which may be the CPU."""
-    return _CPU if is_cpu(device.type) else accelerator()
+    """Return what PyTorch offers on a device: a card, or the CPU; `meta` is like the CPU."""
+    cards = accelerator()
+    return cards if device.type == cards.kind else _CPU
 
 
 def addresses() -> list[str]:

@@ -10,7 +10,7 @@ from gpu_studio.core.benchmark.crossover import CrossoverKind, find_crossover, r
 from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.trust import timing_doubts
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def verdict(
     alike = [result for result in results if same_kind(result, latest)]
     wrong = {result.device for result in alike if result.verified is False}
     devices = dict.fromkeys(result.device for result in alike if not is_cpu(result.device))
-    comparable = [] if "cpu" in wrong else [device for device in devices if device not in wrong]
+    comparable = [] if CPU in wrong else [device for device in devices if device not in wrong]
     opening = _opening(latest)
     work = f" ({_work_words(latest, results, titles)})"
     sentences = [text for device in comparable for text in _compared(alike, device, work)]
@@ -123,7 +123,7 @@ def crossover_sentences(results: Sequence[RunFinished]) -> list[str]:
     sentences: list[str] = []
     wrong = {result.device for result in alike if result.verified is False}
     devices = dict.fromkeys(result.device for result in alike if not is_cpu(result.device))
-    for device in devices if "cpu" not in wrong else ():
+    for device in devices if CPU not in wrong else ():
         if device in wrong:
             continue
         for with_transfers in (False, True):

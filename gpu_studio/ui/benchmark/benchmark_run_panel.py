@@ -8,6 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.plan import time_left_s
+from gpu_studio.core.device_name import CPU
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.work_state import WorkState
@@ -166,6 +167,6 @@ class BenchmarkRunPanel(QWidget):
         about = "about" if is_known else "at least"
         needs = f"{seconds:.0f}\u202fs" if seconds < 90 else f"{seconds / 60:.0f}\u202fmin"
         planned = f"{count} {'run' if count == 1 else 'runs'}, {about} {needs}"
-        compared = "cpu" in plan.devices and len(plan.devices) > 1
+        compared = CPU in plan.devices and len(plan.devices) > 1
         finer = "; then closer to the crossover" if self._is_sweep and compared else ""
         return f"{planned}{finer}."

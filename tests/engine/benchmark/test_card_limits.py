@@ -12,7 +12,6 @@ from gpu_studio.core.benchmark.ceilings import Ceilings, card_ceilings
 from gpu_studio.core.devices.peaks import card_peaks
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.placement_messages import PlaceModel
-from gpu_studio.engine import device
 from gpu_studio.engine.benchmark import card_limits, run
 from gpu_studio.engine.switcher import placement
 from gpu_studio.engine.workloads.case import Case, make_case
@@ -42,8 +41,7 @@ def gt_1030(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def be_a_card(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int]) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
-    for module in (card_limits, device):
-        monkeypatch.setattr(module, "card_name", lambda one: "NVIDIA GeForce GT 1030")
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda one: "NVIDIA GeForce GT 1030")
 
 
 def case_of(name: str, dtype: str, size: int | None = None, **options: str) -> Case:

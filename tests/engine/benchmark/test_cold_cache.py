@@ -8,6 +8,7 @@ import torch
 
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, SamplesMeasured
+from gpu_studio.engine.accelerators.cpu import Cpu
 from gpu_studio.engine.accelerators.cuda import Cuda
 from gpu_studio.engine.benchmark import cold_cache, run
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes, last_level_bytes
@@ -140,7 +141,7 @@ def test_the_launches_of_many_kernels_are_not_timed(
 
 
 def test_on_the_cpu_nothing_idles_and_the_call_is_the_call(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cold_cache, "idle", lambda *arguments: pytest.fail("a CPU has no queue"))
+    monkeypatch.setattr(Cpu, "idle", lambda *arguments: pytest.fail("a CPU has no queue"))
     monkeypatch.setattr(cold_cache, "last_level_bytes", lambda: 1 << 10)
     timed = []
     inner = SimpleNamespace(time=lambda call, calls: (timed.append(call), (0.5, 0.5))[1])

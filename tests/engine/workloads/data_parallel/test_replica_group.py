@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+import torch
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.run_messages import SamplesMeasured
@@ -106,8 +107,8 @@ def test_processes_end_with_a_killed_engine(tmp_path: Path):
 
 
 def test_cards_talk_by_nccl_where_there_is_one(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(replica_group.dist, "is_nccl_available", lambda: True)
+    monkeypatch.setattr(torch.distributed, "is_nccl_available", lambda: True)
     assert backends_for("cuda:0") == ("nccl", "gloo")
     assert backends_for("cpu") == ("gloo",)
-    monkeypatch.setattr(replica_group.dist, "is_nccl_available", lambda: False)
+    monkeypatch.setattr(torch.distributed, "is_nccl_available", lambda: False)
     assert backends_for("cuda:0") == ("gloo",)

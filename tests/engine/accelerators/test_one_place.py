@@ -1,0 +1,55 @@
+"""Only a kind of device's own file names its part of PyTorch, and nothing compares with "cuda"."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import gpu_studio
+
+PACKAGE = Path(gpu_studio.__file__).parent
+MAY_NAME_CUDA = {
+    "engine/accelerators/cuda.py",
+    # Kernels that NVIDIA's own compiler makes and its driver loads.
+    "engine/driver_module.py",
+    "engine/workloads/custom_kernel.py",
+    "engine/workloads/paint_kernel.py",
+    # What these pitfalls show is torch.cuda itself.
+    "engine/pitfalls/old_amp_import.py",
+    "engine/pitfalls/visible_devices_too_late.py",
+}
+# These compare the name of a build, and a word that a person types.
+MAY_COMPARE = {
+    "cli/argument_types.py",
+    "core/builds/words.py",
+    "core/devices/driver_findings.py",
+}
+
+
+def nodes():
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            yield path.relative_to(PACKAGE).as_posix(), node
+
+
+def test_torch_cuda_is_named_in_one_file_and_where_it_is_the_subject():
+    named = {
+        name
+        for name, node in nodes()
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "torch.cuda"
+    }
+    assert named == MAY_NAME_CUDA
+
+
+def test_a_device_is_asked_and_not_compared():
+    compared = {
+        name
+        for name, node in nodes()
+        if isinstance(node, ast.Compare)
+        and isinstance(node.ops[0], (ast.Eq, ast.NotEq))
+        and any(
+            isinstance(side, ast.Constant) and side.value in ("cpu", "cuda")
+            for side in (node.left, *node.comparators)
+        )
+    }
+    assert compared <= MAY_COMPARE
