@@ -13,6 +13,7 @@ from gpu_studio.core.protocol import messages_of
 from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.switcher.models import MODELS
 from gpu_studio.engine.workloads.registry import WORKLOADS
+from tests.test_import_boundaries import ARROWS
 
 ROOT = Path(__file__).resolve().parent.parent
 _TEXT = (ROOT / "docs/documents.md").read_text(encoding="utf-8")
@@ -101,6 +102,17 @@ def test_what_a_document_names_is_there(path: Path):
             file in (f"/{module.replace('.', '/')}{end}" for end in (".py", "/__main__.py"))
             for file in files
         ), module
+
+
+def test_the_picture_of_the_house_has_its_arrows():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", text, re.MULTILINE)
+    folders = {
+        path.name for path in (ROOT / "gpu_studio").iterdir() if (path / "__init__.py").exists()
+    }
+    assert {room for room, _ in rows} == folders
+    for room, imports in rows:
+        assert set(re.findall(r"`(\w+)`", imports)) == ARROWS[room], room
 
 
 def test_every_document_is_linked_from_the_first_ones():
