@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from PySide6.QtWidgets import QCheckBox, QLabel, QRadioButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QRadioButton, QWidget
 
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.memory.memory_model import MemoryModel
-from gpu_studio.model.race.race import Race
-from gpu_studio.model.race.race_photo import RacePhoto
 from gpu_studio.model.switcher.pitfalls import PitfallsModel
 from gpu_studio.ui.benchmark.benchmark_choices import DeviceBoxes
 from gpu_studio.ui.memory.tank_card import what_is_shown
-from gpu_studio.ui.race.photo import open_photo
+from gpu_studio.ui.race.race_tab import RaceTab
 from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030_card, rtx_3060_card, two_cards
@@ -68,10 +66,15 @@ def test_the_benchmark_does_not_offer_it(qtbot: QtBot, ready_studio: Studio, the
     assert QuickComparison(ready_studio).devices == ("cpu", "cuda:1")
 
 
-def test_it_does_not_race(ready_studio: Studio) -> None:
-    race = Race(ready_studio, RacePhoto(ready_studio, open_photo, ready_studio), ready_studio)
-    assert {entry.contestant.device for entry in race.entries} == {"cpu", "cuda:1"}
-    assert [entry.contestant.device for entry in race.chosen] == ["cpu", "cuda:1"]
+def test_it_does_not_race(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> None:
+    tab = RaceTab(ready_studio, theme)
+    qtbot.addWidget(tab)
+    race = tab.race
+    for side in ("left", "right"):
+        contestants = tab.findChild(QComboBox, f"race.contestants.{side}")
+        assert f"GT 1030: {REASON}" in contestants.toolTip().splitlines()
+    assert {entry.contestant.device for entry in race.choices.entries} == {"cpu", "cuda:1"}
+    assert [entry.contestant.device for entry in race.choices.chosen] == ["cpu", "cuda:1"]
 
 
 def test_the_memory_tab_shows_the_drivers_numbers_and_the_reason(ready_studio: Studio) -> None:

@@ -79,12 +79,19 @@ class RaceChoices(QObject):
         return race_entries(self.picture, self._studio.board, engine)
 
     @property
+    def left_out(self) -> str:
+        """Why some cards cannot race, a line for each; empty if all can."""
+        cards = (card for card in self._studio.board.cards if card.obstacle is not None)
+        return "\n".join(f"{card.label}: {card.reason}" for card in cards)
+
+    @property
     def chosen(self) -> tuple[RaceEntry, RaceEntry]:
         """The contestants of the next race; a ghost from elsewhere stands at the left."""
-        entries = {entry.contestant: entry for entry in self.entries}
-        engine = self._studio.session.description
+        entries = {entry.choice: entry for entry in self.entries}
         chosen = self._contestants
         if chosen is None or any(one not in entries for one in chosen):
+            entries = {entry.contestant: entry for entry in entries.values()}
+            engine = self._studio.session.description
             chosen = first_contestants(tuple(entries.values()), engine)
         left, right = (entries[one] for one in chosen)
         return (self.ghost.entry if self.ghost is not None else left), right
@@ -119,11 +126,12 @@ class RaceChoices(QObject):
             self.size_changed.emit()
 
     def choose_contestant(self, side: int, contestant: Contestant) -> None:
-        """Choose who runs on a side, 0 for the left one."""
-        chosen = [entry.contestant for entry in self.chosen]
+        """Choose one of the entries for a side, 0 for the left one."""
+        chosen = [entry.choice for entry in self.chosen]
         if side == 0:
             self.ghost = None
-        chosen[side] = contestant
+        same = (one.choice for one in self.entries if one.contestant == contestant)
+        chosen[side] = next(same, contestant)
         self._contestants = (chosen[0], chosen[1])
         if not self.is_locked:
             self.question_changed.emit()

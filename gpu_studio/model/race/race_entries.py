@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.race.contestant import Contestant, usual_contestants
 
@@ -22,12 +22,19 @@ class RaceEntry(NamedTuple):
     """A contestant to choose.
 
     Attributes:
-        contestant: what runs.
+        contestant: what runs, on a device by its name in this engine.
         label: its name in a list and on its picture.
+        identity: its device's permanent name; empty for a run from elsewhere.
     """
 
     contestant: Contestant
     label: str
+    identity: str = ""
+
+    @property
+    def choice(self) -> Contestant:
+        """The contestant on its device by the permanent name: the same in every engine."""
+        return msgspec.structs.replace(self.contestant, device=self.identity)
 
 
 def race_entries(
@@ -44,14 +51,15 @@ def race_entries(
     for dtype in picture.dtypes:
         suffix = "" if dtype == picture.dtypes[0] else f", {dtype}"
         for threads, label in _cpu_threads(engine):
-            contestant = Contestant(device="cpu", threads=threads, dtype=dtype)
-            entries.append(RaceEntry(contestant, f"{label}{suffix}"))
+            contestant = Contestant(device=CPU, threads=threads, dtype=dtype)
+            entries.append(RaceEntry(contestant, f"{label}{suffix}", CPU))
         for card in board.usable_cards:
             contestant = Contestant(device=card.address or "", dtype=dtype)
-            entries.append(RaceEntry(contestant, f"{card.label}{suffix}"))
+            entries.append(RaceEntry(contestant, f"{card.label}{suffix}", card.identity))
             if picture.race is not None and picture.race.own_kernel:
                 own = msgspec.structs.replace(contestant, own_kernel=True)
-                entries.append(RaceEntry(own, f"{card.label}, custom CUDA kernel{suffix}"))
+                label = f"{card.label}, custom CUDA kernel{suffix}"
+                entries.append(RaceEntry(own, label, card.identity))
     return tuple(entries)
 
 

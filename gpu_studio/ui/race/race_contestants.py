@@ -9,6 +9,7 @@ from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QComboBox
 
 from gpu_studio.core.race.contestant import Contestant
+from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import Text
 
@@ -63,7 +64,8 @@ class RaceContestants(FlowRow):
                 made.setCurrentIndex(list(choices).index(entry.label))
             self._choices[number] = list(choices.values())
             made.setEnabled(not race.state.is_busy)
-            made.setToolTip(f"Who runs {'first' if number == 0 else 'second'}")
+            turn = f"Who runs {'first' if number == 0 else 'second'}"
+            made.setToolTip(plain_tip(f"{turn}\n{race.choices.left_out}".rstrip()))
         self.updateGeometry()
 
     def _choose(self, side: int, place: int) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
@@ -71,6 +72,23 @@ def test_with_a_card_the_cpu_races_it(race: Race, inventory: Inventory) -> None:
         Contestant(device="cpu"), Contestant(device="cuda:0"),
     ]  # fmt: skip
     assert inventory.cards[0].short_name in race.notice.detail
+
+
+@pytest.mark.usefixtures("with_a_card")
+@with_cards
+def test_a_chosen_card_stays_chosen_when_it_gets_another_number(
+    qtbot: QtBot, racing: Engines, studio: Studio, race: Race, inventory: Inventory
+) -> None:
+    second = inventory.cards[1].uuid
+    race.choices.choose_contestant(0, Contestant(device="cuda:1"))
+    race.choices.choose_contestant(1, Contestant(device="cpu"))
+    alone = described_with_cuda(device_count=1, visible_devices=second)
+    racing.scripts[DescribeEngine] = [alone]
+    studio.session.restart(EngineEnvironment(visible_devices=second))
+    qtbot.waitUntil(lambda: studio.session.is_free)
+    left, right = race.choices.chosen
+    assert (left.label, left.contestant.device) == ("RTX 3060", "cuda:0")
+    assert right.contestant == Contestant(device="cpu")
 
 
 def test_a_single_core_races_two_precisions(
