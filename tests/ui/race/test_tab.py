@@ -20,6 +20,7 @@ from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.core.race.shared_race import CHUNK, decode_shared
 from gpu_studio.model.race import race as race_module
+from gpu_studio.model.race import race_clock
 from gpu_studio.model.race.sharing import ghost_of
 from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.main_window import MainWindow
@@ -383,7 +384,7 @@ def test_two_colors_meet_where_the_ratio_is(tab: RaceTab) -> None:
 def test_before_both_colors_meet_the_middle_is_empty(
     tab: RaceTab, engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(race_module, "_LONGEST_REPLAY_S", 1.0)
+    monkeypatch.setattr(race_clock, "_LONGEST_REPLAY_S", 1.0)
     engines.scripts[RunWorkload] = lambda _engine, request: race_run(
         request, tmp_path, pause_after=4 if request.run_id == "race-2" else None
     )
