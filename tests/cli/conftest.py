@@ -1,12 +1,21 @@
-"""A PC without a card, on which commands run in processes of their own."""
+"""A PC without a card, on which commands run in processes of their own or in this one."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+from typing import TYPE_CHECKING
 
 import pytest
 
+from gpu_studio.cli import answers
+from gpu_studio.cli import main as cli
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.engine.client import ProcessEngine
 from tests.own_home import own_home
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NO_DISPLAY = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 
@@ -22,3 +31,27 @@ def environment(tmp_path):
         "CUDA_VISIBLE_DEVICES": "",
         "PYTHONIOENCODING": "utf-8",
     }
+
+
+@pytest.fixture(scope="package")
+def started_engine() -> Iterator[ProcessEngine]:
+    """A real engine for many commands: its start takes most of their time."""
+    engine = ProcessEngine(EngineEnvironment(visible_devices=""))
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def type_here(started_engine, monkeypatch, tmp_path, capsys):
+    """Type a command in this process; its engine has started already."""
+    monkeypatch.setattr(started_engine, "close", lambda: None)
+    monkeypatch.setattr(answers, "ProcessEngine", lambda environment, log_path: started_engine)
+    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
+    monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
+
+    def type_here(*arguments):
+        status = cli.main(arguments)
+        output, errors = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, status, output, errors)
+
+    return type_here

@@ -29,8 +29,8 @@ def events(done: subprocess.CompletedProcess[str]) -> list[dict]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_a_model_is_placed_with_a_row_a_tensor():
-    done = typed("place", "convnet", "--device", "cpu", "--json")
+def test_a_model_is_placed_with_a_row_a_tensor(type_here):
+    done = type_here("place", "convnet", "--device", "cpu", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     *rows, finished = events(done)
     assert {row["type"] for row in rows} == {"place_row"}
@@ -41,8 +41,10 @@ def test_a_model_is_placed_with_a_row_a_tensor():
     assert finished["tensors"] == len(rows) == 16
 
 
-def test_a_model_is_moved_on_and_back():
-    done = typed("place", "convnet", "--device", "cpu", "--then", "cpu", "--then", "cpu", "--json")
+def test_a_model_is_moved_on_and_back(type_here):
+    done = type_here(
+        "place", "convnet", "--device", "cpu", "--then", "cpu", "--then", "cpu", "--json"
+    )
     assert (done.returncode, done.stderr) == (0, "")
     lines = events(done)
     finished = [event for event in lines if event["type"] == "place_finished"]
@@ -50,8 +52,8 @@ def test_a_model_is_moved_on_and_back():
     assert lines[-1] == finished[-1]
 
 
-def test_a_move_that_fails_is_the_last():
-    done = typed("place", "linear_10", "--device", "cpu", "--then", "cuda:7", "--then", "cpu")
+def test_a_move_that_fails_is_the_last(type_here):
+    done = type_here("place", "linear_10", "--device", "cpu", "--then", "cuda:7", "--then", "cpu")
     assert done.returncode == 1
     assert "cuda:7" in done.stderr
     assert done.stdout.count("before") == 1
@@ -82,17 +84,17 @@ def test_a_file_is_described_before_it_is_placed(tmp_path: Path):
         (("nowhere.pt", "--device", "cpu"), 1, "nowhere.pt"),
     ],
 )
-def test_what_cannot_be_placed_is_one_line(arguments, status, words):
-    done = typed("place", *arguments)
+def test_what_cannot_be_placed_is_one_line(type_here, arguments, status, words):
+    done = type_here("place", *arguments)
     assert (done.returncode, done.stdout) == (status, "")
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_list_names_the_models():
-    names = [line.split()[0] for line in typed("place", "list").stdout.splitlines()]
+def test_the_list_names_the_models(type_here):
+    names = [line.split()[0] for line in type_here("place", "list").stdout.splitlines()]
     assert names == ["linear_10", "linear_1000", "convnet", "mlp"]
-    listed = json.loads(typed("place", "list", "--json").stdout)["models"]
+    listed = json.loads(type_here("place", "list", "--json").stdout)["models"]
     assert [model["name"] for model in listed] == names
 
 
@@ -112,18 +114,18 @@ def test_cuda_alone_is_once_in_a_list_of_devices():
     assert argument_types.devices("cpu,cuda,cuda:0") == ("cpu", "cuda:0")
 
 
-def test_a_file_with_code_in_it_is_refused_in_json_too(tmp_path: Path):
+def test_a_file_with_code_in_it_is_refused_in_json_too(type_here, tmp_path: Path):
     path = tmp_path / "evil.pt"
     torch.save(torch.nn.Linear(2, 2), path)
-    done = typed("place", str(path), "--device", "cpu", "--json")
+    done = type_here("place", str(path), "--device", "cpu", "--json")
     assert done.returncode == 1
     (failed,) = events(done)
     assert failed["failure"]["kind"] == "file_refused"
     assert failed["failure"]["message"] in done.stderr
 
 
-def test_a_pitfall_ends_with_its_result():
-    done = typed("pitfall", "mixed_devices", "--json")
+def test_a_pitfall_ends_with_its_result(type_here):
+    done = type_here("pitfall", "mixed_devices", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     *started, finished = events(done)
     assert [event["part"] for event in started] == ["broken", "fixed"]
@@ -132,8 +134,8 @@ def test_a_pitfall_ends_with_its_result():
     assert finished["fixed"]["error"] == ""
 
 
-def test_a_pitfall_in_words():
-    done = typed("pitfall", "old_amp_import", "--device", "cpu")
+def test_a_pitfall_in_words(type_here):
+    done = type_here("pitfall", "old_amp_import", "--device", "cpu")
     assert (done.returncode, done.stderr) == (0, "")
     text = done.stdout
     order = ("Broken:", "FutureWarning", "Why:", "The fix:", "Fixed:", "warnings 0")
@@ -142,14 +144,14 @@ def test_a_pitfall_in_words():
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_the_list_names_the_six_of_the_book_first():
-    done = typed("pitfall", "list")
+def test_the_list_names_the_six_of_the_book_first(type_here):
+    done = type_here("pitfall", "list")
     names = [line.split()[0] for line in done.stdout.splitlines()]
     assert names[:6] == [
         "mixed_devices", "model_on_cpu", "out_of_memory", "tiny_model", "starved_gpu",
         "no_synchronize",
     ]  # fmt: skip
-    listed = json.loads(typed("pitfall", "list", "--json").stdout)["pitfalls"]
+    listed = json.loads(type_here("pitfall", "list", "--json").stdout)["pitfalls"]
     assert [pitfall["name"] for pitfall in listed] == names
 
 
@@ -161,8 +163,8 @@ def test_the_list_names_the_six_of_the_book_first():
         (("tiny_model", "--device", "cuda:7"), 1, "cuda:7"),
     ],
 )
-def test_a_pitfall_that_cannot_be_run_is_one_line(arguments, status, words):
-    done = typed("pitfall", *arguments)
+def test_a_pitfall_that_cannot_be_run_is_one_line(type_here, arguments, status, words):
+    done = type_here("pitfall", *arguments)
     assert (done.returncode, done.stdout) == (status, "")
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
