@@ -109,6 +109,7 @@ class Walker:
         self._window = window
         self._tabs = find(window, "tabs", QTabWidget)
         self._random = random.Random(seed)
+        self._pressed: set[QAbstractButton] = set()
         self._files = [_written(folder / name, content) for name, content in _FILES.items()]
         self._ways = (
             self._change_tab, self._turn_page, self._press, self._press, self._press,
@@ -140,11 +141,14 @@ class Walker:
                     yield button.text()
 
     def fill_page(self) -> Iterator[str]:
-        """Press what brings this page its results."""
+        """Press what brings this page its results, once."""
         for name in _FILLING:
             for button in self._tabs.currentWidget().findChildren(QAbstractButton, name):
+                if button in self._pressed:
+                    continue
                 for chosen in self._choices_before(name):
                     if shiboken6.isValid(button) and button.isVisible() and button.isEnabled():
+                        self._pressed.add(button)
                         button.click()
                         yield f"{name} {chosen}"
 
