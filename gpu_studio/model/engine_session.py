@@ -133,6 +133,12 @@ class EngineSession(QObject):
         request_submitted(Reply): a request was submitted; for observers of all requests.
         silence_changed(bool): the engine stopped responding, or responds again.
         engine_lost(str): the engine died or did not start, with the reason in words.
+
+    Attributes:
+        state: the state of the engine.
+        absence: why there is no engine; empty if there is one, or one is about to start.
+        description: the engine's description of itself; None before it starts.
+        current_device: the card that `UseDevice` chose in this engine; None for CUDA's default.
     """
 
     state_changed = Signal(object)
@@ -157,55 +163,45 @@ class EngineSession(QObject):
         self._wakes_cards, self._describes = wakes_cards, describes
         self._leaves_hung = leaves_hung
         self._engines = EngineSuccession(factory, environment or EngineEnvironment())
-        self._state = EngineState.ABSENT
-        self._description: EngineDescribed | None = None
-        self._current_device: int | None = None
+        self.state = EngineState.ABSENT
+        self.description: EngineDescribed | None = None
+        self.current_device: int | None = None
         self._waiting: deque[Reply] = deque()
         self._reply: Reply | None = None
         self._worker: Worker | None = None
         self._deaths = self._idle_deaths = 0
         self._reason = ""
         self._lost = self._closed = self._has_been_released = False
-        self._absence = ""
+        self.absence = ""
         self._pulse = EnginePulse(self)
         self._pulse.silence_changed.connect(self.silence_changed)
         self._patience = self._timer(stop_patience_ms or _PATIENCE_MS, self._end_deaf)
         self._farewell = self._timer(_LONGEST_FAREWELL_MS, self._part)
 
     @property
-    def state(self) -> EngineState:
-        """The state of the engine."""
-        return self._state
-
-    @property
-    def absence(self) -> str:
-        """Why there is no engine; empty if there is one, or one is about to start."""
-        return self._absence
-
-    @property
     def what_is_missing(self) -> str:
         """The reason why the engine cannot answer yet; empty once it has described itself."""
-        if self._description is not None:
+        if self.description is not None:
             return ""
-        if self._state is EngineState.ABSENT and self._absence:
-            return self._absence
+        if self.state is EngineState.ABSENT and self.absence:
+            return self.absence
         return "The engine is starting and loading PyTorch."
 
     def set_absence(self, reason: str) -> None:
         """Say why there is no engine; empty if one is about to start."""
-        if reason != self._absence:
-            self._absence = reason
-            self.state_changed.emit(self._state)
+        if reason != self.absence:
+            self.absence = reason
+            self.state_changed.emit(self.state)
 
     @property
     def is_free(self) -> bool:
         """Whether no request runs or waits; a reading of the memory counts as well."""
-        return self._state is EngineState.READY and self._reply is None and not self._waiting
+        return self.state is EngineState.READY and self._reply is None and not self._waiting
 
     @property
     def is_released(self) -> bool:
         """Whether the engine was ended to leave the card to other work, until `restart`."""
-        return self._state is EngineState.ABSENT and self._has_been_released
+        return self.state is EngineState.ABSENT and self._has_been_released
 
     @property
     def is_silent(self) -> bool:
@@ -213,25 +209,15 @@ class EngineSession(QObject):
         return self._pulse.is_silent
 
     @property
-    def description(self) -> EngineDescribed | None:
-        """The engine's description of itself; None before it starts."""
-        return self._description
-
-    @property
     def environment(self) -> EngineEnvironment:
         """The environment of the current engine."""
         return self._engines.environment
 
-    @property
-    def current_device(self) -> int | None:
-        """The card that `UseDevice` chose in this engine; None for CUDA's default."""
-        return self._current_device
-
     def start(self) -> None:
         """Start the engine; does nothing if there is one, or if none is installed."""
-        if self._absence:
+        if self.absence:
             return
-        if self._state in (EngineState.ABSENT, EngineState.FAILED):
+        if self.state in (EngineState.ABSENT, EngineState.FAILED):
             self._deaths = self._idle_deaths = 0
             self._begin()
             self._next()
@@ -247,9 +233,9 @@ class EngineSession(QObject):
             return reply
         self._waiting.append(reply)
         self.request_submitted.emit(reply)
-        if self._state is EngineState.FAILED:
+        if self.state is EngineState.FAILED:
             QTimer.singleShot(0, self, self._refuse_waiting)
-        elif self._state is not EngineState.ABSENT:
+        elif self.state is not EngineState.ABSENT:
             self._next()
         return reply
 
@@ -264,7 +250,7 @@ class EngineSession(QObject):
         Everything on the cards and in the engine is lost; the window's results are not. Does
         nothing if no engine is installed.
         """
-        if self._closed or self._absence:
+        if self._closed or self.absence:
             return
         retired = self._engines.renew(environment)
         self._deaths = self._idle_deaths = 0
@@ -281,7 +267,7 @@ class EngineSession(QObject):
         Returns:
             The started task that ends the engine; None if the engine works.
         """
-        return self.end() if self._state.is_idle else None
+        return self.end() if self.state.is_idle else None
 
     def end(self) -> Task | None:
         """End the engine, whatever it does; none starts before `restart`.
@@ -289,7 +275,7 @@ class EngineSession(QObject):
         Returns:
             The started task that ends the engine; None if there is no engine.
         """
-        if self._closed or self._state is EngineState.ABSENT:
+        if self._closed or self.state is EngineState.ABSENT:
             return None
         retired = self._engines.renew()
         assert retired is not None
@@ -324,7 +310,7 @@ class EngineSession(QObject):
 
     def _stop(self, reply: Reply) -> None:
         if reply is self._reply:
-            if self._state is EngineState.BUSY:
+            if self.state is EngineState.BUSY:
                 assert self._engines.present is not None
                 self._enter(EngineState.STOPPING)
                 self._engines.present.stop()
@@ -347,13 +333,13 @@ class EngineSession(QObject):
         self._enter(EngineState.STARTING)
 
     def _forget_engine(self) -> None:
-        self._description = self._current_device = None
+        self.description = self.current_device = None
         self._pulse.reset()
 
     def _next(self) -> None:
         if self._reply is not None or not self._waiting or self._lost or self._closed:
             return
-        if self._state is EngineState.ABSENT:  # released
+        if self.state is EngineState.ABSENT:  # released
             return
         self._reply = self._waiting.popleft()
         request = self._reply.request
@@ -389,7 +375,7 @@ class EngineSession(QObject):
                 self._take_over(said.event)
                 self._answer(said.event)
             # Only of an engine that has started: loading PyTorch may block its process for longer.
-            if self._description is not None and not self._closed:
+            if self.description is not None and not self._closed:
                 self._pulse.start()
 
     def _receive_from_retired(self, event: Event | Heartbeat | None) -> None:
@@ -433,7 +419,7 @@ class EngineSession(QObject):
 
     def _rest_after(self, request: Request) -> None:
         if isinstance(request, DescribeEngine):
-            if self._description is None:
+            if self.description is None:
                 self._give_up()
                 return
         elif not isinstance(request, ReadMemory):
@@ -445,16 +431,16 @@ class EngineSession(QObject):
         match event:
             case EngineDescribed():
                 self._deaths = 0
-                self._description, self._current_device = event, None
+                self.description, self.current_device = event, None
                 self.engine_described.emit(event)
             case DeviceUsed():
-                self._current_device = event.cuda_index
+                self.current_device = event.cuda_index
                 self.device_used.emit(event)
             case EngineEnded():
                 self._note_death(describe_exit(event.exit_code), stopped=event.stopped)
             case RunFailed() | RequestFailed() if event.failure.fatal:
                 self._note_death(event.failure.message, stopped=False)
-            case RequestFailed() if self._description is None:
+            case RequestFailed() if self.description is None:
                 self._reason = event.failure.message
             case _:
                 pass
@@ -486,7 +472,7 @@ class EngineSession(QObject):
 
     def _give_up(self) -> None:
         """Stay without an engine until the user starts one; answer the waiting requests."""
-        self._description = self._current_device = None
+        self.description = self.current_device = None
         self._pulse.stop()
         if not self._lost:  # it lives, but cannot describe itself
             self.engine_lost.emit(self._reason)
@@ -495,7 +481,7 @@ class EngineSession(QObject):
         self._refuse_waiting()
 
     def _refuse_waiting(self) -> None:
-        if self._state is not EngineState.FAILED:
+        if self.state is not EngineState.FAILED:
             return
         message = f"The engine has stopped. Start a new one. The last one: {self._reason}"
         refusal = RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message))
@@ -506,7 +492,7 @@ class EngineSession(QObject):
 
     def _end_deaf(self) -> None:
         """End an engine that did not end its request in time."""
-        if self._state is not EngineState.STOPPING:
+        if self.state is not EngineState.STOPPING:
             return
         if self._leaves_hung:
             self.restart()
@@ -519,8 +505,8 @@ class EngineSession(QObject):
             self._receive_from_retired(None)
 
     def _enter(self, state: EngineState) -> None:
-        if state is not self._state:
-            self._state = state
+        if state is not self.state:
+            self.state = state
             self.state_changed.emit(state)
 
     def _timer(self, interval_ms: int, slot: object) -> QTimer:

@@ -15,8 +15,6 @@ from gpu_studio.core.units import format_size
 from gpu_studio.model.engine_session import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from gpu_studio.core.devices.devices import Reading
     from gpu_studio.core.devices.run_effect import RunMark
     from gpu_studio.core.messages.message import Request
@@ -36,6 +34,10 @@ class RunMarks(QObject):
     Signals:
         marks_changed(): a run began or ended.
         effect_told(str): the sensors' change during the run that just ended.
+
+    Attributes:
+        marks: the last runs, oldest first.
+        effect: the sensors' change during the last run, in words; empty before the first has ended.
     """
 
     marks_changed = Signal()
@@ -46,25 +48,15 @@ class RunMarks(QObject):
     ) -> None:
         super().__init__(parent)
         self._session, self._sensors = session, sensors
-        self._marks: deque[RunMark] = deque(maxlen=_KEPT)
+        self.marks: deque[RunMark] = deque(maxlen=_KEPT)
         self._running: Request | None = None
         self._untold: RunMark | None = None
-        self._effect = ""
+        self.effect = ""
         self._waiting = QTimer(self)
         self._waiting.setSingleShot(True)
         self._waiting.timeout.connect(self._tell)
         session.request_submitted.connect(self._follow)
         sensors.reading_taken.connect(self._read)
-
-    @property
-    def marks(self) -> Iterable[RunMark]:
-        """The last runs, oldest first."""
-        return self._marks
-
-    @property
-    def effect(self) -> str:
-        """The sensors' change during the last run, in words; empty before the first has ended."""
-        return self._effect
 
     def _follow(self, reply: Reply) -> None:
         if isinstance(reply.request, RunWorkload):
@@ -85,7 +77,7 @@ class RunMarks(QObject):
 
         self._tell()
         self._running = request
-        self._marks.append(RunMark(self._title(request), request.device, time.monotonic()))
+        self.marks.append(RunMark(self._title(request), request.device, time.monotonic()))
         self._sensors.want(_RUN, True)
         self.marks_changed.emit()
 
@@ -101,8 +93,8 @@ class RunMarks(QObject):
         if request is not self._running:
             return
         self._running = None
-        self._marks[-1] = msgspec.structs.replace(self._marks[-1], ended_s=time.monotonic())
-        self._untold = self._marks[-1]
+        self.marks[-1] = msgspec.structs.replace(self.marks[-1], ended_s=time.monotonic())
+        self._untold = self.marks[-1]
         self._waiting.start(_LONGEST_WAIT_MS)
         self.marks_changed.emit()
 
@@ -124,5 +116,5 @@ class RunMarks(QObject):
         if mark is not None and mark.ended_s is not None and device is not None:
             track = self._sensors.track(device)
             late = msgspec.structs.replace(mark, ended_s=mark.ended_s + _AFTERGLOW_S)
-            self._effect = effect_sentence(late, track)
-            self.effect_told.emit(self._effect)
+            self.effect = effect_sentence(late, track)
+            self.effect_told.emit(self.effect)

@@ -20,7 +20,7 @@ from gpu_studio.core.devices.link import faster, link_at_work
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from gpu_studio.core.devices.devices import CardReading, GpuProcess, SensorEvent
     from gpu_studio.core.devices.link import Link
@@ -63,6 +63,12 @@ class Sensors(QObject):
         closed(): no more readings will come.
 
     A reader that dies is restarted a few times.
+
+    Attributes:
+        inventory: the devices with their current numbers; None before the reader has found them.
+        newest: the newest reading; None before the first.
+        links: the fastest link that each card was seen to use, by identity.
+        is_silent: whether the reader has stopped answering.
     """
 
     inventory_changed = Signal(object)
@@ -75,12 +81,12 @@ class Sensors(QObject):
         self._source = source
         self._worker: Worker | None = None
         self._found: Inventory | None = None
-        self._inventory: Inventory | None = None
+        self.inventory: Inventory | None = None
         self._visible_devices: str | None = None
-        self._newest: Reading | None = None
+        self.newest: Reading | None = None
         self._tracks: dict[str, SensorTrack] = {}
-        self._links: dict[str, Link] = {}
-        self._is_silent = self._is_closed = False
+        self.links: dict[str, Link] = {}
+        self.is_silent = self._is_closed = False
         self._is_watched = True
         self._wishes = {"window"}
         self._deaths = 0
@@ -92,19 +98,9 @@ class Sensors(QObject):
         self._restart.timeout.connect(self.start)
 
     @property
-    def inventory(self) -> Inventory | None:
-        """The devices with their current numbers; None before the reader has found them."""
-        return self._inventory
-
-    @property
     def asks_driver(self) -> bool:
         """Whether an NVIDIA driver was asked, so that it may be the cause of a silence."""
         return self._found is not None and self._found.asks_driver
-
-    @property
-    def newest(self) -> Reading | None:
-        """The newest reading; None before the first."""
-        return self._newest
 
     def track(self, device: Device) -> SensorTrack:
         """Return the last hour of a device; empty before its first reading."""
@@ -118,19 +114,9 @@ class Sensors(QObject):
         return track
 
     @property
-    def links(self) -> Mapping[str, Link]:
-        """The fastest link that each card was seen to use, by identity."""
-        return self._links
-
-    @property
     def is_polled(self) -> bool:
         """Whether any part needs readings: they cost the card and the PC a little."""
         return LOG in self._wishes or (self._is_watched and bool(self._wishes))
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether the reader has stopped answering."""
-        return self._is_silent
 
     @property
     def has_given_up(self) -> bool:
@@ -176,11 +162,11 @@ class Sensors(QObject):
 
     def latest(self, device: Device) -> Telemetry | None:
         """Return the newest telemetry of a device; None before the first reading."""
-        return telemetry_of(self._newest, device) if self._newest else None
+        return telemetry_of(self.newest, device) if self.newest else None
 
     def processes(self, device: Device) -> tuple[GpuProcess, ...]:
         """Return the processes on a card at the newest reading."""
-        card = card_reading_of(self._newest, device) if self._newest else None
+        card = card_reading_of(self.newest, device) if self.newest else None
         return card.processes if card else device.processes
 
     def close(self) -> None:
@@ -238,13 +224,13 @@ class Sensors(QObject):
             self._silence.stop()
 
     def _keep(self, reading: Reading) -> None:
-        self._newest = reading
-        for device in self._inventory.devices if self._inventory else ():
+        self.newest = reading
+        for device in self.inventory.devices if self.inventory else ():
             self.track(device).append(reading)
         for card in reading.cards:
-            link = faster(self._links.get(card.uuid), link_at_work(card.telemetry))
+            link = faster(self.links.get(card.uuid), link_at_work(card.telemetry))
             if link is not None and card.error is None:
-                self._links[card.uuid] = link
+                self.links[card.uuid] = link
 
     def _renumber(self) -> None:
         assert self._found is not None
@@ -253,16 +239,16 @@ class Sensors(QObject):
         numbered = {card.identity: card for card in number_cards(usable, self._visible_devices)}
         devices = (numbered.get(device.identity, device) for device in self._found.devices)
         inventory = msgspec.structs.replace(self._found, devices=tuple(devices))
-        if inventory != self._inventory:
-            self._inventory = inventory
+        if inventory != self.inventory:
+            self.inventory = inventory
             self.inventory_changed.emit(inventory)
 
     def _fall_silent(self) -> None:
         self._set_silent(True)
 
     def _set_silent(self, silent: bool) -> None:
-        if silent is not self._is_silent:
-            self._is_silent = silent
+        if silent is not self.is_silent:
+            self.is_silent = silent
             self.silence_changed.emit(silent)
 
 

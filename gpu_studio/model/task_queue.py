@@ -26,6 +26,9 @@ class TaskQueue(QObject):
 
     Signals:
         failed(Failure): a job raised an error; the next one begins.
+
+    Attributes:
+        is_closed: whether the window closes: a job that only reads can end.
     """
 
     failed = Signal(object)
@@ -34,17 +37,12 @@ class TaskQueue(QObject):
         super().__init__(parent)
         self._jobs: deque[_Job] = deque()
         self._task: Task | None = None
-        self._is_closed = False
+        self.is_closed = False
 
     @property
     def is_busy(self) -> bool:
         """Whether a job is being done."""
         return self._task is not None
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the window closes: a job that only reads can end."""
-        return self._is_closed
 
     def add(
         self,
@@ -60,7 +58,7 @@ class TaskQueue(QObject):
             then: gets the result.
             keeps: whether the job writes something, and is done even if the window closes.
         """
-        if self._is_closed:
+        if self.is_closed:
             return
         self._jobs.append(_Job(work, then, keeps))
         if self._task is None:
@@ -68,7 +66,7 @@ class TaskQueue(QObject):
 
     def close(self) -> None:
         """Finish the present job, then the waiting ones that write: no result is lost."""
-        self._is_closed = True
+        self.is_closed = True
         task, self._task = self._task, None
         if task is not None:
             task.wait(_LONGEST_WRITE_MS if self._jobs.popleft().keeps else _LONGEST_READ_MS)
@@ -90,15 +88,15 @@ class TaskQueue(QObject):
         self._task.start()
 
     def _take(self, result: Any) -> None:
-        if not self._is_closed and self._jobs[0].then is not None:
+        if not self.is_closed and self._jobs[0].then is not None:
             self._jobs[0].then(result)
 
     def _fail(self, failure: Failure) -> None:
-        if not self._is_closed:
+        if not self.is_closed:
             self.failed.emit(failure)
 
     def _finish(self) -> None:
-        if not self._is_closed:
+        if not self.is_closed:
             self._task = None
             self._jobs.popleft()
             self._next()

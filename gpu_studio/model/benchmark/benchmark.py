@@ -133,6 +133,9 @@ class Benchmark(QObject):
         run_changed(Run): its state or phase changed, or its numbers (about three times a second).
         runs_cleared(): all runs were removed.
         plan_changed(): a plan began, progressed or ended.
+
+    Attributes:
+        runs: all runs of this session, oldest first.
     """
 
     run_begun = Signal(object)
@@ -150,7 +153,7 @@ class Benchmark(QObject):
         self._queue.step_ended.connect(self._end_run)
         self._queue.finished.connect(self._finish)
         self._steps: _Steps | None = None
-        self._runs: list[Run] = []
+        self.runs: list[Run] = []
         self._next_number = 1
         self._begun = QElapsedTimer()
         self.notice = Notice()
@@ -175,14 +178,9 @@ class Benchmark(QObject):
         return self.titles.get(workload, workload.replace("_", " "))
 
     @property
-    def runs(self) -> Sequence[Run]:
-        """All runs of this session, oldest first."""
-        return self._runs
-
-    @property
     def results(self) -> list[RunFinished]:
         """The results of the finished runs, oldest first."""
-        return [run.result for run in self._runs if run.result is not None]
+        return [run.result for run in self.runs if run.result is not None]
 
     @property
     def running(self) -> Run | None:
@@ -208,7 +206,7 @@ class Benchmark(QObject):
         if self.running is None or self._source.recording is not None:
             return None
         preparing_s = self._begun.elapsed() / 1000
-        return time_left_s(self.planned, self.waiting, preparing_s, self._runs)
+        return time_left_s(self.planned, self.waiting, preparing_s, self.runs)
 
     @property
     def progress(self) -> float:
@@ -254,7 +252,7 @@ class Benchmark(QObject):
     def clear(self) -> None:
         """Remove all runs; does nothing while a plan runs."""
         if not self.state.is_busy:
-            self._runs, self._queue.runs = [], []
+            self.runs, self._queue.runs = [], []
             self.notice = Notice()
             self.runs_cleared.emit()
             self.plan_changed.emit()
@@ -263,7 +261,7 @@ class Benchmark(QObject):
         (run,) = step.runs
         self._begun.start()
         self._news.start()
-        self._runs.append(run)
+        self.runs.append(run)
         self.run_begun.emit(run)
         self.plan_changed.emit()
 

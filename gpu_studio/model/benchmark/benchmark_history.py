@@ -40,6 +40,9 @@ class BenchmarkHistory(QObject):
         contents_changed(): the list or the set of unsaved runs changed.
         ghost_changed(): the overlay changed or was removed.
         notified(Notice): the outcome of an action.
+
+    Attributes:
+        ghost: the kept run that overlays the live plot, and its label.
     """
 
     contents_changed = Signal()
@@ -52,7 +55,7 @@ class BenchmarkHistory(QObject):
         self._opened: History | None = None
         self._contents: HistoryList | None = None
         self._trouble = ""
-        self._ghost: tuple[Run, str] | None = None
+        self.ghost: tuple[Run, str] | None = None
         self._kept: set[str] = set()
         self._most = _PAGE
         self._files = TaskQueue(self)
@@ -96,11 +99,6 @@ class BenchmarkHistory(QObject):
             return ""
         waiting = "1 run is" if count == 1 else f"{count} runs are"
         return f"{self._trouble} {waiting} only in memory and lost if you close this window."
-
-    @property
-    def ghost(self) -> tuple[Run, str] | None:
-        """The kept run that overlays the live plot, and its label."""
-        return self._ghost
 
     @property
     def is_busy(self) -> bool:
@@ -183,8 +181,8 @@ class BenchmarkHistory(QObject):
 
     def end_race(self) -> None:
         """Remove the overlay."""
-        if self._ghost is not None:
-            self._ghost = None
+        if self.ghost is not None:
+            self.ghost = None
             self.ghost_changed.emit()
 
     # ── outcomes ─────────────────────────────────────────────────────────────────────────────
@@ -201,9 +199,9 @@ class BenchmarkHistory(QObject):
 
     def _look_at_ghost(self, result: RunFinished) -> None:
         """Remove the overlay if the new result did other work, and say why."""
-        if self._ghost is None or self._ghost[0].result is None:
+        if self.ghost is None or self.ghost[0].result is None:
             return
-        found = compare(result, self._ghost[0].result)
+        found = compare(result, self.ghost[0].result)
         if not found.is_comparable:
             self.notified.emit(Notice(f"Overlay removed. {found.sentence}"))
             self.end_race()
@@ -235,7 +233,7 @@ class BenchmarkHistory(QObject):
         from gpu_studio.core.benchmark.kept_run import run_of
 
         run = run_of(kept)
-        self._ghost = (run, _ghost_label(kept))
+        self.ghost = (run, _ghost_label(kept))
         self.ghost_changed.emit()
         self.notified.emit(Notice("Shown on the live plot."))
 

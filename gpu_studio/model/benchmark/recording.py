@@ -38,6 +38,10 @@ class RecordingPlayer(QObject):
         changed(): another recording is open, or the available actions changed.
         begun(): the replayed runs have begun.
         notified(Notice): the outcome of opening a file.
+
+    Attributes:
+        recording: the open recording.
+        path: the open file.
     """
 
     changed = Signal()
@@ -47,8 +51,8 @@ class RecordingPlayer(QObject):
     def __init__(self, studio: Studio, benchmark: Benchmark, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._studio, self._benchmark = studio, benchmark
-        self._recording: Recording | None = None
-        self._path: Path | None = None
+        self.recording: Recording | None = None
+        self.path: Path | None = None
         self._asked_path = Path()
         self._session: EngineSession | None = None
         self._task: Task | None = None
@@ -57,21 +61,11 @@ class RecordingPlayer(QObject):
         studio.closing.connect(self.close)
 
     @property
-    def recording(self) -> Recording | None:
-        """The open recording."""
-        return self._recording
-
-    @property
-    def path(self) -> Path | None:
-        """The open file."""
-        return self._path
-
-    @property
     def sentences(self) -> list[str]:
         """The open recording in words; empty if none is open."""
         from gpu_studio.core.benchmark.recording import recording_sentences
 
-        return recording_sentences(self._recording) if self._recording else []
+        return recording_sentences(self.recording) if self.recording else []
 
     @property
     def is_reading(self) -> bool:
@@ -82,7 +76,7 @@ class RecordingPlayer(QObject):
     def can_play(self) -> bool:
         """Whether a recording is open and nothing else runs."""
         is_free = not self._benchmark.state.is_busy and not self.is_reading
-        can_replay = self._recording is not None and self._studio.recorded_factory is not None
+        can_replay = self.recording is not None and self._studio.recorded_factory is not None
         return can_replay and is_free
 
     def open_file(self, path: Path) -> None:
@@ -108,7 +102,7 @@ class RecordingPlayer(QObject):
         Args:
             speed: a factor of the original speed; `AT_ONCE` never waits.
         """
-        recording, factory = self._recording, self._studio.recorded_factory
+        recording, factory = self.recording, self._studio.recorded_factory
         if recording is None or factory is None or not self.can_play:
             return
         self._end_session()
@@ -136,7 +130,7 @@ class RecordingPlayer(QObject):
 
     def _take(self, recording: Recording) -> None:
         if not self._is_closed:
-            self._path, self._recording = self._asked_path, recording
+            self.path, self.recording = self._asked_path, recording
             self.notified.emit(Notice())
 
     def _fail(self, failure: Failure) -> None:

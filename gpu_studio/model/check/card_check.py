@@ -69,6 +69,15 @@ class CardCheck(QObject):
         choices_changed(): another device, length or fault is chosen or can be.
         check_changed(): the check began, progressed or ended, or another record is shown.
         notified(Notice): a file could not be read or written.
+
+    Attributes:
+        minutes: the chosen length.
+        plant: the fault that the next check makes on purpose.
+        phase: what the check does.
+        run: the check that runs, or ran last in this window; None if a record is shown instead.
+        record: the shown record: of the check that is over, or of a file; None while a check runs.
+        file_name: the name of the file with the shown record; empty for a check on this PC.
+        kept: the records of this PC, the last one first.
     """
 
     choices_changed = Signal()
@@ -78,16 +87,16 @@ class CardCheck(QObject):
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._studio = studio
-        self._phase = WorkState.IDLE
+        self.phase = WorkState.IDLE
         self._identity = ""
-        self._minutes = NORMAL_MINUTES
-        self._plant: PlantKind | None = None
-        self._run: CheckRun | None = None
-        self._record: CheckRecord | None = None
-        self._file_name = ""
+        self.minutes = NORMAL_MINUTES
+        self.plant: PlantKind | None = None
+        self.run: CheckRun | None = None
+        self.record: CheckRecord | None = None
+        self.file_name = ""
         self._cut_off: tuple[CutOffCheck, ...] = ()
         self._interruption: Headline | None = None
-        self._kept: tuple[CheckRecord, ...] = ()
+        self.kept: tuple[CheckRecord, ...] = ()
         self._has_released = False
         self._asked_earlier = self._knows_earlier = self._has_ended = False
         data = studio.data_folder
@@ -136,16 +145,6 @@ class CardCheck(QObject):
         return next(chosen, next(usable, devices[-1]))
 
     @property
-    def minutes(self) -> int:
-        """The chosen length."""
-        return self._minutes
-
-    @property
-    def plant(self) -> PlantKind | None:
-        """The fault that the next check makes on purpose."""
-        return self._plant
-
-    @property
     def reason(self) -> str:
         """Why no check can start now; empty if one can."""
         session = self._studio.session
@@ -158,7 +157,7 @@ class CardCheck(QObject):
     @property
     def can_run(self) -> bool:
         """Whether a check can start."""
-        return not self._phase.is_busy and not self.reason
+        return not self.phase.is_busy and not self.reason
 
     @property
     def can_resume(self) -> bool:
@@ -177,12 +176,12 @@ class CardCheck(QObject):
 
     def choose_minutes(self, minutes: int) -> None:
         """Choose the length of the check."""
-        self._minutes = minutes
+        self.minutes = minutes
         self.choices_changed.emit()
 
     def choose_plant(self, plant: PlantKind | None) -> None:
         """Choose a fault that the next check makes on purpose, or none."""
-        self._plant = plant
+        self.plant = plant
         self.choices_changed.emit()
 
     @property
@@ -196,41 +195,16 @@ class CardCheck(QObject):
     # ── the check ────────────────────────────────────────────────────────────────────────────
 
     @property
-    def phase(self) -> WorkState:
-        """What the check does."""
-        return self._phase
-
-    @property
-    def run(self) -> CheckRun | None:
-        """The check that runs, or ran last in this window; None if a record is shown instead."""
-        return self._run
-
-    @property
-    def record(self) -> CheckRecord | None:
-        """The shown record: of the check that is over, or of a file; None while a check runs."""
-        return self._record
-
-    @property
     def checked_address(self) -> str:
         """PyTorch's name for the device of the running check or of the shown record."""
-        if self._record is not None:
-            return self._record.device.address
-        return self._run.plan.device if self._run is not None else self.device.address or ""
-
-    @property
-    def file_name(self) -> str:
-        """The name of the file with the shown record; empty for a check on this PC."""
-        return self._file_name
+        if self.record is not None:
+            return self.record.device.address
+        return self.run.plan.device if self.run is not None else self.device.address or ""
 
     @property
     def cut_off(self) -> CutOffCheck | None:
         """The last check that was cut off, and that you can continue or keep as a result."""
-        return self._cut_off[0] if self._cut_off and not self._phase.is_busy else None
-
-    @property
-    def kept(self) -> tuple[CheckRecord, ...]:
-        """The records of this PC, the last one first."""
-        return self._kept
+        return self._cut_off[0] if self._cut_off and not self.phase.is_busy else None
 
     def start(self) -> None:
         """Start the chosen check; does nothing while one runs.
@@ -241,7 +215,7 @@ class CardCheck(QObject):
         if not self.can_run or address is None:
             return
         self._identity = self.device.identity  # while its engine is released, no card is usable
-        plan = CheckPlan(device=address, minutes=self._minutes, plant=self._plant)
+        plan = CheckPlan(device=address, minutes=self.minutes, plant=self.plant)
         self._begin(CheckRun(plan, local_now(), program=program_title()))
 
     def resume(self) -> None:
@@ -261,7 +235,7 @@ class CardCheck(QObject):
             return
         self._drop_first()
         run = CheckRun.concluded(cut_off.state, cut_off.interruption, program_title())
-        self._run = run
+        self.run = run
         record = run.record()
         self._show_record(record)
         self._keeper.conclude(run, record)
@@ -269,25 +243,25 @@ class CardCheck(QObject):
 
     def stop(self) -> None:
         """Stop the check; the results so far are kept."""
-        if self._phase is WorkState.RUNNING and self._run is not None:
-            self._phase = WorkState.STOPPING
-            self._run.stop()
+        if self.phase is WorkState.RUNNING and self.run is not None:
+            self.phase = WorkState.STOPPING
+            self.run.stop()
             self._session.stop()
             self.check_changed.emit()
 
     def open_file(self, path: Path) -> None:
         """Show the record in a picture, a page or a JSON file; not while a check runs."""
-        if self._phase.is_busy:
+        if self.phase.is_busy:
             self._fail(_OPEN_LATER)
             return
-        self._file_name = path.name
+        self.file_name = path.name
         self._keeper.open_file(path)
 
     def show_kept(self, place: int) -> None:
         """Show a kept record by its place in `kept`."""
-        if not self._phase.is_busy and 0 <= place < len(self._kept):
-            self._run, self._file_name = None, ""
-            self._show_record(self._kept[place])
+        if not self.phase.is_busy and 0 <= place < len(self.kept):
+            self.run, self.file_name = None, ""
+            self._show_record(self.kept[place])
 
     def named(self, record: CheckRecord) -> CheckRecord:
         """Return a record with the card's UUID and serial number, as far as they are known."""
@@ -304,8 +278,8 @@ class CardCheck(QObject):
         system ends can be continued at the next start.
         """
         self._keeping.stop()
-        run = self._run
-        if self._phase.is_busy and run is not None and not run.plan.plant:
+        run = self.run
+        if self.phase.is_busy and run is not None and not run.plan.plant:
             if self._studio.is_ended_by_system and not run.is_stopped:
                 self._keep_state()
             else:
@@ -326,20 +300,20 @@ class CardCheck(QObject):
             self._studio.headlines.withdraw(self._interruption)
 
     def _begin(self, run: CheckRun) -> None:
-        self._run, self._record, self._file_name = run, None, ""
+        self.run, self.record, self.file_name = run, None, ""
         self._asked_earlier = self._knows_earlier = self._has_ended = False
-        self._phase = WorkState.RUNNING
+        self.phase = WorkState.RUNNING
         self._keeper.find_others()
         self.choices_changed.emit()
         self.check_changed.emit()
 
     def _begin_alone(self, others_run: bool) -> None:
         """Go on if no other program checks: two checks would disturb each other."""
-        run = self._run
-        if run is None or not self._phase.is_busy:
+        run = self.run
+        if run is None or not self.phase.is_busy:
             return
         if others_run:
-            self._run, self._phase = None, WorkState.IDLE
+            self.run, self.phase = None, WorkState.IDLE
             self._fail(_OTHER_CHECK)
             self.choices_changed.emit()
             self.check_changed.emit()
@@ -356,8 +330,8 @@ class CardCheck(QObject):
             self._run_rounds()
 
     def _run_rounds(self) -> None:
-        run = self._run
-        if run is None or not self._phase.is_busy:
+        run = self.run
+        if run is None or not self.phase.is_busy:
             return
         self._session.restart(self._studio.session.environment)
         self._queue.start(_Rounds(run), self._session)
@@ -365,7 +339,7 @@ class CardCheck(QObject):
             self._end()
 
     def _receive(self, event: Event) -> None:
-        run = self._run
+        run = self.run
         if run is None:
             return
         run.apply(event)
@@ -382,24 +356,24 @@ class CardCheck(QObject):
         self.check_changed.emit()
 
     def _expect_event(self) -> None:
-        if self._run is not None:
-            self._silence.start(round(1000 * self._run.patience_s))
+        if self.run is not None:
+            self._silence.start(round(1000 * self.run.patience_s))
 
     def _give_up(self) -> None:
-        if self._run is not None:
-            self._run.give_up()
+        if self.run is not None:
+            self.run.give_up()
             self._session.restart()
 
     def _end(self) -> None:
-        run = self._run
-        if run is None or not self._phase.is_busy:
+        run = self.run
+        if run is None or not self.phase.is_busy:
             return
         self._has_ended = True
         self._silence.stop()
         self._session.end()  # its context would use memory of the card
         if self._asked_earlier and not self._knows_earlier:
             return  # the next action depends on the last check of this card
-        self._phase = WorkState.IDLE
+        self.phase = WorkState.IDLE
         self._keeping.stop()
         if self._has_released:
             self._has_released = False
@@ -413,19 +387,19 @@ class CardCheck(QObject):
         self.choices_changed.emit()
 
     def _keep_state(self) -> None:
-        if self._run is not None and not self._run.plan.plant:
-            self._keeper.keep_state(self._run.state())
+        if self.run is not None and not self.run.plan.plant:
+            self._keeper.keep_state(self.run.state())
 
     def _take_earlier(self, earlier: EarlierCheck) -> None:
-        if self._run is not None and self._run.fingerprint == earlier.fingerprint:
-            self._run.earlier = earlier.record
+        if self.run is not None and self.run.fingerprint == earlier.fingerprint:
+            self.run.earlier = earlier.record
         self._knows_earlier = True
         if self._has_ended:
             self._end()
 
     def _show_found(self, cut_off: tuple[CutOffCheck, ...], kept: tuple[CheckRecord, ...]) -> None:
         is_new = bool(cut_off) and not self._cut_off
-        self._cut_off, self._kept = cut_off, kept
+        self._cut_off, self.kept = cut_off, kept
         if is_new:
             sentence = interruption_sentence(cut_off[0].interruption)
             headlines = self._studio.headlines
@@ -433,10 +407,10 @@ class CardCheck(QObject):
         self.check_changed.emit()
 
     def _show_opened(self, record: CheckRecord) -> None:
-        if not self._phase.is_busy:
-            self._run = None
+        if not self.phase.is_busy:
+            self.run = None
             self._show_record(record)
 
     def _show_record(self, record: CheckRecord) -> None:
-        self._record = record
+        self.record = record
         self.check_changed.emit()

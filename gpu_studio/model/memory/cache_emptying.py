@@ -44,6 +44,9 @@ class CacheEmptying(QObject):
 
     Signals:
         changed(): it began or ended, its result was cleared, or nvidia-smi's number arrived.
+
+    Attributes:
+        result: the last outcome; empty before the first.
     """
 
     changed = Signal()
@@ -54,18 +57,13 @@ class CacheEmptying(QObject):
         self._reply: Reply | None = None
         self._device: Device | None = None
         self._awaited_readings = 0
-        self._result = ""
+        self.result = ""
         sensors.reading_taken.connect(self._take_sensors)
 
     @property
     def is_going_on(self) -> bool:
         """Whether the engine has yet to answer."""
         return self._reply is not None
-
-    @property
-    def result(self) -> str:
-        """The last outcome; empty before the first."""
-        return self._result
 
     def run(self, session: EngineSession, address: str, device: Device | None) -> None:
         """Give PyTorch's free segments on a card back to the driver.
@@ -85,7 +83,7 @@ class CacheEmptying(QObject):
     def forget(self) -> None:
         """Clear the outcome: the card or the engine changed."""
         self._awaited_readings = 0
-        if self._result:
+        if self.result:
             self._say("")
 
     def _finish(self) -> None:
@@ -119,8 +117,8 @@ class CacheEmptying(QObject):
         total_bytes = self._device.memory_total_bytes
         if used_bytes is not None and total_bytes is not None:
             shown = f"{used_bytes / _MIB:.0f} MiB of {total_bytes / _MIB:.0f} MiB"
-            self._say(f"{self._result} nvidia-smi shows {shown} in use.")
+            self._say(f"{self.result} nvidia-smi shows {shown} in use.")
 
     def _say(self, result: str) -> None:
-        self._result = result
+        self.result = result
         self.changed.emit()

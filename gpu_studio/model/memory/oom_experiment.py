@@ -105,6 +105,10 @@ class OomExperiment(QObject):
         state_changed(): the experiment began, is stopping or ended.
         outcome_changed(Notice): the current outcome in words, also during the run.
         results_changed(): another run ended, or earlier results were removed.
+
+    Attributes:
+        outcome: the current outcome in words; None before the first run.
+        request: the request that runs now.
     """
 
     state_changed = Signal()
@@ -115,11 +119,11 @@ class OomExperiment(QObject):
         super().__init__(parent)
         self._studio = studio
         self._session: EngineSession | None = None
-        self._request: RunMemoryExperiment | None = None
+        self.request: RunMemoryExperiment | None = None
         self._reply: Reply | None = None
         self._conf = ""
         self._has_begun = self._is_stopping = False
-        self._outcome: Notice | None = None
+        self.outcome: Notice | None = None
         self._reached: MemoryRead | None = None
         self._segments: SegmentsRead | None = None
         self.stage = ""
@@ -128,27 +132,17 @@ class OomExperiment(QObject):
     @property
     def state(self) -> OomState:
         """The state of the experiment."""
-        if self._request is None:
+        if self.request is None:
             return OomState.IDLE
         if self._is_stopping:
             return OomState.STOPPING
         return OomState.RUNNING if self._has_begun else OomState.WAITING
 
     @property
-    def outcome(self) -> Notice | None:
-        """The current outcome in words; None before the first run."""
-        return self._outcome
-
-    @property
-    def request(self) -> RunMemoryExperiment | None:
-        """The request that runs now."""
-        return self._request
-
-    @property
     def can_compare(self) -> bool:
         """Whether the only result can be repeated with expandable segments."""
         return (
-            self._request is None
+            self.request is None
             and len(self.results) == 1
             and self.results[0].finished is not None
             and EXPANDABLE not in self.results[0].conf
@@ -156,7 +150,7 @@ class OomExperiment(QObject):
 
     def run(self, request: RunMemoryExperiment, conf: str = "") -> None:
         """Start, and remove earlier results; does nothing while an experiment runs."""
-        if self._request is None:
+        if self.request is None:
             self.results = ()
             self.results_changed.emit()
             self._begin(request, conf)
@@ -176,7 +170,7 @@ class OomExperiment(QObject):
             self._reply.stop()
 
     def _begin(self, request: RunMemoryExperiment, conf: str) -> None:
-        self._request, self._conf = request, conf
+        self.request, self._conf = request, conf
         self._has_begun = self._is_stopping = False
         self._reached = self._segments = None
         self.stage = ""
@@ -206,10 +200,10 @@ class OomExperiment(QObject):
         return session
 
     def _receive(self, event: Event) -> None:
-        assert self._request is not None
+        assert self.request is not None
         match event:
             case MemoryRead():
-                self._fill(event, self._request)
+                self._fill(event, self.request)
             case SegmentsRead():
                 self._keep(event.read, event)
             case StageBegan():
@@ -256,16 +250,16 @@ class OomExperiment(QObject):
         self._segments = segments or self._segments
 
     def _finish(self, outcome: Notice, finished: OomFinished | None = None) -> None:
-        assert self._request is not None
+        assert self.request is not None
         # The engine's own description counts: the user's environment may set options, too.
         conf = finished.conf if finished is not None else self._conf
         description = self._session.description if self._session is not None else None
         result = LabResult(
-            request=self._request, conf=conf, outcome=outcome, finished=finished,
+            request=self.request, conf=conf, outcome=outcome, finished=finished,
             reached=self._reached, segments=self._segments,
             pid=description.pid if description is not None else None,
         )  # fmt: skip
-        self._request = None
+        self.request = None
         self.stage = ""
         self.results = (*self.results, result)
         if not is_modelled(result.request.device):
@@ -276,8 +270,8 @@ class OomExperiment(QObject):
         self.results_changed.emit()
 
     def _say(self, outcome: Notice) -> None:
-        if outcome != self._outcome:
-            self._outcome = outcome
+        if outcome != self.outcome:
+            self.outcome = outcome
             self.outcome_changed.emit(outcome)
 
 

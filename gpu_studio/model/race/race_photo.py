@@ -42,6 +42,9 @@ class RacePhoto(QObject):
         studio: says when the window closes.
         reader: returns the photo, the race or the recording in a file; called in a thread.
         parent: owns it.
+
+    Attributes:
+        path: the photo's file for the engine.
     """
 
     changed = Signal()
@@ -57,7 +60,7 @@ class RacePhoto(QObject):
         self._photo: Photo | None = None
         self._is_own = True
         self._identity = ""
-        self._path = Path()
+        self.path = Path()
         self._task: Task | None = None
         self._drawing: Task | None = None
         self._is_closed = False
@@ -82,11 +85,6 @@ class RacePhoto(QObject):
     def identity(self) -> str:
         """The photo's identity in a request; empty for the picture of this program."""
         return "" if self._is_own else self._identity
-
-    @property
-    def path(self) -> Path:
-        """The photo's file for the engine."""
-        return self._path
 
     @property
     def is_reading(self) -> bool:
@@ -145,7 +143,7 @@ class RacePhoto(QObject):
             text = f"{opened.name} cannot be learned: its copy cannot be saved."
             self.notified.emit(Notice(text, Tone.FAILURE))
             return
-        self._photo, self._path, self._is_own = opened, path, False
+        self._photo, self.path, self._is_own = opened, path, False
         self._identity = photo_id(opened.pixels)
         self.changed.emit()
 

@@ -38,6 +38,9 @@ class PitfallsModel(QObject):
         pitfalls_changed(): an engine described its pitfalls.
         tried_changed(str): a pitfall has a new outcome, by its name.
         running_changed(): a pitfall began or ended.
+
+    Attributes:
+        running: the running pitfall; None if none runs.
     """
 
     pitfalls_changed = Signal()
@@ -48,7 +51,7 @@ class PitfallsModel(QObject):
         super().__init__(parent)
         self._session, self._board = studio.session, studio.board
         self._tried: dict[str, Tried] = {}
-        self._running: RunPitfall | None = None
+        self.running: RunPitfall | None = None
         self._reply: Reply | None = None
         self._session.engine_described.connect(self._take_engine)
         self._board.changed.connect(self.pitfalls_changed)
@@ -71,14 +74,9 @@ class PitfallsModel(QObject):
         return [row.address for row in rows if row.address is not None]
 
     @property
-    def running(self) -> RunPitfall | None:
-        """The running pitfall; None if none runs."""
-        return self._running
-
-    @property
     def can_run(self) -> bool:
         """Whether a pitfall can run now."""
-        return bool(self.pitfalls) and self._running is None
+        return bool(self.pitfalls) and self.running is None
 
     def tried(self, name: str) -> Tried:
         """Return the outcomes of a pitfall."""
@@ -87,10 +85,10 @@ class PitfallsModel(QObject):
     def run(self, name: str, part: str, device: str) -> None:
         """Run a pitfall's broken or fixed part."""
         if self.can_run:
-            self._running = RunPitfall(name=name, part=part, device=device)
+            self.running = RunPitfall(name=name, part=part, device=device)
             self._note(name, failure="")
             self.running_changed.emit()
-            self._reply = self._session.submit(self._running)
+            self._reply = self._session.submit(self.running)
             self._reply.finished.connect(self._finish)
 
     def stop(self) -> None:
@@ -99,9 +97,9 @@ class PitfallsModel(QObject):
             self._reply.stop()
 
     def _finish(self) -> None:
-        assert self._running is not None
+        assert self.running is not None
         assert self._reply is not None
-        name, event = self._running.name, self._reply.last
+        name, event = self.running.name, self._reply.last
         match event:
             case PitfallFinished():
                 self._take_outcomes(event)
@@ -111,7 +109,7 @@ class PitfallsModel(QObject):
                 self._note(name, failure=explain_end(event))
             case _:
                 pass
-        self._running = self._reply = None
+        self.running = self._reply = None
         self.running_changed.emit()
 
     def _take_outcomes(self, event: PitfallFinished) -> None:
