@@ -103,7 +103,7 @@ class Reply(QObject):
         """
         self._stop(self)
 
-    def take(self, event: Event) -> None:
+    def deliver(self, event: Event) -> None:
         """Pass an event on; only the session calls this."""
         if event.ends(self.request):
             self.last = event
@@ -317,7 +317,7 @@ class EngineSession(QObject):
                 self._patience.start()
         elif reply in self._waiting:
             self._waiting.remove(reply)
-            reply.take(EngineEnded(exit_code=None, stopped=True))
+            reply.deliver(EngineEnded(exit_code=None, stopped=True))
             reply.finished.emit()
 
     def _begin(self, *, is_chosen: bool = False) -> None:
@@ -361,19 +361,19 @@ class EngineSession(QObject):
         self._worker = worker
         worker.start()
 
-    def _receive(self, said: EngineEvent) -> None:
+    def _receive(self, received: EngineEvent) -> None:
         if self._closed:
             return
-        if said.engine is self._engines.retired:
-            self._receive_from_retired(said.event)
-        elif said.engine is self._engines.present:
-            if said.event is None:
+        if received.engine is self._engines.retired:
+            self._receive_from_retired(received.event)
+        elif received.engine is self._engines.present:
+            if received.event is None:
                 self._go_on()
                 return
-            self._pulse.feel(said.event)
-            if not isinstance(said.event, Heartbeat):
-                self._take_over(said.event)
-                self._answer(said.event)
+            self._pulse.feel(received.event)
+            if not isinstance(received.event, Heartbeat):
+                self._update_state(received.event)
+                self._answer(received.event)
             # Only of an engine that has started: loading PyTorch may block its process for longer.
             if self.description is not None and not self._closed:
                 self._pulse.start()
@@ -406,7 +406,7 @@ class EngineSession(QObject):
             return
         if isinstance(event, (RunFailed, RequestFailed)) and event.failure.traceback_text:
             _log.warning("The engine reported a failure:\n%s", event.failure.traceback_text)
-        reply.take(event)
+        reply.deliver(event)
         if not reply.is_finished or self._closed:
             return
         self._patience.stop()
@@ -426,7 +426,7 @@ class EngineSession(QObject):
             self._idle_deaths = 0
         self._enter(EngineState.READY)
 
-    def _take_over(self, event: Event) -> None:
+    def _update_state(self, event: Event) -> None:
         """Update the state from an event about the engine itself."""
         match event:
             case EngineDescribed():
@@ -459,7 +459,7 @@ class EngineSession(QObject):
         self._worker = None
         if self._reply is not None:
             ended = EngineEnded(exit_code=None)
-            self._take_over(ended)
+            self._update_state(ended)
             self._answer(ended)
         if not self._lost:
             return  # it could not start, or another one was requested meanwhile
@@ -487,7 +487,7 @@ class EngineSession(QObject):
         refusal = RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message))
         waiting, self._waiting = self._waiting, deque()
         for reply in waiting:
-            reply.take(refusal)
+            reply.deliver(refusal)
             reply.finished.emit()
 
     def _end_deaf(self) -> None:

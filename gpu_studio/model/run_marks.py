@@ -33,7 +33,7 @@ class RunMarks(QObject):
 
     Signals:
         marks_changed(): a run began or ended.
-        effect_told(str): the sensors' change during the run that just ended.
+        effect_changed(str): the sensors' change during the run that just ended.
 
     Attributes:
         marks: the last runs, oldest first.
@@ -41,7 +41,7 @@ class RunMarks(QObject):
     """
 
     marks_changed = Signal()
-    effect_told = Signal(str)
+    effect_changed = Signal(str)
 
     def __init__(
         self, session: EngineSession, sensors: Sensors, parent: QObject | None = None
@@ -50,11 +50,11 @@ class RunMarks(QObject):
         self._session, self._sensors = session, sensors
         self.marks: deque[RunMark] = deque(maxlen=_KEPT)
         self._running: Request | None = None
-        self._untold: RunMark | None = None
+        self._unreported: RunMark | None = None
         self.effect = ""
         self._waiting = QTimer(self)
         self._waiting.setSingleShot(True)
-        self._waiting.timeout.connect(self._tell)
+        self._waiting.timeout.connect(self._report_effect)
         session.request_submitted.connect(self._follow)
         sensors.reading_taken.connect(self._read)
 
@@ -75,7 +75,7 @@ class RunMarks(QObject):
     def _begin(self, request: RunWorkload) -> None:
         from gpu_studio.core.devices.run_effect import RunMark
 
-        self._tell()
+        self._report_effect()
         self._running = request
         self.marks.append(RunMark(self._title(request), request.device, time.monotonic()))
         self._sensors.want(_RUN, True)
@@ -94,20 +94,20 @@ class RunMarks(QObject):
             return
         self._running = None
         self.marks[-1] = msgspec.structs.replace(self.marks[-1], ended_s=time.monotonic())
-        self._untold = self.marks[-1]
+        self._unreported = self.marks[-1]
         self._waiting.start(_LONGEST_WAIT_MS)
         self.marks_changed.emit()
 
     def _read(self, reading: Reading) -> None:
-        mark = self._untold
+        mark = self._unreported
         if mark is not None and mark.ended_s is not None and reading.taken_at_s >= mark.ended_s:
-            self._tell()
+            self._report_effect()
 
-    def _tell(self) -> None:
+    def _report_effect(self) -> None:
         """Report the sensors' change, after their first reading since the run."""
         from gpu_studio.core.devices.run_effect import effect_sentence
 
-        mark, self._untold = self._untold, None
+        mark, self._unreported = self._unreported, None
         self._waiting.stop()
         if self._running is None:
             self._sensors.want(_RUN, False)
@@ -117,4 +117,4 @@ class RunMarks(QObject):
             track = self._sensors.track(device)
             late = msgspec.structs.replace(mark, ended_s=mark.ended_s + _AFTERGLOW_S)
             self.effect = effect_sentence(late, track)
-            self.effect_told.emit(self.effect)
+            self.effect_changed.emit(self.effect)

@@ -82,12 +82,12 @@ class TaskQueue(QObject):
         if not self._jobs:
             return
         self._task = Task(self._jobs[0].work, self)
-        self._task.succeeded.connect(self._take)
+        self._task.succeeded.connect(self._on_succeeded)
         self._task.failed.connect(self._fail)
         self._task.finished.connect(self._finish)
         self._task.start()
 
-    def _take(self, result: Any) -> None:
+    def _on_succeeded(self, result: Any) -> None:
         if not self.is_closed and self._jobs[0].then is not None:
             self._jobs[0].then(result)
 

@@ -74,7 +74,7 @@ class EffectLine(ElidedText):
         super().__init__("", "muted", name="status.effect")
         self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.setContentsMargins(0, 0, MARGIN, 0)
-        studio.runs.effect_told.connect(self._say)
+        studio.runs.effect_changed.connect(self._say)
 
     def _say(self, sentence: str) -> None:
         self.setText(sentence)

@@ -45,7 +45,7 @@ def run(qtbot, studio, engines, marks, asked):
     return marks.marks[-1]
 
 
-def test_a_run_is_marked_and_its_effect_told(qtbot, paused_runs, ready_studio, sensor_source):
+def test_a_run_is_marked_and_its_effect_reported(qtbot, paused_runs, ready_studio, sensor_source):
     marks = ready_studio.runs
     idle = {"temperature_c": 26.0, "pstate": 8}
     before = reading(gt_1030(), time.monotonic(), **idle)
@@ -58,16 +58,16 @@ def test_a_run_is_marked_and_its_effect_told(qtbot, paused_runs, ready_studio, s
     with qtbot.waitSignal(marks.marks_changed):
         paused_runs.latest.go()
     with (
-        qtbot.assertNotEmitted(marks.effect_told),
+        qtbot.assertNotEmitted(marks.effect_changed),
         qtbot.waitSignal(ready_studio.sensors.reading_taken),
     ):  # one that was on its way says nothing of the whole run
         sensor_source.send(reading(gt_1030(), mark.began_s, **idle))
     after = reading(gt_1030(), time.monotonic(), temperature_c=40.0, pstate=0)
-    with qtbot.waitSignal(marks.effect_told) as told:
+    with qtbot.waitSignal(marks.effect_changed) as changed:
         sensor_source.send(after)
-    assert "P8 → P0" in told.args[0]
-    assert "+14\u202f°C" in told.args[0]
-    assert marks.effect == told.args[0]
+    assert "P8 → P0" in changed.args[0]
+    assert "+14\u202f°C" in changed.args[0]
+    assert marks.effect == changed.args[0]
 
 
 def test_a_mark_writes_the_size_as_the_workload_does(qtbot, paused_runs, ready_studio):
@@ -99,7 +99,7 @@ def test_sensors_that_say_nothing_more_are_not_waited_for(
     ready_studio.sensors.want("window", False)
     marks = ready_studio.runs
     run(qtbot, ready_studio, paused_runs, marks, request())
-    with qtbot.waitSignal(marks.effect_told) as told:
+    with qtbot.waitSignal(marks.effect_changed) as changed:
         paused_runs.latest.go()
-    assert told.args[0].endswith("too short for a sensor reading.")
+    assert changed.args[0].endswith("too short for a sensor reading.")
     assert not ready_studio.sensors.is_polled

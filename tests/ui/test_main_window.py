@@ -289,7 +289,7 @@ def test_what_a_run_did_to_the_card_is_said_once_on_every_tab(qtbot, make_window
     said = window.findChild(QLabel, "status.effect")
     assert said.text() == ""
     effect = "matmul, 512, float32 on cuda:0: P8 → P0, +14 °C."
-    studio_of(window).runs.effect_told.emit(effect)
+    studio_of(window).runs.effect_changed.emit(effect)
     for index in range(window.tabs.count()):
         window.tabs.setCurrentIndex(index)
         labels = [label for label in window.findChildren(QLabel) if label.text() == effect]

@@ -41,8 +41,8 @@ _PHASES = {
 }
 # Numbers change a few times a second: faster is unreadable, and it costs time. They change at once
 # if a run sends samples and rests, by the timer if lines come more often or not at all.
-_SOONEST_NEWS_MS = 200
-_LATEST_NEWS_MS = 400
+_SOONEST_UPDATE_MS = 200
+_LATEST_UPDATE_MS = 400
 # A run's pause after each line of samples: the window updates its texts and curves in it.
 REST_S = 0.04
 
@@ -157,9 +157,9 @@ class Benchmark(QObject):
         self._next_number = 1
         self._begun = QElapsedTimer()
         self.notice = Notice()
-        self._news = QTimer(self)
-        self._news.setInterval(_LATEST_NEWS_MS)
-        self._news.timeout.connect(self._tell_news)
+        self._updating = QTimer(self)
+        self._updating.setInterval(_LATEST_UPDATE_MS)
+        self._updating.timeout.connect(self._emit_update)
 
     @property
     def state(self) -> WorkState:
@@ -260,23 +260,24 @@ class Benchmark(QObject):
     def _begin_run(self, step: QueueStep) -> None:
         (run,) = step.runs
         self._begun.start()
-        self._news.start()
+        self._updating.start()
         self.runs.append(run)
         self.run_begun.emit(run)
         self.plan_changed.emit()
 
     def _receive(self, event: Event) -> None:
         if not self._queue.is_answered and (
-            not isinstance(event, SamplesMeasured) or self._is_time_for_news
+            not isinstance(event, SamplesMeasured) or self._is_update_due
         ):
-            self._tell_news()
+            self._emit_update()
 
     @property
-    def _is_time_for_news(self) -> bool:
-        return self._news.remainingTime() <= _LATEST_NEWS_MS - _SOONEST_NEWS_MS
+    def _is_update_due(self) -> bool:
+        return self._updating.remainingTime() <= _LATEST_UPDATE_MS - _SOONEST_UPDATE_MS
 
-    def _tell_news(self) -> None:
-        self._news.start()  # restarted here: an update between two batches would disturb the timing
+    def _emit_update(self) -> None:
+        # Restarted here: an update between two batches would disturb the timing.
+        self._updating.start()
         if self.running is not None:
             self.run_changed.emit(self.running)
             self.plan_changed.emit()
@@ -288,7 +289,7 @@ class Benchmark(QObject):
         assert self._steps is not None
         self._next_number = self._steps.next_number
         self.notice = self._ended()
-        self._news.stop()
+        self._updating.stop()
         self.plan_changed.emit()
 
     def _ended(self) -> Notice:

@@ -61,7 +61,7 @@ class ComparisonModel(QObject):
         self._queue = RunQueue(self)
         self._queue.event_received.connect(self._receive)
         self._queue.finished.connect(self._finish)
-        self._session.engine_described.connect(self._take_engine)
+        self._session.engine_described.connect(self._on_engine_described)
         self._board.changed.connect(self.description_changed)
 
     @property
@@ -142,7 +142,7 @@ class ComparisonModel(QObject):
             run.apply(EngineEnded(exit_code=None, stopped=True))
         self.runs_changed.emit()
 
-    def _take_engine(self) -> None:
+    def _on_engine_described(self) -> None:
         # The session sends waiting requests to the new engine; nothing to repeat here.
         self.description_changed.emit()
         self.runs_changed.emit()

@@ -90,7 +90,7 @@ class RecordingPlayer(QObject):
 
         self._asked_path = path
         self._task = Task(lambda: read_recording(path, lambda: self._is_closed), self)
-        self._task.succeeded.connect(self._take)
+        self._task.succeeded.connect(self._on_read)
         self._task.failed.connect(self._fail)
         self._task.finished.connect(self._finish)
         self._task.start()
@@ -128,7 +128,7 @@ class RecordingPlayer(QObject):
             self._session.deleteLater()
             self._session = None
 
-    def _take(self, recording: Recording) -> None:
+    def _on_read(self, recording: Recording) -> None:
         if not self._is_closed:
             self.path, self.recording = self._asked_path, recording
             self.notified.emit(Notice())

@@ -104,7 +104,7 @@ class CardCheck(QObject):
         self._keeper = CheckKeeper(kept, self)
         self._keeper.others_found.connect(self._begin_alone)
         self._keeper.looked.connect(self._show_found)
-        self._keeper.earlier_found.connect(self._take_earlier)
+        self._keeper.earlier_found.connect(self._on_earlier_found)
         self._keeper.opened.connect(self._show_opened)
         self._keeper.failed.connect(self._fail)
         self._queue = RunQueue(self)
@@ -390,7 +390,7 @@ class CardCheck(QObject):
         if self.run is not None and not self.run.plan.plant:
             self._keeper.keep_state(self.run.state())
 
-    def _take_earlier(self, earlier: EarlierCheck) -> None:
+    def _on_earlier_found(self, earlier: EarlierCheck) -> None:
         if self.run is not None and self.run.fingerprint == earlier.fingerprint:
             self.run.earlier = earlier.record
         self._knows_earlier = True

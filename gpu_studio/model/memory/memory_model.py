@@ -228,7 +228,7 @@ class MemoryModel(QObject):
         """Give PyTorch's free segments back to the driver."""
         address, session = self.chosen.address, self.session
         if address is not None and session is not None and self.can_empty_cache:
-            self._result.let_go()
+            self._result.release()
             self.emptying.run(session, address, self.chosen.device)
 
     # ── events ───────────────────────────────────────────────────────────────────────────────

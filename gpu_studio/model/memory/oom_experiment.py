@@ -175,7 +175,7 @@ class OomExperiment(QObject):
         self._reached = self._segments = None
         self.stage = ""
         modelled = is_modelled(request.device)
-        self._say(
+        self._set_outcome(
             Notice(
                 "Starting.",
                 detail="The experiment's engine is starting and loading PyTorch."
@@ -208,7 +208,7 @@ class OomExperiment(QObject):
                 self._keep(event.read, event)
             case StageBegan():
                 self.stage = event.sentence
-                self._say(Notice("Running.", detail=event.sentence))
+                self._set_outcome(Notice("Running.", detail=event.sentence))
             case _:
                 pass
 
@@ -232,7 +232,7 @@ class OomExperiment(QObject):
         self._keep(read)
         budget_bytes = read.limit_bytes or request.budget_bytes or read.total_bytes or 0
         filling = describe_filling(read, budget_bytes)
-        self._say(Notice("Running.", detail=f"{self.stage} {filling}".strip()))
+        self._set_outcome(Notice("Running.", detail=f"{self.stage} {filling}".strip()))
 
     def _keep(self, read: MemoryRead, segments: SegmentsRead | None = None) -> None:
         """Remember the reading that the outcome is about.
@@ -265,11 +265,11 @@ class OomExperiment(QObject):
         if not is_modelled(result.request.device):
             self._session = None
             self._studio.lab.end()  # its context would use memory of the card
-        self._say(outcome)
+        self._set_outcome(outcome)
         self.state_changed.emit()
         self.results_changed.emit()
 
-    def _say(self, outcome: Notice) -> None:
+    def _set_outcome(self, outcome: Notice) -> None:
         if outcome != self.outcome:
             self.outcome = outcome
             self.outcome_changed.emit(outcome)
@@ -342,7 +342,7 @@ class HeldResult(QObject):
         """Whether there is a result from the last few seconds."""
         return self._ageing.isActive() and self.latest is not None
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Show the current state from now on."""
         self._ageing.stop()
         self.aged.emit()

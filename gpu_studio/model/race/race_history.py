@@ -90,7 +90,7 @@ class RaceHistory(QObject):
         self._is_closed = True
         if self._task is not None:
             self._task.wait()
-        _keep(self._history, self._take_waiting())
+        _keep(self._history, self._pop_waiting())
 
     def _is_of_this_race(self, result: RunFinished) -> bool:
         choices = self._race.choices
@@ -114,7 +114,7 @@ class RaceHistory(QObject):
         if self._waiting and not self._race.state.is_busy:  # a race is not disturbed by a disk
             self.refresh()
 
-    def _take_waiting(self) -> list[KeptRun]:
+    def _pop_waiting(self) -> list[KeptRun]:
         waiting, self._waiting = self._waiting, []
         return waiting
 
@@ -122,7 +122,7 @@ class RaceHistory(QObject):
         if self._task is not None or self._is_closed or not self._is_wanted:
             return
         self._is_wanted = False
-        waiting, history = self._take_waiting(), self._history
+        waiting, history = self._pop_waiting(), self._history
         self._task = Task(lambda: _kept_and_listed(history, waiting), self)
         self._task.succeeded.connect(self._show)
         self._task.failed.connect(self._fail)

@@ -112,8 +112,8 @@ class RacePhoto(QObject):
             return
         reader = self._reader
         self._task = Task(lambda: reader(path), self)
-        self._task.succeeded.connect(self._take)
-        self._task.failed.connect(self._refuse)
+        self._task.succeeded.connect(self._on_opened)
+        self._task.failed.connect(self._on_failed)
         self._task.finished.connect(self._finish)
         self._task.start()
         self.changed.emit()
@@ -131,7 +131,7 @@ class RacePhoto(QObject):
         self._own = photo
         self.changed.emit()
 
-    def _take(self, opened: Photo | SharedRace | Recording) -> None:
+    def _on_opened(self, opened: Photo | SharedRace | Recording) -> None:
         if isinstance(opened, SharedRace):
             self.race_opened.emit(opened)
             return
@@ -156,7 +156,7 @@ class RacePhoto(QObject):
                 return None
         return self._folder.path / _FILE_NAME
 
-    def _refuse(self, failure: Failure) -> None:
+    def _on_failed(self, failure: Failure) -> None:
         self.notified.emit(Notice(failure.message, Tone.FAILURE))
 
     def _finish_drawing(self) -> None:

@@ -20,13 +20,13 @@ class RaceRecording(QObject):
     """Makes one recording at a time, in a thread: packing the pictures takes up to seconds.
 
     Signals:
-        changed(): a recording is being made, or no longer.
-        made(bytes): the contents of the file.
+        changed(): a recording is being recorded, or no longer.
+        recorded(bytes): the contents of the file.
         notified(Notice): why there is no recording.
     """
 
     changed = Signal()
-    made = Signal(object)
+    recorded = Signal(object)
     notified = Signal(object)
 
     def __init__(self, studio: Studio, race: Race, parent: QObject | None = None) -> None:
@@ -37,11 +37,11 @@ class RaceRecording(QObject):
         studio.closing.connect(self.close)
 
     @property
-    def is_making(self) -> bool:
-        """Whether a recording is being made."""
+    def is_recording(self) -> bool:
+        """Whether a recording is being recorded."""
         return self._task is not None
 
-    def make(self, recorded_at: str, *, keeps_pictures: bool) -> None:
+    def record(self, recorded_at: str, *, keeps_pictures: bool) -> None:
         """Record the runs of this PC; does nothing before the race is over.
 
         Args:
@@ -61,7 +61,7 @@ class RaceRecording(QObject):
             return recording_from(studio, runs, recorded_at, frames)
 
         self._task = Task(contents, self)
-        self._task.succeeded.connect(self._take)
+        self._task.succeeded.connect(self._on_recorded)
         self._task.failed.connect(self._fail)
         self._task.finished.connect(self._finish)
         self._task.start()
@@ -73,9 +73,9 @@ class RaceRecording(QObject):
         if self._task is not None:
             self._task.wait()
 
-    def _take(self, contents: bytes) -> None:
+    def _on_recorded(self, contents: bytes) -> None:
         if not self._is_closed:  # a closed window asks for no file
-            self.made.emit(contents)
+            self.recorded.emit(contents)
 
     def _fail(self, failure: Failure) -> None:
         self.notified.emit(Notice(failure.message, Tone.FAILURE))

@@ -61,7 +61,7 @@ class LiveView(LivePlot):
         self._recording: str | None = None
         self._shown = CurveSet(self)
         benchmark.run_begun.connect(self._show_samples)
-        benchmark.run_changed.connect(self._show_news)
+        benchmark.run_changed.connect(self._run_changed)
         benchmark.runs_cleared.connect(self._clear)
 
     @property
@@ -147,7 +147,7 @@ class LiveView(LivePlot):
         label = run_label(run, self._board.rows)
         return f"{label} · with copies" if run.request.transfers else label
 
-    def _show_news(self) -> None:
+    def _run_changed(self) -> None:
         """Draw the new samples at once, while the run rests."""
         self._describe()
         if self.isVisible():

@@ -53,8 +53,8 @@ class DeviceDetails(QWidget):
         self._processes = ProcessCard(model.processes, settings)
         self._lay_out()
         self._sensors.readings_wanted.connect(self.readings_wanted)
-        model.runs.effect_told.connect(self._effect.setText)
-        model.runs.effect_told.connect(self._effect.show)
+        model.runs.effect_changed.connect(self._effect.setText)
+        model.runs.effect_changed.connect(self._effect.show)
         self._copy.setEnabled(model.device is not None)
 
     def show_device(self) -> None:

@@ -150,7 +150,7 @@ class RaceTab(QWidget):
         self._studio.picture_dropped.connect(self._take_picture)
         self._head.save_wanted.connect(self._save)
         self._head.recording_wanted.connect(self._record)
-        self._recording.made.connect(self._save_recording)
+        self._recording.recorded.connect(self._save_recording)
         self._recording.notified.connect(self._outcome.show_notice)
         self._head.full_screen_wanted.connect(self._switch_full_screen)
         self._lever.valueChanged.connect(self._move_lever)
@@ -373,7 +373,7 @@ class RaceTab(QWidget):
             self._save_as("Save picture", "race.png", kind, png_of_card(order))
 
     def _record(self, keeps_pictures: bool) -> None:
-        self._recording.make(local_now(), keeps_pictures=keeps_pictures)
+        self._recording.record(local_now(), keeps_pictures=keeps_pictures)
 
     def _save_recording(self, contents: bytes) -> None:
         self._save_as("Save recording", "race.jsonl", "Recording (*.jsonl)", contents)

@@ -20,17 +20,17 @@ def test_nothing_is_made_before_the_end_and_nothing_told_after_the_window(
 ) -> None:
     recording = RaceRecording(ready_studio, race, race)
     made: list[bytes] = []
-    recording.made.connect(made.append)
-    recording.make(_NOW, keeps_pictures=True)
-    assert not recording.is_making
+    recording.recorded.connect(made.append)
+    recording.record(_NOW, keeps_pictures=True)
+    assert not recording.is_recording
 
     race.start()
     qtbot.waitUntil(lambda: race.verdict is not None)
-    recording.make(_NOW, keeps_pictures=True)
-    qtbot.waitUntil(lambda: not recording.is_making)
+    recording.record(_NOW, keeps_pictures=True)
+    qtbot.waitUntil(lambda: not recording.is_recording)
     assert len(made) == 1
 
-    recording.make(_NOW, keeps_pictures=True)
+    recording.record(_NOW, keeps_pictures=True)
     recording.close()
-    qtbot.waitUntil(lambda: not recording.is_making)
+    qtbot.waitUntil(lambda: not recording.is_recording)
     assert len(made) == 1, "a closed window asks for no file"

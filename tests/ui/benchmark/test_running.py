@@ -83,7 +83,7 @@ def test_what_a_run_hands_over_is_drawn_at_once(
     qtbot.waitUntil(lambda: plot.plot is not None)
     for frames in plot.findChildren(QTimer):
         frames.stop()
-    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._SOONEST_NEWS_MS", 0)
+    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._SOONEST_UPDATE_MS", 0)
     engines.scripts[RunWorkload] = hold
     type_sizes(ready, "128")
     click(ready, "benchmark.run")

@@ -68,8 +68,8 @@ def test_numbers_change_a_few_times_a_second_however_many_batches_come(
         yield finished(request, (0.001,))
 
     # As if all of them came within one turn of the timer, however busy this machine is.
-    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._SOONEST_NEWS_MS", 1_800_000)
-    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._LATEST_NEWS_MS", 3_600_000)
+    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._SOONEST_UPDATE_MS", 1_800_000)
+    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._LATEST_UPDATE_MS", 3_600_000)
     engines.scripts[RunWorkload] = many
     watcher = Watcher(benchmark)
     for timer in benchmark.findChildren(QTimer):
@@ -100,12 +100,12 @@ def test_what_a_run_hands_over_before_a_rest_is_told_at_once(
 
     # As if each line came later than anybody changes text, and the timer never. Qt may round a
     # coarse timer up: no remaining time is too long.
-    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._SOONEST_NEWS_MS", -3_600_000)
+    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._SOONEST_UPDATE_MS", -3_600_000)
     engines.scripts[RunWorkload] = lines
     watcher = Watcher(benchmark)
     for timer in benchmark.findChildren(QTimer):
         timer.setInterval(3_600_000)
-    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._LATEST_NEWS_MS", 3_600_000)
+    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._LATEST_UPDATE_MS", 3_600_000)
     benchmark.start(plan(64))
     wait_over(qtbot, benchmark)
     # its start, its five lines and its end
