@@ -181,6 +181,7 @@ def test_another_file_is_not_taken_and_a_bad_one_is_refused_with_its_reason(
     qtbot.waitUntil(lambda: text(replaying, "benchmark.recording.outcome") != "")
     assert text(replaying, "benchmark.recording.outcome").startswith("bad.jsonl: ")
     assert not find(replaying, "benchmark.recording.play", QPushButton).isEnabled()
+    qtbot.waitUntil(find(replaying, "benchmark.recording.open").isEnabled)
     drop(replaying, path)
     qtbot.waitUntil(lambda: find(replaying, "benchmark.recording.play", QPushButton).isEnabled())
     assert text(replaying, "benchmark.recording.outcome") == ""
