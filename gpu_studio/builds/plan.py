@@ -3,6 +3,9 @@
 PyTorch's page names the wheel, its hash, and a small file with its metadata. A wheel with nothing
 but this metadata is given to pip, which answers with the addresses and hashes of everything that
 PyTorch needs, and downloads nothing. A folder of wheels takes the place of both.
+
+The versions are those of the lock in ``packaging/locks``, and a file that PyPI sends has its hash.
+Versions that an index no longer has are replaced by others.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.builds.trouble import Trouble
     from gpu_studio.core.wheel_table import WheelTable
 
+_LOCKS = Path(__file__).resolve().parents[2] / "packaging" / "locks"
+_PYPI_FILES = "files.pythonhosted.org"
 _POLL_S = 0.1
 _LONGEST_END_S = 1.0
 # PyPI's wheels have no build in their version; for these systems they are these builds.
@@ -92,6 +97,7 @@ class Planner:
         log_path: The file for pip's words.
         is_over: Returns whether to stop.
         python: The Python that the builds are for.
+        locks: The folder with a lock for each platform.
     """
 
     def __init__(
@@ -102,7 +108,9 @@ class Planner:
         log_path: Path,
         is_over: Callable[[], bool] = lambda: False,
         python: tuple[int, int] = sys.version_info[:2],
+        locks: Path = _LOCKS,
     ) -> None:
+        self._lock_path = locks / f"{platform_key}.txt"
         self._downloader, self._table, self._platform = downloader, table, platform_key
         self._log_path, self._is_over, self._python = log_path, is_over, python
 
@@ -225,9 +233,20 @@ class Planner:
     def _resolved(self, requirement: Path, options: tuple[str, ...]) -> tuple[WheelFile, ...]:
         """Return the wheels that a wheel needs, without itself."""
         log = ChildLog(self._log_path)
-        found = self._report((*options, str(requirement)))
+        arguments = (*options, str(requirement))
+        lock = lines_of_lock(self._lock_path)
+        found = None
+        if lock and "--no-index" not in options:
+            pins = self._downloader.folder / "plan" / "pins.txt"
+            pins.parent.mkdir(parents=True, exist_ok=True)
+            pins.write_text("\n".join(line for line, _ in lock), encoding="utf-8")
+            found = self._report(("--constraint", str(pins), *arguments))
+        if found is None:
+            found = self._report(arguments)
         if found is None:
             raise TroubleError(pip_trouble(log.text()))
+        for file in found:
+            _require_tested(file, lock)
         return tuple(self._sized(one) for one in found if one.name != requirement.name)
 
     def _report(self, arguments: tuple[str, ...]) -> list[WheelFile] | None:
@@ -302,6 +321,31 @@ def builds_in(folder: Path) -> tuple[str, ...]:
     return tuple(
         one for one in FAMILIES if torch_wheel_in(folder, one, version, key, python) is not None
     )
+
+
+def lines_of_lock(path: Path) -> tuple[tuple[str, frozenset[str]], ...]:
+    """Return each requirement of a lock ("numpy==2.4.6 ; MARKER") with the SHA-256 of its files.
+
+    Empty if there is no lock for this platform.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return ()
+    rows = [line.split(" --hash=sha256:") for line in lines if line and not line.startswith("#")]
+    return tuple((requirement, frozenset(hashes)) for requirement, *hashes in rows)
+
+
+def _require_tested(file: WheelFile, lock: tuple[tuple[str, frozenset[str]], ...]) -> None:
+    """Refuse a file of PyPI that is not the tested one; a mirror's files are the user's choice."""
+    if urlsplit(file.url).hostname != _PYPI_FILES:
+        return
+    name, version = file.name.split("-")[:2]
+    pin = f"{name.replace('_', '-').lower()}=={version}"
+    hashes = [found for requirement, found in lock if requirement.split(" ;")[0] == pin]
+    if hashes and not any(file.sha256 in one for one in hashes):
+        expected = ", ".join(sorted(hashes[0]))
+        raise TroubleError(troubles.changed_file(file.name, expected, file.sha256 or "none"))
 
 
 def pip_module() -> Path | str:

@@ -6,12 +6,14 @@ import sys
 
 import pytest
 
+from gpu_studio.builds import plan as plans
 from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile
 from gpu_studio.builds.plan import (
     _PLAIN_BUILDS,
     Planner,
     WheelPlan,
+    lines_of_lock,
     pip_trouble,
     plan_from,
     torch_wheel_in,
@@ -81,6 +83,58 @@ def test_a_pc_that_reaches_only_a_mirror_gets_pytorch_from_there(
     plan = planner.from_index("cpu")
     assert plan.torch_version == version
     assert plan.files[0].local_path.read_bytes() == wheel.content
+
+
+@pytest.fixture
+def locked(server, planner, tmp_path):
+    """A planner with a lock; the function writes the lock's line for the package ``needed``."""
+    put_torch(server)
+    put_needed(server)
+    older = Served(wheel_bytes("needed", "1.2", {"needed.py": ""}))
+    server.files["/files/needed-1.2-py3-none-any.whl"] = older
+    newer = server.files["/simple/needed/"].content.decode()
+    link = f'<a href="/files/needed-1.2-py3-none-any.whl#sha256={older.sha256}">1.2</a>'
+    server.files["/simple/needed/"] = page(newer, link)
+    planner._lock_path = tmp_path / "lock.txt"
+
+    def write(version, sha256=older.sha256):
+        line = f'needed=={version} ; python_version != "2.7" --hash=sha256:{sha256}'
+        planner._lock_path.write_text(f"# Made\n\n# [run]\n{line}\n", encoding="utf-8")
+        return planner
+
+    return write
+
+
+def version_needed(plan):
+    return next(file.name.split("-")[1] for file in plan.files if file.name.startswith("needed"))
+
+
+def test_the_tested_versions_are_planned(locked):
+    assert version_needed(locked("1.2").from_index("cpu")) == "1.2"
+
+
+def test_a_version_that_the_index_no_longer_has_is_replaced(locked):
+    assert version_needed(locked("1.3").from_index("cpu")) == "1.5"
+
+
+@pytest.mark.parametrize("is_pypi", [True, False])
+def test_a_file_of_pypi_has_the_hash_of_the_lock(locked, monkeypatch, is_pypi):
+    monkeypatch.setattr(plans, "_PYPI_FILES", "127.0.0.1" if is_pypi else "x.org")
+    planner = locked("1.2", "0" * 64)
+    if not is_pypi:
+        assert version_needed(planner.from_index("cpu")) == "1.2"
+        return
+    with pytest.raises(TroubleError) as raised:
+        planner.from_index("cpu")
+    assert raised.value.trouble.kind is TroubleKind.CHANGED_FILE
+    assert "needed-1.2" in raised.value.trouble.sentence
+
+
+def test_every_line_of_the_locks_is_read():
+    for key in ("linux-x86_64", "windows-x86_64"):
+        lines = lines_of_lock(plans._LOCKS / f"{key}.txt")
+        assert any(requirement.startswith("sympy==") for requirement, _ in lines)
+        assert all("==" in requirement and hashes for requirement, hashes in lines)
 
 
 def test_a_plan_survives_its_file():

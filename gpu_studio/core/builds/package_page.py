@@ -1,7 +1,7 @@
 """Reads the page of a package index, in HTML or JSON, and finds the wheel for a Python.
 
-The formats are those of PEP 503 (HTML), 691 and 700 (JSON, with sizes) and 658 and 714 (the metadata
-files).
+The formats are those of PEP 503 (HTML), 691 and 700 (JSON, with sizes), and 658 and 714 (the
+metadata beside a wheel).
 """
 
 from __future__ import annotations
