@@ -5,19 +5,19 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Literal
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.builds.progress import InstallProgress, InstallStage
-from gpu_studio.core.builds.record import FAMILIES, BuildRecord, Wanted
+from gpu_studio.core.builds.record import FAMILIES, Wanted
 from gpu_studio.core.builds.trouble import Trouble, TroubleError, TroubleKind
 from gpu_studio.core.builds.words import build_title
 from gpu_studio.core.failure import first_line
-from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.engine_handover import EngineHandover
+from gpu_studio.model.installed_builds import InstalledBuilds
 from gpu_studio.model.task import Task
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from gpu_studio.core.devices.devices import Inventory
@@ -28,11 +28,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.sensors import Sensors
 
 CPU = "cpu"
-# The runs of a plan follow each other within milliseconds: none of them gets another PyTorch.
-_SETTLE_MS = 1500
 _LONGEST_END_MS = 5000
-_AT_REST = (EngineState.READY, EngineState.FAILED, EngineState.ABSENT)
-NOT_INSTALLED = "The engine is not installed yet: see the top of this window."
 Installation = Literal["", "runs", "stopped"]
 """What the installation of the engine does; empty before it began and after its end."""
 
@@ -45,11 +41,14 @@ class Builds(QObject):
 
     Attributes:
         family: the build in work, or the last one; "" before the first.
-        progress: what its installer said last.
-        in_use: the build of the present engine; "" if there is no engine.
+        progress: the last progress of its installer.
         wheels: the folder of wheels that is used in place of downloads; None for downloads.
-        free_bytes: the free space of the disk, as of the last look.
-        unfinished_bytes: the size of what unfinished installations have left, as of the last look.
+        installed: the builds on the disk.
+        engine: hands a build to the engine.
+        is_pausing: whether the installer was asked to pause and has not answered yet.
+        is_discarding: whether the rest of an installation that was given up is being removed.
+        removing: the build that is being removed; "" if none is.
+        repairing: the build whose engine ends before its repair begins; "" if none does.
 
     Signals:
         changed(): one of the attributes or results changed.
@@ -69,48 +68,30 @@ class Builds(QObject):
         wheels: Path | None = None,
     ) -> None:
         super().__init__(parent)
-        self._session, self._lab, self._sensors = session, lab, sensors
         self._store, self._installer = store, installer
         self._worker: Worker | None = None
         self._waiting: list[str] = []
-        self._is_closed = self._is_pausing = False
-        self._is_discarding = False
-        self._removing = self._repairing = self._unremoved = ""
-        self._is_at_rest = True
-        self._postponed: Callable[[], None] | None = None
+        self._is_closed = False
+        self._unremoved = ""
         self._choice: WheelChoice | None = None
-        self.records, self._used = store.records(), store.used()
-        self.family, self.in_use = "", ""
+        self.is_pausing = self.is_discarding = False
+        self.family = self.removing = self.repairing = ""
         self.progress = InstallProgress(InstallStage.WAITING)
         self.wheels = wheels
-        self.free_bytes = self.unfinished_bytes = 0
-        self._settled = QTimer(self)
-        self._settled.setSingleShot(True)
-        self._settled.setInterval(_SETTLE_MS)
-        self._settled.timeout.connect(self._take_over)
-        session.set_absence("" if self.has_engine else NOT_INSTALLED)
-        session.state_changed.connect(self._follow_engine)
-        sensors.inventory_changed.connect(self._look_at_cards)
+        self.installed = InstalledBuilds(store)
+        self.engine = EngineHandover(session, lab, self.installed.used, self)
+        self.engine.changed.connect(self.changed)
+        sensors.inventory_changed.connect(self._on_inventory)
 
     @property
     def has_engine(self) -> bool:
         """Whether there is a build for the engine."""
-        return bool(self._used)
+        return bool(self.engine.best)
 
     @property
     def is_at_work(self) -> bool:
         """Whether an installer runs."""
         return self._worker is not None
-
-    @property
-    def is_pausing(self) -> bool:
-        """Whether the installer was asked to pause and has not answered yet."""
-        return self._is_pausing
-
-    @property
-    def is_discarding(self) -> bool:
-        """Whether the rest of an installation that was given up is being removed."""
-        return self._is_discarding
 
     @property
     def can_give_up(self) -> bool:
@@ -120,22 +101,12 @@ class Builds(QObject):
         return is_halted and not (is_others or self._unremoved or self._is_busy)
 
     @property
-    def removing(self) -> str:
-        """The build that is being removed; "" if none is."""
-        return self._removing
-
-    @property
-    def repairing(self) -> str:
-        """The build whose engine ends before its repair begins; "" if none does."""
-        return self._repairing
-
-    @property
     def trouble(self) -> Trouble | None:
         """Why the last installation failed; None if it did not."""
         return self.progress.trouble
 
     @property
-    def has_news(self) -> bool:
+    def needs_attention(self) -> bool:
         """Whether the user should hear of the builds on every page."""
         return not self.has_engine or bool(self.installation) or bool(self._waiting)
 
@@ -163,7 +134,7 @@ class Builds(QObject):
     def planned(self) -> tuple[str, ...]:
         """The builds that one press installs, the CPU's first."""
         both = dict.fromkeys((CPU, self.recommended))
-        return tuple(one for one in both if not self.has(one))
+        return tuple(one for one in both if not self.installed.has(one))
 
     @property
     def next_builds(self) -> tuple[str, ...]:
@@ -174,45 +145,26 @@ class Builds(QObject):
     def coming(self) -> tuple[str, ...]:
         """The builds that are being installed, wait for it, or wait for the present run's end."""
         at_work = (self.family,) if self.is_at_work else ()
-        return (*at_work, *self._waiting, *((self.taking_over,) if self.taking_over else ()))
-
-    @property
-    def taking_over(self) -> str:
-        """The build that waits for the engine to have nothing to do; "" if none does."""
-        return self._used if self.in_use and self._used != self.in_use else ""
-
-    def outdated(self, record: BuildRecord) -> str:
-        """Return why a build is older than this program; "" if it is not."""
-        return self._store.outdated(record)
-
-    def downloads_bytes(self) -> int:
-        """Return the size of the downloads that are not installed."""
-        return self._store.downloads_bytes()
+        taking_over = (self.engine.taking_over,) if self.engine.taking_over else ()
+        return (*at_work, *self._waiting, *taking_over)
 
     def can_change(self, family: str) -> bool:
         """Return whether a build can be repaired or removed now."""
-        is_free = family != self.in_use or self._is_engine_free
+        is_free = family != self.engine.in_use or self.engine.is_free
         return is_free and not self._is_busy
 
     @property
     def _is_busy(self) -> bool:
         """Whether something is done to the builds, or is about to be."""
-        is_changing = bool(self._removing or self._repairing)
-        return self.is_at_work or self._is_discarding or is_changing
-
-    @property
-    def _is_engine_free(self) -> bool:
-        """Whether no engine works: not this one, not the lab's, and none that it made room for."""
-        made_room = self._session.is_released and bool(self.in_use)
-        at_rest = all(one.state in _AT_REST for one in (self._session, self._lab))
-        return at_rest and not made_room
+        is_changing = bool(self.removing or self.repairing)
+        return self.is_at_work or self.is_discarding or is_changing
 
     def start(self) -> None:
         """Start the engine if there is a build for it, and continue an interrupted installation."""
         self._look()
-        self._start_engine()
+        self.engine.start()
         wanted = self._store.wanted()
-        missing = [one for one in wanted.builds if not self.has(one)]
+        missing = [one for one in wanted.builds if not self.installed.has(one)]
         if self.wheels is not None and not self.has_engine:
             missing = missing or [CPU]
         self._waiting = missing
@@ -251,8 +203,8 @@ class Builds(QObject):
 
     def pause(self) -> None:
         """Pause; the download continues there at `go_on`, also after a restart."""
-        if self.is_at_work and not self._is_pausing:
-            self._is_pausing = True
+        if self.is_at_work and not self.is_pausing:
+            self.is_pausing = True
             self._remember(is_paused=True)
             self._installer.pause()
             self.changed.emit()
@@ -268,7 +220,7 @@ class Builds(QObject):
             was_other = self.trouble is not None and self.trouble.kind is TroubleKind.IN_USE
             self.progress = InstallProgress(InstallStage.WAITING)
             if was_other:
-                self._take_from_other_window()
+                self._use_of_other_window()
             self._next()
             self.changed.emit()
 
@@ -280,52 +232,46 @@ class Builds(QObject):
         """
         if not self.can_give_up:
             return
-        self._is_discarding = True
+        self.is_discarding = True
         given_up, self._waiting = tuple(self._waiting), []
         self.progress = InstallProgress(InstallStage.WAITING)
-        task = Task(self._discarded, self)
-        task.succeeded.connect(lambda trouble: self._finish_discarding(given_up, trouble))
-        task.finished.connect(self._go_on_after_discarding)
+        store = self._store
+        task = Task(lambda: _discarded(store), self)
+        task.succeeded.connect(lambda trouble: self._on_discarded(given_up, trouble))
+        task.finished.connect(self._on_discarding_finished)
         task.start()
         self.changed.emit()
 
     def repair(self, family: str) -> None:
         """Look at every file of a build, and install again what is damaged."""
         if self.can_change(family):
-            self._repairing = family
+            self.repairing = family
             self.changed.emit()
-            self._without_engine(family, lambda: self._install(family, "repair"))
+            self.engine.without(family, lambda: self._install(family, "repair"))
 
     def remove(self, family: str) -> None:
         """Remove a build; the engine takes another one, or ends."""
         if self.can_change(family):
-            self._removing, self._unremoved = family, ""
+            self.removing, self._unremoved = family, ""
             if self.trouble is not None:
                 self.progress = InstallProgress(InstallStage.WAITING)
             self.changed.emit()
-            self._without_engine(family, lambda: self._remove(family))
+            self.engine.without(family, lambda: self._remove(family))
 
     def use(self, family: str) -> None:
         """Use this build from now on."""
         self._store.write_wanted(self._store.wanted()._replace(used=family))
         self._look()
-        self._settled.start(0)
+        self.engine.look_now()
         self.changed.emit()
 
     def close(self) -> None:
         """End the installer and wait for its end; its next start continues."""
         self._is_closed = True
-        self._settled.stop()
+        self.engine.close()
         self._installer.close()
         if self._worker is not None:
             self._worker.wait(_LONGEST_END_MS)
-
-    def has(self, family: str) -> bool:
-        """Return whether a build is installed, and as new as this program."""
-        return any(
-            one.family == family and one.is_ready and not self._store.outdated(one)
-            for one in self.records
-        )
 
     def _remember(self, *, is_paused: bool) -> None:
         builds = dict.fromkeys((*self._store.wanted().builds, *self._waiting))
@@ -335,88 +281,71 @@ class Builds(QObject):
         used = self._store.wanted().used
         self._store.write_wanted(Wanted(ordered, used, is_paused))
 
-    def _take_from_other_window(self) -> None:
+    def _use_of_other_window(self) -> None:
         """Use what another window has installed meanwhile, instead of downloading it again."""
         self._look()
-        if self.has(self.family):
+        if self.installed.has(self.family):
             self.progress = InstallProgress(InstallStage.READY, fraction=1.0)
-        self._waiting = [one for one in self._waiting if not self.has(one)]
-        self._start_engine()
+        self._waiting = [one for one in self._waiting if not self.installed.has(one)]
+        self.engine.start()
 
     def _next(self) -> None:
         """Install the next build, unless something stands in the way."""
         at_rest = self.progress.stage in (InstallStage.PAUSED, InstallStage.FAILED)
-        is_busy = self._worker is not None or self._is_discarding
+        is_busy = self._worker is not None or self.is_discarding
         if is_busy or at_rest or not self._waiting or self._is_closed:
             return
         family = self._waiting.pop(0)
-        if family == self.in_use and self.wheels is None:
+        if family == self.engine.in_use and self.wheels is None:
             self._install(family, "fetch")  # the engine works while a newer build comes
         else:
-            self._without_engine(family, lambda: self._install(family, "install"))
-
-    def _without_engine(self, family: str, work: Callable[[], None]) -> None:
-        """Do something to a build that no engine uses meanwhile."""
-        if family != self.in_use:
-            work()
-            return
-        if not self._is_engine_free:
-            self._settled.start()
-            self._postponed = lambda: self._without_engine(family, work)
-            return
-        self._lab.end()
-        self.in_use = ""
-        ending = self._session.release()
-        if ending is None:  # it has none
-            work()
-        else:
-            ending.finished.connect(work)
+            self.engine.without(family, lambda: self._install(family, "install"))
 
     def _install(self, family: str, what: str) -> None:
         if self._is_closed:
             return
-        self.family, self._is_pausing, self._repairing = family, False, ""
+        self.family, self.is_pausing, self.repairing = family, False, ""
         self._waiting = [one for one in self._waiting if one != family]
         self._unremoved = ""
         self.progress = InstallProgress(InstallStage.PLANNING)
         installer, wheels = self._installer, self.wheels
         worker = Worker(lambda: installer.installing(family, wheels, what), self)
-        worker.value_produced.connect(self._take)
-        worker.failure_raised.connect(self._fail)
-        worker.finished.connect(self._finish)
+        worker.value_produced.connect(self._on_progress)
+        worker.failure_raised.connect(self._on_failure)
+        worker.finished.connect(self._on_finished)
         worker.finished.connect(worker.deleteLater)
         self._worker = worker
         worker.start()
         self.changed.emit()
 
-    def _take(self, told: InstallProgress) -> None:
-        self.progress = told
+    def _on_progress(self, progress: InstallProgress) -> None:
+        self.progress = progress
         self.changed.emit()
 
-    def _fail(self, failure: Failure) -> None:
+    def _on_failure(self, failure: Failure) -> None:
         trouble = Trouble(
             TroubleKind.INTERNAL,
             "The installation could not be started.",
             "Try again. The log says why.",
             first_line(failure.message, 300),
         )
-        self._take(InstallProgress(InstallStage.FAILED, trouble=trouble))
+        self._on_progress(InstallProgress(InstallStage.FAILED, trouble=trouble))
 
-    def _finish(self) -> None:
-        self._worker, self._is_pausing = None, False
+    def _on_finished(self) -> None:
+        self._worker, self.is_pausing = None, False
         if self._is_closed:
             return
         self._look()
         if self.progress.stage is InstallStage.FETCHED:
             family = self.family
-            self._without_engine(family, lambda: self._install(family, "install"))
+            self.engine.without(family, lambda: self._install(family, "install"))
             self.changed.emit()
             return
         if self.progress.stage in (InstallStage.PAUSED, InstallStage.FAILED):
             self._waiting.insert(0, self.family)
         if self.progress.stage is InstallStage.READY and not self._waiting:
             self.wheels = None  # a later build may not be in that folder
-        self._start_engine()
+        self.engine.start()
         self._next()
         self.changed.emit()
 
@@ -427,116 +356,77 @@ class Builds(QObject):
         self._store.write_wanted(Wanted(kept, used, wanted.is_paused))
         self._waiting = [one for one in self._waiting if one != family]
         is_last = not self._waiting
-        task = Task(lambda: self._removed(family, with_downloads=is_last), self)
-        task.failed.connect(self._tell_removal)
-        task.finished.connect(self._finish_removal)
+        store = self._store
+        task = Task(lambda: _remove(store, family, with_downloads=is_last), self)
+        task.failed.connect(self._on_removal_failed)
+        task.finished.connect(self._on_removal_finished)
         task.start()
 
-    def _removed(self, family: str, *, with_downloads: bool) -> None:
-        self._store.remove(family)
-        if with_downloads:  # those of an engine that failed its test
-            with contextlib.suppress(TroubleError):
-                self._store.discard()
-
-    def _tell_removal(self, failure: Failure) -> None:
+    def _on_removal_failed(self, failure: Failure) -> None:
         trouble = Trouble(
             TroubleKind.FILE_HELD,
-            f"Not all files of the {build_title(self._removing)} could be removed.",
+            f"Not all files of the {build_title(self.removing)} could be removed.",
             "Close the programs that use it, then try again.",
             failure.message,
         )
-        self._unremoved = self._removing
+        self._unremoved = self.removing
         self.progress = InstallProgress(InstallStage.FAILED, trouble=trouble)
 
-    def _discarded(self) -> Trouble | None:
-        """Remove what was downloaded; return what went wrong."""
-        try:
-            self._store.discard()
-        except TroubleError as error:
-            return error.trouble
-        except OSError as error:
-            return Trouble(
-                TroubleKind.FILE_HELD,
-                "Not all files of the installation could be removed.",
-                "Close the programs that use them, then give up once more, or try again.",
-                str(error),
-            )
-        return None
-
-    def _finish_discarding(self, given_up: tuple[str, ...], trouble: Trouble | None) -> None:
+    def _on_discarded(self, given_up: tuple[str, ...], trouble: Trouble | None) -> None:
         if trouble is not None:
             self._waiting = list(dict.fromkeys((*given_up, *self._waiting)))
             self.progress = InstallProgress(InstallStage.FAILED, trouble=trouble)
             return
         self.wheels = None
-        kept = tuple(one for one in FAMILIES if self.has(one) or one in self._waiting)
+        kept = tuple(one for one in FAMILIES if self.installed.has(one) or one in self._waiting)
         self._store.write_wanted(Wanted(kept, self._store.wanted().used))
 
-    def _go_on_after_discarding(self) -> None:
-        self._is_discarding = False
+    def _on_discarding_finished(self) -> None:
+        self.is_discarding = False
         if not self._is_closed:
             self._look()
             self._next()
             self.changed.emit()
 
-    def _finish_removal(self) -> None:
-        self._removing = ""
+    def _on_removal_finished(self) -> None:
+        self.removing = ""
         if self._is_closed:
             return
         self._look()
-        self._start_engine()
+        self.engine.start()
         self.changed.emit()
-
-    def _start_engine(self) -> None:
-        """Start the engine with the best build, or let it take over from another one."""
-        used = self._used
-        self._session.set_absence("" if used else NOT_INSTALLED)
-        if not used or used == self.in_use:
-            return
-        if not self.in_use:
-            self.in_use = used
-            self._session.restart()
-        else:
-            self._settled.start()
-
-    def _take_over(self) -> None:
-        used = self._used
-        if self._is_closed:
-            return
-        if self._postponed is not None:
-            postponed, self._postponed = self._postponed, None
-            postponed()
-            return
-        if not used or used == self.in_use:
-            return
-        is_idle = self._session.is_free or self._session.state is EngineState.FAILED
-        if not is_idle or not self._is_engine_free:
-            self._settled.start()  # a check or an experiment may take minutes
-            return
-        self._lab.end()
-        self.in_use = used
-        self._session.restart()
-        self.changed.emit()
-
-    def _follow_engine(self, state: EngineState) -> None:
-        if state is EngineState.STARTING and self._used:
-            self.in_use = self._used  # each new engine takes the best build of its moment
-        if (self.taking_over or self._postponed) and state in _AT_REST:
-            self._settled.start()
-        if (is_at_rest := state in _AT_REST) is not self._is_at_rest:
-            self._is_at_rest = is_at_rest
-            self.changed.emit()
 
     def _look(self) -> None:
-        """Read the disk: what is asked ten times a second is kept."""
-        self.records, self._used = self._store.records(), self._store.used()
-        self.free_bytes = self._store.free_bytes()
-        self.unfinished_bytes = self._store.unfinished_bytes()
+        self.installed.look()
+        self.engine.best = self.installed.used
 
-    def _look_at_cards(self, inventory: Inventory) -> None:
+    def _on_inventory(self, inventory: Inventory) -> None:
         from gpu_studio.core.devices.pc_facts import recommended_build
 
         choice = recommended_build(inventory)
         if choice != self._choice:
             self._choice = choice
             self.changed.emit()
+
+
+def _remove(store: BuildStore, family: str, *, with_downloads: bool) -> None:
+    store.remove(family)
+    if with_downloads:  # those of an engine that failed its test
+        with contextlib.suppress(TroubleError):
+            store.discard()
+
+
+def _discarded(store: BuildStore) -> Trouble | None:
+    """Remove what was downloaded; return what went wrong."""
+    try:
+        store.discard()
+    except TroubleError as error:
+        return error.trouble
+    except OSError as error:
+        return Trouble(
+            TroubleKind.FILE_HELD,
+            "Not all files of the installation could be removed.",
+            "Close the programs that use them, then give up once more, or try again.",
+            str(error),
+        )
+    return None

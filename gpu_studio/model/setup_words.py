@@ -71,14 +71,14 @@ def figure(builds: Builds) -> str:
 def kept_sentence(builds: Builds) -> str:
     """Return what a pause of an earlier start has downloaded; empty if that is nothing."""
     is_earlier = builds.progress.stage is InstallStage.PAUSED and not has_share(builds.progress)
-    kept = builds.downloads_bytes() if is_earlier else 0
+    kept = builds.installed.downloads_bytes() if is_earlier else 0
     return f"{format_size(kept)} are downloaded already." if kept else ""
 
 
 def next_sentence(builds: Builds) -> str:
     """Return what happens after this: the next builds, or a take-over; empty if nothing does."""
-    if builds.taking_over:
-        title = build_title(builds.taking_over)
+    if builds.engine.taking_over:
+        title = build_title(builds.engine.taking_over)
         return f"The {title} takes over as soon as the present run ends."
     names = [
         f"{build_title(one)} ({DOWNLOADS[one]})"
@@ -88,8 +88,8 @@ def next_sentence(builds: Builds) -> str:
     if names and builds.is_at_work:
         works = " Meanwhile everything works on the CPU." if builds.has_engine else ""
         return f"Next: {', then '.join(names)}.{works}"
-    if builds.is_at_work and builds.in_use:
-        return f"The {build_title(builds.in_use)} works meanwhile."
+    if builds.is_at_work and builds.engine.in_use:
+        return f"The {build_title(builds.engine.in_use)} works meanwhile."
     return ""
 
 
@@ -98,7 +98,7 @@ def offer_sentence(builds: Builds) -> str:
     if builds.planned == (CPU,):
         return (
             "GPU Studio computes with PyTorch. The CPU engine is a small download. It takes "
-            f"{DISK[CPU]} of {format_size(builds.free_bytes)} free disk space."
+            f"{DISK[CPU]} of {format_size(builds.installed.free_bytes)} free disk space."
         )
     if CPU in builds.planned:
         cards = [one for one in builds.planned if one != CPU]
@@ -106,7 +106,7 @@ def offer_sentence(builds: Builds) -> str:
             "GPU Studio computes with PyTorch. The CPU engine comes first, so that you can start "
             f"within minutes. The {build_title(cards[0])} for your graphics card "
             f"({DOWNLOADS[cards[0]]}) follows while you use the first. They take {DISK[CPU]} and "
-            f"{DISK[cards[0]]} of {format_size(builds.free_bytes)} free disk space."
+            f"{DISK[cards[0]]} of {format_size(builds.installed.free_bytes)} free disk space."
         )
     return ""
 
@@ -125,20 +125,20 @@ def record_sentence(record: BuildRecord, builds: Builds) -> str:
     if record.family == builds.repairing:
         return "Ending its engine before the repair…"
     parts = [f"PyTorch {record.torch_version}", format_size(record.size_bytes)]
-    if record.family == builds.in_use:
+    if record.family == builds.engine.in_use:
         parts.append("in use")
-    older = builds.outdated(record)
+    older = builds.installed.outdated(record)
     parts += [one for one in (older, record.note) if one]
     return " · ".join(parts)
 
 
 def disk_sentence(builds: Builds, unfinished_bytes: int) -> str:
     """Return how much disk the engines take and how much is free."""
-    used = sum(one.size_bytes for one in builds.records)
+    used = sum(one.size_bytes for one in builds.installed.records)
     taken = f"The engines take {format_size(used)}." if used else "No engine is installed."
     if unfinished_bytes:
         taken += f" Unfinished installations take {format_size(unfinished_bytes)}."
-    return f"{taken} {format_size(builds.free_bytes)} of the disk are free."
+    return f"{taken} {format_size(builds.installed.free_bytes)} of the disk are free."
 
 
 def _download_command(family: str) -> str:
@@ -158,7 +158,7 @@ def details_text(builds: Builds) -> str:
         f"Stage: {100 * builds.progress.fraction:.0f} %, "
         f"{builds.progress.done_bytes} of {builds.progress.total_bytes} bytes, "
         f"{builds.progress.subject}",
-        f"Free disk space: {builds.free_bytes} bytes", trouble.detail,
+        f"Free disk space: {builds.installed.free_bytes} bytes", trouble.detail,
         "To fill a folder of wheels on another PC:", _download_command(builds.family or CPU),
     ]  # fmt: skip
     return "\n".join(line for line in lines if line)

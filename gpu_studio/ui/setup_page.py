@@ -45,7 +45,7 @@ class SetupPage(QWidget):
         self._update()
 
     def _update(self) -> None:
-        self._list.setVisible(bool(self._builds.records))
+        self._list.setVisible(bool(self._builds.installed.records))
         has_engine = self._builds.has_engine
         text = "Start using GPU Studio" if has_engine else "Look around without the engine"
         self._close.setText(text)

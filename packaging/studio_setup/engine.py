@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from gpu_studio.core.builds.progress import InstallProgress
     from studio_setup.console import Console, Log
 
-_COMMAND = ("-m", "gpu_studio", "engine")
+_COMMAND = ("-m", "gpu_studio", "engine", "install")
 
 
 class EngineSetUp:
-    """Runs ``gpu-studio engine`` in an environment that has the program's packages.
+    """Runs ``gpu-studio engine install`` in an environment that has the program's packages.
 
     Args:
         environment: The environment.

@@ -16,7 +16,7 @@ from gpu_studio.core.builds.trouble import (
     no_network,
 )
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.model import builds
+from gpu_studio.model import engine_handover
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.studio import Studio
@@ -61,7 +61,7 @@ class Pc:
 
 @pytest.fixture
 def pc_with(qapp, engines, settings, monkeypatch) -> Iterator[object]:
-    monkeypatch.setattr(builds, "_SETTLE_MS", 1)
+    monkeypatch.setattr(engine_handover, "_SETTLE_MS", 1)
     made = []
 
     def make(store=None, inventory=None, wheels=None) -> Pc:
@@ -91,7 +91,7 @@ def test_without_a_build_no_engine_starts_and_everything_says_why(qtbot, pc_with
     assert pc.engines.requests == []
     assert "not installed" in pc.session.what_is_missing
     assert not pc.builds.has_engine
-    assert pc.builds.has_news
+    assert pc.builds.needs_attention
     assert pc.installer.calls == []  # nothing is downloaded without a question
     pc.session.restart()
     pc.session.start()
@@ -135,15 +135,15 @@ def test_the_cpus_build_works_while_the_cards_build_comes_and_then_it_takes_over
     qtbot.waitUntil(lambda: pc.builds.progress.done_bytes == 50)
     pc.installer.finish(record("cpu"))
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    assert pc.builds.in_use == "cpu"
+    assert pc.builds.engine.in_use == "cpu"
     assert pc.session.what_is_missing == ""
     at_work(qtbot, pc, "cu126")
     engines_before = len(pc.engines.made)
     pc.installer.finish(record("cu126", on_card=True))
-    qtbot.waitUntil(lambda: pc.builds.in_use == "cu126")
+    qtbot.waitUntil(lambda: pc.builds.engine.in_use == "cu126")
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
     assert len(pc.engines.made) == engines_before + 1
-    assert not pc.builds.has_news
+    assert not pc.builds.needs_attention
 
 
 def test_a_run_is_never_interrupted_by_a_better_build(qtbot, pc_with):
@@ -157,14 +157,14 @@ def test_a_run_is_never_interrupted_by_a_better_build(qtbot, pc_with):
     wait_paused(qtbot, pc.engines)
     pc.installer.finish(record("cu126", on_card=True))
     qtbot.waitUntil(lambda: not pc.builds.is_at_work)
-    assert pc.builds.taking_over == "cu126"
+    assert pc.builds.engine.taking_over == "cu126"
     assert pc.session.state is STATES.BUSY
-    pc.builds._settled.timeout.emit()  # even if its time has come
-    assert pc.builds.in_use == "cpu"
+    pc.builds.engine._settled.timeout.emit()  # even if its time has come
+    assert pc.builds.engine.in_use == "cpu"
     pc.engines.latest.go()
-    qtbot.waitUntil(lambda: pc.builds.in_use == "cu126")
+    qtbot.waitUntil(lambda: pc.builds.engine.in_use == "cu126")
     assert reply.is_finished
-    assert pc.builds.taking_over == ""
+    assert pc.builds.engine.taking_over == ""
 
 
 def test_an_experiment_is_never_interrupted_by_a_better_build(qtbot, pc_with):
@@ -179,11 +179,11 @@ def test_an_experiment_is_never_interrupted_by_a_better_build(qtbot, pc_with):
     at_work(qtbot, pc, "cu126")
     pc.installer.finish(record("cu126", on_card=True))
     qtbot.waitUntil(lambda: not pc.builds.is_at_work)
-    pc.builds._settled.timeout.emit()
-    assert pc.builds.in_use == "cpu"
+    pc.builds.engine._settled.timeout.emit()
+    assert pc.builds.engine.in_use == "cpu"
     assert not pc.builds.can_change("cpu")
     pc.engines.latest.go()
-    qtbot.waitUntil(lambda: pc.builds.in_use == "cu126")
+    qtbot.waitUntil(lambda: pc.builds.engine.in_use == "cu126")
     assert reply.is_finished
 
 
@@ -196,16 +196,16 @@ def test_an_engine_that_made_room_for_a_check_comes_back_with_the_better_build(q
     pc.session.release()  # as a check does
     pc.installer.finish(record("cu126", on_card=True))
     qtbot.waitUntil(lambda: not pc.builds.is_at_work)
-    pc.builds._settled.timeout.emit()
+    pc.builds.engine._settled.timeout.emit()
     assert pc.session.is_released
     assert not pc.builds.can_change("cpu")
     made = len(pc.engines.made)
     pc.session.restart()
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    pc.builds._settled.timeout.emit()
+    pc.builds.engine._settled.timeout.emit()
     assert len(pc.engines.made) == made + 1  # it has the better build at once
-    assert pc.builds.in_use == "cu126"
-    assert pc.builds.taking_over == ""
+    assert pc.builds.engine.in_use == "cu126"
+    assert pc.builds.engine.taking_over == ""
 
 
 def test_a_cuda_build_that_runs_on_no_card_does_not_take_over(qtbot, pc_with):
@@ -216,8 +216,8 @@ def test_a_cuda_build_that_runs_on_no_card_does_not_take_over(qtbot, pc_with):
     at_work(qtbot, pc, "cu126")
     pc.installer.finish(record("cu126"))
     qtbot.waitUntil(lambda: not pc.builds.is_at_work)
-    assert pc.builds.taking_over == ""
-    assert pc.builds.in_use == "cpu"
+    assert pc.builds.engine.taking_over == ""
+    assert pc.builds.engine.in_use == "cpu"
 
 
 def test_a_pause_is_remembered_and_continued(qtbot, pc_with):
@@ -244,7 +244,7 @@ def test_another_start_continues_what_was_wanted(qtbot, pc_with):
     pc.studio.start()
     at_work(qtbot, pc, "cu126")
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    assert pc.builds.in_use == "cpu"
+    assert pc.builds.engine.in_use == "cpu"
 
 
 def test_another_start_after_a_pause_waits(qtbot, pc_with):
@@ -265,7 +265,7 @@ def test_a_failure_has_its_words_and_is_tried_again(qtbot, pc_with):
     pc.installer.fail(no_network("download.pytorch.org"))
     qtbot.waitUntil(lambda: not pc.builds.is_at_work)
     assert pc.builds.trouble == no_network("download.pytorch.org")
-    assert pc.builds.has_news
+    assert pc.builds.needs_attention
     pc.builds.go_on()
     qtbot.waitUntil(lambda: len(pc.installer.calls) == 2)
     assert pc.builds.trouble is None
@@ -372,7 +372,7 @@ def test_the_engine_ends_before_its_build_is_repaired_and_starts_again(qtbot, pc
     assert pc.session.state is STATES.ABSENT
     pc.installer.finish(record("cpu"))
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    assert pc.builds.in_use == "cpu"
+    assert pc.builds.engine.in_use == "cpu"
 
 
 def test_a_build_in_use_cannot_be_changed_during_a_run(qtbot, pc_with):
@@ -393,12 +393,12 @@ def test_a_removed_build_leaves_the_engine_to_another(qtbot, pc_with):
                            wanted=Wanted(("cpu", "cu126"), "cu126")))  # fmt: skip
     known_cards(qtbot, pc)
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    assert pc.builds.in_use == "cu126"
+    assert pc.builds.engine.in_use == "cu126"
     pc.builds.remove("cu126")
-    qtbot.waitUntil(lambda: pc.builds.in_use == "cpu" and pc.session.state is STATES.READY)
+    qtbot.waitUntil(lambda: pc.builds.engine.in_use == "cpu" and pc.session.state is STATES.READY)
     assert pc.store.removed == ["cu126"]
     assert pc.store.wish == Wanted(("cpu",))  # it does not come back at the next start
-    assert [one.family for one in pc.builds.records] == ["cpu"]
+    assert [one.family for one in pc.builds.installed.records] == ["cpu"]
 
 
 def test_the_last_build_removed_leaves_no_engine(qtbot, pc_with):
@@ -408,7 +408,7 @@ def test_the_last_build_removed_leaves_no_engine(qtbot, pc_with):
     pc.builds.remove("cpu")
     qtbot.waitUntil(lambda: bool(pc.session.absence))
     assert pc.session.state is STATES.ABSENT
-    assert pc.builds.has_news
+    assert pc.builds.needs_attention
 
 
 def test_a_removal_that_fails_is_told(qtbot, pc_with):
@@ -497,9 +497,9 @@ def test_a_person_chooses_the_build(qtbot, pc_with):
     pc = pc_with(FakeStore(record("cpu"), record("cu126", on_card=True)))
     known_cards(qtbot, pc)
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    assert pc.builds.in_use == "cu126"
+    assert pc.builds.engine.in_use == "cu126"
     pc.builds.use("cpu")
-    qtbot.waitUntil(lambda: pc.builds.in_use == "cpu")
+    qtbot.waitUntil(lambda: pc.builds.engine.in_use == "cpu")
     assert pc.store.wish.used == "cpu"
 
 
@@ -510,7 +510,7 @@ def test_an_outdated_build_works_while_the_new_one_comes(qtbot, pc_with):
     pc.studio.start()
     at_work(qtbot, pc, "cpu")
     assert pc.installer.calls == [("cpu", None, "fetch")]
-    assert "2.12.0" in pc.builds.outdated(old)
+    assert "2.12.0" in pc.builds.installed.outdated(old)
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
     first = pc.engines.latest
     pc.installer.say(STAGES.FETCHED, 100, 100)
@@ -520,8 +520,8 @@ def test_an_outdated_build_works_while_the_new_one_comes(qtbot, pc_with):
     assert pc.session.state is STATES.ABSENT
     pc.installer.finish(record("cpu"))
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    assert pc.builds.in_use == "cpu"
-    assert pc.builds.outdated(pc.builds.records[0]) == ""
+    assert pc.builds.engine.in_use == "cpu"
+    assert pc.builds.installed.outdated(pc.builds.installed.records[0]) == ""
 
 
 def test_a_fetched_build_waits_for_the_end_of_a_run(qtbot, pc_with):

@@ -15,7 +15,7 @@ from gpu_studio.app import build_window
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.trouble import disk_full, missing_runtime
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.model import builds
+from gpu_studio.model import engine_handover
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from tests.driving.pages import go, page_called, settle
@@ -55,7 +55,7 @@ class SetupStates:
         installer = self._installer
         with (
             patch("gpu_studio.builds.client.BuildInstallChild", lambda *_: installer),
-            patch.object(builds, "_SETTLE_MS", 1),
+            patch.object(engine_handover, "_SETTLE_MS", 1),
         ):
             self._window = build_window(
                 engine_factory=engines,
@@ -128,7 +128,7 @@ class SetupStates:
         self._take("4-first-done")
         self._take_line("4-first-done-line", "Devices", "LIVE")
         self._installer.finish(record("cu126", on_card=True))
-        wait_until(lambda: self._studio.builds.in_use == "cu126")
+        wait_until(lambda: self._studio.builds.engine.in_use == "cu126")
         wait_until(lambda: self._studio.session.is_free)
         wait_until(find(self._window, "setup.build.cu126.repair", QPushButton).isEnabled)
         self._take("4-done")

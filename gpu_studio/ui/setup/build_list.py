@@ -52,19 +52,19 @@ class BuildList(Card):
     def update_all(self) -> None:
         """Show the present builds."""
         builds = self._builds
-        records = {one.family: one for one in builds.records}
+        records = {one.family: one for one in builds.installed.records}
         for family, row in self._rows.items():
             record = records.get(family)
             row.box.setVisible(record is not None)
             if record is None:
                 continue
             row.state.setText(words.record_sentence(record, builds))
-            row.use.setVisible(family != builds.in_use and record.is_ready)
-            row.use.setEnabled(not builds.taking_over and family != builds.removing)
+            row.use.setVisible(family != builds.engine.in_use and record.is_ready)
+            row.use.setEnabled(not builds.engine.taking_over and family != builds.removing)
             for pressed in (row.repair, row.remove):
                 pressed.setEnabled(builds.can_change(family))
         # The present download grows: its size is not known.
-        unfinished = 0 if builds.is_at_work else builds.unfinished_bytes
+        unfinished = 0 if builds.is_at_work else builds.installed.unfinished_bytes
         self._disk.setText(words.disk_sentence(builds, unfinished))
 
     def _made_row(self, family: str) -> _Row:
@@ -91,7 +91,7 @@ class BuildList(Card):
 
     def _remove(self, family: str) -> None:
         """Ask once: the next use needs the whole download again."""
-        record = next((one for one in self._builds.records if one.family == family), None)
+        record = next((one for one in self._builds.installed.records if one.family == family), None)
         if record is None:
             return
         ask(

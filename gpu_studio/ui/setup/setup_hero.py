@@ -176,10 +176,10 @@ class SetupHero(Card):
     def _show_choice(self) -> None:
         """Say what the button beside the list does: an installed engine is not downloaded again."""
         builds, family = self._builds, self._choose.currentData()
-        is_there = builds.has(family)
+        is_there = builds.installed.has(family)
         self._install_chosen.setText(_USE if is_there else _INSTALL)
         self._install_chosen.setAccessibleName(self._install_chosen.text())
-        is_used = is_there and family == builds.in_use
+        is_used = is_there and family == builds.engine.in_use
         self._install_chosen.setEnabled(not builds.is_at_work and not is_used)
 
     def _toggle_why(self) -> None:
@@ -201,7 +201,7 @@ class SetupHero(Card):
 
     def _install_choice(self) -> None:
         family = self._choose.currentData()
-        if self._builds.has(family):
+        if self._builds.installed.has(family):
             self._builds.use(family)
         else:
             self._builds.begin(family)
@@ -221,7 +221,7 @@ class SetupHero(Card):
 
     def _ask_to_give_up(self) -> None:
         """Ask once: what was downloaded has to be downloaded again."""
-        kept = self._builds.unfinished_bytes
+        kept = self._builds.installed.unfinished_bytes
         frees = f"This frees {format_size(kept)}. " if kept else ""
         ask(
             self,

@@ -71,4 +71,4 @@ class SetupLine(Card):
         self._show.setText(label)
         self._show.setAccessibleName(label)
         self.set_tone(Tone.FAILURE if builds.trouble is not None else Tone.PLAIN)
-        self.setVisible(self._is_wanted and builds.has_news)
+        self.setVisible(self._is_wanted and builds.needs_attention)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.app import build_window
-from gpu_studio.model import builds
+from gpu_studio.model import engine_handover
 from gpu_studio.model.studio import Studio
 from tests.driving.window import click, wait_until
 from tests.fakes.pc import SteadySensors, gt_1030
@@ -36,7 +36,7 @@ class Pc:
 
 @pytest.fixture
 def pc_with(qtbot, engines, settings, monkeypatch):
-    monkeypatch.setattr(builds, "_SETTLE_MS", 1)
+    monkeypatch.setattr(engine_handover, "_SETTLE_MS", 1)
     made = []
 
     def make(store=None, inventory=None):

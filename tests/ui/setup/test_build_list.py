@@ -29,7 +29,7 @@ def test_an_engine_that_failed_its_test_can_be_repaired_and_removed(pc_with):
 def test_an_installed_engine_is_chosen_without_another_download(pc_with):
     pc = pc_with(FakeShelf(record("cpu"), record("cu126", on_card=True)))
     window, press = pc.window, "setup.install_chosen"
-    wait_until(lambda: pc.builds.in_use == "cu126")
+    wait_until(lambda: pc.builds.engine.in_use == "cu126")
     window.show_setup()
     click(window, "setup.why")
     assert find(window, "setup.choose", QComboBox).currentData() == "cu126"  # the recommended
@@ -37,7 +37,7 @@ def test_an_installed_engine_is_chosen_without_another_download(pc_with):
     choose_data(window, "setup.choose", "cpu")
     assert find(window, press, QPushButton).text().startswith("Use")
     click(window, press)
-    wait_until(lambda: pc.builds.in_use == "cpu")
+    wait_until(lambda: pc.builds.engine.in_use == "cpu")
     assert pc.installer.calls == []
     choose_data(window, "setup.choose", "cu130")
     assert find(window, press, QPushButton).text().startswith("Install")
@@ -81,7 +81,7 @@ def test_an_engine_is_removed_after_a_question(installed):
 def test_a_removal_that_fails_is_told_and_tried_again(pc_with):
     pc = pc_with(FakeShelf(record("cpu"), record("cu126")))
     window = pc.window
-    wait_until(lambda: pc.builds.in_use == "cpu")
+    wait_until(lambda: pc.builds.engine.in_use == "cpu")
     window.show_setup()
     pc.store.removal_error = OSError("c10.dll is in use")
     pc.builds.remove("cu126")
@@ -99,7 +99,7 @@ def test_an_engine_is_repaired_and_another_used(installed):
     window = installed.window
     installed.studio.set_up_wanted.emit()
     click(window, "setup.build.cpu.use")
-    wait_until(lambda: installed.builds.in_use == "cpu" and installed.studio.session.is_free)
+    wait_until(lambda: installed.builds.engine.in_use == "cpu" and installed.studio.session.is_free)
     wait_until(find(window, "setup.build.cpu.repair", QPushButton).isEnabled)
     click(window, "setup.build.cpu.repair")
     assert "Ending" in text(window, "setup.build.cpu.state")  # the engine ends in its own time

@@ -28,7 +28,7 @@ from gpu_studio.core.builds.trouble import (
 )
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.notice import Action, action_label
-from gpu_studio.model import builds
+from gpu_studio.model import engine_handover
 from gpu_studio.model.studio import Studio
 from tests.driving.window import choose_data, click, find, open_tab, sees, text, wait_until
 from tests.fakes.descriptions import described
@@ -94,7 +94,7 @@ def test_you_can_look_around_first_and_every_page_says_what_it_waits_for(pc_with
     open_tab(window, "Check")
     assert "not installed" in text(window, "check.tested")
     open_tab(window, "Memory")
-    assert text(window, "memory.sentence") == builds.NOT_INSTALLED
+    assert text(window, "memory.sentence") == engine_handover.NOT_INSTALLED
     open_tab(window, "Switcher")
     assert "not installed" in text(window, "switcher.why")
     assert sees(window, "setup.line")
@@ -352,7 +352,7 @@ def test_from_the_first_press_to_the_card(pc_with, engines):
     window = pc.window
     pc.begin()
     pc.installer.finish(record("cpu"))
-    wait_until(lambda: pc.builds.in_use == "cpu" and len(pc.installer.calls) == 2)
+    wait_until(lambda: pc.builds.engine.in_use == "cpu" and len(pc.installer.calls) == 2)
     wait_until(lambda: "in use" in text(window, "setup.build.cpu.state"))
     assert "meanwhile" in text(window, "setup.next")
     pc.installer.finish(record("cu126", on_card=True))

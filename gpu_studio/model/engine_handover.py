@@ -1,0 +1,124 @@
+"""The way of an installed build to the engine, which may be at work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from gpu_studio.model.engine_session import EngineState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpu_studio.model.engine_session import EngineSession
+
+# The runs of a plan follow each other within milliseconds: none of them gets another PyTorch.
+_SETTLE_MS = 1500
+_AT_REST = (EngineState.READY, EngineState.FAILED, EngineState.ABSENT)
+NOT_INSTALLED = "The engine is not installed yet: see the top of this window."
+
+
+class EngineHandover(QObject):
+    """Gives a build to the engine, or takes it away, as soon as the engine has nothing to do.
+
+    Attributes:
+        best: the build that the next engine uses; "" if there is none.
+        in_use: the build of the present engine; "" if there is no engine.
+
+    Signals:
+        changed(): one of the attributes changed, or the engine began or ended to work.
+    """
+
+    changed = Signal()
+
+    def __init__(
+        self, session: EngineSession, lab: EngineSession, best: str, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._session, self._lab = session, lab
+        self._is_at_rest, self._is_closed = True, False
+        self._postponed: Callable[[], None] | None = None
+        self.best, self.in_use = best, ""
+        self._settled = QTimer(self)
+        self._settled.setSingleShot(True)
+        self._settled.setInterval(_SETTLE_MS)
+        self._settled.timeout.connect(self._on_settled)
+        session.set_absence("" if best else NOT_INSTALLED)
+        session.state_changed.connect(self._on_state_changed)
+
+    @property
+    def taking_over(self) -> str:
+        """The build that waits for the engine to have nothing to do; "" if none does."""
+        return self.best if self.in_use and self.best != self.in_use else ""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no engine works: not this one, not the lab's, and none that it made room for."""
+        made_room = self._session.is_released and bool(self.in_use)
+        at_rest = all(one.state in _AT_REST for one in (self._session, self._lab))
+        return at_rest and not made_room
+
+    def start(self) -> None:
+        """Start the engine with the best build, or let it take over from another one."""
+        self._session.set_absence("" if self.best else NOT_INSTALLED)
+        if not self.best or self.best == self.in_use:
+            return
+        if not self.in_use:
+            self.in_use = self.best
+            self._session.restart()
+        else:
+            self._settled.start()
+
+    def look_now(self) -> None:
+        """Let the best build take over now if the engine has nothing to do."""
+        self._settled.start(0)
+
+    def without(self, family: str, work: Callable[[], None]) -> None:
+        """Do something to a build that no engine uses meanwhile."""
+        if family != self.in_use:
+            work()
+            return
+        if not self.is_free:
+            self._settled.start()
+            self._postponed = lambda: self.without(family, work)
+            return
+        self._lab.end()
+        self.in_use = ""
+        ending = self._session.release()
+        if ending is None:  # it has none
+            work()
+        else:
+            ending.finished.connect(work)
+
+    def close(self) -> None:
+        """Give the engine no other build."""
+        self._settled.stop()
+        self._is_closed = True
+
+    def _on_settled(self) -> None:
+        if self._is_closed:
+            return
+        if self._postponed is not None:
+            postponed, self._postponed = self._postponed, None
+            postponed()
+            return
+        if not self.best or self.best == self.in_use:
+            return
+        is_idle = self._session.is_free or self._session.state is EngineState.FAILED
+        if not is_idle or not self.is_free:
+            self._settled.start()  # a check or an experiment may take minutes
+            return
+        self._lab.end()
+        self.in_use = self.best
+        self._session.restart()
+        self.changed.emit()
+
+    def _on_state_changed(self, state: EngineState) -> None:
+        if state is EngineState.STARTING and self.best:
+            self.in_use = self.best  # each new engine takes the best build of its moment
+        if (self.taking_over or self._postponed) and state in _AT_REST:
+            self._settled.start()
+        if (is_at_rest := state in _AT_REST) is not self._is_at_rest:
+            self._is_at_rest = is_at_rest
+            self.changed.emit()
