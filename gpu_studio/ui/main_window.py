@@ -372,6 +372,7 @@ class MainWindow(QMainWindow):
 
     def _show_installation(self, tag: str) -> None:
         assert self._studio.builds is not None  # otherwise no headline offers it
+        self._studio.builds.use(tag)  # whatever was chosen before
         self._studio.builds.begin(tag)
         self.show_setup()
 

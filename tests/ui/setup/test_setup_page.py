@@ -392,7 +392,7 @@ def text_hidden(window, name):
 
 def test_the_finding_about_a_card_installs_its_engine(pc_with, engines):
     engines.scripts[DescribeEngine] = [described()]
-    pc = pc_with(FakeShelf(record("cpu")))
+    pc = pc_with(FakeShelf(record("cpu"), wanted=Wanted(("cpu",), "cpu")))
     window = pc.window
     wait_until(lambda: "cu126" in find(window, "devices.verdict.action", QPushButton).text())
     assert not sees(window, "devices.verdict.command")
@@ -400,6 +400,8 @@ def test_the_finding_about_a_card_installs_its_engine(pc_with, engines):
     wait_until(lambda: pc.installer.calls)
     assert pc.installer.calls[0][0] == "cu126"
     assert sees(window, "setup.page")
+    pc.installer.finish(record("cu126"))
+    wait_until(lambda: pc.builds.engine.in_use == "cu126")  # although another one was chosen before
 
 
 def test_esc_goes_back_to_the_tabs(qtbot, pc_with):
