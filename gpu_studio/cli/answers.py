@@ -6,6 +6,7 @@ the terminal.
 
 from __future__ import annotations
 
+import math
 import queue
 import signal
 import threading
@@ -35,7 +36,7 @@ from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from gpu_studio.core.engine import Engine
@@ -76,27 +77,63 @@ class Interrupt:
         self.is_asked = True
 
 
-def answers(engine: Engine, request: Request, interrupt: Interrupt) -> Iterator[Event]:
-    """Yield the events of a request; after Ctrl-C stops it, its last event still arrives."""
+class Patience(NamedTuple):
+    """How long a command waits for an engine before it ends it.
+
+    Attributes:
+        stop_s: seconds for the last event after a stop; None is the usual time.
+        silence_s: returns the longest time between two events, in seconds.
+        farewell_s: seconds for an ended engine to be gone; a hung driver keeps it alive.
+        on_stop: called before the engine is stopped.
+        on_silence: called before an engine is ended that was silent for too long.
+    """
+
+    stop_s: float | None = None
+    silence_s: Callable[[], float] = lambda: math.inf
+    farewell_s: float = math.inf
+    on_stop: Callable[[], object] = lambda: None
+    on_silence: Callable[[], object] = lambda: None
+
+
+def answers(
+    engine: Engine, request: Request, interrupt: Interrupt, patience: Patience | None = None
+) -> Iterator[Event]:
+    """Yield the events of a request; after Ctrl-C stops it, its last event still arrives.
+
+    An engine that is silent for too long, or deaf to the stop, is ended.
+    """
+    patience = patience or Patience()
+    stop_s = _STOP_PATIENCE_S if patience.stop_s is None else patience.stop_s
     stream = Stream(engine.run(request))
-    stopped_at_s: float | None = None
+    last_event_s, stopped_s, ended_s = time.monotonic(), None, None
     while not stream.has_ended:
         event = stream.wait(_LOOK_S)
+        now_s = time.monotonic()
         if event is not None:
+            last_event_s = now_s
             yield event
+        elif ended_s is not None and now_s - ended_s > patience.farewell_s:
+            yield EngineEnded(exit_code=None, stopped=True)
+            return
+        elif ended_s is None and now_s - last_event_s > patience.silence_s():
+            patience.on_silence()
+            engine.abandon()
+            ended_s = now_s
         if not interrupt.is_asked:
             continue
-        if stopped_at_s is None:
+        if stopped_s is None:
+            patience.on_stop()
             engine.stop()
-            stopped_at_s = time.monotonic()
-        elif time.monotonic() - stopped_at_s > _STOP_PATIENCE_S:
+            stopped_s = now_s
+        elif ended_s is None and now_s - stopped_s > stop_s:
             engine.abandon()
+            ended_s = now_s
 
 
 def describe(
     engine: Engine,
     interrupt: Interrupt,
-    patience_s: float | None = None,
+    patience_s: float = math.inf,
     question: DescribeEngine | None = None,
 ) -> EngineDescribed:
     """Return the engine's description of itself.
@@ -104,7 +141,7 @@ def describe(
     Args:
         engine: the engine to ask.
         interrupt: records Ctrl-C.
-        patience_s: seconds to wait for a hanging driver; None waits forever.
+        patience_s: seconds to wait for a hanging driver.
         question: the request to send; None allows waking sleeping cards.
 
     Raises:
@@ -112,35 +149,23 @@ def describe(
         StudioError: the engine failed or ended.
         KeyboardInterrupt: Ctrl-C was pressed.
     """
-    question = question or DescribeEngine()
-    if patience_s is None:
-        return _described(engine, question, interrupt)
-    with _patience(engine, patience_s) as is_over:
-        try:
-            return _described(engine, question, interrupt)
-        except StudioError as error:
-            if not is_over.is_set():
-                raise
-            message = f"PyTorch did not answer within {patience_s:.0f} s: the driver blocks it."
-            raise HeldEngineError(FailureKind.ENGINE_ENDED, message) from error
-
-
-@contextmanager
-def _patience(engine: Engine, patience_s: float) -> Iterator[threading.Event]:
-    """Abandon an engine that takes longer than this; the event then is set."""
-    is_over = threading.Event()
-    deadline = threading.Timer(patience_s, _give_up, (engine, is_over))
-    deadline.daemon = True
-    deadline.start()
-    try:
-        yield is_over
-    finally:
-        deadline.cancel()
-
-
-def _give_up(engine: Engine, is_over: threading.Event) -> None:
-    is_over.set()
-    engine.abandon()
+    is_held = threading.Event()
+    patience = Patience(silence_s=lambda: patience_s, on_silence=is_held.set)
+    exit_code: int | None = None
+    for event in answers(engine, question or DescribeEngine(), interrupt, patience):
+        if interrupt.is_asked:
+            raise KeyboardInterrupt
+        match event:
+            case EngineDescribed():
+                return event
+            case RequestFailed():
+                raise StudioError(event.failure.kind, event.failure.message)
+            case EngineEnded():
+                exit_code = event.exit_code
+    if is_held.is_set():
+        message = f"PyTorch did not answer within {patience_s:.0f} s: the driver blocks it."
+        raise HeldEngineError(FailureKind.ENGINE_ENDED, message)
+    raise StudioError(FailureKind.ENGINE_ENDED, describe_exit(exit_code))
 
 
 class CommandEngine(NamedTuple):
@@ -150,9 +175,9 @@ class CommandEngine(NamedTuple):
     interrupt: Interrupt
     progress: Progress
 
-    def answers(self, request: Request) -> Iterator[Event]:
+    def answers(self, request: Request, patience: Patience | None = None) -> Iterator[Event]:
         """See `answers`."""
-        return answers(self.engine, request, self.interrupt)
+        return answers(self.engine, request, self.interrupt, patience)
 
     def printed_answers(self, request: Request, *, as_json: bool) -> Iterator[Event]:
         """Yield the events of a request; print each as JSON if asked to, failures as a note."""
@@ -186,7 +211,7 @@ def at_work(engine: Engine) -> Iterator[CommandEngine]:
 
 @contextmanager
 def started_engine(
-    log_path: Path, patience_s: float | None = None
+    log_path: Path, patience_s: float = math.inf
 ) -> Iterator[tuple[CommandEngine, EngineDescribed]]:
     """Start an engine for one command, and let it describe itself; see `describe`."""
     with at_work(ProcessEngine(EngineEnvironment(), log_path=log_path)) as work:
@@ -238,29 +263,16 @@ def describe_beside(
     if inventory.driver.is_silent:
         message = "PyTorch was not started: the driver does not answer and would block it."
         raise HeldEngineError(FailureKind.ENGINE_ENDED, message)
-    with _patience(engine, _LOAD_PATIENCE_S) as is_over:
-        for event in answers(engine, ReadMemory(device="cpu"), interrupt):
-            if interrupt.is_asked:
-                raise KeyboardInterrupt
-            if isinstance(event, EngineEnded) and is_over.is_set():
-                message = f"PyTorch did not load within {_LOAD_PATIENCE_S:.0f} s."
-                raise StudioError(FailureKind.ENGINE_ENDED, message)
-    question = DescribeEngine(wakes_cards=wakes_cards)
-    return describe(engine, interrupt, _DRIVER_PATIENCE_S, question)
-
-
-def _described(engine: Engine, question: DescribeEngine, interrupt: Interrupt) -> EngineDescribed:
-    for event in answers(engine, question, interrupt):
+    is_held = threading.Event()
+    patience = Patience(silence_s=lambda: _LOAD_PATIENCE_S, on_silence=is_held.set)
+    for event in answers(engine, ReadMemory(device="cpu"), interrupt, patience):
         if interrupt.is_asked:
             raise KeyboardInterrupt
-        match event:
-            case EngineDescribed():
-                return event
-            case RequestFailed():
-                raise StudioError(event.failure.kind, event.failure.message)
-            case EngineEnded():
-                raise StudioError(FailureKind.ENGINE_ENDED, describe_exit(event.exit_code))
-    raise StudioError(FailureKind.ENGINE_ENDED, describe_exit(None))
+        if isinstance(event, EngineEnded) and is_held.is_set():
+            message = f"PyTorch did not load within {_LOAD_PATIENCE_S:.0f} s."
+            raise StudioError(FailureKind.ENGINE_ENDED, message)
+    question = DescribeEngine(wakes_cards=wakes_cards)
+    return describe(engine, interrupt, _DRIVER_PATIENCE_S, question)
 
 
 class SensorWatch:

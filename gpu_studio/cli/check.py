@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import Stream, addresses, check_device, started_engine
+from gpu_studio.cli.answers import Patience, addresses, check_device, started_engine
 from gpu_studio.cli.command import DONE, FAILED, Command
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.screen import TerminalTable, note, now, say, say_bytes
@@ -25,7 +25,7 @@ from gpu_studio.core.messages.check_messages import (
     CheckStageFinished,
     CheckStarted,
 )
-from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.program_version import program_title
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.units import format_count, format_duration, format_percent
@@ -33,16 +33,13 @@ from gpu_studio.hardware.surroundings import boot_mark
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
     from pathlib import Path
 
     from gpu_studio.cli.answers import CommandEngine
-    from gpu_studio.core.messages.check_messages import RunCheck
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.message import Event
 
 _COLUMNS = (("stage", 22), ("verdict", 12), ("errors", -8), ("time", -8), ("tested", 60))
-_LOOK_S = 0.1
 # A step of a check takes a second at most, a stop has to wait for it.
 _STOP_PATIENCE_S = 5.0
 # An engine that was ended is gone within this time, unless a hung driver keeps it alive.
@@ -120,8 +117,7 @@ class _Terminal:
         *,
         as_json: bool,
     ) -> None:
-        self._run, self._folder = run, folder
-        self._engine, self._interrupt, self._progress = work
+        self._run, self._work, self._folder = run, work, folder
         self._as_json = as_json
         self._table = TerminalTable(_COLUMNS)
         self._saved_s: float | None = None
@@ -130,11 +126,18 @@ class _Terminal:
     def follow(self) -> None:
         """Run all rounds."""
         run = self._run
+        patience = Patience(
+            stop_s=_STOP_PATIENCE_S,
+            silence_s=lambda: run.patience_s,
+            farewell_s=_LONGEST_FAREWELL_S,
+            on_stop=run.stop,
+            on_silence=run.give_up,
+        )
         if not self._as_json:
             say(self._table.heading)
         while (request := run.next_request()) is not None:
             self._save()
-            for event in self._events(request):
+            for event in self._work.answers(request, patience):
                 run.apply(event)
                 if isinstance(event, CheckStarted):
                     run.earlier = self._folder.earlier(event.fingerprint)
@@ -142,34 +145,7 @@ class _Terminal:
                 is_due = self._saved_s is None or time.monotonic() >= self._saved_s + STATE_EVERY_S
                 if is_due or isinstance(event, CheckStageFinished):
                     self._save()
-        self._progress.clear()
-
-    def _events(self, request: RunCheck) -> Iterator[Event]:
-        """Yield the events of a round; end an engine that is silent, or deaf to a stop."""
-        stream = Stream(self._engine.run(request))
-        last_event_s, stopped_s, ended_s = time.monotonic(), None, None
-        while not stream.has_ended:
-            event = stream.wait(_LOOK_S)
-            now_s = time.monotonic()
-            if event is not None:
-                last_event_s = now_s
-                yield event
-            elif ended_s is not None and now_s - ended_s > _LONGEST_FAREWELL_S:
-                yield EngineEnded(exit_code=None, stopped=True)
-                return
-            elif ended_s is None and now_s - last_event_s > self._run.patience_s:
-                self._run.give_up()
-                self._engine.abandon()
-                ended_s = now_s
-            if not self._interrupt.is_asked:
-                continue
-            if stopped_s is None:
-                stopped_s = now_s
-                self._run.stop()
-                self._engine.stop()
-            elif ended_s is None and now_s - stopped_s > _STOP_PATIENCE_S:
-                self._engine.abandon()
-                ended_s = now_s
+        self._work.progress.clear()
 
     def _save(self) -> None:
         run = self._run
@@ -188,11 +164,11 @@ class _Terminal:
         if self._as_json:
             say_bytes(encode(_shared(event)))
         elif isinstance(event, CheckStageFinished):
-            self._progress.clear()
+            self._work.progress.clear()
             say(self._table.row(_row(event, run.plan.device)))
         present = run.present
         if present is not None:
-            self._progress.show(
+            self._work.progress.show(
                 f"{stage_title(present.name, run.plan.device)} {format_percent(present.fraction)}: "
                 f"{present.doing}. {format_count(run.errors)} errors so far"
             )
