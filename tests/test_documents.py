@@ -13,6 +13,7 @@ from gpu_studio.core.protocol import messages_of
 from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.switcher.models import MODELS
 from gpu_studio.engine.workloads.registry import WORKLOADS
+from gpu_studio.ui.tabs import TABS
 from tests.test_import_boundaries import ARROWS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,9 +32,9 @@ KNOWN = {
     "command": {"devices"},
 }
 PAGES = {
-    "Devices", "Benchmark", "Memory", "Switcher, Choose", "Switcher, Place", "Switcher, Pitfalls",
-    "Switcher, Feeding", "Switcher, AMP and reproducibility", "Switcher, Several cards", "Check",
-}  # fmt: skip
+    *(tab.title for tab in TABS),
+    *(f"{tab.title}, {title}" for tab in TABS for title in tab.parts.values()),
+}
 
 
 def test_all_five_documents_are_there_by_title_and_author():

@@ -20,39 +20,33 @@ from gpu_studio.core.messages.placement_messages import (
     UseDevice,
 )
 from gpu_studio.model.engine_session import Reply
+from gpu_studio.model.pages import CHOOSE, MEMORY, PITFALLS, PLACE, Page
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
 
-DEVICES = "Devices"
-RACE = "Race"
-BENCHMARK = "Benchmark"
-CHECK = "Check"
-SWITCHER = "Switcher"
-FEEDING = "Feeding"
-AMP = "AMP and reproducibility"
-SEVERAL_CARDS = "Several cards"
 # A run is missing: each page that runs workloads shows the code of the run that it shows.
-_PAGES: dict[type, tuple[str, str]] = {
-    UseDevice: (SWITCHER, "Choose"),
-    InspectFile: (SWITCHER, "Place"),
-    PlaceModel: (SWITCHER, "Place"),
-    PlaceTensors: (SWITCHER, "Place"),
-    RunPitfall: (SWITCHER, "Pitfalls"),
-    EmptyCache: ("Memory", ""),
-    ReadMemory: ("Memory", ""),
-    ReadSegments: ("Memory", ""),
-    RunMemoryExperiment: ("Memory", ""),
+_PAGES = {
+    UseDevice: CHOOSE,
+    InspectFile: PLACE,
+    PlaceModel: PLACE,
+    PlaceTensors: PLACE,
+    RunPitfall: PITFALLS,
+    EmptyCache: MEMORY,
+    ReadMemory: MEMORY,
+    ReadSegments: MEMORY,
+    RunMemoryExperiment: MEMORY,
 }
 
 
 class Snippets(QObject):
     """The snippet of each page, and which page is in front.
 
-    A page is a tab, or a part of a tab that has several pages of its own.
-
     Signals:
         snippet_changed(str): the code of the page in front; empty if it has none yet.
+
+    Attributes:
+        snippet: the code of the page in front.
     """
 
     snippet_changed = Signal(str)
@@ -60,47 +54,38 @@ class Snippets(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._tab = ""
-        self._parts: dict[str, str] = {}
-        self._kept: dict[tuple[str, str], str] = {}
-        self._shown = ""
+        self._front: dict[str, Page] = {}  # of the tabs that have several pages
+        self._by_page: dict[Page, str] = {}
+        self.snippet = ""
 
-    @property
-    def snippet(self) -> str:
-        """The code of the page in front."""
-        return self._shown
-
-    def turn_to(self, tab: str) -> None:
-        """Follow the window to a tab."""
-        self._tab = tab
+    def turn_to(self, page: Page) -> None:
+        """Follow the window to a tab, or a tab to one of its pages."""
+        if page.part:
+            self._front[page.tab] = page
+        else:
+            self._tab = page.tab
         self._update()
 
-    def turn_to_part(self, tab: str, part: str) -> None:
-        """Follow a tab to one of its pages."""
-        self._parts[tab] = part
-        self._update()
-
-    def show(self, snippet: str, tab: str, part: str | None = None) -> None:
-        """Replace the code of a page: without a part, of the tab's page in front."""
-        self._kept[tab, self._part(tab) if part is None else part] = snippet
+    def show(self, snippet: str, page: Page) -> None:
+        """Replace the code of a page; a tab stands for its page in front."""
+        self._by_page[self._front.get(page.tab, page) if not page.part else page] = snippet
         self._update()
 
     def follow(self, reply: Reply) -> None:
         """Show the code that comes with the answers to a request on the request's page."""
         if type(reply.request) in _PAGES:
-            reply.event_received.connect(self._take)
+            reply.event_received.connect(self._show_answer)
 
-    def _take(self, event: Event) -> None:
+    def _show_answer(self, event: Event) -> None:
         reply = self.sender()
         assert isinstance(reply, Reply)
         snippet = getattr(event, "snippet", "")
         if snippet:  # an answer without code leaves that of the last action
-            self.show(snippet, *_PAGES[type(reply.request)])
-
-    def _part(self, tab: str) -> str:
-        return self._parts.get(tab, "")
+            self.show(snippet, _PAGES[type(reply.request)])
 
     def _update(self) -> None:
-        snippet = self._kept.get((self._tab, self._part(self._tab)), "")
-        if snippet != self._shown:
-            self._shown = snippet
+        front = self._front.get(self._tab, Page(self._tab))
+        snippet = self._by_page.get(front, "")
+        if snippet != self.snippet:
+            self.snippet = snippet
             self.snippet_changed.emit(snippet)

@@ -11,9 +11,10 @@ from gpu_studio.model.devices.device_board import DeviceBoard
 from gpu_studio.model.doctor import Doctor
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.headline import HeadlineModel
+from gpu_studio.model.pages import CHECK, DEVICES, Destination
 from gpu_studio.model.run_marks import RunMarks
 from gpu_studio.model.sensors import Sensors
-from gpu_studio.model.snippets import CHECK, DEVICES, Snippets
+from gpu_studio.model.snippets import Snippets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.build_ports import BuildInstallerPort, BuildStore
     from gpu_studio.model.builds import Builds
     from gpu_studio.model.doctor import Probe
+    from gpu_studio.model.pages import Page
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.settings import Settings
 
@@ -49,24 +51,14 @@ class Studio(QObject):
     close it.
 
     Signals:
-        comparison_wanted(): the user wants to compare the CPU and the cards.
+        destination_wanted(Destination): the user wants to see a page of the window.
         installation_wanted(str): the user wants to install this build of PyTorch.
-        race_wanted(): the user wants to see the CPU and the GPU work.
-        check_wanted(str): the user wants to check the device with this identity.
-        record_dropped(Path): the user dropped the record of a check on the window.
-        picture_dropped(Path): the user dropped a picture or a recording on the window.
-        page_wanted(str, str): the user wants to see a tab, and a page of it if one is named.
         set_up_wanted(): the user wants to see the page that installs the engine.
         closing(): the program is ending: receivers finish their writing.
     """
 
-    comparison_wanted = Signal()
+    destination_wanted = Signal(Destination)
     installation_wanted = Signal(str)
-    race_wanted = Signal()
-    check_wanted = Signal(str)
-    record_dropped = Signal(object)
-    picture_dropped = Signal(object)
-    page_wanted = Signal(str, str)
     set_up_wanted = Signal()
     closing = Signal()
 
@@ -144,12 +136,19 @@ class Studio(QObject):
             session.close()
         self.sensors.close()
 
+    def go_to(
+        self, page: Page, *, device: str = "", path: Path | None = None, starts: bool = False
+    ) -> None:
+        """Bring a page of the window to the front; see `Destination`."""
+        destination = Destination(page=page, device=device, path=path, starts=starts)
+        self.destination_wanted.emit(destination)
+
     def wake_cards(self) -> None:
         """Let the engine ask CUDA although all cards sleep: the user wants to use them."""
         self._ask_again(wakes_cards=True)
 
     def _show_check(self) -> None:
-        self.page_wanted.emit(CHECK, "")
+        self.go_to(CHECK)
 
     def _look_for_wakers(self, inventory: Inventory) -> None:
         """Let the engine ask CUDA once another program has woken a sleeping card."""

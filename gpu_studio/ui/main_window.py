@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QEvent, QSize, Qt, Slot
@@ -13,7 +12,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QDialog,
     QMainWindow,
-    QTabBar,
     QTabWidget,
     QVBoxLayout,
     QWidget,
@@ -21,98 +19,35 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.notice import Action
 from gpu_studio.model.collector import Collector
-from gpu_studio.model.snippets import CHECK, DEVICES, RACE
+from gpu_studio.model.pages import CHECK, DEVICES
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.menus import fill_menus, tab_keys
+from gpu_studio.ui.lazy_page import LazyPage
+from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.page_keys import press_stop
 from gpu_studio.ui.parts import GAP, MARGIN
 from gpu_studio.ui.scroll_page import TabScroll
 from gpu_studio.ui.status import EffectLine, StatusLine
 from gpu_studio.ui.steps import steps
+from gpu_studio.ui.tabs import TABS, TabContents, tab_for_file, tab_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from PySide6.QtGui import QCloseEvent, QHideEvent, QKeyEvent, QPaintEvent, QShowEvent
 
     from gpu_studio.model.headline import Headline
+    from gpu_studio.model.pages import Destination, Page
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.setup.setup_line import SetupLine
     from gpu_studio.ui.theme import Theme
-
-    MakeTab = Callable[[Studio, Theme], QWidget]
 
 _BAD_END = "GPU Studio did not close properly last time."
 _NOTHING_LOST = "Your kept results are still there."
 _SMALLEST = (900, 520)
 _FIRST_SIZE = (1280, 800)
-
-
-def _devices() -> MakeTab:
-    from gpu_studio.ui.devices.devices_tab import DevicesTab
-
-    return DevicesTab
-
-
-def _devices_in_parts() -> MakeTab:
-    from gpu_studio.ui.devices.devices_tab import DevicesTab
-
-    return partial(DevicesTab, details_after_paint=True)
-
-
-def _race() -> MakeTab:
-    from gpu_studio.ui.race.race_tab import RaceTab
-
-    return RaceTab
-
-
-def _switcher() -> MakeTab:
-    from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
-
-    return SwitcherTab
-
-
-def _benchmark() -> MakeTab:
-    from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
-
-    return BenchmarkTab
-
-
-def _memory() -> MakeTab:
-    from gpu_studio.ui.memory.memory_tab import MemoryTab
-
-    return MemoryTab
-
-
-def _check() -> MakeTab:
-    from gpu_studio.ui.check.check_tab import CheckTab
-
-    return CheckTab
-
-
-# Title, icon and import of each tab; the import is most of a tab's cost.
-_TABS = (
-    ("Devices", "card", _devices),
-    (RACE, "flag", _race),
-    ("Benchmark", "chart", _benchmark),
-    ("Switcher", "switch", _switcher),
-    ("Memory", "memory", _memory),
-    (CHECK, "shield", _check),
-)
-# Of a tab that has to be there at the first paint: the import of its first part.
-_IN_PARTS = {DEVICES: _devices_in_parts}
-# The record of a check as a page; as a picture, its contents tell it from a photo.
-_RECORD_ENDINGS = (".html", ".htm", ".json")
-# What a person drags here is a picture; the race's page says if it cannot be opened.
-_ENDINGS_FOR_RACE = (
-    ".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".ico", ".svg",
-    ".jsonl",
-)  # fmt: skip
-_TITLES = tuple(title for title, _, _ in _TABS)
 
 
 class MainWindow(QMainWindow):
@@ -152,9 +87,11 @@ class MainWindow(QMainWindow):
         self.banner.other_action_requested.connect(studio.headlines.act_otherwise)
         self.banner.dismissed.connect(studio.headlines.dismiss)
         self.tabs = QTabWidget()
-        first = self._kept_tab()
-        self._unmade = [i for i in range(len(_TABS)) if tabs_after_paint and i != first]
+        self._pages = [LazyPage(tab.contents, studio, theme, parent=self) for tab in TABS]
         self._fill_tabs()
+        self._pages[self._last_tab()].make()
+        while not tabs_after_paint and (page := self._unmade()) is not None:
+            page.make()
         self.setCentralWidget(self._page())
         self._code = CodeDrawer(studio.snippets, theme, self.tabs)
         self._code.setVisible(studio.settings.choices.code_drawer)
@@ -165,11 +102,8 @@ class MainWindow(QMainWindow):
         self.statusBar().setSizeGripEnabled(False)
         fill_menus(self, studio, self.tabs, self._code.action, log_path)
         studio.headlines.log_wanted.connect(self.show_diagnostics)
-        studio.comparison_wanted.connect(self._show_comparison)
-        studio.race_wanted.connect(self._show_race)
-        studio.check_wanted.connect(self._show_check)
-        FileDrop(self, *_ENDINGS_FOR_RACE, *_RECORD_ENDINGS).dropped.connect(self._take_file)
-        studio.page_wanted.connect(self._show_page)
+        studio.destination_wanted.connect(self._go_to)
+        FileDrop(self, *(end for tab in TABS for end in tab.opens)).dropped.connect(self._open)
         studio.installation_wanted.connect(self._show_installation)
         if bad_end is not None:
             studio.headlines.notify(
@@ -181,7 +115,7 @@ class MainWindow(QMainWindow):
         self._setup_page: QWidget | None = None
         studio.set_up_wanted.connect(self.show_setup)
         self.tabs.currentChanged.connect(self._turn_to)
-        self._turn_to(self.tabs.currentIndex())
+        self._turn_to()
 
     def note_system_end(self) -> None:
         """Note that the system ends the program: a check can continue at the next start."""
@@ -258,12 +192,13 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """End all work and processes: nothing outlives the window."""
         self._is_closed = True
+        for page in self.findChildren(LazyPage):
+            page.cancel()
         # A signal or a logoff also closes the window behind a dialog, which would stay open.
         for dialog in self.findChildren(QDialog):
             dialog.done(QDialog.DialogCode.Rejected)  # also one that stops its work first
         geometry = base64.b64encode(self.saveGeometry().data()).decode("ascii")
-        tab = self.tabs.tabText(self.tabs.currentIndex())
-        self._studio.settings.change(window_geometry=geometry, tab=tab)
+        self._studio.settings.change(window_geometry=geometry, tab=self._front.tab)
         self._studio.close()
         self._collector.stop()
         super().closeEvent(event)
@@ -273,17 +208,18 @@ class MainWindow(QMainWindow):
         self.tabs.setDocumentMode(True)
         self.tabs.tabBar().setDrawBase(False)
         self.tabs.setAccessibleName("Tabs")
-        for index, (title, image, load) in enumerate(_TABS):
-            if self._unmade:
-                load = _IN_PARTS.get(title, load)
-            made = None if index in self._unmade else load()(self._studio, self._theme)
-            tab = TabScroll(made) if made is not None else QWidget()
-            self.tabs.addTab(tab, icon(image, self._theme, "muted", "accent"), title)
-            self._name_keys(index)
+        for tab, page in zip(TABS, self._pages, strict=True):
+            place = TabScroll()
+            page.made.connect(place.show_page)
+            index = self.tabs.addTab(
+                place, icon(tab.icon, self._theme, "muted", "accent"), tab.title
+            )
+            keys = QKeySequence(tab.keys).toString(QKeySequence.SequenceFormat.NativeText)
+            self.tabs.setTabToolTip(index, keys)
 
-    def _name_keys(self, index: int) -> None:
-        keys = tab_keys(index).toString(QKeySequence.SequenceFormat.NativeText)
-        self.tabs.setTabToolTip(index, keys)
+    @property
+    def _front(self) -> Page:
+        return TABS[self.tabs.currentIndex()].page
 
     def _page(self) -> QWidget:
         """Return the banner above the tabs."""
@@ -330,45 +266,24 @@ class MainWindow(QMainWindow):
         first = self._setup_page if is_shown else self.tabs
         first.setFocus()
 
-    def _turn_to(self, index: int) -> None:
+    def _turn_to(self) -> None:
         """Follow the tab in front with the code and the headline.
 
         The sensors are polled behind every tab: their curves would have a gap otherwise.
         """
-        title = self.tabs.tabText(index)
-        self._studio.snippets.turn_to(title)
-        self._effect.setVisible(title != DEVICES)  # that page says it beside the sensors
+        self._studio.snippets.turn_to(self._front)
+        self._effect.setVisible(self._front != DEVICES)  # that page says it beside the sensors
         self._show_headline(self._studio.headlines.headline)
 
-    def _show_race(self) -> None:
-        self._show_page(RACE, "")
+    def _go_to(self, destination: Destination) -> None:
+        """Bring a page to the front, and open or start there what was asked for."""
+        index = TABS.index(tab_of(destination.page))
+        self.tabs.setCurrentIndex(index)
+        self._pages[index].make().go_to(destination)
 
-    def _show_check(self) -> None:
-        self._show_page(CHECK, "")
-
-    def _take_file(self, path: Path) -> None:
-        """Show a dropped picture on the Race tab, and the record of a check on the Check tab."""
-        from gpu_studio.core.check.record_page import has_record
-
-        if path.suffix.lower() in _RECORD_ENDINGS or has_record(path):
-            self._show_check()
-            self._studio.record_dropped.emit(path)
-        else:
-            self._show_race()
-            self._studio.picture_dropped.emit(path)
-
-    def _show_comparison(self) -> None:
-        self._show_page("Benchmark", "")
-
-    def _show_page(self, tab: str, page: str) -> None:
-        """Bring a tab to the front, and one of its pages if one is named."""
-        titles = [self.tabs.tabText(index) for index in range(self.tabs.count())]
-        self.tabs.setCurrentIndex(titles.index(tab))
-        pages = self.tabs.currentWidget().findChild(QTabBar, f"{tab.lower()}.pages")
-        if page and pages is not None:
-            pages.setCurrentIndex(
-                [pages.tabText(index) for index in range(pages.count())].index(page)
-            )
+    def _open(self, path: Path) -> None:
+        """Open a dropped file on the tab that is for such files."""
+        self._studio.go_to(tab_for_file(path).page, path=path)
 
     def _show_installation(self, tag: str) -> None:
         assert self._studio.builds is not None  # otherwise no headline offers it
@@ -382,10 +297,9 @@ class MainWindow(QMainWindow):
 
     def _show_headline(self, headline: Headline | None) -> None:
         """Show what stops the tab in front, but not what that tab says itself."""
-        title = self.tabs.tabText(self.tabs.currentIndex())
         is_said_below = headline is not None and (
-            (headline.is_finding and title == DEVICES)
-            or (headline.action is Action.SHOW_CHECK and title == CHECK)
+            (headline.is_finding and self._front == DEVICES)
+            or (headline.action is Action.SHOW_CHECK and self._front == CHECK)
         )
         if headline is None or is_said_below or not self._studio.headlines.blocks_work:
             self.banner.hide()
@@ -393,37 +307,28 @@ class MainWindow(QMainWindow):
         self.banner.show_headline(headline)
 
     def _go_on(self) -> None:
-        """Create the remaining tabs, then start: each of them in steps of its own.
+        """Make what is not yet made, one at a time, then start.
 
         The same first paint requested the visible plots, so they are built before the start:
         importing pyqtgraph blocks the event loop, and the engine should not start meanwhile.
         """
+        page = self._unmade()
         if self._is_closed:
             return
-        steps().add(*(self._load_tab, self._make_tab) if self._unmade else (self._start,))
+        if page is None:
+            steps().add(self._start)
+        else:
+            page.made.connect(self._go_on)
+            page.make_soon()
 
-    def _load_tab(self) -> None:
-        """Import the next tab."""
-        _, _, load = _TABS[self._unmade[0]]
-        load()
-
-    def _make_tab(self) -> None:
-        """Create the next tab; what it adds to the steps itself comes before the others."""
-        if self._is_closed:
-            return
-        index = self._unmade.pop(0)
-        title, image, load = _TABS[index]
-        is_current = index == self.tabs.currentIndex()
-        place = self.tabs.widget(index)
-        assert place is not None
-        tab = TabScroll(load()(self._studio, self._theme))
-        self.tabs.removeTab(index)
-        self.tabs.insertTab(index, tab, icon(image, self._theme, "muted", "accent"), title)
-        self._name_keys(index)
-        if is_current:
-            self.tabs.setCurrentIndex(index)
-        place.deleteLater()
-        steps().add(self._go_on)
+    def _unmade(self) -> LazyPage | None:
+        """Return the first tab, or part of a tab, that is not yet made."""
+        for page in self._pages:
+            parts = page.page.later if isinstance(page.page, TabContents) else (page,)
+            for part in parts:
+                if part.page is None:
+                    return part
+        return None
 
     def _start(self) -> None:
         """Start the engine and the sensors."""
@@ -438,7 +343,7 @@ class MainWindow(QMainWindow):
     def _restore(self) -> None:
         room = self.screen().availableSize()
         self.resize(QSize(*_FIRST_SIZE).boundedTo(room))
-        self.tabs.setCurrentIndex(self._kept_tab())
+        self.tabs.setCurrentIndex(self._last_tab())
         kept = self._studio.settings.choices.window_geometry
         try:
             geometry = base64.b64decode(kept, validate=True)
@@ -447,10 +352,10 @@ class MainWindow(QMainWindow):
         if geometry:
             self.restoreGeometry(QByteArray(geometry))
 
-    def _kept_tab(self) -> int:
+    def _last_tab(self) -> int:
         """Return the place of the tab that was in front last time, or the first place."""
-        kept = self._studio.settings.choices.tab
-        return _TITLES.index(kept) if kept in _TITLES else 0
+        last = self._studio.settings.choices.tab
+        return next((place for place, tab in enumerate(TABS) if tab.page.tab == last), 0)
 
     def _keep_code_drawer(self, is_open: bool) -> None:
         self._studio.settings.change(code_drawer=is_open)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QMessageBox
 from gpu_studio.core.packaged_parts import licenses_text, packaged_parts
 from gpu_studio.model.settings import THEMES
 from gpu_studio.ui.page_keys import RUN_KEYS, STOP_KEYS, can_press, press_run, press_stop
+from gpu_studio.ui.tabs import TABS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +33,7 @@ def fill_menus(
     Args:
         window: the window of the menu bar.
         studio: has the settings and the engine.
-        tabs: the window's tabs, each of which gets a key.
+        tabs: shows the tabs, in the order of their records.
         code: opens and closes the Code drawer.
         log_path: the log; None if there is none.
     """
@@ -65,15 +66,9 @@ def fill_menus(
 
 
 def _add_tabs(menu: QMenu, tabs: QTabWidget) -> None:
-    """Add an action for each tab: Ctrl+1 for the first."""
-    for index in range(tabs.count()):
-        action = menu.addAction(tabs.tabText(index), partial(_show_tab, tabs, index))
-        action.setShortcut(tab_keys(index))
-
-
-def tab_keys(index: int) -> QKeySequence:
-    """Return the keys that bring a tab to the front."""
-    return QKeySequence(f"Ctrl+{index + 1}")
+    for index, tab in enumerate(TABS):
+        action = menu.addAction(tab.title, partial(_show_tab, tabs, index))
+        action.setShortcut(tab.keys)
 
 
 def _show_tab(tabs: QTabWidget, index: int) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, QTimer
 from PySide6.QtWidgets import QFrame, QScrollArea, QScrollBar, QVBoxLayout, QWidget
 
+from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.parts import GAP, own_viewport
 
 if TYPE_CHECKING:
@@ -21,13 +22,18 @@ class TabScroll(QScrollArea):
     otherwise lay out the whole page a second time, at another width.
     """
 
-    def __init__(self, tab: QWidget, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, tab: QWidget | None = None) -> None:
+        super().__init__()
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         own_viewport(self)
         self._bar = QScrollBar()  # made here for the same reason as the viewport
         self.setVerticalScrollBar(self._bar)
+        if tab is not None:
+            self.show_page(tab)
+
+    def show_page(self, tab: QWidget) -> None:
+        """Hold a tab."""
         tab.setProperty("page", True)
         self.setWidget(tab)
 
@@ -64,41 +70,39 @@ class PageStack(QWidget):
     """Shows one of several pages, as high as that page needs; the tab around it scrolls.
 
     A `QStackedWidget` is as high as the highest of its pages, also of those that nobody sees.
+
+    Attributes:
+        shown: the page in front; None before there is one.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._pages: list[QWidget] = []
-        self._current = 0
+        self._pages: list[QWidget | LazyPage] = []
+        self.shown: QWidget | None = None
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
 
-    def add(self, page: QWidget) -> None:
+    def add(self, page: QWidget | LazyPage) -> None:
         """Append a page; the first one is shown."""
         self._pages.append(page)
-        self._column.addWidget(page)
-        page.setVisible(len(self._pages) == self._current + 1)
-
-    def replace(self, index: int, page: QWidget) -> None:
-        """Put another page in the place of one, which is deleted."""
-        before, self._pages[index] = self._pages[index], page
-        self._column.insertWidget(index, page)
-        self._column.removeWidget(before)
-        before.deleteLater()
-        page.setVisible(index == self._current)
+        if isinstance(page, QWidget):
+            self._place(page)
 
     def show_page(self, index: int) -> None:
-        """Show a page, and hide the one before."""
-        self._current = index
-        for number, page in enumerate(self._pages):
-            if number != index:
-                page.hide()
-        self._pages[index].show()
+        """Show a page, which is made now if it is not yet there, and hide the one before."""
+        page = self._pages[index]
+        if isinstance(page, LazyPage):
+            self._pages[index] = page = page.make()
+            self._place(page)
+        if self.shown is not None and self.shown is not page:
+            self.shown.hide()
+        self.shown = page
+        page.show()
 
-    @property
-    def current(self) -> int:
-        """The number of the shown page."""
-        return self._current
+    def _place(self, page: QWidget) -> None:
+        self._column.addWidget(page)
+        self.shown = self.shown or page
+        page.setVisible(page is self.shown)
 
 
 class PageColumn(QWidget):

@@ -7,6 +7,7 @@ import sys
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
+from gpu_studio.model.pages import RACE
 from gpu_studio.ui.race.race_tab import RaceTab
 from tests.bench.driver import Driver
 from tests.bench.gaps_of_studio import report
@@ -16,7 +17,7 @@ from tests.driving.window import click
 
 def measure(driver: Driver, heartbeat: Heartbeat) -> None:
     driver.wait_ready()
-    driver.studio.race_wanted.emit()
+    driver.studio.go_to(RACE, starts=True)
     tab = driver.window.findChild(RaceTab)
     assert tab is not None
     race = tab.race

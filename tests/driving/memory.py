@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QPushButton, QTableView
 
-from gpu_studio.ui.memory.memory_tab import CURVES, LAB_PAGE
+from gpu_studio.model.pages import BREAK_IT, CURVES
 from gpu_studio.ui.memory.tank import TankBar
 from tests.driving.window import click, wait_until
 
@@ -35,13 +35,13 @@ def names_above(plot: LivePlot) -> set[str]:
 def start(tab: MemoryTab, studio: Studio, page: int = CURVES) -> None:
     """Start the program, turn to a page, and wait for the first reading."""
     studio.start()
-    tab.show_page(page)
+    tab.pages.go_to(page)
     wait_until(lambda: tab.model.latest is not None)
 
 
 def run(tab: MemoryTab, studio: Studio) -> None:
     """Begin the experiment that is chosen."""
-    start(tab, studio, LAB_PAGE)
+    start(tab, studio, BREAK_IT)
     click(tab, "memory.oom.run")
 
 

@@ -23,8 +23,10 @@ from gpu_studio.core.messages.placement_messages import (
     UseDevice,
 )
 from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.model.pages import BENCHMARK
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.benchmark.benchmark_plots import View
+from gpu_studio.ui.tabs import TABS
 from tests.driving.window import find, wait_until
 from tests.fakes.check_answers import check_round
 from tests.fakes.descriptions import described_with_cuda
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.core.messages.message import Event
+    from gpu_studio.ui.tabs import Tab
 
 _TURNS = 10
 
@@ -52,16 +55,17 @@ class Page(NamedTuple):
     number: int = 0
 
 
-PAGES = (
-    Page("Devices", "Devices"),
-    Page("Race", "Race"),
-    *(Page(title, "Switcher", "switcher.pages", number) for number, title in enumerate(
-        ("Choose", "Place", "Pitfalls", "Feeding", "AMP", "Several cards"))),
-    *(Page(view.name, "Benchmark", f"benchmark.view.{view.name.lower()}") for view in View),
-    *(Page(title, "Memory", "memory.pages", number) for number, title in enumerate(
-        ("Curves", "Segment map", "Break it", "Read an error", "Will it fit?"))),
-    Page("Check", "Check"),
-)  # fmt: skip
+def _pages_of(tab: Tab) -> Iterator[Page]:
+    for number, title in enumerate(tab.parts.values()):
+        yield Page(title, tab.title, f"{tab.page.tab}.pages", number)
+    if tab.page == BENCHMARK:
+        for view in View:
+            yield Page(view.name, tab.title, f"benchmark.view.{view.name.lower()}")
+    elif not tab.parts:
+        yield Page(tab.title, tab.title)
+
+
+PAGES = tuple(page for tab in TABS for page in _pages_of(tab))
 
 
 def page_called(title: str) -> Page:

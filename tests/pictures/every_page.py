@@ -17,10 +17,12 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.core.messages.pitfall_messages import RunPitfall
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
+from gpu_studio.model.pages import AMP, FEEDING, SEVERAL_CARDS
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.race.race_tab import RaceTab
+from gpu_studio.ui.tabs import tab_of
 from tests.driving.pages import (
     PAGES,
     go,
@@ -56,8 +58,13 @@ if TYPE_CHECKING:
     from tests.pictures.album import Album
 
 LONGEST_WAIT_S = 120.0
+SWITCHER = tab_of(FEEDING)
 # The pages of the Switcher that compare ways to run a workload.
-_COMPARING = {"Feeding": "dataloader", "AMP": "train_step", "Several cards": "data_parallel"}
+_COMPARING = {
+    SWITCHER.parts[FEEDING]: "dataloader",
+    SWITCHER.parts[AMP]: "train_step",
+    SWITCHER.parts[SEVERAL_CARDS]: "data_parallel",
+}
 
 
 class EveryPage:

@@ -8,7 +8,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMainWindow, QPlainTextEdit, QTabWidget, QWidget
 
+from gpu_studio.model.pages import BENCHMARK, DEVICES
 from gpu_studio.ui.code_drawer import CodeDrawer
+from gpu_studio.ui.tabs import tab_of
 from tests.driving.window import click, find, open_tab, sees, text
 
 LONG = "print(" + " + ".join(f"torch.ones({n})" for n in range(60)) + ")\n"
@@ -21,13 +23,14 @@ def window(studio, theme, qtbot):
     pages = QTabWidget(window)
     pages.setObjectName("tabs")
     window.setCentralWidget(pages)
-    for title in ("Devices", "Benchmark"):
+    shown = [tab_of(page) for page in (DEVICES, BENCHMARK)]
+    for tab in shown:
         page = QWidget()
-        page.setObjectName(title)
+        page.setObjectName(tab.title)
         page.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        pages.addTab(page, title)
-    pages.currentChanged.connect(lambda index: studio.snippets.turn_to(pages.tabText(index)))
-    studio.snippets.turn_to("Devices")
+        pages.addTab(page, tab.title)
+    pages.currentChanged.connect(lambda index: studio.snippets.turn_to(shown[index].page))
+    studio.snippets.turn_to(DEVICES)
     CodeDrawer(studio.snippets, theme, pages)
     qtbot.addWidget(window)
     window.resize(900, 520)
@@ -73,7 +76,7 @@ def test_the_code_is_that_of_the_page_in_front(window, studio):
     click(window, "code.open")
     assert code(window) == ""
     assert not find(window, "code.copy").isEnabled()
-    studio.snippets.show("# a run\n", "Benchmark")
+    studio.snippets.show("# a run\n", BENCHMARK)
     assert code(window) == ""
     open_tab(window, "Benchmark")
     assert code(window) == "# a run\n"
@@ -85,7 +88,7 @@ def test_the_code_is_that_of_the_page_in_front(window, studio):
 
 def test_long_lines_wrap(window, studio):
     click(window, "code.open")
-    studio.snippets.show(LONG, "Devices")
+    studio.snippets.show(LONG, DEVICES)
     field = find(window, "code", QPlainTextEdit)
     assert field.horizontalScrollBar().maximum() == 0
     assert field.document().lastBlock().previous().layout().lineCount() > 1
@@ -93,8 +96,8 @@ def test_long_lines_wrap(window, studio):
 
 def test_what_torchrun_has_to_start_is_not_said_to_run_as_it_stands(window, studio):
     click(window, "code.open")
-    studio.snippets.show("# Save this as share.py, then: torchrun share.py\n", "Devices")
+    studio.snippets.show("# Save this as share.py, then: torchrun share.py\n", DEVICES)
     started_by_torchrun = text(window, "code.note")
     assert "processes" in started_by_torchrun
-    studio.snippets.show("import torch\n", "Devices")
+    studio.snippets.show("import torch\n", DEVICES)
     assert text(window, "code.note") not in ("", started_by_torchrun)

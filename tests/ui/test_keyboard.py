@@ -31,6 +31,7 @@ from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import button
+from gpu_studio.ui.tabs import TABS
 from tests.driving.window import click, find, open_page, open_tab, sees, write
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, two_cards
@@ -40,8 +41,6 @@ from tests.fakes.switching_answers import pitfall, pitfall_finished
 
 if TYPE_CHECKING:
     from gpu_studio.ui.main_window import MainWindow
-
-_TITLES = ("Devices", "Race", "Benchmark", "Switcher", "Memory", "Check")
 
 
 @pytest.fixture
@@ -82,7 +81,7 @@ def test_ctrl_and_a_number_bring_a_tab_to_the_front(qtbot, window):
         assert tabs.currentIndex() == index
         assert tabs.tabToolTip(index).endswith(str(index + 1))
     shown = [action.text() for action in window.findChildren(QAction) if action.shortcut()]
-    assert set(_TITLES) <= set(shown), "the keys stand in a menu"
+    assert {tab.title for tab in TABS} <= set(shown), "the keys stand in a menu"
 
 
 def test_f11_fills_the_screen_and_esc_leaves_it(qtbot, window):
@@ -193,7 +192,7 @@ def test_a_tool_tip_names_the_key_once_however_often_it_is_given(qtbot):
     assert made.toolTip().count("Return") == 1
 
 
-@pytest.mark.parametrize("title", _TITLES)
+@pytest.mark.parametrize("title", [tab.title for tab in TABS])
 def test_tab_goes_through_the_page_before_the_code(qtbot, window, title):
     open_tab(window, title)
     inside = find(window, "tabs", QTabWidget).currentWidget()

@@ -19,12 +19,15 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.model.collector import Collector
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import Headline
+from gpu_studio.model.pages import BENCHMARK, MEMORY
 from gpu_studio.model.settings import Choices, Settings
 from gpu_studio.model.studio import Studio
+from gpu_studio.ui import lazy_page
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
+from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
-from gpu_studio.ui.scroll_page import TabScroll
 from gpu_studio.ui.steps import steps
+from gpu_studio.ui.tabs import TABS, TabContents
 from tests.driving.window import click, find, open_tab, sees, text, wait_ready
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
@@ -109,7 +112,7 @@ def test_the_front_tab_is_completed_after_the_paint(qtbot, make_window):
 
 
 def test_tabs_made_after_the_paint_are_the_same_tabs(qtbot, make_window, settings):
-    settings.change(tab="Benchmark")
+    settings.change(tab=BENCHMARK.tab)
     window = make_window(tabs_after_paint=True)
     tabs = window.findChild(QTabWidget, "tabs")
     assert window.findChild(QWidget, "benchmark.run") is not None
@@ -117,14 +120,14 @@ def test_tabs_made_after_the_paint_are_the_same_tabs(qtbot, make_window, setting
     tabs.setCurrentIndex(4)  # where somebody is quicker than the window
     shown(qtbot, window)
     titles = [tabs.tabText(i) for i in range(tabs.count())]
-    assert titles == ["Devices", "Race", "Benchmark", "Switcher", "Memory", "Check"]
+    assert titles == [tab.title for tab in TABS]
     assert tabs.currentIndex() == 4
     assert all(window.findChild(QWidget, name) is not None for name in NAMES)
     assert len(window.findChildren(QWidget, "benchmark.run")) == 1
 
 
 def test_tab_comes_to_everything_in_the_order_it_is_seen(qtbot, make_window, settings):
-    settings.change(tab="Benchmark")
+    settings.change(tab=BENCHMARK.tab)
     window = shown(qtbot, make_window(tabs_after_paint=True))
     window.banner.show_headline(
         Headline(code="program", sentence="A sentence.", command="a command")
@@ -178,28 +181,36 @@ def test_it_can_be_closed_while_it_starts(make_window, engines):
     assert all("close" in engine.calls for engine in engines.made)
 
 
-@pytest.mark.parametrize("step", ["_go_on", "_make_tab", "_start"])
-def test_closed_before_a_step_of_its_start_it_takes_none(qtbot, make_window, monkeypatch, step):
-    loads, at_close = [], []
-    load, take = MainWindow._load_tab, getattr(MainWindow, step)
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [(MainWindow, "_go_on"), (LazyPage, "_import"), (LazyPage, "_make"), (MainWindow, "_start")],
+)
+def test_closed_before_a_step_of_its_start_it_takes_none(
+    qtbot, make_window, monkeypatch, kind, step
+):
+    imports, at_close = [], []
+    import_it, take = lazy_page.imported, getattr(kind, step)
 
-    def noted_load(window):
-        loads.append(window)
-        load(window)
+    def noted_import(path):
+        imports.append(path)
+        return import_it(path)
 
-    def close_first(window):
+    def state():
+        return len(imports), len(window.findChildren(TabContents))
+
+    def close_first(taking):
         if not at_close:
             window.close()
-            at_close.append((len(loads), len(window.findChildren(TabScroll))))
-        take(window)
+            at_close.append(state())
+        take(taking)
 
-    monkeypatch.setattr(MainWindow, "_load_tab", noted_load)
-    monkeypatch.setattr(MainWindow, step, close_first)
+    monkeypatch.setattr(lazy_page, "imported", noted_import)
+    monkeypatch.setattr(kind, step, close_first)
     window = make_window(tabs_after_paint=True)
     window.show()
     turns = steps().findChild(QTimer)
     qtbot.waitUntil(lambda: bool(at_close) and not turns.isActive())
-    assert (len(loads), len(window.findChildren(TabScroll))) == at_close[0]
+    assert state() == at_close[0]
     assert not window.findChild(Collector).findChild(QTimer).isActive()
 
 
@@ -208,7 +219,7 @@ def test_closing_keeps_the_tab_and_the_place(qtbot, make_window, settings):
     window.findChild(QTabWidget, "tabs").setCurrentIndex(4)
     window.resize(900, 700)  # no wider than the screen may be: a restored window is clipped to it
     window.close()
-    assert settings.choices.tab == "Memory"
+    assert settings.choices.tab == MEMORY.tab
     again = make_window()
     assert again.findChild(QTabWidget, "tabs").currentIndex() == 4
     assert (again.width(), again.height()) == (900, 700)

@@ -11,13 +11,13 @@ from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.run_messages import RunStarted, RunWorkload
 from gpu_studio.model.run_queue import QueueStep, RunQueue
-from gpu_studio.model.snippets import SWITCHER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import WorkloadDescription
+    from gpu_studio.model.pages import Page
     from gpu_studio.model.studio import Studio
 
 _numbers = itertools.count(1)
@@ -51,7 +51,7 @@ class ComparisonModel(QObject):
     runs_changed = Signal()
 
     def __init__(
-        self, studio: Studio, workload: str, page: str, parent: QObject | None = None
+        self, studio: Studio, workload: str, page: Page, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._session, self._board = studio.session, studio.board
@@ -134,7 +134,7 @@ class ComparisonModel(QObject):
 
     def _receive(self, event: Event) -> None:
         if isinstance(event, RunStarted):
-            self._snippets.show(event.snippet, SWITCHER, self._page)
+            self._snippets.show(event.snippet, self._page)
         self.runs_changed.emit()
 
     def _finish(self) -> None:

@@ -14,12 +14,12 @@ from gpu_studio.core.notice import Notice
 from gpu_studio.core.race.contestant import race_requests
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, PICTURES
 from gpu_studio.core.race.verdict import judge
+from gpu_studio.model.pages import RACE
 from gpu_studio.model.race import race_words
 from gpu_studio.model.race.race_choices import RaceChoices
 from gpu_studio.model.race.race_clock import RaceClock
 from gpu_studio.model.race.race_side import RaceSide
 from gpu_studio.model.run_queue import QueueStep, RunQueue
-from gpu_studio.model.snippets import RACE
 from gpu_studio.model.work_state import WorkState
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.switcher.placement_words import explain_end, explain_failure
 from gpu_studio.core.switcher.whole_snippet import complete, snippet_for_device
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.snippets import SWITCHER
+from gpu_studio.model.pages import SWITCHER
 from gpu_studio.model.switcher.device_words import DeviceWords, device_words
 
 if TYPE_CHECKING:

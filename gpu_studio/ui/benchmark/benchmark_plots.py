@@ -66,27 +66,23 @@ class BenchmarkPlots(PageStack):
         return tuple(self._by_view.values())
 
     @property
-    def _shown(self) -> QWidget:
-        return self.views[self.current]
-
-    @property
     def explains(self) -> bool:
         """Whether the explanation is visible."""
-        return self._shown is self._explanation
+        return self.shown is self._explanation
 
     @property
     def front(self) -> LivePlot:
         """The visible plot, or the last one before the explanation."""
-        if self._shown is self._explanation and self._explanation.plot is not None:
+        if self.shown is self._explanation and self._explanation.plot is not None:
             return self._explanation.plot
-        return self._sizes if self._shown is self._sizes else self.live
+        return self._sizes if self.shown is self._sizes else self.live
 
     @property
     def caption(self) -> str:
         """The visible page's contents in words."""
-        if self._shown is self._sizes:
+        if self.shown is self._sizes:
             return self._sizes.caption
-        if self._shown is self._explanation:
+        if self.shown is self._explanation:
             return self._explanation.caption
         return self.live.caption
 

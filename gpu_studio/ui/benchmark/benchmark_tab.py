@@ -20,7 +20,7 @@ from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.benchmark.published_experiment import PublishedExperiment
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING, RecordingPlayer
-from gpu_studio.model.snippets import BENCHMARK
+from gpu_studio.model.pages import BENCHMARK
 from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.benchmark.benchmark_choices import BenchmarkChoices
 from gpu_studio.ui.benchmark.benchmark_head import BenchmarkHead
@@ -28,23 +28,25 @@ from gpu_studio.ui.benchmark.benchmark_plots import BenchmarkPlots, View
 from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark.benchmark_run_panel import BenchmarkRunPanel
 from gpu_studio.ui.benchmark.export_button import ExportButton
-from gpu_studio.ui.benchmark.history_page import HistoryPage
 from gpu_studio.ui.benchmark.invitation import Invitation
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.parts import GAP, MARGIN, Card, letters
 from gpu_studio.ui.scroll_page import PageStack, TabScroll, bring_into_view
-from gpu_studio.ui.steps import steps
+from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from PySide6.QtGui import QResizeEvent, QShowEvent
+    from PySide6.QtGui import QResizeEvent
 
     from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.model.pages import Destination
     from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.benchmark.history_page import HistoryPage
     from gpu_studio.ui.theme import Theme
 
 _LEFT_LETTERS = 36
@@ -58,7 +60,7 @@ _LEAST_PLOT = 250
 _INDENT = 8
 
 
-class BenchmarkTab(QWidget):
+class BenchmarkTab(TabContents):
     """Choices on the left; on the right the verdict, the curves and the table."""
 
     def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
@@ -85,8 +87,10 @@ class BenchmarkTab(QWidget):
         self._caption = Caption(self)
         self._view = View.LIVE
         self._view_was_chosen = False
-        self._is_arranged = False
-        self._history_page: HistoryPage | None = None  # made on first use
+        self._history_page = LazyPage(
+            "gpu_studio.ui.benchmark.history_page:HistoryPage",
+            self._history, self._experiment, self._player, self.benchmark, theme, parent=self,
+        )  # fmt: skip
         QShortcut(
             QKeySequence(Qt.Key.Key_Escape),
             self,
@@ -95,8 +99,7 @@ class BenchmarkTab(QWidget):
         )
         self._connect()
         self._choices_changed()
-        self._show_results()
-        steps().add(self._arrange)
+        self._arrange()
 
     def _connect(self) -> None:
         self._choices.changed.connect(self._choices_changed)
@@ -106,7 +109,6 @@ class BenchmarkTab(QWidget):
         self._experiment.begun.connect(self._plan_begun)
         self._player.begun.connect(self._plan_begun)
         FileDrop(self, RECORDING_ENDING).dropped.connect(self._open_recording)
-        self._studio.comparison_wanted.connect(self._compare)
         self._history.ghost_changed.connect(self._show_ghost)
         self._history.notified.connect(self._show_history_notice)
         self._results.run_selected.connect(self._run_selected)
@@ -118,16 +120,7 @@ class BenchmarkTab(QWidget):
         self.benchmark.runs_cleared.connect(self._show_code)
         self.benchmark.plan_changed.connect(self._plan_changed)
 
-    def showEvent(self, event: QShowEvent) -> None:
-        """Be laid out at the latest now."""
-        self._arrange()
-        super().showEvent(event)
-
     def _arrange(self) -> None:
-        """Lay out the parts, once; it is slow, so it is a step of its own after the creation."""
-        if self._is_arranged:
-            return
-        self._is_arranged = True
         body = QWidget()
         self._line = QBoxLayout(QBoxLayout.Direction.LeftToRight, body)
         self._line.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
@@ -170,10 +163,9 @@ class BenchmarkTab(QWidget):
 
     def _fold(self) -> None:
         """Make the choices a bar on top of a narrow page, or a column at its left."""
-        if self._is_arranged:
-            is_bar = self.width() <= max(_NARROW, letters(self, _NARROW_LETTERS))
-            if is_bar != self._is_bar:
-                self._set_bar(is_bar)
+        is_bar = self.width() <= max(_NARROW, letters(self, _NARROW_LETTERS))
+        if is_bar != self._is_bar:
+            self._set_bar(is_bar)
 
     def _set_bar(self, is_bar: bool) -> None:
         self._is_bar = is_bar
@@ -216,12 +208,13 @@ class BenchmarkTab(QWidget):
         invitation.recording_wanted.connect(self._choose_recording)
         self._pages.add(invitation)
         self._pages.add(runs)
+        self._pages.add(self._history_page)
         column.addWidget(self._pages, 1)
 
     def _choose_history(self) -> HistoryPage:
         self._choose_view(View.HISTORY)
-        assert self._history_page is not None
-        return self._history_page
+        page: HistoryPage = self._history_page.make()
+        return page
 
     def _choose_published(self) -> None:
         bring_into_view(self._choose_history().published)
@@ -243,9 +236,10 @@ class BenchmarkTab(QWidget):
         self._plan_begun()
         self.benchmark.start(self._choices.run_plan)
 
-    def _compare(self) -> None:
+    def go_to(self, destination: Destination) -> None:
+        """Compare the CPU and the cards."""
         plan = self._comparison.plan
-        if plan.devices and not self.benchmark.state.is_busy:
+        if destination.starts and plan.devices and not self.benchmark.state.is_busy:
             self._plan_begun()
             self.benchmark.start(plan)
 
@@ -295,15 +289,9 @@ class BenchmarkTab(QWidget):
 
     def _show_page(self) -> None:
         """Show the runs, the history or the invitation."""
-        if self._is_arranged:
-            history = self._view is View.HISTORY
-            if history and self._history_page is None:
-                self._history_page = HistoryPage(
-                    self._history, self._experiment, self._player, self.benchmark, self._theme
-                )
-                self._pages.add(self._history_page)
-            filled = bool(self.benchmark.runs) or self._history.ghost is not None
-            self._pages.show_page(2 if history else 1 if filled else 0)
+        history = self._view is View.HISTORY
+        filled = bool(self.benchmark.runs) or self._history.ghost is not None
+        self._pages.show_page(2 if history else 1 if filled else 0)
 
     def _show_history_notice(self, notice: Notice) -> None:
         if self._view is not View.HISTORY:  # the History page shows it itself

@@ -14,7 +14,7 @@ from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.switcher.whole_snippet import complete
 from gpu_studio.model.check import check_words
 from gpu_studio.model.check.card_check import CardCheck
-from gpu_studio.model.snippets import CHECK
+from gpu_studio.model.pages import CHECK
 from gpu_studio.ui.check.check_head import CheckHead
 from gpu_studio.ui.check.check_hero import CheckHero
 from gpu_studio.ui.check.check_sensors import CheckSensors
@@ -23,14 +23,14 @@ from gpu_studio.ui.check.fact_rows import FactRows
 from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters
+from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from PySide6.QtCore import QObject
     from PySide6.QtGui import QResizeEvent, QShowEvent
 
     from gpu_studio.core.messages.check_messages import StageName
+    from gpu_studio.model.pages import Destination
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
@@ -40,7 +40,7 @@ _ALL_ROOM = 100
 _WORDS_MS = 200  # words that change faster cannot be read
 
 
-class CheckTab(QWidget):
+class CheckTab(TabContents):
     """Choices and actions on top, the stages at the left, the result at the right."""
 
     def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
@@ -135,8 +135,6 @@ class CheckTab(QWidget):
         check.notified.connect(self._result.show_outcome)
         self._result.save_wanted.connect(self._save)
         self._stages.chosen.connect(self._choose_stage)
-        self._studio.check_wanted.connect(check.choose_device)
-        self._studio.record_dropped.connect(self._open)
 
     def _show_choices(self) -> None:
         """Show the choices at once, unless the tab is hidden: `showEvent` shows them then."""
@@ -194,9 +192,13 @@ class CheckTab(QWidget):
         )
         studio.snippets.show(code, CHECK)
 
-    def _open(self, path: Path) -> None:
-        self._result.show_outcome(Notice())
-        self.check.open_file(path)
+    def go_to(self, destination: Destination) -> None:
+        """Choose a device, or open the record of a check."""
+        if destination.device:
+            self.check.choose_device(destination.device)
+        if destination.path is not None:
+            self._result.show_outcome(Notice())
+            self.check.open_file(destination.path)
 
     def _save(self) -> None:
         from gpu_studio.ui.check.record_saving import save_record

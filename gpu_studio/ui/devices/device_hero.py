@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget
 
+from gpu_studio.model.pages import BENCHMARK, BREAK_IT, CHECK, PITFALLS, RACE
 from gpu_studio.ui.devices.device_list_view import DeviceListView
 from gpu_studio.ui.devices.device_verdict import DeviceVerdict
 from gpu_studio.ui.flow_row import FlowRow
@@ -57,16 +58,14 @@ class DeviceHero(Card):
         self.list = DeviceListView(devices, theme)
         self.verdict = DeviceVerdict(theme, name="devices.verdict")
         self.verdict.action_requested.connect(studio.headlines.act)
-        self._compare = button(
-            "", studio.comparison_wanted.emit, name="devices.compare", primary=True
-        )
+        self._compare = button("", self._compare_devices, name="devices.compare", primary=True)
         self._compare.setIcon(icon("chart", theme, "on_accent"))
         self._note = Text("", "muted", name="devices.compare.note", wraps=True)
         self._test = button(_TEST, self._test_or_stop, name="devices.test", tip=_TEST_TIP)
         self._check = button("", self._want_check, name="devices.check", tip=_CHECK_TIP)
         self._check.setIcon(icon("shield", theme))
         self._race = button(
-            "", studio.race_wanted.emit, name="devices.race",
+            "", self._watch_race, name="devices.race",
             tip="See the same picture drawn by both, one after the other",
         )  # fmt: skip
         self._race.setIcon(icon("flag", theme))
@@ -167,9 +166,15 @@ class DeviceHero(Card):
         column.addWidget(FlowRow(modeled, pitfalls, spacing=GAP))
         return made
 
+    def _compare_devices(self) -> None:
+        self._studio.go_to(BENCHMARK, starts=True)
+
+    def _watch_race(self) -> None:
+        self._studio.go_to(RACE, starts=True)
+
     def _want_check(self) -> None:
         if self._device is not None:
-            self._studio.check_wanted.emit(self._device.identity)
+            self._studio.go_to(CHECK, device=self._device.identity)
 
     def _test_or_stop(self) -> None:
         if self._doctor.is_checking:
@@ -178,7 +183,7 @@ class DeviceHero(Card):
             self._doctor.check()
 
     def _break_it(self) -> None:
-        self._studio.page_wanted.emit("Memory", "Break it")
+        self._studio.go_to(BREAK_IT)
 
     def _try_pitfalls(self) -> None:
-        self._studio.page_wanted.emit("Switcher", "Pitfalls")
+        self._studio.go_to(PITFALLS)

@@ -11,13 +11,14 @@ from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.ui.devices.device_hero import DeviceHero
 from gpu_studio.ui.devices.finding_line import FindingLine
+from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.parts import GAP, MARGIN, Text
-from gpu_studio.ui.steps import steps
+from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from PySide6.QtGui import QHideEvent, QPaintEvent, QShowEvent
+    from PySide6.QtGui import QHideEvent, QShowEvent
 
     from gpu_studio.model.headline import Headline
     from gpu_studio.model.studio import Studio
@@ -25,32 +26,26 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 
-class DevicesTab(QWidget):
+_DETAILS = "gpu_studio.ui.devices.device_details:DeviceDetails"
+
+
+class DevicesTab(TabContents):
     """The findings, the answers about this PC, and below them its sensors, programs and facts.
 
-    Args:
-        studio: the shown state.
-        theme: the look.
-        details_after_paint: make what stands below the answers after the first paint, as the
-            plots: the window appears sooner.
-        parent: the owner.
+    The sensors, programs and facts are for `later`.
     """
 
-    def __init__(
-        self,
-        studio: Studio,
-        theme: Theme,
-        parent: QWidget | None = None,
-        *,
-        details_after_paint: bool = False,
-    ) -> None:
+    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme, self._settings = theme, studio.settings
+        self._theme = theme
         self._model = DevicesModel(studio, self)
         self._comparison = QuickComparison(studio, self)
         self._hero = DeviceHero(studio, self._model.list, self._comparison, theme)
         self._details: DeviceDetails | None = None
-        self._makes_details = details_after_paint
+        # Its import takes 22 ms, as long as that of all that stands above it.
+        details = LazyPage(_DETAILS, self._model, studio.settings, theme, parent=self)
+        details.made.connect(self._add_details)
+        self.later = (details,)
         self._act = studio.headlines.act
         self._findings = QWidget()
         self._findings.setObjectName("devices.findings")
@@ -77,21 +72,12 @@ class DevicesTab(QWidget):
         self._model.facts_changed.connect(self._update_soon)
         self._model.readings_changed.connect(self._update_sensors_soon)
         self._model.runs.marks_changed.connect(self._update_sensors_soon)
-        if not details_after_paint:
-            self._make_details()
         self._update()
 
     @property
     def is_up_to_date(self) -> bool:
         """Whether all parts are made and show every change."""
         return self._details is not None and not self._due
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint the answers first, and make the rest bit by bit after that."""
-        super().paintEvent(event)
-        if self._makes_details:
-            self._makes_details = False
-            steps().add(self._load_details, self._make_details)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Show the current facts, and keep asking while visible."""
@@ -116,13 +102,8 @@ class DevicesTab(QWidget):
         self._trouble.hide()
         return column
 
-    def _load_details(self) -> None:
-        from gpu_studio.ui.devices import device_details  # noqa: F401  # most of their cost
-
-    def _make_details(self) -> None:
-        from gpu_studio.ui.devices.device_details import DeviceDetails
-
-        self._details = DeviceDetails(self._model, self._settings, self._theme)
+    def _add_details(self, details: DeviceDetails) -> None:
+        self._details = details
         self._details.readings_wanted.connect(self._update_sensors_soon)
         self._column.insertWidget(self._column.count() - 1, self._details)
         self._update_soon()

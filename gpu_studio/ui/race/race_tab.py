@@ -26,6 +26,7 @@ from gpu_studio.ui.race.race_lane import LaneFigures, RaceLane
 from gpu_studio.ui.race.race_picture import image_of
 from gpu_studio.ui.race.size_lever import SizeLever, SizeMark
 from gpu_studio.ui.saving import save_as
+from gpu_studio.ui.tabs import TabContents
 from gpu_studio.ui.theme import side_role
 from gpu_studio.ui.trust_chip import TrustChip
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.race.photo_file import Photo
     from gpu_studio.core.race.shared_race import SharedRace
+    from gpu_studio.model.pages import Destination
     from gpu_studio.model.race.race_side import RaceSide
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
@@ -48,7 +50,7 @@ _LOW = 480  # pixels
 _SEEDING = "Click into a picture to let the pattern begin there."
 
 
-class RaceTab(QWidget):
+class RaceTab(TabContents):
     """Choices and actions on top, the sentence, two equal pictures, and the size lever."""
 
     def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
@@ -146,8 +148,6 @@ class RaceTab(QWidget):
         self._history.changed.connect(self._update)
         self._history.notified.connect(self._outcome.show_notice)
         self._studio.session.state_changed.connect(self._update)
-        self._studio.race_wanted.connect(race.start)
-        self._studio.picture_dropped.connect(self._take_picture)
         self._head.save_wanted.connect(self._save)
         self._head.recording_wanted.connect(self._record)
         self._recording.recorded.connect(self._save_recording)
@@ -332,10 +332,13 @@ class RaceTab(QWidget):
         if self.race.choices.picture.name == "grow":
             self.race.choices.add_seed(x, y)
 
-    def _take_picture(self, path: Path) -> None:
-        if not self.race.state.is_busy:
+    def go_to(self, destination: Destination) -> None:
+        """Start a race, or open a picture or a recording."""
+        if destination.starts:
+            self.race.start()
+        if destination.path is not None and not self.race.state.is_busy:
             self._outcome.show_notice(Notice())
-            self.race.choices.photo.open_file(path)
+            self.race.choices.photo.open_file(destination.path)
 
     def _open_race(self, shared: SharedRace) -> None:
         ghost = ghost_of(shared)

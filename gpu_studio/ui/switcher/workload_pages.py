@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.model.benchmark.comparison_model import ComparisonModel
-from gpu_studio.model.snippets import AMP, FEEDING, SEVERAL_CARDS
+from gpu_studio.model.pages import AMP, FEEDING, SEVERAL_CARDS
 from gpu_studio.ui.parts import Text
 from gpu_studio.ui.scroll_page import PageColumn
 from gpu_studio.ui.switcher.comparison_card import ComparisonCard
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtWidgets import QWidget
 
+    from gpu_studio.model.pages import Page
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
@@ -61,7 +62,7 @@ def cards_page(studio: Studio, theme: Theme) -> QWidget:
 def _page(
     studio: Studio,
     theme: Theme,
-    tab: str,
+    shown_on: Page,
     title: str,
     parts: tuple[tuple[str, str], ...],
     checked: Mapping[str, Sequence[str]] | None = None,
@@ -69,7 +70,7 @@ def _page(
     page = PageColumn(title)
     page.column.addWidget(Text(title, "title"))
     for place, (workload, sentence) in enumerate(parts):
-        model = ComparisonModel(studio, workload, tab, page)
+        model = ComparisonModel(studio, workload, shown_on, page)
         page.column.addWidget(
             ComparisonCard(studio, theme, model, sentence, checked, is_primary=place == 0)
         )

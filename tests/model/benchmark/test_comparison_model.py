@@ -6,7 +6,7 @@ from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
 from gpu_studio.model.benchmark.comparison_model import ComparisonModel
-from gpu_studio.model.snippets import AMP
+from gpu_studio.model.pages import AMP
 from tests.fakes.descriptions import described, described_with_cuda, elementwise
 from tests.fakes.run_answers import run_events, started
 from tests.fakes.scripted_engine import Pause

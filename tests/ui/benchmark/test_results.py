@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QTableView, QWidget
 
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
+from gpu_studio.model.pages import BENCHMARK
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import (
     cells,
@@ -85,7 +86,7 @@ def test_a_verdict_from_doubted_runs_is_amber(
 def test_the_code_is_that_of_the_selected_run_or_else_of_the_last(
     studio: Studio, ready: BenchmarkTab
 ) -> None:
-    studio.snippets.turn_to("Benchmark")
+    studio.snippets.turn_to(BENCHMARK)
     run(ready, "64, 512")
     first, last = (done.snippet for done in ready.benchmark.runs)
     assert first != last

@@ -17,9 +17,11 @@ from gpu_studio.core.check.record_page import page_of, read_record
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
 from gpu_studio.core.messages.engine_messages import RequestFailed
+from gpu_studio.model.pages import CHECK
 from gpu_studio.ui.check.record_picture import WIDTH, paint_record, png_of_record
 from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.main_window import MainWindow
+from gpu_studio.ui.tabs import TABS
 from gpu_studio.ui.trust_chip import TrustChip
 from tests.driving.window import (
     choose,
@@ -385,7 +387,7 @@ def test_earlier_checks_of_this_pc_can_be_seen_again(tab: CheckTab, engines: Eng
 
 def code(tab: CheckTab) -> str:
     """Return the title in the first line of the shown code."""
-    tab._studio.snippets.turn_to("Check")
+    tab._studio.snippets.turn_to(CHECK)
     return tab._studio.snippets.snippet.partition("\n")[0]
 
 
@@ -548,8 +550,10 @@ def test_the_other_tabs_say_that_they_wait_for_the_check(
     click(window, "check.run")
     engine = paused(engines)
     assert not sees(window, "banner.sentence"), "this tab shows the check itself"
-    for title in ("Devices", "Race", "Benchmark", "Switcher", "Memory"):
-        open_tab(window, title)
+    for tab in TABS:
+        if tab.page == CHECK:
+            continue
+        open_tab(window, tab.title)
         assert text(window, "banner.sentence").startswith("GT 1030 is being checked.")
     assert text(window, "status") == "Engine: waiting for other work"
     click(window, "banner.action")

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.messages.memory_messages import AllocationPlan, RunMemoryExperiment
-from gpu_studio.ui.memory.memory_tab import LAB_PAGE
+from gpu_studio.model.pages import BREAK_IT
 from gpu_studio.ui.memory.oom_panel import OomPanel
 from tests.driving.memory import MIB, start
 from tests.driving.window import click, find, numbers, text
@@ -23,7 +23,7 @@ from tests.fakes.memory_answers import (
 
 
 def test_the_first_preset_is_the_experiment_of_the_post(tab, studio, qtbot):
-    start(tab, studio, LAB_PAGE)
+    start(tab, studio, BREAK_IT)
     preset = find(tab, "memory.oom.preset", QComboBox)
     assert preset.currentData() == "gt1030"
     assert "Radosław Śmigielski" in text(tab, "memory.oom.source")
@@ -37,7 +37,7 @@ def test_the_first_preset_is_the_experiment_of_the_post(tab, studio, qtbot):
 
 
 def test_a_moved_slider_makes_the_experiment_ones_own(tab, studio, qtbot):
-    start(tab, studio, LAB_PAGE)
+    start(tab, studio, BREAK_IT)
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
     assert find(tab, "memory.oom.steps").isHidden()
     size = find(tab, "memory.oom.size", QSlider)
@@ -58,7 +58,7 @@ def test_a_moved_slider_makes_the_experiment_ones_own(tab, studio, qtbot):
 
 
 def test_a_preset_that_chooses_its_tensors_itself_has_no_sliders(tab, studio, qtbot):
-    start(tab, studio, LAB_PAGE)
+    start(tab, studio, BREAK_IT)
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
     preset = find(tab, "memory.oom.preset", QComboBox)
     preset.setFocus()
@@ -73,7 +73,7 @@ def test_a_preset_that_chooses_its_tensors_itself_has_no_sliders(tab, studio, qt
 
 
 def test_a_budget_moved_by_hand_stays(tab, studio, qtbot):
-    start(tab, studio, LAB_PAGE)
+    start(tab, studio, BREAK_IT)
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
     budget = find(tab, "memory.oom.budget", QSlider)
     before = budget.value()
@@ -101,7 +101,7 @@ def test_the_whole_card_is_filled_only_after_a_confirmation(
         return exec_
 
     scripts[RunMemoryExperiment] = [oom_finished("card_full")]
-    start(tab, studio, LAB_PAGE)
+    start(tab, studio, BREAK_IT)
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
     find(tab, "memory.oom.whole_card", QCheckBox).click()
     assert not find(tab, "memory.oom.budget").isEnabled()
@@ -122,7 +122,7 @@ def test_a_modelled_card_is_filled_without_asking(
 ):
     monkeypatch.setattr(QMessageBox, "exec", lambda box: pytest.fail("nothing can be filled"))
     scripts[RunMemoryExperiment] = [oom_finished("card_full", device="model:1996", modelled=True)]
-    start(tab, studio, LAB_PAGE)
+    start(tab, studio, BREAK_IT)
     tab.model.devices.choose("model:1996")
     assert find(tab, "memory.oom.whole_card", QCheckBox).isChecked(), "nothing else is on it"
     click(tab, "memory.oom.run")
@@ -136,7 +136,7 @@ def test_a_modelled_card_has_a_budget_if_you_want_one_and_a_real_one_again_by_it
     tab, scripts, studio, engines, qtbot
 ):
     scripts[RunMemoryExperiment] = [oom_finished("over_budget", device="model:1996")]
-    start(tab, studio, LAB_PAGE)
+    start(tab, studio, BREAK_IT)
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
     real = tab.model.chosen.identity
     tab.model.devices.choose("model:1996")

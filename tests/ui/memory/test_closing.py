@@ -7,8 +7,8 @@ import pytest
 from gpu_studio.core.memory import fit, snapshot_file
 from gpu_studio.model.memory.fit_question import FitQuestion
 from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
+from gpu_studio.model.pages import FIT, SEGMENTS
 from gpu_studio.model.worker import Worker
-from gpu_studio.ui.memory.memory_tab import FIT, SEGMENTS
 from tests.driving.memory import start
 from tests.fakes.slow_work import SlowWork
 
@@ -21,7 +21,7 @@ def slow_work(monkeypatch):
 def test_the_end_waits_for_what_fits_and_asks_no_more(tab, studio, slow_work, monkeypatch, qtbot):
     monkeypatch.setattr(fit, "fit_on", slow_work)
     start(tab, studio)
-    tab.show_page(FIT)
+    tab.pages.go_to(FIT)
     qtbot.waitUntil(slow_work.has_begun.is_set)
     question = tab.findChild(FitQuestion)
     studio.close()
@@ -35,7 +35,7 @@ def test_the_end_waits_for_what_fits_and_asks_no_more(tab, studio, slow_work, mo
 def test_the_end_waits_for_a_snapshot(tab, studio, slow_work, monkeypatch, qtbot, tmp_path):
     monkeypatch.setattr(snapshot_file, "open_snapshot", slow_work)
     start(tab, studio)
-    tab.show_page(SEGMENTS)
+    tab.pages.go_to(SEGMENTS)
     snapshot = tab.findChild(OpenedSnapshot)
     snapshot.open(tmp_path / "snapshot.pickle")
     qtbot.waitUntil(slow_work.has_begun.is_set)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.messages.memory_messages import EmptyCache, ReadMemory
 from gpu_studio.model.memory.memory_history import Mark
 from gpu_studio.model.memory.memory_model import MemoryModel
-from gpu_studio.ui.memory.memory_tab import LAB_PAGE
+from gpu_studio.model.pages import BREAK_IT
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.memory import MIB, names_above, start
 from tests.driving.window import click, find, numbers, text
@@ -102,7 +102,7 @@ def test_two_failures_in_the_middle_of_an_experiments_plot_have_one_label(
 ):
     """One label is right of its line and the other left: they would stand on each other."""
     start(tab, studio)
-    tab.show_page(LAB_PAGE)
+    tab.pages.go_to(BREAK_IT)
     monkeypatch.setattr(MemoryModel, "now_s", 30.0)
     plot = find(tab, "memory.oom.plot", LivePlot)
     plot.setFixedWidth(20 * plot.fontMetrics().averageCharWidth() + 70)

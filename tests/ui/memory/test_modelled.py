@@ -8,9 +8,10 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog
 from gpu_studio.core.memory import oom_text, outcome
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
+from gpu_studio.model.pages import BREAK_IT, CURVES, SEGMENTS
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.memory import oom_panel
-from gpu_studio.ui.memory.memory_tab import LAB_PAGE, SEGMENTS, MemoryTab
+from gpu_studio.ui.memory.memory_tab import MemoryTab
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_page import SegmentPage
 from gpu_studio.ui.plots.live_plot import LivePlot
@@ -35,7 +36,7 @@ def tab(studio, theme, monkeypatch, qtbot):
     tab.show()
     studio.start()
     qtbot.waitUntil(lambda: tab.model.chosen.is_modelled)
-    tab.show_page(LAB_PAGE)
+    tab.pages.go_to(BREAK_IT)
     return tab
 
 
@@ -81,9 +82,9 @@ def test_a_page_has_one_tank(tab, qtbot):
     run(qtbot, tab, "gt1030")
     qtbot.waitUntil(find(tab, "memory.oom.tank").isVisible)
     qtbot.waitUntil(lambda: not above.isVisible())
-    tab.show_page(SEGMENTS)
+    tab.pages.go_to(SEGMENTS)
     assert above.isVisible()
-    tab.show_page(LAB_PAGE)
+    tab.pages.go_to(BREAK_IT)
     assert not above.isVisible()
 
 
@@ -120,7 +121,7 @@ def test_a_recorded_snapshot_is_opened_again(tab, tmp_path, monkeypatch, qtbot):
     place = tmp_path / "mine.pickle"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_a: (str(place), ""))
     click(tab, "memory.snapshot.save")
-    tab.show_page(SEGMENTS)
+    tab.pages.go_to(SEGMENTS)
     tab.findChild(SegmentPage).open_snapshot(place)
     view = find(tab, "memory.segments", SegmentMapView)
     qtbot.waitUntil(lambda: text(tab, "memory.largest") == "mine.pickle")
@@ -130,7 +131,7 @@ def test_a_recorded_snapshot_is_opened_again(tab, tmp_path, monkeypatch, qtbot):
 
 def test_empty_cache_on_a_modelled_card_frees_what_it_said(tab, qtbot):
     run(qtbot, tab, "gt1030")
-    tab.show_page(0)
+    tab.pages.go_to(CURVES)
     qtbot.waitUntil(lambda: "1.75 GiB" in text(tab, "memory.cache"))
     qtbot.waitUntil(find(tab, "memory.empty_cache").isEnabled)
     click(tab, "memory.empty_cache")

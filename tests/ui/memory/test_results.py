@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.memory.outcome import outcome_notice
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
-from gpu_studio.ui.memory.memory_tab import LAB_PAGE
+from gpu_studio.model.pages import BREAK_IT
 from gpu_studio.ui.memory.tank import TankBar
 from tests.driving.memory import MIB, run, start
 from tests.driving.window import click, find, text
@@ -141,7 +141,7 @@ def test_a_recorded_snapshot_is_saved_where_one_likes(
         yield oom_finished(snapshot_path=request.snapshot_path)
 
     scripts[RunMemoryExperiment] = recording
-    start(tab, studio, LAB_PAGE)
+    start(tab, studio, BREAK_IT)
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
     find(tab, "memory.oom.record", QCheckBox).click()
     click(tab, "memory.oom.run")

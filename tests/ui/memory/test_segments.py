@@ -11,7 +11,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.messages.memory_messages import ReadSegments
-from gpu_studio.ui.memory.memory_tab import SEGMENTS
+from gpu_studio.model.pages import SEGMENTS
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from tests.driving.memory import MIB, start
 from tests.driving.window import find, numbers, text

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import ReadMemory
-from gpu_studio.ui.memory.memory_tab import LAB_PAGE
+from gpu_studio.model.pages import BREAK_IT
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.plots.live_plot import LivePlot
@@ -29,7 +29,7 @@ def test_before_the_engine_is_there_the_tab_says_so(tab, scripts, engines, studi
     studio.start()
     qtbot.waitUntil(lambda: studio.sensors.inventory is not None)
     assert "starting" in text(tab, "memory.sentence")
-    tab.show_page(LAB_PAGE)
+    tab.pages.go_to(BREAK_IT)
     assert "starting" in text(tab, "memory.oom.reason")
     assert not find(tab, "memory.oom.run").isEnabled()
     assert not find(tab, "memory.empty_cache").isEnabled()

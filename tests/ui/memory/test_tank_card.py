@@ -14,8 +14,8 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import ReadMemory, RunMemoryExperiment
+from gpu_studio.model.pages import BREAK_IT, CURVES, FIT, SEGMENTS
 from gpu_studio.ui.eliding import ElidingCombo
-from gpu_studio.ui.memory.memory_tab import CURVES, FIT, LAB_PAGE, SEGMENTS
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.devices import show_reading
@@ -129,8 +129,8 @@ def test_the_table_has_all_its_rows_under_the_bar_however_low_the_window_is(
     tab, studio, qtbot, height
 ):
     start(tab, studio)
-    for page in (SEGMENTS, LAB_PAGE, FIT, CURVES):
-        tab.show_page(page)
+    for page in (SEGMENTS, BREAK_IT, FIT, CURVES):
+        tab.pages.go_to(page)
     tab.resize(760, height)
     bar, sentence = find(tab, "memory.tank", TankBar), find(tab, "memory.sentence")
     qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
@@ -163,7 +163,7 @@ def test_without_a_card_the_modelled_gt_1030_is_there_and_named_as_such(
     assert find(tab, "memory.modelled").isVisible()
     assert find(tab, "memory.card", QComboBox).currentText().startswith("Model")
     assert isinstance(engines.requests[-1], (ReadMemory, DescribeEngine))
-    tab.show_page(LAB_PAGE)
+    tab.pages.go_to(BREAK_IT)
     assert find(tab, "memory.oom.run").isEnabled()
     assert "1.95 GiB" in text(tab, "memory.oom.budget.words")
 
@@ -182,7 +182,7 @@ def test_the_ram_is_live_and_an_experiment_wants_a_card(tab, studio, qtbot):
     assert "model" in text(tab, "memory.sentence")
     assert find(tab, "memory.empty_cache").isHidden()
     assert find(tab, "memory.modelled").isHidden()
-    tab.show_page(LAB_PAGE)
+    tab.pages.go_to(BREAK_IT)
     for name in ("size", "count", "dtype", "budget", "preset", "run", "stop"):
         assert not find(tab, f"memory.oom.{name}").isEnabled(), name
     assert "model" in text(tab, "memory.oom.reason")
@@ -202,7 +202,7 @@ def test_two_cards_are_chosen_between(tab, engines, studio, qtbot):
     qtbot.waitUntil(lambda: engines.requests[-1] == ReadMemory(device="cuda:1"))
     qtbot.keyClick(cards, Qt.Key.Key_Home)
     qtbot.waitUntil(lambda: text(tab, "memory.title").startswith("This PC's RAM"))
-    tab.show_page(LAB_PAGE)
+    tab.pages.go_to(BREAK_IT)
     assert "card" in text(tab, "memory.oom.reason")
     assert not find(tab, "memory.oom.run").isEnabled()
 

@@ -19,6 +19,7 @@ from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.core.race.shared_race import CHUNK, decode_shared
+from gpu_studio.model.pages import RACE, Destination
 from gpu_studio.model.race import race as race_module
 from gpu_studio.model.race import race_clock
 from gpu_studio.model.race.sharing import ghost_of
@@ -490,7 +491,7 @@ def test_a_race_is_saved_and_opens_again_as_a_ghost(
     assert shared.race == tab.race.verdict.finished
     assert shared.torch_version == "2.13.0+cpu"
 
-    ready_studio.picture_dropped.emit(path)
+    tab.go_to(Destination(page=RACE, path=path))
     wait_until(lambda: tab.race.choices.ghost is not None)
     assert "saved" in chips(tab, "left")[0]
     assert "saved" in find(tab, "race.contestants.left", QComboBox).currentText()
@@ -533,8 +534,8 @@ def test_a_race_can_be_watched_again(tab: RaceTab) -> None:
     assert text(tab, "race.left.clock") == "12.0 s"
 
 
-def test_the_devices_tab_can_start_the_race(tab: RaceTab, ready_studio: Studio) -> None:
-    ready_studio.race_wanted.emit()
+def test_another_tab_can_start_the_race(tab: RaceTab) -> None:
+    tab.go_to(Destination(page=RACE, starts=True))
     wait_over(tab)
 
     assert tab.race.verdict.finished.leader == 1

@@ -13,6 +13,7 @@ from gpu_studio.core.messages.placement_messages import (
     UseDevice,
 )
 from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.model.pages import PLACE
 from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
 from tests.fakes.pc import two_cards
 from tests.ui.switcher import answers
@@ -58,5 +59,5 @@ def tab(unstarted, studio, qtbot):
 
 @pytest.fixture
 def placing(tab):
-    tab.show_page("Place")
+    tab.pages.go_to(PLACE)
     return tab

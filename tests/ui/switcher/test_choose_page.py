@@ -17,7 +17,7 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
 from gpu_studio.core.messages.pitfall_messages import RunPitfall
 from gpu_studio.core.messages.placement_messages import PlaceModel, PlaceTensors, UseDevice
-from gpu_studio.model.snippets import SWITCHER
+from gpu_studio.model.pages import CHOOSE, PLACE, SWITCHER
 from gpu_studio.ui.status import StatusLine
 from tests.driving.window import click, find, text
 from tests.fakes.descriptions import described, described_with_cuda
@@ -75,7 +75,7 @@ def test_choosing_a_device_writes_the_lines_that_name_it(placing, studio, qtbot)
     studio.snippets.turn_to(SWITCHER)
     assert studio.snippets.snippet.startswith(order)
     assert 'torch.device("cuda:1")' in studio.snippets.snippet
-    placing.show_page("Choose")
+    placing.pages.go_to(CHOOSE)
     radio(placing, "cpu").click()
     assert studio.snippets.snippet.startswith("import torch\n")
     assert 'torch.device("cpu")' in studio.snippets.snippet
@@ -163,7 +163,7 @@ def test_a_slow_answer_is_told_on_the_button_that_was_pressed(placing, engines, 
         "switcher.tensors.place": (PlaceTensors, answers.place_tensors),
     }
     for name, (kind, answer) in held.items():
-        placing.show_page("Choose" if name == "switcher.activate" else "Place")
+        placing.pages.go_to(CHOOSE if name == "switcher.activate" else PLACE)
         engines.scripts[kind] = partial(hold, answer)
         pressed = find(placing, name, QPushButton)
         qtbot.waitUntil(pressed.isEnabled)

@@ -21,7 +21,8 @@ from gpu_studio.core.messages.pitfall_messages import (
     PitfallOutcome,
     RunPitfall,
 )
-from gpu_studio.model.snippets import SWITCHER
+from gpu_studio.model import pages
+from gpu_studio.model.pages import SWITCHER
 from gpu_studio.ui.result_bars import ResultBars
 from gpu_studio.ui.scroll_page import TabScroll
 from tests.driving.window import click, find, numbers, text
@@ -37,7 +38,7 @@ def outcome(part, **changes):
 
 @pytest.fixture
 def lab(tab):
-    tab.show_page("Pitfalls")
+    tab.pages.go_to(pages.PITFALLS)
     return tab
 
 

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.messages.placement_messages import InspectFile, PlaceModel, PlaceTensors
+from gpu_studio.model.pages import PLACE
 from gpu_studio.model.switcher.placement_table import AFTER, KIND, TYPE
 from gpu_studio.ui.switcher.place_page import PlacePage
 from tests.driving.window import click, find, text
@@ -49,7 +50,7 @@ def test_without_a_card_the_same_table_has_the_cpu_as_its_target_and_says_why(ta
     assert described().cuda_reason in text(tab, "switcher.why")
     assert not find(tab, "switcher.activate").isEnabled()
     assert not find(tab, "switcher.visible_only").isEnabled()
-    tab.show_page("Place")
+    tab.pages.go_to(PLACE)
     assert radio(tab, "cpu").isChecked()
     click(tab, "switcher.move")
     table = find(tab, "switcher.placement", QTableView)

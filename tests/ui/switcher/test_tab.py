@@ -13,6 +13,8 @@ from PySide6.QtWidgets import (
     QTableView,
 )
 
+from gpu_studio.model.pages import AMP, FEEDING, PITFALLS, PLACE, SWITCHER
+from gpu_studio.ui.tabs import tab_of
 from tests.driving.window import find
 from tests.ui.switcher.answers import FIRST, SECOND
 
@@ -22,11 +24,9 @@ def titles(tab):
 
 
 def test_the_pages_are_made_when_they_are_looked_at(tab):
-    assert titles(tab) == [
-        "Choose", "Place", "Pitfalls", "Feeding", "AMP and reproducibility", "Several cards",
-    ]  # fmt: skip
+    assert titles(tab) == list(tab_of(SWITCHER).parts.values())
     assert tab.findChild(QListWidget, "switcher.lab.list") is None
-    tab.show_page("Pitfalls")
+    tab.pages.go_to(PITFALLS)
     assert find(tab, "switcher.lab").isVisible()
     assert not find(tab, "switcher.cards").isVisible()
 
@@ -54,9 +54,9 @@ def test_tab_reaches_the_devices_before_what_is_done_with_them(tab):
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("title", ["Place", "Pitfalls", "Feeding", "AMP and reproducibility"])
-def test_every_control_of_a_page_has_a_name_and_fits(tab, title):
-    tab.show_page(title)
+@pytest.mark.parametrize("page", [PLACE, PITFALLS, FEEDING, AMP], ids=lambda page: page.part)
+def test_every_control_of_a_page_has_a_name_and_fits(tab, page):
+    tab.pages.go_to(page)
     for kind in (QPushButton, QComboBox, QCheckBox, QListWidget, QTableView, QPlainTextEdit):
         for widget in tab.findChildren(kind):
             if not widget.objectName().startswith("qt_"):

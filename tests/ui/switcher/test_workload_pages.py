@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
 from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
+from gpu_studio.model.pages import AMP, FEEDING, SEVERAL_CARDS
 from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
 from tests.driving.window import click, find, numbers, text
 from tests.fakes.descriptions import described_with_cuda
@@ -23,7 +24,7 @@ from tests.ui.switcher.answers import WORKLOADS, free
 
 @pytest.fixture
 def feeding(tab):
-    tab.show_page("Feeding")
+    tab.pages.go_to(FEEDING)
     return tab
 
 
@@ -96,13 +97,13 @@ def test_every_way_is_in_sight_where_the_table_is_wider_than_the_window(
 
 
 def test_a_workload_that_cannot_run_says_why(tab):
-    tab.show_page("Several cards")
+    tab.pages.go_to(SEVERAL_CARDS)
     assert text(tab, "switcher.data_parallel.reason") == WORKLOADS[-1].skipped
     assert not find(tab, "switcher.data_parallel.run").isEnabled()
 
 
 def test_mixed_precision_and_the_same_bits_are_on_one_page(tab, engines, studio, qtbot):
-    tab.show_page("AMP and reproducibility")
+    tab.pages.go_to(AMP)
     for name in ("train_step", "conv2d"):
         title = next(one.title for one in WORKLOADS if one.name == name)
         assert text(tab, f"switcher.{name}.title") == title
@@ -113,14 +114,14 @@ def test_mixed_precision_and_the_same_bits_are_on_one_page(tab, engines, studio,
 
 
 def test_no_identifier_stands_in_for_a_title_while_the_engine_starts(unstarted):
-    for page, name in (("Feeding", "dataloader"), ("Several cards", "data_parallel")):
-        unstarted.show_page(page)
+    for page, name in ((FEEDING, "dataloader"), (SEVERAL_CARDS, "data_parallel")):
+        unstarted.pages.go_to(page)
         assert text(unstarted, f"switcher.{name}.reason")
         assert not text(unstarted, f"switcher.{name}.title")
 
 
 def test_a_page_of_two_workloads_has_one_primary_button(tab):
-    tab.show_page("AMP and reproducibility")
+    tab.pages.go_to(AMP)
     buttons = [find(tab, f"switcher.{name}.run") for name in ("train_step", "conv2d")]
     assert [made.property("primary") for made in buttons] == [True, False]
 
@@ -154,7 +155,7 @@ def test_an_engine_without_the_workload_says_so(engines, studio, theme, qtbot):
     tab = SwitcherTab(studio, theme)
     qtbot.addWidget(tab)
     tab.show()
-    tab.show_page("Feeding")
+    tab.pages.go_to(FEEDING)
     before = text(tab, "switcher.dataloader.reason")
     assert before
     studio.start()

@@ -1,0 +1,145 @@
+"""The tabs of the window: one record each.
+
+A new tab is a folder and a record here. The window, its menu, its keys, files that are dropped, and
+the links from one tab to another follow the records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QWidget
+
+from gpu_studio.model import pages
+from gpu_studio.ui.lazy_page import imported
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from gpu_studio.model.pages import Destination, Page
+    from gpu_studio.ui.lazy_page import LazyPage
+
+
+class TabContents(QWidget):
+    """What a tab shows.
+
+    Attributes:
+        later: the parts that are made after the first paint, so that the window appears sooner.
+    """
+
+    later: tuple[LazyPage, ...] = ()
+
+    def go_to(self, destination: Destination) -> None:
+        """Open or start what a destination names; the tab is already in front."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tab:
+    """A tab of the window.
+
+    Attributes:
+        page: names it in the settings and for links.
+        title: its title.
+        icon: its icon, by name.
+        keys: bring it to the front.
+        contents: makes its `TabContents` from the studio and the theme; ``package.module:name``.
+            The import is most of a tab's cost, so it waits until the tab is made.
+        parts: the titles of its pages, in their order, if it has several.
+        opens: the endings of files that are dropped on the window and opened here.
+        recognizes: tells from a file's contents that it belongs here, whatever its ending;
+            ``package.module:name``.
+    """
+
+    page: Page
+    title: str
+    icon: str
+    keys: str
+    contents: str
+    parts: Mapping[Page, str] = field(default_factory=dict)
+    opens: tuple[str, ...] = ()
+    recognizes: str = ""
+
+
+TABS = (
+    Tab(
+        page=pages.DEVICES,
+        title="Devices",
+        icon="card",
+        keys="Ctrl+1",
+        contents="gpu_studio.ui.devices.devices_tab:DevicesTab",
+    ),
+    Tab(
+        page=pages.RACE,
+        title="Race",
+        icon="flag",
+        keys="Ctrl+2",
+        contents="gpu_studio.ui.race.race_tab:RaceTab",
+        # A person drags a picture here; the page says if it cannot be opened.
+        opens=(
+            ".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".ico",
+            ".svg", ".jsonl",
+        ),
+    ),
+    Tab(
+        page=pages.BENCHMARK,
+        title="Benchmark",
+        icon="chart",
+        keys="Ctrl+3",
+        contents="gpu_studio.ui.benchmark.benchmark_tab:BenchmarkTab",
+    ),
+    Tab(
+        page=pages.SWITCHER,
+        title="Switcher",
+        icon="switch",
+        keys="Ctrl+4",
+        contents="gpu_studio.ui.switcher.switcher_tab:SwitcherTab",
+        parts={
+            pages.CHOOSE: "Choose",
+            pages.PLACE: "Place",
+            pages.PITFALLS: "Pitfalls",
+            pages.FEEDING: "Feeding",
+            pages.AMP: "AMP and reproducibility",
+            pages.SEVERAL_CARDS: "Several cards",
+        },
+    ),
+    Tab(
+        page=pages.MEMORY,
+        title="Memory",
+        icon="memory",
+        keys="Ctrl+5",
+        contents="gpu_studio.ui.memory.memory_tab:MemoryTab",
+        parts={
+            pages.CURVES: "Curves",
+            pages.SEGMENTS: "Segment map",
+            pages.BREAK_IT: "Break it",
+            pages.READ_ERROR: "Read an error",
+            pages.FIT: "Will it fit?",
+        },
+    ),
+    Tab(
+        page=pages.CHECK,
+        title="Check",
+        icon="shield",
+        keys="Ctrl+6",
+        contents="gpu_studio.ui.check.check_tab:CheckTab",
+        opens=(".html", ".htm", ".json"),
+        # As a picture, a record differs from a photo only in its contents.
+        recognizes="gpu_studio.core.check.record_page:has_record",
+    ),
+)  # fmt: skip
+
+
+def tab_of(page: Page) -> Tab:
+    """Return the tab that a page belongs to."""
+    return next(tab for tab in TABS if tab.page.tab == page.tab)
+
+
+def tab_for_file(path: Path) -> Tab:
+    """Return the tab that opens a dropped file: one that knows its contents, or its ending."""
+    ending = path.suffix.lower()
+    for tab in TABS:
+        if tab.recognizes and (ending in tab.opens or imported(tab.recognizes)(path)):
+            return tab
+    return next(tab for tab in TABS if ending in tab.opens)

@@ -1,0 +1,61 @@
+"""The records of the tabs: what they name is there, and no two of them want the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from PySide6.QtGui import QKeySequence
+
+from gpu_studio.core.check.record_page import RECORD_ENDINGS, has_record
+from gpu_studio.model import pages
+from gpu_studio.model.pages import CHECK, RACE, Page
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.lazy_page import imported
+from gpu_studio.ui.tabs import TABS, Tab, TabContents, tab_for_file, tab_of
+from tests.fakes.check_records import check_record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpu_studio.ui.theme import Theme
+
+_TITLE = pytest.mark.parametrize("tab", TABS, ids=lambda tab: tab.page.tab)
+
+
+@_TITLE
+def test_what_a_record_names_is_there(tab: Tab, theme: Theme) -> None:
+    assert issubclass(imported(tab.contents), TabContents)
+    assert not icon(tab.icon, theme).isNull()
+    assert not QKeySequence(tab.keys).isEmpty()
+    if tab.recognizes:
+        assert callable(imported(tab.recognizes))
+
+
+@pytest.mark.parametrize("of", [lambda tab: tab.page, lambda tab: tab.title, lambda tab: tab.keys])
+def test_no_two_tabs_share_a_name_or_a_key(of) -> None:
+    assert len({of(tab) for tab in TABS}) == len(TABS)
+
+
+def test_a_file_has_one_tab() -> None:
+    endings = [ending for tab in TABS for ending in tab.opens]
+    assert len(endings) == len(set(endings))
+
+
+def test_every_page_that_the_program_leads_to_is_in_a_record() -> None:
+    for page in (one for one in vars(pages).values() if isinstance(one, Page)):
+        tab = tab_of(page)
+        assert page == tab.page or page in tab.parts
+
+
+def test_a_record_of_a_check_is_told_from_a_photo_by_its_contents(tmp_path: Path) -> None:
+    from gpu_studio.ui.check.record_picture import png_of_record
+
+    photo, record = tmp_path / "photo.png", tmp_path / "record.png"
+    photo.write_bytes(b"a photo")
+    record.write_bytes(png_of_record(check_record({})))
+    assert has_record(record)
+    assert tab_for_file(photo).page == RACE
+    assert tab_for_file(record).page == CHECK
+    others = set(RECORD_ENDINGS) - {".png"}
+    assert {tab_for_file(tmp_path / f"a{ending}").page for ending in others} == {CHECK}
