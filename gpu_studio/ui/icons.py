@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QIcon, QIconEngine, QPainter, QPixmap
+from PySide6.QtSvg import QSvgRenderer
 
 from gpu_studio.core.resources import MissingResourceError, resource_path
 
@@ -81,8 +82,6 @@ def _drawing(name: str) -> str:
 @functools.lru_cache(maxsize=256)
 def _painted(name: str, colour: str, width: int, height: int, scale: float) -> QPixmap:
     # Imported with the first painted icon, not with the window.
-    from PySide6.QtSvg import QSvgRenderer
-
     picture = QPixmap(QSize(width, height) * scale)
     picture.setDevicePixelRatio(scale)
     picture.fill(Qt.GlobalColor.transparent)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, unsteadiness
+from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
@@ -171,8 +172,6 @@ class Run:
     @property
     def stamp(self) -> TrustStamp | None:
         """The trust stamp of the result; None if there is no result."""
-        from gpu_studio.core.benchmark.trust import stamp_of
-
         return stamp_of(self.result) if self.result else None
 
     def apply(self, event: Event) -> bool:

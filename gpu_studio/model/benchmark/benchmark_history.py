@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.benchmark.comparability import Comparability, compare
+from gpu_studio.core.benchmark.history import FOLDER_NAME, History
+from gpu_studio.core.benchmark.kept_run import encode_kept, run_of
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.moments import local_now
@@ -19,7 +22,7 @@ from gpu_studio.model.task_queue import TaskQueue
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpu_studio.core.benchmark.history import History, HistoryEntry, HistoryList
+    from gpu_studio.core.benchmark.history import HistoryEntry, HistoryList
     from gpu_studio.core.benchmark.kept_run import KeptRun
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.failure import Failure
@@ -67,8 +70,6 @@ class BenchmarkHistory(QObject):
     def _history(self) -> History:
         """The folder's history; created on first use, not with the window."""
         if self._opened is None:
-            from gpu_studio.core.benchmark.history import FOLDER_NAME, History
-
             self._opened = History(self._folder / FOLDER_NAME if self._folder else None)
         return self._opened
 
@@ -142,8 +143,6 @@ class BenchmarkHistory(QObject):
 
     def export_file(self, key: str, path: Path) -> None:
         """Write a kept run to a file that another PC can import."""
-        from gpu_studio.core.atomic_file import write_atomically
-        from gpu_studio.core.benchmark.kept_run import encode_kept
 
         def write() -> Path:
             kept = self._history.load(key)
@@ -230,8 +229,6 @@ class BenchmarkHistory(QObject):
         self.refresh()
 
     def _loaded(self, kept: KeptRun) -> None:
-        from gpu_studio.core.benchmark.kept_run import run_of
-
         run = run_of(kept)
         self.ghost = (run, _ghost_label(kept))
         self.ghost_changed.emit()

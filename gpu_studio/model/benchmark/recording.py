@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.program_version import program_title
 from gpu_studio.model.benchmark.benchmark import RunSource
 from gpu_studio.model.benchmark.published_experiment import FixedRuns
 from gpu_studio.model.engine_session import EngineSession
@@ -170,7 +171,6 @@ def recording_from(
         recording_of,
         system_name,
     )
-    from gpu_studio.core.program_version import program_title
 
     described, inventory = studio.session.description, studio.sensors.inventory
     ours = [run for run in runs if is_recordable(run)]

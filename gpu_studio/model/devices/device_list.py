@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt
 
+from gpu_studio.core.devices.facts import summary_line
 from gpu_studio.model.tool_tip import plain_tip
 
 if TYPE_CHECKING:
@@ -31,9 +32,6 @@ class DeviceList(QAbstractListModel):
 
     def show(self, devices: Sequence[DeviceRow], engine: EngineDescribed | None) -> None:
         """Show the devices whose facts are known; the selection stays if they are the same."""
-        # Imported after the window's first paint: the facts' texts and tables are large.
-        from gpu_studio.core.devices.facts import summary_line
-
         rows = [(one, summary_line(one.device, engine)) for one in devices if one.device]
         if [row.identity for row, _ in rows] != [row.identity for row, _ in self._rows]:
             self.beginResetModel()

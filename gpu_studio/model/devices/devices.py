@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.devices.facts import FactGroup, PcSnapshot
+from gpu_studio.core.devices.facts import FactGroup, PcSnapshot, facts_of
 from gpu_studio.core.notice import Action, Tone
+from gpu_studio.core.units import format_bytes
 from gpu_studio.model.devices.card_memory import CardMemory
 from gpu_studio.model.devices.device_list import DeviceList
 from gpu_studio.model.devices.process_table import ProcessTable
@@ -121,8 +122,6 @@ class DevicesModel(QObject):
         device, snapshot = self.device, self.snapshot
         if device is None or snapshot is None:
             return ()
-        from gpu_studio.core.devices.facts import facts_of
-
         groups = facts_of(device, snapshot)
         if self.is_readable:
             return groups
@@ -136,8 +135,6 @@ class DevicesModel(QObject):
         used = snapshot.telemetry(device).memory_used_bytes if device and snapshot else None
         if device is None or used is None or device.memory_total_bytes is None:
             return ""
-        from gpu_studio.core.units import format_bytes
-
         return f"{format_bytes(used)} of {format_bytes(device.memory_total_bytes)}"
 
     def spans(self, longest_s: float) -> tuple[SensorSpan, ...]:

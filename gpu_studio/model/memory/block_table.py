@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.memory.segments import STATE_WORDS
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.text_rows import TextTable
 
@@ -44,8 +45,6 @@ class BlockTable(TextTable):
 
     def text(self, row: int, column: int) -> str:
         """Return the text of a cell."""
-        from gpu_studio.core.memory.segments import STATE_WORDS
-
         assert self._map is not None
         block = self._first + row
         if column == _STATE:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core.memory.fit import fit_on, model_fit
 from gpu_studio.model.task import Task
 
 if TYPE_CHECKING:
@@ -79,8 +80,6 @@ class FitQuestion(QObject):
         self._asked = question
 
         def work_out() -> FitAnswer:
-            from gpu_studio.core.memory.fit import fit_on, model_fit
-
             return FitAnswer(
                 question=question,
                 fit=known or fit_on(question.card),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.memory.segments import map_of_segments
+from gpu_studio.core.memory.snapshot_file import open_snapshot
 from gpu_studio.model.task import Task
 
 if TYPE_CHECKING:
@@ -45,9 +47,6 @@ class OpenedSnapshot(QObject):
         self.title, self.refusal = path.name, ""
 
         def read() -> SegmentMap:
-            from gpu_studio.core.memory.segments import map_of_segments
-            from gpu_studio.core.memory.snapshot_file import open_snapshot
-
             return map_of_segments(open_snapshot(path, None, lambda: self._is_over).segments)
 
         self._task = Task(read, self)

@@ -12,6 +12,7 @@ from gpu_studio.core.benchmark.kept_run import kept_of
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import local_now, shown_moment
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 from gpu_studio.model.race.race_entries import name_of
 from gpu_studio.model.race.sharing import ghost_side
 from gpu_studio.model.task import Task
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.kept_run import KeptRun
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.run_messages import RunFinished
-    from gpu_studio.core.race.race_track import RaceTrack
     from gpu_studio.model.race.race import Race
     from gpu_studio.model.race.race_side import RaceSide
     from gpu_studio.model.studio import Studio
@@ -146,8 +146,6 @@ class RaceHistory(QObject):
 
 def track_of(result: RunFinished) -> RaceTrack:
     """Return a run's way to the finish line from its curves; empty if it kept none."""
-    from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
-
     return RaceTrack(
         tuple(
             RaceFrame(seconds, int(steps), measure, progress)

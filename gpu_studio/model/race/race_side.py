@@ -6,10 +6,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.messages.race_messages import FrameReady
+from gpu_studio.core.race.frame_file import read_frame
+from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
+
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.messages.race_messages import FrameReady
-    from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
     from gpu_studio.model.race.race_entries import RaceEntry
 
 
@@ -28,8 +30,6 @@ class RaceSide:
         self, entry: RaceEntry, run: Run, track: RaceTrack | None = None, origin: str = ""
     ) -> None:
         # numpy is imported with the first race, not with the window.
-        from gpu_studio.core.race.race_track import RaceTrack
-
         self.entry = entry
         self.run = run
         self.track = track or RaceTrack()
@@ -68,9 +68,6 @@ class RaceSide:
         return self.track.at(elapsed_s)
 
     def _frame_of(self, ready: FrameReady) -> RaceFrame:
-        from gpu_studio.core.race.frame_file import read_frame
-        from gpu_studio.core.race.race_track import RaceFrame
-
         opened = self.run.opened
         picture = read_frame(Path(opened.path), ready.number) if opened is not None else None
         return RaceFrame.of(ready, picture)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.moments import shown_moment
+from gpu_studio.core.race.kept_frames import track_of_recorded
 from gpu_studio.model.race.race_entries import name_of
 from gpu_studio.model.race.race_history import track_of
 from gpu_studio.model.race.sharing import ghost_side
@@ -38,8 +39,6 @@ def recorded_sides(recording: Recording) -> tuple[RaceSide, ...]:
 
 
 def _side(recording: Recording, run: RecordedRun, result: RunFinished) -> RaceSide:
-    from gpu_studio.core.race.kept_frames import track_of_recorded
-
     pictures = track_of_recorded(run)
     day = shown_moment(recording.header.recorded_at)[:10]
     labeled = msgspec.structs.replace(result, recording=recording.label)

@@ -11,12 +11,12 @@ from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.core.race.picture_order import picture_order
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S
+from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 from gpu_studio.model.race.race_entries import RaceEntry
 from gpu_studio.model.race.race_side import RaceSide
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import RunFinished
-    from gpu_studio.core.race.race_track import RaceTrack
     from gpu_studio.core.race.shared_race import PictureOrder, SharedRace
     from gpu_studio.model.race.race import Race
     from gpu_studio.model.studio import Studio
@@ -53,8 +53,6 @@ def ghost_of(shared: SharedRace) -> RaceSide | None:
     if shared.race.at_once:
         return None
     # numpy is imported with the first race, not with the window.
-    from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
-
     leader = shared.race.leader
     order = sorted(
         range(len(shared.runs)),

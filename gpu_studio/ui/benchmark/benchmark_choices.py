@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.benchmark.plan import Plan
+from gpu_studio.core.benchmark.plan import Plan, Sweep
 from gpu_studio.core.benchmark.sizes import parse_sizes
 from gpu_studio.core.device_name import CPU
 from gpu_studio.core.tensors import DTYPES
@@ -111,8 +111,6 @@ class BenchmarkChoices(QWidget):
     @property
     def run_plan(self) -> RunPlan:
         """The plan that Run starts."""
-        from gpu_studio.core.benchmark.plan import Sweep
-
         return Sweep(self.plan) if self._sizes.is_sweep else self.plan
 
     @property

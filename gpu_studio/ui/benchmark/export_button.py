@@ -14,6 +14,7 @@ from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING, recording_from
 from gpu_studio.ui.icons import icon
+from gpu_studio.ui.plots.plot_picture import png_of, svg_of
 from gpu_studio.ui.saving import save_as
 
 if TYPE_CHECKING:
@@ -95,13 +96,9 @@ class ExportButton(QPushButton):
         self._save(f"Recording (*{RECORDING_ENDING})", RECORDING_ENDING, content)
 
     def _save_png(self) -> None:
-        from gpu_studio.ui.plots.plot_picture import png_of
-
         self._save("PNG picture (*.png)", ".png", self._picture(png_of))
 
     def _save_svg(self) -> None:
-        from gpu_studio.ui.plots.plot_picture import svg_of
-
         self._save("SVG picture (*.svg)", ".svg", self._picture(svg_of))
 
     def _picture(self, painted: Callable[[LivePlot, str, Theme, QWidget], bytes]) -> bytes:

@@ -20,6 +20,7 @@ from gpu_studio.ui.check.check_hero import CheckHero
 from gpu_studio.ui.check.check_sensors import CheckSensors
 from gpu_studio.ui.check.check_verdict_card import CheckVerdictCard
 from gpu_studio.ui.check.fact_rows import FactRows
+from gpu_studio.ui.check.record_saving import save_record
 from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters
@@ -201,8 +202,6 @@ class CheckTab(TabContents):
             self.check.open_file(destination.path)
 
     def _save(self) -> None:
-        from gpu_studio.ui.check.record_saving import save_record
-
         record = self._result.record
         if record is None:
             return

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from gpu_studio.core.check.record_page import page_of
 from gpu_studio.core.notice import Notice
+from gpu_studio.ui.check.record_picture import png_of_record
 from gpu_studio.ui.saving import write_file
 
 if TYPE_CHECKING:
@@ -33,6 +34,4 @@ def save_record(window: QWidget, record: CheckRecord) -> Notice:
         path += ending
     if ending in _PAGE_ENDINGS:
         return write_file(path, page_of(record))
-    from gpu_studio.ui.check.record_picture import png_of_record
-
     return write_file(path, png_of_record(record))

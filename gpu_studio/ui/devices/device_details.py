@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from gpu_studio.core.devices.facts import identity_line
 from gpu_studio.ui.devices.copy_button import CopyButton
 from gpu_studio.ui.devices.fact_grid import FactGrid
 from gpu_studio.ui.devices.process_card import ProcessCard
@@ -63,8 +64,6 @@ class DeviceDetails(QWidget):
         self._copy.setEnabled(device is not None)
         if device is None:
             return
-        from gpu_studio.core.devices.facts import identity_line  # not before the first paint
-
         is_card = not device.is_cpu
         self._sensors.show_device(device.name, identity_line(device) if is_card else "")
         self._sensors.setVisible(self._model.is_readable)

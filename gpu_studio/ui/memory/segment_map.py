@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QHelpEvent, QImage, QPainter, QPalette, QPen
 from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
 
+from gpu_studio.core.memory.segments import STATE_WORDS
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 
@@ -349,8 +350,6 @@ class RowPicture:
     """
 
     def __init__(self, theme: Theme, scale: float) -> None:
-        import numpy as np
-
         self._scale = scale
         self._hatching: dict[int, NDArray[np.bool_]] = {}
 
@@ -374,8 +373,6 @@ class RowPicture:
             width: in logical pixels.
             height: in logical pixels.
         """
-        import numpy as np
-
         columns = max(round(width * self._scale), 1)
         rows = max(round(height * self._scale), 3)
         solid = blocks.coverage(segment, columns)[:, None]
@@ -395,8 +392,6 @@ class RowPicture:
 
     def _strikes(self, rows: int, columns: int) -> NDArray[np.bool_]:
         """Return the mask of the hatching, the same for all rows of a size."""
-        import numpy as np
-
         known = self._hatching.get(rows)
         if known is None or known.shape[1] < columns:
             ys, xs = np.ogrid[:rows, :columns]
@@ -407,8 +402,6 @@ class RowPicture:
     @staticmethod
     def _borders(blocks: SegmentMap, segment: int, columns: int) -> NDArray[np.int64]:
         """Return the first columns of the blocks that are wide enough for a border."""
-        import numpy as np
-
         place = blocks.blocks_of(segment)
         scale = columns / int(blocks.sizes[segment])
         starts = (blocks.block_offsets[place] * scale).astype(np.int64)
@@ -418,8 +411,6 @@ class RowPicture:
 
 def _packed(colours: NDArray[np.float64]) -> NDArray[np.uint32]:
     """Return blue, green and red, shape (n, 3), as pixel values of `QImage`, shape (n,)."""
-    import numpy as np
-
     whole = colours.astype(np.uint32)
     opaque = np.uint32(0xFF000000)
     packed: NDArray[np.uint32] = (
@@ -430,8 +421,6 @@ def _packed(colours: NDArray[np.float64]) -> NDArray[np.uint32]:
 
 def block_in_words(blocks: SegmentMap, block: int) -> str:
     """Return a block's state, size and place in words."""
-    from gpu_studio.core.memory.segments import STATE_WORDS
-
     segment = blocks.segment_of(block)
     place = blocks.blocks_of(segment)
     size_bytes = int(blocks.block_sizes[block])

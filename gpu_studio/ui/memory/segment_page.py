@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.memory.outcome import free_within
+from gpu_studio.core.memory.segments import map_of_segments
 from gpu_studio.core.units import format_bytes, format_percent
 from gpu_studio.model.memory.block_table import BlockTable
 from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
@@ -145,8 +146,6 @@ class SegmentPage(QWidget):
     def _show(self) -> None:
         if not self.isVisible():
             return
-        from gpu_studio.core.memory.segments import map_of_segments
-
         self._refusal.setText(self._snapshot.refusal)
         self._refusal.setVisible(bool(self._snapshot.refusal))
         self._close.setVisible(self._snapshot.blocks is not None)

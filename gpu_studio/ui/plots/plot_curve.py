@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 
+from gpu_studio.ui.theme import COLOURS
+
 if TYPE_CHECKING:
     import numpy as np
     import pyqtgraph as pg
@@ -156,8 +158,6 @@ class Curve:
 
 def ink(role: str) -> str:
     """Return the role for lines and text of a role."""
-    from gpu_studio.ui.theme import COLOURS
-
     return f"{role}_ink" if f"{role}_ink" in COLOURS else role
 
 

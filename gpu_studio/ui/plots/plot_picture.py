@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QBuffer, QByteArray, QPoint, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QImage, QPainter
+from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QWidget
 
 from gpu_studio.ui.png import png_bytes
@@ -49,8 +50,6 @@ def svg_of(plot: LivePlot, title: str, theme: Theme, head: QWidget | None = None
     """
     if plot.plot is None:
         return b""
-    from PySide6.QtSvg import QSvgGenerator
-
     picture = _Picture(plot, title, theme, head)
     size = picture.size
     contents = QByteArray()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QToolTip
@@ -99,8 +100,6 @@ def reading_lines(curves: Iterable[Curve], style: AxesStyle, x: float, reach: fl
 
 def _nearest(curve: Curve, x: float, *, logarithmic: bool) -> tuple[float, float, float] | None:
     """Return the distance, x and y of a curve's nearest drawn point; None without any."""
-    import numpy as np
-
     if curve.shown is None or not len(curve.shown.xs):
         return None
     xs, ys = curve.shown.xs, curve.shown.ys

@@ -11,6 +11,7 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.race.pictures import PAINT
+from gpu_studio.model.benchmark.recording import RECORDING_ENDING
 from gpu_studio.model.race import race_words
 from gpu_studio.model.race.race import Race
 from gpu_studio.model.race.race_history import RaceHistory
@@ -24,6 +25,7 @@ from gpu_studio.ui.race.race_contestants import RaceContestants
 from gpu_studio.ui.race.race_head import RaceHead
 from gpu_studio.ui.race.race_lane import LaneFigures, RaceLane
 from gpu_studio.ui.race.race_picture import image_of
+from gpu_studio.ui.race.share_card import png_of_card
 from gpu_studio.ui.race.size_lever import SizeLever, SizeMark
 from gpu_studio.ui.saving import save_as
 from gpu_studio.ui.tabs import TabContents
@@ -368,8 +370,6 @@ class RaceTab(TabContents):
         self._outcome.show_notice(Notice(text))
 
     def _save(self) -> None:
-        from gpu_studio.ui.race.share_card import png_of_card
-
         order = order_of(self.race, self._studio, local_now())
         if order is not None:
             kind = "PNG picture (*.png)"
@@ -391,8 +391,6 @@ class RaceTab(TabContents):
 
 def _opened(path: Path) -> Photo | SharedRace | Recording:
     """Return what a file holds; called in a thread."""
-    from gpu_studio.model.benchmark.recording import RECORDING_ENDING
-
     if path.suffix.lower() == RECORDING_ENDING:
         from gpu_studio.core.benchmark.recording import read_recording
 
