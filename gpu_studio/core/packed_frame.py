@@ -5,9 +5,8 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 _CHANNELS = 3
@@ -23,6 +22,8 @@ def unpack_frame(packed: bytes, width: int, height: int) -> NDArray[np.uint8] | 
 
     However much a file promises, no more than this picture is unpacked.
     """
+    import numpy as np
+
     size = width * height * _CHANNELS
     unpacker = zlib.decompressobj()
     try:

@@ -156,6 +156,8 @@ def test_nothing_can_be_compared_before_the_engine_is_there(qtbot, theme, studio
     from gpu_studio.ui.devices.devices_tab import DevicesTab
 
     tab = DevicesTab(studio, theme)
+    for part in tab.later:
+        part.make()
     qtbot.addWidget(tab)
     tab.show()
     assert not sees(tab, "devices.compare")

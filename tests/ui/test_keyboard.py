@@ -171,7 +171,10 @@ def test_of_two_buttons_ctrl_return_presses_the_one_in_the_card_with_the_focus(q
         inside.addWidget(made)
         inside.addWidget(QCheckBox("An option of it"))
     tabs = find(window, "tabs", QTabWidget)
-    tabs.setCurrentIndex(tabs.addTab(page, "Two"))
+    place = tabs.currentWidget()
+    before = place.takeWidget()
+    place.show_page(page)
+    before.setParent(page)  # hidden, and deleted with the page
     tabs.tabBar().setFocus()
     key(qtbot, window, Qt.Key.Key_Return, ctrl=True)
     page.findChildren(QCheckBox)[1].setFocus()

@@ -82,13 +82,13 @@ def test_the_whole_application_has_one_line_of_steps(qapp):
 
 def test_plots_of_one_page_are_built_in_turn(qtbot, theme, monkeypatch):
     """Three plots are painted at once: their canvases take as long as a tab."""
-    diary, make = Diary(), plot_canvas.make_canvas
+    diary, make = Diary(), plot_canvas.PlotCanvas
 
     def make_and_note(style, parent):
         diary.note("canvas")
         return make(style, parent)
 
-    monkeypatch.setattr(plot_canvas, "make_canvas", make_and_note)
+    monkeypatch.setattr(plot_canvas, "PlotCanvas", make_and_note)
     page = QWidget()
     qtbot.addWidget(page)
     column = QVBoxLayout(page)

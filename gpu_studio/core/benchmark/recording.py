@@ -13,7 +13,6 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.benchmark.history import read_capped
@@ -393,6 +392,8 @@ def _start_of(events: Sequence[Event]) -> RunStarted:
 
 def _checked_end(event: RunFinished, events: Sequence[Event]) -> RunFinished:
     """Return a result after checking that it matches the run's own samples."""
+    import numpy as np
+
     result, started = check_result(event), _start_of(events)
     told = {name: getattr(result, name) for name in _TOLD_BY_RESULTS}
     if result.parameters != {**started.parameters, **told}:

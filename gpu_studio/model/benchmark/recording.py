@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.benchmark.recording import (
+    RecordedPc,
+    header_of,
+    is_recordable,
+    read_recording,
+    recording_of,
+    recording_sentences,
+    system_name,
+)
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.notice import Notice, Tone
@@ -64,8 +73,6 @@ class RecordingPlayer(QObject):
     @property
     def sentences(self) -> list[str]:
         """The open recording in words; empty if none is open."""
-        from gpu_studio.core.benchmark.recording import recording_sentences
-
         return recording_sentences(self.recording) if self.recording else []
 
     @property
@@ -87,8 +94,6 @@ class RecordingPlayer(QObject):
         """
         if self._is_closed or self._task is not None:
             return
-        from gpu_studio.core.benchmark.recording import read_recording
-
         self._asked_path = path
         self._task = Task(lambda: read_recording(path, lambda: self._is_closed), self)
         self._task.succeeded.connect(self._on_read)
@@ -164,14 +169,6 @@ def recording_from(
     Raises:
         StudioError: there are no runs to record.
     """
-    from gpu_studio.core.benchmark.recording import (
-        RecordedPc,
-        header_of,
-        is_recordable,
-        recording_of,
-        system_name,
-    )
-
     described, inventory = studio.session.description, studio.sensors.inventory
     ours = [run for run in runs if is_recordable(run)]
     if not ours or described is None or inventory is None:

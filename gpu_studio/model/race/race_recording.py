@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.race.kept_frames import kept_frames
 from gpu_studio.model.benchmark.recording import recording_from
 from gpu_studio.model.task import Task
 
@@ -55,8 +56,6 @@ class RaceRecording(QObject):
         studio = self._studio
 
         def contents() -> bytes:
-            from gpu_studio.core.race.kept_frames import kept_frames
-
             frames = kept_frames(runs, tracks) if keeps_pictures else None
             return recording_from(studio, runs, recorded_at, frames)
 

@@ -6,12 +6,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.messages.race_messages import FrameReady
 from gpu_studio.core.race.frame_file import read_frame
 from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.messages.race_messages import FrameReady
     from gpu_studio.model.race.race_entries import RaceEntry
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 
 if TYPE_CHECKING:
@@ -62,6 +61,8 @@ class Crosshair(QObject):
 
     def attach(self) -> None:
         """Connect the plots that are built by now: a plot is built when first visible."""
+        import pyqtgraph as pg
+
         known = {plot for plot, _ in self._lines.values()}
         for live in self._plots:
             if live.plot is None or live in known:
@@ -84,6 +85,8 @@ class Crosshair(QObject):
             self.move_to(None)
 
     def _pen(self) -> Any:
+        import pyqtgraph as pg
+
         return pg.mkPen(self._theme.colour("text"), width=1, style=Qt.PenStyle.SolidLine)
 
     def _recolour(self) -> None:

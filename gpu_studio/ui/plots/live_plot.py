@@ -8,22 +8,24 @@ antialiasing: thicker or smoother pens take seconds for ten thousand points.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
-from gpu_studio.ui.plots.plot_canvas import AxesStyle, Level, Marker
+from gpu_studio.ui.lazy_page import imported
 from gpu_studio.ui.plots.plot_curve import Curve, CurveSource, Sight
+from gpu_studio.ui.plots.plot_style import AxesStyle, Level, Marker
 from gpu_studio.ui.plots.plot_zoom import PlotZoom
 from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyqtgraph as pg
     from PySide6.QtGui import QHideEvent, QPaintEvent, QResizeEvent, QShowEvent
 
+    from gpu_studio.ui.plots.plot_canvas import PlotCanvas
     from gpu_studio.ui.theme import Theme
 
 __all__ = ["Curve", "CurveSource", "Level", "LivePlot", "Marker"]
@@ -84,14 +86,12 @@ class LivePlot(QFrame):
         )
         self._curves: dict[str, Curve] = {}
         self._markers: list[Marker] = []
-        self._marker_items: list[Any] = []
         self._levels: list[Level] = []
-        self._level_items: list[Any] = []
         self._y_range: tuple[float, float] | None = None
         self._x_range: tuple[float, float] | None = None
         self._building = False
-        self._canvas: pg.PlotWidget | None = None  # not yet filled
-        self.plot: pg.PlotWidget | None = None
+        self._canvas: PlotCanvas | None = None  # not yet filled
+        self.plot: PlotCanvas | None = None
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         self._frames = QTimer(self)
@@ -141,7 +141,8 @@ class LivePlot(QFrame):
         if wanted != self._levels:
             before, self._levels = self._levels, wanted
             if [level.look for level in wanted] == [level.look for level in before]:
-                self._move_levels()
+                if self.plot is not None:
+                    self.plot.move_levels(wanted)
             else:
                 self._draw_levels()
 
@@ -242,15 +243,13 @@ class LivePlot(QFrame):
         self._frames.stop()
 
     def _load_numpy(self) -> None:
-        import numpy  # noqa: F401  # a third of what pyqtgraph's import takes
+        import_module("numpy")  # 80 ms
 
     def _load_pyqtgraph(self) -> None:
-        import pyqtgraph  # noqa: F401
+        import_module("pyqtgraph")  # 130 ms
 
     def _make_canvas(self) -> None:
-        from gpu_studio.ui.plots.plot_canvas import make_canvas
-
-        self._canvas = make_canvas(self._style, self)
+        self._canvas = imported("gpu_studio.ui.plots.plot_canvas:PlotCanvas")(self._style, self)
 
     def _build(self) -> None:
         self.plot = self._canvas
@@ -266,11 +265,9 @@ class LivePlot(QFrame):
         if self._zoom is not None:
             self._zoom.look_at(self.plot)
             self._zoom.changed.connect(self._zoomed)
-        self.plot.plotItem.vb.sigResized.connect(self._place_labels)
-        from gpu_studio.ui.plots.plot_reading import PlotReading
-
-        reading = PlotReading(self.plot, self._style, lambda: self._curves.values())
-        reading.pointed.connect(self.pointed)
+        reading = imported("gpu_studio.ui.plots.plot_reading:PlotReading")
+        shown = reading(self.plot, self._style, lambda: self._curves.values())
+        shown.pointed.connect(self.pointed)
 
     def _zoomed(self) -> None:
         """Draw the current view; show everything again after the zoom ended."""
@@ -292,18 +289,14 @@ class LivePlot(QFrame):
         self._place_legend()
 
     def _place_legend(self) -> None:
-        from gpu_studio.ui.plots.plot_canvas import place_legend
-
         if self.plot is not None:
-            place_legend(self.plot, self._style.legend_columns, self.width())
+            self.plot.place_legend(self.width())
 
     def _recolour(self) -> None:
         """Use the theme's colors; pyqtgraph's items keep theirs, so they are created again."""
         if self.plot is None:
             return
-        from gpu_studio.ui.plots.plot_canvas import recolour
-
-        recolour(self.plot, self._theme, self._style.legend_columns)
+        self.plot.recolour(self._theme)
         for curve in self._curves.values():
             if curve.item is not None:
                 self.plot.removeItem(curve.item)
@@ -313,55 +306,12 @@ class LivePlot(QFrame):
         self.refresh()
 
     def _draw_markers(self) -> None:
-        if self.plot is None:
-            return
-        from gpu_studio.ui.plots.plot_canvas import marker_items
-
-        for item in self._marker_items:
-            self.plot.removeItem(item)
-        self._marker_items = []
-        for marker in self._markers:
-            for item in marker_items(
-                marker,
-                self._theme,
-                logarithmic=self._style.logarithmic,
-                height=self.plot.plotItem.vb.height(),
-            ):
-                self.plot.addItem(item, ignoreBounds=True)
-                self._marker_items.append(item)
-
-    def _place_labels(self) -> None:
-        """Keep the rows of the markers' labels apart in a plot of another height."""
-        assert self.plot is not None
-        from gpu_studio.ui.plots.plot_canvas import label_position
-
-        rows = {marker.label: marker.row for marker in self._markers if marker.row}
-        for item in self._marker_items if rows else ():
-            label = getattr(item, "label", None)
-            if label is not None and label.format in rows:
-                label.setPosition(
-                    label_position(rows[label.format], self.plot.plotItem.vb.height())
-                )
+        if self.plot is not None:
+            self.plot.show_markers(self._markers, self._theme)
 
     def _draw_levels(self) -> None:
-        if self.plot is None:
-            return
-        from gpu_studio.ui.plots.plot_canvas import level_item
-
-        for item in self._level_items:
-            self.plot.removeItem(item)
-        self._level_items = [level_item(level, self._theme) for level in self._levels]
-        for item in self._level_items:
-            self.plot.addItem(item, ignoreBounds=True)
-        self._move_levels()
-
-    def _move_levels(self) -> None:
-        """Move the lines and rename them: a median so far changes at all news of a run."""
-        from gpu_studio.ui.plots.plot_canvas import level_places, move_level
-
-        places = level_places([level.y for level in self._levels])
-        for item, level, place in zip(self._level_items, self._levels, places, strict=False):
-            move_level(item, level, place, logarithmic=self._style.logarithmic_y)
+        if self.plot is not None:
+            self.plot.show_levels(self._levels, self._theme)
 
 
 def decades_of(lowest: float, highest: float) -> tuple[float, float]:

@@ -1,22 +1,27 @@
-"""pyqtgraph's part of a plot, with the program's axes, legend and markers."""
+"""pyqtgraph's part of a plot, with the program's axes, legend and lines.
+
+It is imported after the first paint: pyqtgraph takes 130 ms, and numpy before it 80 ms.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyqtgraph as pg
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import QGraphicsGridLayout
 
 from gpu_studio.ui.plots.plot_curve import ink
+from gpu_studio.ui.plots.unit_axis import END_ROOM, UnitAxis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyqtgraph as pg
     from PySide6.QtWidgets import QWidget
 
+    from gpu_studio.ui.plots.plot_style import AxesStyle, Level, Marker
     from gpu_studio.ui.theme import Theme
 
 _LEGEND_ROW = 22  # pixels
@@ -26,52 +31,152 @@ _LABEL_PADDING = 10  # pixels, above and below a label
 _BAND_ALPHA = 40
 
 
-class AxesStyle(NamedTuple):
-    """The labels and units of the axes; see `LivePlot`."""
+class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
+    """An empty plot.
 
-    x_label: str
-    y_label: str
-    x_unit: str
-    y_unit: str
-    logarithmic: bool
-    legend_columns: int
-    logarithmic_y: bool = False
-
-
-class Marker(NamedTuple):
-    """A vertical line, with a band from ``low`` to ``high`` if its place is uncertain.
-
-    ``row`` is the row of its label, so that neighbors do not cover each other.
+    Attributes:
+        marker_items: the vertical lines and their bands.
+        level_items: the horizontal lines.
     """
 
-    x: float
-    label: str
-    role: str
-    low: float | None = None
-    high: float | None = None
-    dashed: bool = False
-    row: int = 0
+    def __init__(self, style: AxesStyle, parent: QWidget) -> None:
+        axes = {
+            "bottom": UnitAxis("bottom", style.x_unit, logarithmic=style.logarithmic),
+            "left": UnitAxis("left", style.y_unit, logarithmic=style.logarithmic_y),
+        }
+        super().__init__(parent, axisItems=axes, background=None, enableMenu=False)
+        self._style = style
+        self._markers: Sequence[Marker] = ()
+        self.marker_items: list[Any] = []
+        self.level_items: list[Any] = []
+        # Lets the card behind it show: a cached background has the window's color.
+        self.viewport().setAutoFillBackground(False)
+        self.setCacheMode(self.CacheModeFlag.CacheNone)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.hideButtons()
+        self.showGrid(x=True, y=True, alpha=0.25)
+        self.plotItem.layout.setContentsMargins(1, END_ROOM // 2, END_ROOM, 1)
+        self.plotItem.vb.sigResized.connect(self._place_labels)
+        self.setLogMode(x=style.logarithmic, y=style.logarithmic_y)
+        if style.x_label:
+            self.setLabel("bottom", style.x_label)
+        if style.y_label:
+            self.setLabel("left", style.y_label)
+        if style.legend_columns:
+            # Time grows with size, so a log-log plot is empty at its upper left.
+            corner = (10, 10) if style.logarithmic else (-10, 10)
+            legend = self.addLegend(
+                offset=corner, labelTextSize="9pt", colCount=style.legend_columns
+            )
+            if style.legend_columns > 1:
+                legend.setParentItem(self.plotItem)  # the plot itself would clip it
+
+    def recolour(self, theme: Theme) -> None:
+        """Draw axes and legend in the theme's colors."""
+        muted = theme.colour("muted")
+        for side in ("bottom", "left"):
+            axis = self.getAxis(side)
+            axis.setPen(theme.colour("border"))
+            axis.setTextPen(muted)
+            axis.labelStyle["color"] = muted
+            axis.setLabel(axis.labelText, **axis.labelStyle)
+        legend = self.plotItem.legend
+        if legend is not None:
+            legend.setLabelTextColor(theme.colour("text"))
+            if self._style.legend_columns == 1:
+                legend.setBrush(_ground(theme))
+
+    def place_legend(self, room: int) -> None:
+        """Give a legend above the plot the height of as many rows as its labels need.
+
+        Args:
+            room: the available width, in pixels.
+        """
+        most = self._style.legend_columns
+        if most > 1:
+            item = self.plotItem
+            columns = _columns_for(item.legend, most, room - 2 * _LEGEND_ROW)
+            if columns != item.legend.columnCount:
+                _arrange_legend(item.legend, columns)
+            rows = -(-len(item.legend.items) // columns)
+            item.layout.setContentsMargins(1, max(END_ROOM // 2, rows * _LEGEND_ROW), END_ROOM, 1)
+            item.legend.anchor((0, 0), (0, 0), offset=(_LEGEND_ROW, -_LEGEND_ROW // 2))
+
+    def show_markers(self, markers: Sequence[Marker], theme: Theme) -> None:
+        """Draw vertical lines; they replace the ones before."""
+        for item in self.marker_items:
+            self.removeItem(item)
+        self._markers = markers
+        self.marker_items = [item for one in markers for item in self._marker_items(one, theme)]
+        for item in self.marker_items:
+            self.addItem(item, ignoreBounds=True)
+
+    def show_levels(self, levels: Sequence[Level], theme: Theme) -> None:
+        """Draw horizontal lines; they replace the ones before."""
+        for item in self.level_items:
+            self.removeItem(item)
+        self.level_items = [_level_item(level, theme) for level in levels]
+        for item in self.level_items:
+            self.addItem(item, ignoreBounds=True)
+        self.move_levels(levels)
+
+    def move_levels(self, levels: Sequence[Level]) -> None:
+        """Move the lines and rename them: a run's median so far changes with each batch."""
+        places = _level_places([level.y for level in levels])
+        for item, level, place in zip(self.level_items, levels, places, strict=False):
+            anchor = (place.across, 1.0 if place.is_above else 0.0)
+            item.label.anchors = [anchor, anchor]
+            item.label.orthoPos = place.across
+            item.label.setFormat(level.label)
+            item.setPos(math.log10(level.y) if self._style.logarithmic_y else level.y)
+            item.label.updatePosition()
+
+    def _marker_items(self, marker: Marker, theme: Theme) -> list[Any]:
+        """Return a marker's line, and its band if it has one."""
+
+        def place(value: float) -> float:
+            return math.log10(value) if self._style.logarithmic else value
+
+        colour = QColor(theme.colour(ink(marker.role)))
+        style = Qt.PenStyle.DashLine if marker.dashed else Qt.PenStyle.DotLine
+        line = pg.InfiniteLine(
+            place(marker.x), pen=pg.mkPen(colour, style=style),
+            label=marker.label or None,  # each text is a document; runs leave hundreds of marks
+            labelOpts={
+                "position": self._label_position(marker.row), "color": colour, "movable": False,
+                "fill": _ground(theme),
+            },
+        )  # fmt: skip
+        items: list[Any] = [line]
+        if marker.low is not None and marker.high is not None:
+            shade = QColor(colour)
+            shade.setAlpha(_BAND_ALPHA)
+            band = pg.LinearRegionItem(
+                (place(marker.low), place(marker.high)), movable=False, brush=shade,
+                pen=pg.mkPen(None),
+            )  # fmt: skip
+            band.setZValue(-10)
+            items.insert(0, band)
+        return items
+
+    def _place_labels(self) -> None:
+        """Keep the rows of the markers' labels apart in a plot of another height."""
+        rows = {marker.label: marker.row for marker in self._markers if marker.row}
+        for item in self.marker_items if rows else ():
+            label = getattr(item, "label", None)
+            if label is not None and label.format in rows:
+                label.setPosition(self._label_position(rows[label.format]))
+
+    def _label_position(self, row: int) -> float:
+        """Return the place of a row of labels, as a share of the plot's height."""
+        label = QFontMetrics(QGuiApplication.font()).height() + _LABEL_PADDING
+        # The rows are never closer than a label is high.
+        height: float = self.plotItem.vb.height()
+        step = max(_LABEL_STEP, label / max(height, 1.0))
+        return max(_TOP_LABEL - row * step, 0.0)
 
 
-class Level(NamedTuple):
-    """A horizontal line across the plot with its name, for example a median.
-
-    Levels share no place for their names: the highest has it above its line at the right, the
-    lowest below its own; further ones at the left and in the middle.
-    """
-
-    y: float
-    label: str
-    role: str
-    dashed: bool = True
-
-    @property
-    def look(self) -> tuple[str, bool]:
-        """What a line keeps when it moves."""
-        return self.role, self.dashed
-
-
-class LevelPlace(NamedTuple):
+class _LevelPlace(NamedTuple):
     """The place of a level's name: a share of the width, and above or below the line."""
 
     across: float
@@ -81,94 +186,35 @@ class LevelPlace(NamedTuple):
 _COLUMNS_OF_LEVELS = (0.995, 0.005, 0.5)
 
 
-def level_places(ys: Sequence[float]) -> list[LevelPlace]:
+def _level_places(ys: Sequence[float]) -> list[_LevelPlace]:
     """Return a place for the name of each level, so that none covers another.
 
     Two levels share a column: the higher one has its name above its line, the other below.
     """
-    places = [LevelPlace(0.0, True)] * len(ys)
+    places = [_LevelPlace(0.0, True)] * len(ys)
     order = sorted(range(len(ys)), key=lambda at: -ys[at])
     for rank, at in enumerate(order):
         column = min(rank, len(order) - 1 - rank)
         across = _COLUMNS_OF_LEVELS[column % len(_COLUMNS_OF_LEVELS)]
-        places[at] = LevelPlace(across, is_above=2 * rank < len(order))
+        places[at] = _LevelPlace(across, is_above=2 * rank < len(order))
     return places
 
 
-def level_item(level: Level, theme: Theme) -> Any:
-    """Return a level's line with its name; `move_level` gives them their place."""
-    import pyqtgraph as pg
-
+def _level_item(level: Level, theme: Theme) -> Any:
+    """Return a level's line with its name, which have no place yet."""
     colour = QColor(theme.colour(ink(level.role)))
     style = Qt.PenStyle.DashLine if level.dashed else Qt.PenStyle.SolidLine
-    ground = QColor(theme.colour("card"))
-    ground.setAlpha(200)
     return pg.InfiniteLine(
         angle=0, pen=pg.mkPen(colour, style=style), label=level.label,
-        labelOpts={"color": colour, "movable": False, "fill": ground},
+        labelOpts={"color": colour, "movable": False, "fill": _ground(theme)},
     )  # fmt: skip
 
 
-def move_level(item: Any, level: Level, place: LevelPlace, *, logarithmic: bool) -> None:
-    """Put a level's line at its value, and its name, which may be a new one, at its place."""
-    anchor = (place.across, 1.0 if place.is_above else 0.0)
-    item.label.anchors = [anchor, anchor]
-    item.label.orthoPos = place.across
-    item.label.setFormat(level.label)
-    item.setPos(math.log10(level.y) if logarithmic else level.y)
-    item.label.updatePosition()
-
-
-def make_canvas(style: AxesStyle, parent: QWidget) -> pg.PlotWidget:
-    """Return an empty plot."""
-    import pyqtgraph as pg
-
-    from gpu_studio.ui.plots.unit_axis import END_ROOM, UnitAxis
-
-    axes = {
-        "bottom": UnitAxis("bottom", style.x_unit, logarithmic=style.logarithmic),
-        "left": UnitAxis("left", style.y_unit, logarithmic=style.logarithmic_y),
-    }
-    plot = pg.PlotWidget(parent, axisItems=axes, background=None, enableMenu=False)
-    # Lets the card behind it show: a cached background has the window's color.
-    plot.viewport().setAutoFillBackground(False)
-    plot.setCacheMode(plot.CacheModeFlag.CacheNone)
-    plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    plot.hideButtons()
-    plot.showGrid(x=True, y=True, alpha=0.25)
-    plot.plotItem.layout.setContentsMargins(1, END_ROOM // 2, END_ROOM, 1)
-    plot.setLogMode(x=style.logarithmic, y=style.logarithmic_y)
-    if style.x_label:
-        plot.setLabel("bottom", style.x_label)
-    if style.y_label:
-        plot.setLabel("left", style.y_label)
-    if style.legend_columns:
-        # Time grows with size, so a log-log plot is empty at its upper left.
-        corner = (10, 10) if style.logarithmic else (-10, 10)
-        legend = plot.addLegend(offset=corner, labelTextSize="9pt", colCount=style.legend_columns)
-        if style.legend_columns > 1:
-            legend.setParentItem(plot.plotItem)  # the plot itself would clip it
-    return plot
-
-
-def place_legend(plot: pg.PlotWidget, most_columns: int, room: int) -> None:
-    """Give a legend above the plot the height of as many rows as its labels need.
-
-    Args:
-        plot: the plot with the legend.
-        most_columns: the largest number of label columns; 1 is inside the plot.
-        room: the available width, in pixels.
-    """
-    from gpu_studio.ui.plots.unit_axis import END_ROOM
-
-    if most_columns > 1:
-        item = plot.plotItem
-        columns = _columns_for(item.legend, most_columns, room - 2 * _LEGEND_ROW)
-        if columns != item.legend.columnCount:
-            _arrange_legend(item.legend, columns)
-        rows = -(-len(item.legend.items) // columns)
-        item.layout.setContentsMargins(1, max(END_ROOM // 2, rows * _LEGEND_ROW), END_ROOM, 1)
-        item.legend.anchor((0, 0), (0, 0), offset=(_LEGEND_ROW, -_LEGEND_ROW // 2))
+def _ground(theme: Theme) -> QColor:
+    """Return the color behind a label, which keeps it readable above a curve."""
+    ground = QColor(theme.colour("card"))
+    ground.setAlpha(200)
+    return ground
 
 
 def _columns_for(legend: pg.LegendItem, most: int, room: float) -> int:
@@ -195,67 +241,3 @@ def _arrange_legend(legend: pg.LegendItem, columns: int) -> None:
         layout.addItem(label, row, 2 * column + 1)
         legend.rowCount = row + 1
     legend.updateSize()
-
-
-def recolour(plot: pg.PlotWidget, theme: Theme, legend_columns: int) -> None:
-    """Draw axes and legend in the theme's colors."""
-    muted = theme.colour("muted")
-    for side in ("bottom", "left"):
-        axis = plot.getAxis(side)
-        axis.setPen(theme.colour("border"))
-        axis.setTextPen(muted)
-        axis.labelStyle["color"] = muted
-        axis.setLabel(axis.labelText, **axis.labelStyle)
-    legend = plot.plotItem.legend
-    if legend is not None:
-        legend.setLabelTextColor(theme.colour("text"))
-        if legend_columns == 1:
-            ground = QColor(theme.colour("card"))
-            ground.setAlpha(200)  # keeps a label readable above a curve
-            legend.setBrush(ground)
-
-
-def label_position(row: int, height: float) -> float:
-    """Return the place of a row of labels, as a share of the plot's height in pixels."""
-    label = QFontMetrics(QGuiApplication.font()).height() + _LABEL_PADDING
-    step = max(_LABEL_STEP, label / max(height, 1.0))
-    return max(_TOP_LABEL - row * step, 0.0)
-
-
-def marker_items(marker: Marker, theme: Theme, *, logarithmic: bool, height: float) -> list[Any]:
-    """Return a marker's line, and its band if it has one.
-
-    Args:
-        marker: what to draw.
-        theme: gives the colors.
-        logarithmic: whether the x axis is.
-        height: of the plot, in pixels: the rows of the labels are never closer than a label.
-    """
-    import pyqtgraph as pg
-
-    def place(value: float) -> float:
-        return math.log10(value) if logarithmic else value
-
-    colour = QColor(theme.colour(ink(marker.role)))
-    style = Qt.PenStyle.DashLine if marker.dashed else Qt.PenStyle.DotLine
-    ground = QColor(theme.colour("card"))
-    ground.setAlpha(200)  # keeps a label readable above a curve
-    line = pg.InfiniteLine(
-        place(marker.x), pen=pg.mkPen(colour, style=style),
-        label=marker.label or None,  # each text is a document; runs leave hundreds of marks
-        labelOpts={
-            "position": label_position(marker.row, height), "color": colour, "movable": False,
-            "fill": ground,
-        },
-    )  # fmt: skip
-    items: list[Any] = [line]
-    if marker.low is not None and marker.high is not None:
-        shade = QColor(colour)
-        shade.setAlpha(_BAND_ALPHA)
-        band = pg.LinearRegionItem(
-            (place(marker.low), place(marker.high)), movable=False, brush=shade,
-            pen=pg.mkPen(None),
-        )  # fmt: skip
-        band.setZValue(-10)
-        items.insert(0, band)
-    return items

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     import pyqtgraph as pg
 
-    from gpu_studio.ui.plots.plot_canvas import AxesStyle
     from gpu_studio.ui.plots.plot_curve import Curve
+    from gpu_studio.ui.plots.plot_style import AxesStyle
 
 # A point further from the mouse belongs to another place of the plot.
 _FARTHEST = 40  # pixels

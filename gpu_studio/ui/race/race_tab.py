@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
 
+from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Notice, Tone
@@ -17,6 +18,7 @@ from gpu_studio.model.race.race import Race
 from gpu_studio.model.race.race_history import RaceHistory
 from gpu_studio.model.race.race_photo import RacePhoto
 from gpu_studio.model.race.race_recording import RaceRecording
+from gpu_studio.model.race.recorded_race import recorded_sides
 from gpu_studio.model.race.sharing import ghost_of, order_of
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text
 from gpu_studio.ui.race.meeting_picture import MeetingPicture, Painted
@@ -351,8 +353,6 @@ class RaceTab(TabContents):
         self._race_against(ghost, shared.race.picture, shared.race.size)
 
     def _open_recording(self, recording: Recording) -> None:
-        from gpu_studio.model.race.recorded_race import recorded_sides
-
         sides = recorded_sides(recording)
         if not sides:
             text = "This recording has no race. To replay its runs, drop it on the Benchmark tab."
@@ -392,8 +392,6 @@ class RaceTab(TabContents):
 def _opened(path: Path) -> Photo | SharedRace | Recording:
     """Return what a file holds; called in a thread."""
     if path.suffix.lower() == RECORDING_ENDING:
-        from gpu_studio.core.benchmark.recording import read_recording
-
         try:
             return read_recording(path)
         except StudioError as error:

@@ -105,7 +105,7 @@ def test_a_longer_while_can_be_chosen(qtbot, grid, track):
 def test_a_thousand_runs_are_as_many_marks_as_can_be_told_apart(grid, track):
     marks = [RunMark("matmul", "cuda:0", at / 20, at / 20 + 0.01) for at in range(1000)]
     grid.show_spans(track.spans(60.0), "gpu0", marks)
-    assert all(10 < len(plot._marker_items) <= 61 for plot in plots(grid))
+    assert all(10 < len(plot.plot.marker_items) <= 61 for plot in plots(grid))
 
 
 def test_runs_are_marked_in_every_plot(grid, track):

@@ -104,9 +104,9 @@ def test_the_theme_recolours_curves(shown, settings, theme):
 def test_markers_come_and_go(shown):
     plot = shown()
     plot.set_markers([(1.0, "run", "muted"), (2.0, "out of memory", "failure")])
-    assert [item.value() for item in plot._marker_items] == [1.0, 2.0]
+    assert [item.value() for item in plot.plot.marker_items] == [1.0, 2.0]
     plot.clear()
-    assert plot._marker_items == []
+    assert plot.plot.marker_items == []
 
 
 def test_a_mark_without_a_label_draws_no_text(shown):
@@ -177,7 +177,7 @@ def test_the_axes_hold_a_curve_that_does_not_grow_any_more(shown):
 def test_a_band_shows_how_uncertain_a_mark_is(shown):
     plot = shown(logarithmic=True, x_unit="size")
     plot.set_markers([Marker(1000.0, "crossover", "gpu0", low=800.0, high=1250.0)])
-    band, line = plot._marker_items
+    band, line = plot.plot.marker_items
     assert line.value() == pytest.approx(3.0)
     assert band.getRegion() == pytest.approx((np.log10(800), np.log10(1250)))
 
@@ -195,7 +195,7 @@ def label_places(plot):
     """Return where the names of lines are drawn."""
     return [
         item.label.mapRectToScene(item.label.boundingRect())
-        for item in (*plot._level_items, *plot._marker_items)
+        for item in (*plot.plot.level_items, *plot.plot.marker_items)
         if getattr(item, "label", None) is not None
     ]
 
@@ -220,14 +220,14 @@ def test_a_level_that_moves_keeps_its_line(qtbot, shown):
     """A median so far moves many times in a run; each new line would cost the loop a turn."""
     plot = shown(logarithmic_y=True, legend=0)
     plot.set_levels([Level(1e-3, "A", "gpu0"), Level(1e-2, "B", "cpu")])
-    lines = list(plot._level_items)
+    lines = list(plot.plot.level_items)
     plot.set_levels([Level(1e-1, "A so far", "gpu0"), Level(1e-2, "B", "cpu")])
-    assert plot._level_items == lines
+    assert plot.plot.level_items == lines
     assert [line.value() for line in lines] == pytest.approx([-1, -2])
     assert [line.label.toPlainText() for line in lines] == ["A so far", "B"]
     qtbot.waitUntil(lambda: label_places(plot)[0].top() < label_places(plot)[1].top())
     plot.set_levels([Level(1e-2, "B", "cpu")])
-    assert [line.label.toPlainText() for line in plot._level_items] == ["B"]
+    assert [line.label.toPlainText() for line in plot.plot.level_items] == ["B"]
 
 
 def test_names_of_marks_keep_their_rows_in_a_low_plot(qtbot, shown):
