@@ -536,9 +536,10 @@ def _torch_group(snapshot: PcSnapshot) -> FactGroup:
 def _tables(engine: EngineDescribed) -> Fact:
     """Return the row that compares PyTorch's own table of builds with this program's."""
     # The window's first page imports this file, and its first paint needs none of these.
+    from gpu_studio.core.compute_capability import version_numbers
     from gpu_studio.core.devices.published_builds import table_differences
     from gpu_studio.core.wheel_table import load_table
-    from gpu_studio.core.wheels import own_platform_key, version_numbers
+    from gpu_studio.core.wheels import own_platform_key
 
     try:
         table = load_table()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.compute_capability import serves, version_numbers
 from gpu_studio.core.devices.access import capability_of, has_code, lists_code, probe_of
 from gpu_studio.core.devices.cards import chip_of, driver_branches, torch_card_of
 from gpu_studio.core.devices.devices import ASLEEP, number_cards
@@ -16,14 +17,7 @@ from gpu_studio.core.devices.published_builds import (
 )
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.wheel_table import PublishedBuild, TorchBuild, WheelTable, load_table
-from gpu_studio.core.wheels import (
-    CudaCard,
-    WheelChoice,
-    choose_wheel,
-    platform_key,
-    serves,
-    version_numbers,
-)
+from gpu_studio.core.wheels import CudaCard, WheelChoice, choose_wheel, platform_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
