@@ -22,7 +22,7 @@ def unpack_frame(packed: bytes, width: int, height: int) -> NDArray[np.uint8] | 
 
     However much a file promises, no more than this picture is unpacked.
     """
-    import numpy as np
+    import numpy as np  # 80 ms
 
     size = width * height * _CHANNELS
     unpacker = zlib.decompressobj()

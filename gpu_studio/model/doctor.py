@@ -163,7 +163,7 @@ class Doctor(QObject):
         inventory = self._sensors.inventory
         if inventory is None:
             return
-        from gpu_studio.core.devices.findings import find
+        from gpu_studio.core.devices.findings import find  # 20 ms
 
         before = self._inventory
         if before is not None and _identities(before) != _identities(inventory):

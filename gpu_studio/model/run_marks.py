@@ -73,7 +73,7 @@ class RunMarks(QObject):
             self._begin(request)
 
     def _begin(self, request: RunWorkload) -> None:
-        from gpu_studio.core.devices.run_effect import RunMark
+        from gpu_studio.core.devices.run_effect import RunMark  # numpy: 80 ms
 
         self._report_effect()
         self._running = request
@@ -105,7 +105,7 @@ class RunMarks(QObject):
 
     def _report_effect(self) -> None:
         """Report the sensors' change, after their first reading since the run."""
-        from gpu_studio.core.devices.run_effect import effect_sentence
+        from gpu_studio.core.devices.run_effect import effect_sentence  # numpy: 80 ms
 
         mark, self._unreported = self._unreported, None
         self._waiting.stop()

@@ -104,8 +104,7 @@ class Sensors(QObject):
 
     def track(self, device: Device) -> SensorTrack:
         """Return the last hour of a device; empty before its first reading."""
-        # numpy is imported with the first devices, not with the window.
-        from gpu_studio.core.devices.sensor_history import SensorTrack
+        from gpu_studio.core.devices.sensor_history import SensorTrack  # numpy: 80 ms
 
         track = self._tracks.get(device.identity)
         if track is None:

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
 
+from gpu_studio.core.log_end import log_end
+from gpu_studio.model.diagnostics import diagnostics_text
 from gpu_studio.ui.parts import Text
 
 if TYPE_CHECKING:
-    from gpu_studio.model.settings import Settings
+    from pathlib import Path
+
+    from gpu_studio.model.studio import Studio
 
 _SIZE = (820, 560)
 _AFTER_CRASH = (
@@ -26,20 +30,23 @@ class DiagnosticsDialog(QDialog):
     """Shows the text and copies exactly what it shows.
 
     Args:
-        text: the result of `model.diagnostics.diagnostics_text`.
-        settings: can be reset after a bad end; None if there was no bad end.
+        studio: the shown state.
+        log_path: the log; None if there is none.
+        bad_end: the end of the log if the last start ended badly; the settings can then be reset.
         parent: the window.
     """
 
     def __init__(
-        self, text: str, settings: Settings | None = None, parent: QWidget | None = None
+        self, studio: Studio, log_path: Path | None, bad_end: str | None, parent: QWidget
     ) -> None:
         super().__init__(parent)
+        settings = studio.settings if bad_end is not None else None
+        log = bad_end if bad_end is not None else log_end(log_path) if log_path else ""
         self._settings = settings
         self.setObjectName("diagnostics")
         self.setWindowTitle("What happened" if settings else "Diagnostics")
         self.resize(*_SIZE)
-        self._text = QPlainTextEdit(text)
+        self._text = QPlainTextEdit(diagnostics_text(studio, log))
         self._text.setObjectName("diagnostics.text")
         self._text.setAccessibleName("Diagnostics")
         self._text.setReadOnly(True)

@@ -135,15 +135,10 @@ class MainWindow(QMainWindow):
 
     def show_diagnostics(self) -> None:
         """Show the diagnostics; after a bad end, with the log of the last start."""
-        from gpu_studio.core.log_end import log_end
-        from gpu_studio.model.diagnostics import diagnostics_text
-        from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
+        from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog  # 22 ms
 
-        text = log_end(self._log_path) if self._log_path is not None else ""
-        settings = None
-        if self._bad_end is not None:
-            text, settings, self._bad_end = self._bad_end, self._studio.settings, None
-        dialog = DiagnosticsDialog(diagnostics_text(self._studio, text), settings, self)
+        bad_end, self._bad_end = self._bad_end, None
+        dialog = DiagnosticsDialog(self._studio, self._log_path, bad_end, self)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 

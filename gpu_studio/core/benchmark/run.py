@@ -81,8 +81,7 @@ class Run:
     """One workload on one device with its parameters, its samples and its result."""
 
     def __init__(self, request: RunWorkload) -> None:
-        # numpy is imported with the first run, not with the window.
-        from gpu_studio.core.series import Series
+        from gpu_studio.core.series import Series  # numpy: 80 ms
 
         self.request = request
         self.state = RunState.WAITING
@@ -144,7 +143,7 @@ class Run:
     def summary(self) -> Summary | None:
         """The statistics of the samples so far; None before the first sample."""
         if self._summary is None or self._summary.samples != len(self.series):
-            import numpy as np
+            import numpy as np  # 80 ms
 
             # numpy sorts first: in a long run, Python's own sort would make the window stutter.
             self._summary = summarize(np.sort(self.series.values).tolist())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.clock_reasons import clock_reason_words
+from gpu_studio.core.compute_capability import version_numbers
 from gpu_studio.core.devices.cards import chip_of, disagreements, misnamings, torch_card_of
 from gpu_studio.core.devices.devices import (
     CardReading,
@@ -147,7 +148,7 @@ _MHZ = 1e6
 
 def peaks_of(card: Device, told: TorchCard | None) -> CardPeaks | None:
     """Return a card's peaks at its highest clocks; None if the card reports too little."""
-    from gpu_studio.core.devices.peaks import card_peaks
+    from gpu_studio.core.devices.peaks import card_peaks  # 1 ms
 
     capability = card.compute_capability
     count = card.multiprocessors or (told.multiprocessors if told else None)
@@ -535,11 +536,9 @@ def _torch_group(snapshot: PcSnapshot) -> FactGroup:
 
 def _tables(engine: EngineDescribed) -> Fact:
     """Return the row that compares PyTorch's own table of builds with this program's."""
-    # The window's first page imports this file, and its first paint needs none of these.
-    from gpu_studio.core.compute_capability import version_numbers
-    from gpu_studio.core.devices.published_builds import table_differences
-    from gpu_studio.core.wheel_table import load_table
-    from gpu_studio.core.wheels import own_platform_key
+    from gpu_studio.core.devices.published_builds import table_differences  # 11 ms
+    from gpu_studio.core.wheel_table import load_table  # 4 ms
+    from gpu_studio.core.wheels import own_platform_key  # 10 ms
 
     try:
         table = load_table()

@@ -213,7 +213,7 @@ class DevicesModel(QObject):
 
     def report(self, form: str, *, masked: bool) -> str:
         """Return everything known as ``text``, ``markdown`` or ``json``."""
-        from gpu_studio.core.devices.report import report_json, report_markdown, report_text
+        from gpu_studio.core.devices.report import report_json, report_markdown, report_text  # 4 ms
 
         snapshot = self.snapshot
         if snapshot is None:

@@ -64,7 +64,7 @@ class SensorLog(QObject):
 
     def start(self, path: Path) -> None:
         """Start a log in a new file, replacing an existing one; one log at a time."""
-        from gpu_studio.core.devices.sensor_history import csv_head
+        from gpu_studio.core.devices.sensor_history import csv_head  # numpy: 80 ms
 
         if self._worker is not None:
             return
@@ -92,7 +92,7 @@ class SensorLog(QObject):
     def _take(self, reading: Reading) -> None:
         inventory = self._sensors.inventory
         if self._worker is not None and inventory is not None:
-            from gpu_studio.core.devices.sensor_history import csv_lines
+            from gpu_studio.core.devices.sensor_history import csv_lines  # numpy: 80 ms
 
             now = datetime.now().astimezone().isoformat(timespec="milliseconds")
             self._lines.put(csv_lines(reading, inventory, now))

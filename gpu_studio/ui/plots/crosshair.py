@@ -61,7 +61,7 @@ class Crosshair(QObject):
 
     def attach(self) -> None:
         """Connect the plots that are built by now: a plot is built when first visible."""
-        import pyqtgraph as pg
+        import pyqtgraph as pg  # 130 ms
 
         known = {plot for plot, _ in self._lines.values()}
         for live in self._plots:
@@ -85,7 +85,7 @@ class Crosshair(QObject):
             self.move_to(None)
 
     def _pen(self) -> Any:
-        import pyqtgraph as pg
+        import pyqtgraph as pg  # 130 ms
 
         return pg.mkPen(self._theme.colour("text"), width=1, style=Qt.PenStyle.SolidLine)
 

@@ -396,6 +396,6 @@ def _opened(path: Path) -> Photo | SharedRace | Recording:
             return read_recording(path)
         except StudioError as error:
             raise StudioError(error.kind, f"{path.name}: {error}") from error
-    from gpu_studio.ui.race.photo import open_photo
+    from gpu_studio.ui.race.photo import open_photo  # numpy: 80 ms
 
     return open_photo(path)
