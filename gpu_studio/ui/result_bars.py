@@ -64,29 +64,27 @@ class ResultBars(QWidget):
     """Paints a group of bars; the longest fills its track.
 
     Screen readers get the names and values as the description; set the accessible name.
+
+    Attributes:
+        bars: the shown bars.
     """
 
     def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
         self._theme = theme
-        self._bars: tuple[ResultBar, ...] = ()
+        self.bars: tuple[ResultBar, ...] = ()
         self._is_dense = False
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
         theme.changed.connect(self.update)
 
-    @property
-    def bars(self) -> tuple[ResultBar, ...]:
-        """The shown bars."""
-        return self._bars
-
     def show_bars(self, bars: Sequence[ResultBar]) -> None:
         """Show these bars."""
-        if tuple(bars) == self._bars:
+        if tuple(bars) == self.bars:
             return
-        self._bars = tuple(bars)
+        self.bars = tuple(bars)
         self.setAccessibleDescription(
             "; ".join(f"{bar.name}: {bar.text or 'no result yet'}" for bar in bars)
         )
@@ -108,7 +106,7 @@ class ResultBars(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         """Return the size for each name and value in a line above its bar."""
-        width = max((sum(self._widths(bar)) for bar in self._bars), default=0.0)
+        width = max((sum(self._widths(bar)) for bar in self.bars), default=0.0)
         least = math.ceil(
             min(
                 max(width + self._lines(_COLUMN_GAP), self._lines(_NARROWEST_TRACK)),
@@ -120,7 +118,7 @@ class ResultBars(QWidget):
     def heightForWidth(self, width: int) -> int:
         """Return the height of all rows, in pixels."""
         row = self._row_height(is_stacked=self._places(width).is_stacked)
-        count = len(self._bars)
+        count = len(self.bars)
         return math.ceil(count * row + max(count - 1, 0) * self._lines(_ROW_GAP))
 
     def event(self, event: QEvent) -> bool:
@@ -136,7 +134,7 @@ class ResultBars(QWidget):
         """Return the bar at a height in pixels from the top; None between two rows."""
         step = self._row_height(is_stacked=self._places(self.width()).is_stacked)
         row, below = divmod(y, step + self._lines(_ROW_GAP))
-        return self._bars[int(row)] if below <= step and 0 <= row < len(self._bars) else None
+        return self.bars[int(row)] if below <= step and 0 <= row < len(self.bars) else None
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint every row."""
@@ -144,8 +142,8 @@ class ResultBars(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         places = self._places(self.width())
         height = self._row_height(is_stacked=places.is_stacked)
-        full = max((bar.value or 0.0 for bar in self._bars if _is_drawn(bar)), default=0.0) or 1.0
-        for row, bar in enumerate(self._bars):
+        full = max((bar.value or 0.0 for bar in self.bars if _is_drawn(bar)), default=0.0) or 1.0
+        for row, bar in enumerate(self.bars):
             top = row * (height + self._lines(_ROW_GAP))
             thick = self._thickness
             words_height = height - thick if places.is_stacked else height
@@ -196,7 +194,7 @@ class ResultBars(QWidget):
 
     def _columns(self) -> tuple[float, float]:
         """Return the widths of the names and of the values, in pixels."""
-        widths = [self._widths(bar) for bar in self._bars] or [(0.0, 0.0)]
+        widths = [self._widths(bar) for bar in self.bars] or [(0.0, 0.0)]
         names, values = zip(*widths, strict=True)
         return max(names), max(values)
 

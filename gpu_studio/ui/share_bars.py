@@ -45,6 +45,9 @@ class Bar(NamedTuple):
 class ShareBars(QWidget):
     """Paints bars to the same scale. A table and a sentence beside them say the same.
 
+    Attributes:
+        bars: the shown bars.
+
     Args:
         theme: gives the colors.
         full: the value that fills the row, 1 for shares; None for the longest bar.
@@ -56,25 +59,20 @@ class ShareBars(QWidget):
         super().__init__(parent)
         self.setObjectName(name)
         self._theme, self._full = theme, full
-        self._bars: tuple[Bar, ...] = ()
+        self.bars: tuple[Bar, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
 
-    @property
-    def bars(self) -> tuple[Bar, ...]:
-        """The shown bars."""
-        return self._bars
-
     def show_bars(self, bars: Sequence[Bar]) -> None:
         """Show these bars; screen readers get their labels and texts."""
-        self._bars = tuple(bars)
+        self.bars = tuple(bars)
         self.setAccessibleDescription("; ".join(f"{bar.label}: {bar.text}" for bar in bars))
         self.updateGeometry()
         self.update()
 
     def sizeHint(self) -> QSize:
         """Return a row's height for each bar."""
-        return QSize(240, _ROW * max(len(self._bars), 1))
+        return QSize(240, _ROW * max(len(self.bars), 1))
 
     def minimumSizeHint(self) -> QSize:
         """Return a width that fits a narrow window."""
@@ -86,13 +84,13 @@ class ShareBars(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         metrics = self.fontMetrics()
         # Elided text is measured in fractions of a pixel, a little more than its reported width.
-        labels = max((metrics.horizontalAdvance(bar.label) + 4 for bar in self._bars), default=0)
+        labels = max((metrics.horizontalAdvance(bar.label) + 4 for bar in self.bars), default=0)
         label_width = min(labels, _WIDEST_LABEL * self.width())
-        text_width = max((metrics.horizontalAdvance(bar.text) for bar in self._bars), default=0)
+        text_width = max((metrics.horizontalAdvance(bar.text) for bar in self.bars), default=0)
         left = label_width + _GAP
         room = max(self.width() - left - text_width - _GAP, 1.0)
-        full = self._full or max((bar.length for bar in self._bars), default=0.0) or 1.0
-        for number, bar in enumerate(self._bars):
+        full = self._full or max((bar.length for bar in self.bars), default=0.0) or 1.0
+        for number, bar in enumerate(self.bars):
             top = number * _ROW
             painter.setPen(QColor(self._theme.colour("text")))
             label = metrics.elidedText(bar.label, Qt.TextElideMode.ElideRight, int(label_width))

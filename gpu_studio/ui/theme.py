@@ -131,6 +131,9 @@ class Theme(QObject):
 
     Signals:
         changed(): light or dark mode changed; custom-painted widgets repaint.
+
+    Attributes:
+        is_dark: whether the dark colors are in use.
     """
 
     changed = Signal()
@@ -138,18 +141,13 @@ class Theme(QObject):
     def __init__(self, settings: Settings, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._settings = settings
-        self._is_dark = False
+        self.is_dark = False
         settings.choices_changed.connect(self._update)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._update)
 
-    @property
-    def is_dark(self) -> bool:
-        """Whether the dark colors are in use."""
-        return self._is_dark
-
     def colour(self, role: str) -> str:
         """Return the ``#RRGGBB`` of a role."""
-        return COLOURS[role][self._is_dark]
+        return COLOURS[role][self.is_dark]
 
     def apply(self) -> None:
         """Put style, font, palette and style sheet on the application."""
@@ -161,7 +159,7 @@ class Theme(QObject):
         self._put_on()
 
     def _update(self) -> None:
-        if self._wants_dark() is not self._is_dark:
+        if self._wants_dark() is not self.is_dark:
             with _without_new_layouts():
                 self._put_on()
             self.changed.emit()
@@ -169,7 +167,7 @@ class Theme(QObject):
     def _put_on(self) -> None:
         """Put the palette and the style sheet of the theme that is wanted on the application."""
         application = _application()
-        self._is_dark = self._wants_dark()
+        self.is_dark = self._wants_dark()
         application.setPalette(self._palette())
         # If a sheet replaces another, Qt lays it over each widget once for each of its parents:
         # 1,250 ms for 1,485 widgets. Taking the old one off first needs 300 ms on the same PC.
@@ -206,7 +204,7 @@ class Theme(QObject):
         sheet = _EM.sub(lambda found: f"{float(found[1]) * points:.2f}pt", sheet)
         for role in sorted(COLOURS, key=len, reverse=True):
             sheet = sheet.replace(f"@{role}@", self.colour(role))
-        shade = "dark" if self._is_dark else "light"
+        shade = "dark" if self.is_dark else "light"
         for image in ("chevron-down", "chevron-up", "check"):
             sheet = sheet.replace(f"url(@image:{image}@)", _url(f"icons/{image}-{shade}.svg"))
         return sheet

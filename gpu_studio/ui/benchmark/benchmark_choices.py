@@ -52,6 +52,9 @@ class BenchmarkChoices(QWidget):
     Signals:
         changed(): a choice changed.
         run_wanted(): Enter was pressed in the sizes.
+
+    Attributes:
+        more: the folded options, to be placed by the tab.
     """
 
     changed = Signal()
@@ -128,14 +131,9 @@ class BenchmarkChoices(QWidget):
         return ""
 
     @property
-    def more(self) -> MoreOptions:
-        """The folded options, to be placed by the tab."""
-        return self._more
-
-    @property
     def controls(self) -> tuple[QWidget, ...]:
         """The last control of what is always visible, the first and the last folded one."""
-        return self._devices.last_control or self._workload, self._more.button, self._modes.last
+        return self._devices.last_control or self._workload, self.more.button, self._modes.last
 
     def set_bar(self, is_bar: bool) -> None:
         """Put workload and devices side by side without explanations, or below each other."""
@@ -191,8 +189,8 @@ class BenchmarkChoices(QWidget):
         self._column.addWidget(self._sentence)
 
     def _make_more(self) -> None:
-        self._more = MoreOptions(self)
-        folded, choices = self._more.column, self._studio.settings.choices
+        self.more = MoreOptions(self)
+        folded, choices = self.more.column, self._studio.settings.choices
         self._options = WorkloadOptions()
         folded.addWidget(self._options)
         self._sizes = SizesChoice(choices)
@@ -207,12 +205,12 @@ class BenchmarkChoices(QWidget):
         """Say what is folded; a mistake in it unfolds it."""
         plan = self.plan
         if not plan.sizes or not plan.dtypes:
-            self._more.open()
+            self.more.open()
         sizes = f"{len(plan.sizes)} sizes" if len(plan.sizes) > 1 else "1 size"
         up_to = f" up to {max(plan.sizes)}" if plan.sizes else ""
         kind = "Sweep" if self.is_sweep else sizes
         lines = (f"{kind}{up_to}", *plan.dtypes, f"{plan.budget_s:g}\u202fs per run")
-        self._more.tell(" · ".join(lines), self._changes(plan))
+        self.more.tell(" · ".join(lines), self._changes(plan))
 
     def _changes(self, plan: Plan) -> int:
         """Return how many of the folded choices differ from the default."""

@@ -30,6 +30,9 @@ class BenchmarkRunPanel(QWidget):
 
     Signals:
         run_wanted(): Run was pressed.
+
+    Attributes:
+        buttons: Run and Stop.
     """
 
     run_wanted = Signal()
@@ -57,8 +60,8 @@ class BenchmarkRunPanel(QWidget):
         self._fresh = button(
             "Start a new engine", self._start_engine, name="benchmark.fresh_engine"
         )
-        self._buttons = QWidget()
-        line = QHBoxLayout(self._buttons)
+        self.buttons = QWidget()
+        line = QHBoxLayout(self.buttons)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(GAP)
         line.addWidget(self._run, 1)
@@ -66,7 +69,7 @@ class BenchmarkRunPanel(QWidget):
         column = self._column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(7)
-        column.addWidget(self._buttons)
+        column.addWidget(self.buttons)
         column.addWidget(self._progress)
         column.addWidget(self._sentence)
         column.addWidget(self._warning)
@@ -82,11 +85,6 @@ class BenchmarkRunPanel(QWidget):
         return self._run.isEnabled()
 
     @property
-    def buttons(self) -> QWidget:
-        """Run and Stop."""
-        return self._buttons
-
-    @property
     def controls(self) -> tuple[QWidget, ...]:
         """The controls in Tab order."""
         return (self._run, self._stop, self._fresh)
@@ -95,7 +93,7 @@ class BenchmarkRunPanel(QWidget):
         """Leave the buttons to a bar above, or take them back."""
         self._is_bar = is_bar
         if not is_bar:
-            self._column.insertWidget(0, self._buttons)
+            self._column.insertWidget(0, self.buttons)
         self._update()
 
     def show_plan(self, plan: Plan, problem: str, *, is_sweep: bool) -> None:

@@ -13,22 +13,25 @@ class MoreOptions(QWidget):
     """A button, a line that says what is chosen, and the widgets in `column` behind them.
 
     The button has the number of choices that differ from the default.
+
+    Attributes:
+        button: the button that shows and hides the options.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._is_bar = False
-        self._button = QToolButton()
-        self._button.setObjectName("benchmark.more")
-        self._button.setCheckable(True)
-        self._button.setToolTip("Sizes, precision, time per run, and how to measure")
-        self._button.toggled.connect(self._show)
+        self.button = QToolButton()
+        self.button.setObjectName("benchmark.more")
+        self.button.setCheckable(True)
+        self.button.setToolTip("Sizes, precision, time per run, and how to measure")
+        self.button.toggled.connect(self._show)
         self._summary = Text("", "muted", name="benchmark.more.summary", wraps=True)
         self._body = QWidget()
         outer = self._outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.setSpacing(_GAP)
-        outer.addWidget(self._button)
+        outer.addWidget(self.button)
         outer.addWidget(self._summary)
         outer.addWidget(self._body)
         self.column = QVBoxLayout(self._body)
@@ -37,21 +40,16 @@ class MoreOptions(QWidget):
         self._changes = 0
         self._show()
 
-    @property
-    def button(self) -> QToolButton:
-        """The button that shows and hides the options."""
-        return self._button
-
     def set_bar(self, is_bar: bool) -> None:
         """Leave the button to a bar above, or take it back."""
         self._is_bar = is_bar
         if not is_bar:
-            self._outer.insertWidget(0, self._button)
+            self._outer.insertWidget(0, self.button)
         self._show()
 
     def open(self) -> None:
         """Show the options, for example because one of them has a mistake."""
-        self._button.setChecked(True)
+        self.button.setChecked(True)
 
     def tell(self, summary: str, changes: int) -> None:
         """Say what is chosen, and how many choices differ from the default."""
@@ -60,10 +58,10 @@ class MoreOptions(QWidget):
         self._show()
 
     def _show(self) -> None:
-        is_open = self._button.isChecked()
+        is_open = self.button.isChecked()
         count = f" ({self._changes} changed)" if self._changes else ""
-        self._button.setText(f"{'▾' if is_open else '▸'} More options{count}")
-        self._button.setAccessibleName(f"More options{count}")
+        self.button.setText(f"{'▾' if is_open else '▸'} More options{count}")
+        self.button.setAccessibleName(f"More options{count}")
         self._body.setVisible(is_open)
         self._summary.setVisible(not is_open and not self._is_bar)
         self.setVisible(is_open or not self._is_bar)

@@ -41,6 +41,9 @@ class SegmentMapView(QAbstractScrollArea):
     Signals:
         block_told(str): the block under the mouse or the keyboard, in words; empty for none.
         segment_chosen(int): another segment is current; -1 for none.
+
+    Attributes:
+        blocks: the shown map.
     """
 
     block_told = Signal(str)
@@ -57,7 +60,7 @@ class SegmentMapView(QAbstractScrollArea):
         self.viewport().setBackgroundRole(QPalette.ColorRole.NoRole)
         self.viewport().setAutoFillBackground(False)
         self._theme = theme
-        self._map: SegmentMap | None = None
+        self.blocks: SegmentMap | None = None
         self._block = self._pointed = _NOTHING
         self._to_scale = True
         self._label_width = 0
@@ -67,21 +70,16 @@ class SegmentMapView(QAbstractScrollArea):
     # ── contents ─────────────────────────────────────────────────────────────────────────────
 
     @property
-    def blocks(self) -> SegmentMap | None:
-        """The shown map."""
-        return self._map
-
-    @property
     def chosen_segment(self) -> int:
         """The current segment; -1 for none."""
-        if self._map is None or self._block == _NOTHING:
+        if self.blocks is None or self._block == _NOTHING:
             return _NOTHING
-        return self._map.segment_of(self._block)
+        return self.blocks.segment_of(self._block)
 
     def show_map(self, blocks: SegmentMap | None) -> None:
         """Show other blocks; the current place stays if it still exists."""
-        was = self._map, self._block
-        self._map = blocks
+        was = self.blocks, self._block
+        self.blocks = blocks
         self._pointed = _NOTHING
         self._block = self._same_place(*was)
         self._label_width = self._widest_label()
@@ -104,10 +102,10 @@ class SegmentMapView(QAbstractScrollArea):
     @property
     def places(self) -> SegmentPlaces:
         """The geometry of the map in the viewport; the map must not be empty."""
-        assert self._map is not None
+        assert self.blocks is not None
         scrolled = self.verticalScrollBar().value()
         return SegmentPlaces(
-            self._map, self.viewport().width(), self._label_width, scrolled,
+            self.blocks, self.viewport().width(), self._label_width, scrolled,
             to_scale=self._to_scale,
         )  # fmt: skip
 
@@ -120,7 +118,7 @@ class SegmentMapView(QAbstractScrollArea):
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the visible rows and the frame of the current block."""
         painter = QPainter(self.viewport())
-        if self._map is None or not len(self._map):
+        if self.blocks is None or not len(self.blocks):
             painter.setPen(QColor(self._theme.colour("muted")))
             flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
             painter.drawText(
@@ -129,37 +127,39 @@ class SegmentMapView(QAbstractScrollArea):
             return
         scrolled = self.verticalScrollBar().value()
         first = scrolled // PITCH
-        last = min(len(self._map), (scrolled + self.viewport().height()) // PITCH + 1)
+        last = min(len(self.blocks), (scrolled + self.viewport().height()) // PITCH + 1)
         picture, places = RowPicture(self._theme, self.devicePixelRatioF()), self.places
         for segment in range(first, last):
             row = places.row(segment)
-            image = picture.of(self._map, segment, row.width(), row.height())
+            image = picture.of(self.blocks, segment, row.width(), row.height())
             painter.drawImage(row, image)
             self._paint_label(painter, segment, row)
-        if self._block != _NOTHING and first <= self._map.segment_of(self._block) < last:
+        if self._block != _NOTHING and first <= self.blocks.segment_of(self._block) < last:
             role = "accent" if self.hasFocus() else "muted"
             painter.setPen(QPen(QColor(self._theme.colour(role)), 2))
             place = places.block(self._block)
             painter.drawRect(place.adjusted(-1, -2, max(3 - place.width(), 1), 2))
 
     def _paint_label(self, painter: QPainter, segment: int, row: QRectF) -> None:
-        assert self._map is not None
+        assert self.blocks is not None
         is_chosen = segment == self.chosen_segment
         painter.setPen(QColor(self._theme.colour("text" if is_chosen else "muted")))
         place = QRectF(0, row.y(), self._label_width - _LEFT_PAD, row.height())
         middle = Qt.AlignmentFlag.AlignVCenter
         painter.drawText(
-            place, middle | Qt.AlignmentFlag.AlignRight, format_bytes(int(self._map.sizes[segment]))
+            place,
+            middle | Qt.AlignmentFlag.AlignRight,
+            format_bytes(int(self.blocks.sizes[segment])),
         )
-        address = f"{int(self._map.addresses[segment]):#x}"
+        address = f"{int(self.blocks.addresses[segment]):#x}"
         painter.drawText(place.adjusted(2, 0, 0, 0), middle | Qt.AlignmentFlag.AlignLeft, address)
 
     def _widest_label(self) -> int:
         """Return the width of the longest address, a gap and a size."""
-        if self._map is None or not len(self._map):
+        if self.blocks is None or not len(self.blocks):
             return 0
         metrics = self.fontMetrics()
-        address = f"{int(self._map.addresses.max()):#x}"
+        address = f"{int(self.blocks.addresses.max()):#x}"
         wide = "0x" + "0" * (len(address) - 2)
         return metrics.horizontalAdvance(wide + "   99.99 MiB") + 2 * _LEFT_PAD
 
@@ -167,20 +167,20 @@ class SegmentMapView(QAbstractScrollArea):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move with arrows, Home and End in a segment (Ctrl: in the map); Page Up and Down."""
-        if self._map is None or not len(self._map):
+        if self.blocks is None or not len(self.blocks):
             super().keyPressEvent(event)
             return
         if self._block == _NOTHING:
             self._walk_to(0)
             return
-        place, places = self._map.blocks_of(self.chosen_segment), self.places
+        place, places = self.blocks.blocks_of(self.chosen_segment), self.places
         page = max(self.viewport().height() // PITCH - 1, 1)
         with_control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
         target = {
             Qt.Key.Key_Right: self._block + 1,
             Qt.Key.Key_Left: self._block - 1,
             Qt.Key.Key_Home: 0 if with_control else place.start,
-            Qt.Key.Key_End: (self._map.block_count if with_control else place.stop) - 1,
+            Qt.Key.Key_End: (self.blocks.block_count if with_control else place.stop) - 1,
             Qt.Key.Key_Up: places.below(self._block, -1),
             Qt.Key.Key_Down: places.below(self._block, 1),
             Qt.Key.Key_PageUp: places.below(self._block, -page),
@@ -189,7 +189,7 @@ class SegmentMapView(QAbstractScrollArea):
         if target is None:
             super().keyPressEvent(event)
         else:
-            self._walk_to(min(max(target, 0), self._map.block_count - 1))
+            self._walk_to(min(max(target, 0), self.blocks.block_count - 1))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Report the block under the mouse."""
@@ -213,7 +213,7 @@ class SegmentMapView(QAbstractScrollArea):
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Show the keyboard focus."""
         super().focusInEvent(event)
-        if self._block == _NOTHING and self._map is not None and len(self._map):
+        if self._block == _NOTHING and self.blocks is not None and len(self.blocks):
             self._walk_to(0)
         self.viewport().update()
 
@@ -238,7 +238,7 @@ class SegmentMapView(QAbstractScrollArea):
         return super().viewportEvent(event)
 
     def _block_at(self, position: QPointF) -> int:
-        block = self.places.block_at(position) if self._map is not None else None
+        block = self.places.block_at(position) if self.blocks is not None else None
         return _NOTHING if block is None else block
 
     def _walk_to(self, block: int) -> None:
@@ -258,29 +258,29 @@ class SegmentMapView(QAbstractScrollArea):
         self.block_told.emit(self._told(block))
 
     def _told(self, block: int) -> str:
-        if self._map is None or block == _NOTHING:
+        if self.blocks is None or block == _NOTHING:
             return ""
-        return block_in_words(self._map, block)
+        return block_in_words(self.blocks, block)
 
     def _same_place(self, before: SegmentMap | None, block: int) -> int:
         """Return the block at the current address."""
-        if before is None or block == _NOTHING or self._map is None or not len(self._map):
+        if before is None or block == _NOTHING or self.blocks is None or not len(self.blocks):
             return _NOTHING
         old = before.segment_of(block)
-        same = (self._map.addresses == before.addresses[old]).nonzero()[0]
+        same = (self.blocks.addresses == before.addresses[old]).nonzero()[0]
         if not len(same):
             return _NOTHING
-        return self._map.block_at(int(same[0]), int(before.block_offsets[block]))
+        return self.blocks.block_at(int(same[0]), int(before.block_offsets[block]))
 
     def _fit_scroll_bar(self) -> None:
-        rows = len(self._map) if self._map is not None else 0
+        rows = len(self.blocks) if self.blocks is not None else 0
         bar = self.verticalScrollBar()
         bar.setRange(0, max(rows * PITCH - self.viewport().height(), 0))
         bar.setSingleStep(PITCH)
         bar.setPageStep(max(self.viewport().height(), PITCH))
 
     def _sentence(self) -> str:
-        return map_in_words(self._map) if self._map else self._empty_text
+        return map_in_words(self.blocks) if self.blocks else self._empty_text
 
 
 class SegmentPlaces:

@@ -58,6 +58,9 @@ class TankBar(QWidget):
     Signals:
         part_told(str): name, size and meaning of the part under the mouse or the keyboard; empty
             for none.
+
+    Attributes:
+        tank: the shown tank.
     """
 
     part_told = Signal(str)
@@ -66,7 +69,7 @@ class TankBar(QWidget):
         super().__init__(parent)
         self.setObjectName(name)
         self._theme = theme
-        self._tank: Tank | None = None
+        self.tank: Tank | None = None
         self._current = -1
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
@@ -74,16 +77,11 @@ class TankBar(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
 
-    @property
-    def tank(self) -> Tank | None:
-        """The shown tank."""
-        return self._tank
-
     def show_tank(self, tank: Tank | None) -> None:
         """Show another tank."""
-        if tank == self._tank:
+        if tank == self.tank:
             return
-        self._tank = tank
+        self.tank = tank
         self._fit_height()
         if tank is None or self._current >= len(tank.parts):
             self._current = -1
@@ -121,9 +119,9 @@ class TankBar(QWidget):
         return self._places_at(self.width())
 
     def _places_at(self, width: int) -> TankLayout | None:
-        if self._tank is None or self._tank.total_bytes <= 0:
+        if self.tank is None or self.tank.total_bytes <= 0:
             return None
-        return TankLayout(self._tank, width, self.fontMetrics())
+        return TankLayout(self.tank, width, self.fontMetrics())
 
     # ── painting ─────────────────────────────────────────────────────────────────────────────
 
@@ -138,18 +136,18 @@ class TankBar(QWidget):
         painter.setBrush(QColor(self._theme.colour("field")))
         painter.drawPath(outline)
         layout = self.places
-        if self._tank is None or layout is None:
+        if self.tank is None or layout is None:
             return
         painter.save()
         painter.setClipPath(outline)
-        for part, stretch in zip(self._tank.parts, layout.stretches, strict=True):
+        for part, stretch in zip(self.tank.parts, layout.stretches, strict=True):
             if stretch.width() > 0:
                 self._paint_part(painter, part.key, stretch)
         painter.restore()
         self._paint_end(painter)
         if self.hasFocus():
             self._paint_focus(painter, whole, layout)
-        for part, place in zip(self._tank.parts, layout.labels, strict=True):
+        for part, place in zip(self.tank.parts, layout.labels, strict=True):
             self._paint_label(painter, part, place)
 
     def _paint_focus(self, painter: QPainter, whole: QRectF, layout: TankLayout) -> None:
@@ -164,7 +162,7 @@ class TankBar(QWidget):
 
     def _paint_end(self, painter: QPainter) -> None:
         """Hatch the parts beyond the end of the card."""
-        tank = self._tank
+        tank = self.tank
         if tank is None or tank.card_bytes is None:
             return
         x = round(self.width() * tank.card_bytes / tank.total_bytes)
@@ -220,7 +218,7 @@ class TankBar(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move between parts with the arrow keys, Home and End."""
-        count = len(self._tank.parts) if self._tank else 0
+        count = len(self.tank.parts) if self.tank else 0
         steps = {
             Qt.Key.Key_Right: self._current + 1,
             Qt.Key.Key_Left: self._current - 1,
@@ -250,9 +248,9 @@ class TankBar(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """Show the part under the mouse as a tool tip as well."""
-        if isinstance(event, QHelpEvent) and self._tank is not None:
+        if isinstance(event, QHelpEvent) and self.tank is not None:
             index = self._part_at(QPointF(event.pos()))
-            told = self._told(self._tank.parts[index]) if index >= 0 else ""
+            told = self._told(self.tank.parts[index]) if index >= 0 else ""
             QToolTip.showText(event.globalPos(), told, self)
             return True
         return super().event(event)
@@ -269,12 +267,12 @@ class TankBar(QWidget):
         self.update()
 
     def _tell(self) -> None:
-        part = self._tank.parts[self._current] if self._tank and self._current >= 0 else None
+        part = self.tank.parts[self._current] if self.tank and self._current >= 0 else None
         self.part_told.emit(self._told(part) if part else "")
 
     def _told(self, part: TankPart) -> str:
-        assert self._tank is not None
-        share = format_percent(self._tank.share(part))
+        assert self.tank is not None
+        share = format_percent(self.tank.share(part))
         return f"{part.label}: {format_bytes(part.size_bytes)} ({share}), {part.explanation}."
 
 

@@ -18,6 +18,9 @@ class Crosshair(QObject):
 
     Signals:
         moved(float | None): its current x; None if it is hidden.
+
+    Attributes:
+        x: its x; None if it is hidden.
     """
 
     moved = Signal(object)
@@ -27,13 +30,8 @@ class Crosshair(QObject):
         self._theme = theme
         self._plots: list[LivePlot] = []
         self._lines: dict[QObject, tuple[LivePlot, Any]] = {}
-        self._x: float | None = None
+        self.x: float | None = None
         theme.changed.connect(self._recolour)
-
-    @property
-    def x(self) -> float | None:
-        """Its x; None if it is hidden."""
-        return self._x
 
     def add(self, plot: LivePlot) -> None:
         """Add a plot."""
@@ -42,9 +40,9 @@ class Crosshair(QObject):
     def move_to(self, x: float | None) -> None:
         """Move to x in all plots; None hides it."""
         self.attach()
-        if x == self._x:
+        if x == self.x:
             return
-        self._x = x
+        self.x = x
         for _, line in self._lines.values():
             line.setVisible(x is not None)
             if x is not None:
@@ -67,8 +65,8 @@ class Crosshair(QObject):
         for live in self._plots:
             if live.plot is None or live in known:
                 continue
-            line = pg.InfiniteLine(self._x or 0.0, pen=self._pen())
-            line.setVisible(self._x is not None)
+            line = pg.InfiniteLine(self.x or 0.0, pen=self._pen())
+            line.setVisible(self.x is not None)
             live.plot.addItem(line, ignoreBounds=True)
             viewport = live.plot.viewport()
             viewport.installEventFilter(self)

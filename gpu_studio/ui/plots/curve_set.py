@@ -32,27 +32,26 @@ class Look(NamedTuple):
 
 
 class CurveSet:
-    """The curves of a plot, by key."""
+    """The curves of a plot, by key.
+
+    Attributes:
+        looks: the looks of the current curves, by key.
+    """
 
     def __init__(self, plot: LivePlot) -> None:
         self._plot = plot
-        self._looks: dict[str, Look] = {}
+        self.looks: dict[str, Look] = {}
         self._sources: dict[str, CurveSource] = {}
-
-    @property
-    def looks(self) -> Mapping[str, Look]:
-        """The looks of the current curves, by key."""
-        return self._looks
 
     def show(self, curves: Mapping[str, tuple[Look, CurveSource]]) -> None:
         """Show these curves and no others."""
-        for key in self._looks.keys() - curves.keys():
+        for key in self.looks.keys() - curves.keys():
             self._plot.remove_curve(key)
-            del self._looks[key], self._sources[key]
+            del self.looks[key], self._sources[key]
         for key, (look, source) in curves.items():
             self._sources[key] = source
-            if self._looks.get(key) != look:
-                self._looks[key] = look
+            if self.looks.get(key) != look:
+                self.looks[key] = look
                 self._plot.set_curve(
                     key,
                     Curve(

@@ -28,6 +28,9 @@ class PlotZoom(QObject):
 
     Signals:
         changed(): another part is visible.
+
+    Attributes:
+        is_chosen: whether the user has zoomed; the axes stay fixed meanwhile.
     """
 
     changed = Signal()
@@ -36,18 +39,13 @@ class PlotZoom(QObject):
         super().__init__(place)
         self._place = place
         self._plot: pg.PlotWidget | None = None
-        self._is_chosen = False
+        self.is_chosen = False
         self._all = button("Show all", self.show_all, name=f"{place.objectName()}.all", tip=_HELP)
         self._all.setParent(place)
         self._all.hide()
         place.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         set_property(place, "zoomable", True)
         place.installEventFilter(self)
-
-    @property
-    def is_chosen(self) -> bool:
-        """Whether the user has zoomed; the axes stay fixed meanwhile."""
-        return self._is_chosen
 
     def look_at(self, plot: pg.PlotWidget) -> None:
         """Attach to the plot; called once it is built."""
@@ -57,7 +55,7 @@ class PlotZoom(QObject):
 
     def show_all(self) -> None:
         """Follow everything again."""
-        self._is_chosen = False
+        self.is_chosen = False
         had_focus = self._all.hasFocus()
         self._all.hide()
         if had_focus:
@@ -99,7 +97,7 @@ class PlotZoom(QObject):
         return True
 
     def _choose(self) -> None:
-        self._is_chosen = True
+        self.is_chosen = True
         self._put_button()
         self._all.show()
         self.changed.emit()

@@ -20,26 +20,25 @@ _SQUARES = 4  # of the finish flag, in each direction
 
 
 class ProgressLine(QWidget):
-    """A bar on its track, with a checkered flag at its end, which turns green at the finish."""
+    """A bar on its track, with a checkered flag at its end, which turns green at the finish.
+
+    Attributes:
+        share: the share of the way that is done, 0 to 1.
+    """
 
     def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
         self.setAccessibleName("Way to the finish line")
         self._theme = theme
-        self._share, self._role, self._is_reached = 0.0, "other", False
+        self.share, self._role, self._is_reached = 0.0, "other", False
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
 
-    @property
-    def share(self) -> float:
-        """The share of the way that is done, 0 to 1."""
-        return self._share
-
     def show_share(self, share: float, role: str, *, is_reached: bool) -> None:
         """Show a share in the color of a role."""
-        if (share, role, is_reached) != (self._share, self._role, self._is_reached):
-            self._share, self._role, self._is_reached = share, role, is_reached
+        if (share, role, is_reached) != (self.share, self._role, self._is_reached):
+            self.share, self._role, self._is_reached = share, role, is_reached
             self.setAccessibleDescription(f"{share:.0%}")
             self.update()
 
@@ -61,9 +60,9 @@ class ProgressLine(QWidget):
         outline = QPainterPath()
         outline.addRoundedRect(track, thick / 2, thick / 2)
         painter.fillPath(outline, QColor(self._theme.colour("track")))
-        if self._share > 0:
+        if self.share > 0:
             done = QRectF(track)
-            done.setWidth(max(width * min(self._share, 1.0), thick))
+            done.setWidth(max(width * min(self.share, 1.0), thick))
             bar = QPainterPath()
             bar.addRoundedRect(done, thick / 2, thick / 2)
             painter.fillPath(bar, QColor(self._theme.colour(self._role)))

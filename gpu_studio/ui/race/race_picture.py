@@ -39,6 +39,9 @@ class RacePicture(QWidget):
     Signals:
         pointed(float, float): the mouse pressed or dragged at this share of the picture's width
             and height, from the left top.
+
+    Attributes:
+        image: the shown picture.
     """
 
     pointed = Signal(float, float)
@@ -47,7 +50,7 @@ class RacePicture(QWidget):
         super().__init__(parent)
         self.setObjectName(name)
         self._theme = theme
-        self._image: QImage | None = None
+        self.image: QImage | None = None
         self._is_dimmed = self._is_bare = False
         self._name_chip = self._state_chip = PictureChip()
         self._seeds: tuple[tuple[float, float], ...] = ()
@@ -55,14 +58,9 @@ class RacePicture(QWidget):
         theme.changed.connect(self.update)
 
     @property
-    def image(self) -> QImage | None:
-        """The shown picture."""
-        return self._image
-
-    @property
     def shape(self) -> QSize:
         """The size of the shown picture in its own pixels; a square before there is one."""
-        return self._image.size() if self._image else QSize(1, 1)
+        return self.image.size() if self.image else QSize(1, 1)
 
     @property
     def chips(self) -> tuple[PictureChip, PictureChip]:
@@ -72,7 +70,7 @@ class RacePicture(QWidget):
     def show_picture(self, image: QImage | None, *, is_dimmed: bool = False) -> None:
         """Show a picture; a dimmed one is only to come."""
         shape = self.shape
-        self._image, self._is_dimmed = image, is_dimmed
+        self.image, self._is_dimmed = image, is_dimmed
         if self.shape != shape:
             self.updateGeometry()
         self.update()
@@ -122,9 +120,9 @@ class RacePicture(QWidget):
         ground.addRoundedRect(QRectF(self._place()), _RADIUS, _RADIUS)
         painter.fillPath(ground, QColor(self._theme.colour("track")))
         painter.setClipPath(ground)
-        if self._image is not None:
+        if self.image is not None:
             painter.setOpacity(_DIMMED if self._is_dimmed else 1.0)
-            painter.drawImage(self._place(), self._image)
+            painter.drawImage(self._place(), self.image)
             painter.setOpacity(1.0)
         self._paint_seeds(painter)
         painter.setClipping(False)

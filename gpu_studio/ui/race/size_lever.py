@@ -41,6 +41,9 @@ class SizeLever(QAbstractSlider):
 
     It has the keys and values of every slider. A `QSlider` would take its height from the style
     sheet, and this one needs room for its words.
+
+    Attributes:
+        marks: the positions, from small to large.
     """
 
     def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
@@ -50,7 +53,7 @@ class SizeLever(QAbstractSlider):
         self.setObjectName(name)
         self.setAccessibleName("Size of the picture")
         self._theme = theme
-        self._marks: tuple[SizeMark, ...] = ()
+        self.marks: tuple[SizeMark, ...] = ()
         self._crossover: tuple[int, str] | None = None
         self.setPageStep(1)
         self.setTracking(True)
@@ -61,12 +64,7 @@ class SizeLever(QAbstractSlider):
     @property
     def size_chosen(self) -> int | None:
         """The size at the lever's position; None without sizes."""
-        return self._marks[self.value()].size if self._marks else None
-
-    @property
-    def marks(self) -> tuple[SizeMark, ...]:
-        """The positions, from small to large."""
-        return self._marks
+        return self.marks[self.value()].size if self.marks else None
 
     @property
     def crossover_text(self) -> str:
@@ -78,10 +76,10 @@ class SizeLever(QAbstractSlider):
         marks = tuple(marks)
         sizes = [mark.size for mark in marks]
         place = sizes.index(chosen) if chosen in sizes else 0
-        if marks == self._marks and place == self.value():
+        if marks == self.marks and place == self.value():
             return
         was_blocked = self.blockSignals(True)
-        self._marks = marks
+        self.marks = marks
         self.setRange(0, max(len(marks) - 1, 0))
         self.setValue(place)
         self.blockSignals(was_blocked)
@@ -99,14 +97,14 @@ class SizeLever(QAbstractSlider):
 
     def sizeHint(self) -> QSize:
         """Return the size for all marks beside one another."""
-        width = sum(self._metrics().horizontalAdvance(mark.text) for mark in self._marks)
-        gaps = self._lines(_LEAST_STEP) * len(self._marks)
+        width = sum(self._metrics().horizontalAdvance(mark.text) for mark in self.marks)
+        gaps = self._lines(_LEAST_STEP) * len(self.marks)
         return QSize(math.ceil(width + gaps), self._height())
 
     def minimumSizeHint(self) -> QSize:
         """Return the size for a lever that can be moved: it then writes only some sizes."""
         step = self._lines(_LEAST_STEP)
-        return QSize(math.ceil(step * max(len(self._marks), 4)), self._height())
+        return QSize(math.ceil(step * max(len(self.marks), 4)), self._height())
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Move the lever to the mouse."""
@@ -141,7 +139,7 @@ class SizeLever(QAbstractSlider):
         """Paint the track, the marks, the crossover and the lever."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for index in range(len(self._marks) - 1):
+        for index in range(len(self.marks) - 1):
             self._paint_segment(painter, index)
         self._paint_texts(painter)
         self._paint_crossover(painter)
@@ -153,8 +151,8 @@ class SizeLever(QAbstractSlider):
         middle = (left + right) / 2
         thick = self._lines(_THICK)
         for start, end, mark in (
-            (left, middle, self._marks[index]),
-            (middle, right, self._marks[index + 1]),
+            (left, middle, self.marks[index]),
+            (middle, right, self.marks[index + 1]),
         ):
             place = QRectF(start, self._track_y - thick / 2, end - start + 0.5, thick)
             painter.fillRect(place, QColor(self._theme.colour(mark.role or "border")))
@@ -163,11 +161,11 @@ class SizeLever(QAbstractSlider):
         metrics = self._metrics()
         painter.setFont(self._font())
         chosen = self.value()
-        shown = sorted(range(len(self._marks)), key=lambda index: index != chosen)
+        shown = sorted(range(len(self.marks)), key=lambda index: index != chosen)
         taken: list[QRectF] = []
         top = self._track_y + self._lines(_HANDLE + _GAP)
         for index in shown:
-            width = metrics.horizontalAdvance(self._marks[index].text)
+            width = metrics.horizontalAdvance(self.marks[index].text)
             left = min(max(self._x(index) - width / 2, 0), self.width() - width)
             place = QRectF(left, top, width + 1, metrics.height())
             if any(place.adjusted(-4, 0, 4, 0).intersects(other) for other in taken):
@@ -175,10 +173,10 @@ class SizeLever(QAbstractSlider):
             taken.append(place)
             is_chosen = index == chosen
             painter.setPen(QColor(self._theme.colour("text" if is_chosen else "muted")))
-            painter.drawText(place, Qt.AlignmentFlag.AlignCenter, self._marks[index].text)
+            painter.drawText(place, Qt.AlignmentFlag.AlignCenter, self.marks[index].text)
 
     def _paint_crossover(self, painter: QPainter) -> None:
-        if self._crossover is None or not 0 < self._crossover[0] < len(self._marks):
+        if self._crossover is None or not 0 < self._crossover[0] < len(self.marks):
             return
         position, text = self._crossover
         x = (self._x(position - 1) + self._x(position)) / 2
@@ -194,7 +192,7 @@ class SizeLever(QAbstractSlider):
         painter.drawText(place, Qt.AlignmentFlag.AlignLeft, text)
 
     def _paint_handle(self, painter: QPainter) -> None:
-        if not self._marks:
+        if not self.marks:
             return
         radius = self._lines(_HANDLE)
         outline = QPainterPath()
@@ -206,13 +204,13 @@ class SizeLever(QAbstractSlider):
         painter.strokePath(outline, QPen(QColor(self._theme.colour(role)), width))
 
     def _position_at(self, x: float) -> int:
-        count = len(self._marks)
+        count = len(self.marks)
         places = [abs(self._x(index) - x) for index in range(count)]
         return places.index(min(places)) if places else 0
 
     def _x(self, index: int) -> float:
         margin = self._lines(_HANDLE) + 2
-        count = max(len(self._marks) - 1, 1)
+        count = max(len(self.marks) - 1, 1)
         return margin + (self.width() - 2 * margin) * index / count
 
     @property
@@ -224,7 +222,7 @@ class SizeLever(QAbstractSlider):
         return math.ceil(self._track_y + below)
 
     def _describe(self) -> None:
-        chosen = self._marks[self.value()].text if self._marks else ""
+        chosen = self.marks[self.value()].text if self.marks else ""
         self.setAccessibleDescription(". ".join(filter(None, (chosen, self.crossover_text))))
 
     def _font(self) -> QFont:
