@@ -98,8 +98,6 @@ def has_code(card: Device, arch_list: Sequence[str], probed: CardProbed | None) 
 
 def lists_code(card: Device, arch_list: Sequence[str]) -> bool | None:
     """Return whether a list of architectures has one for a card; None if unknown."""
-    from gpu_studio.core.wheels import serves
-
     capability = capability_of(card)
     if capability is None or not arch_list:
         return None
@@ -114,8 +112,6 @@ def probe_of(card: Device, probe: PcProbed | None) -> CardProbed | None:
 
 def capability_of(card: Device) -> tuple[int, int] | None:
     """Return a card's compute capability; its chip's if the card does not report it."""
-    from gpu_studio.core.wheels import version_numbers
-
     text = card.compute_capability
     if not text:
         chip = chip_of(card.pci_device_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QBoxLayout,
@@ -28,12 +28,12 @@ from gpu_studio.ui.benchmark.benchmark_plots import BenchmarkPlots, View
 from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark.benchmark_run_panel import BenchmarkRunPanel
 from gpu_studio.ui.benchmark.export_button import ExportButton
-from gpu_studio.ui.benchmark.invitation import Invitation
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.icons import icon
 from gpu_studio.ui.lazy_page import LazyPage
-from gpu_studio.ui.parts import GAP, MARGIN, Card, letters
+from gpu_studio.ui.parts import GAP, MARGIN, Card, button, letters
 from gpu_studio.ui.scroll_page import PageStack, TabScroll, bring_into_view
 from gpu_studio.ui.tabs import TabContents
 
@@ -387,3 +387,33 @@ class Caption(ElidedText):
         first = kept[0].partition(" (")[0]
         if first != self._sentences:
             yield f"{first} …"
+
+
+class Invitation(QWidget):
+    """Two buttons.
+
+    Signals:
+        published_wanted(): the user wants to repeat a published experiment.
+        recording_wanted(): the user wants to watch recorded runs.
+    """
+
+    published_wanted = Signal()
+    recording_wanted = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        published = button(
+            "Repeat a published experiment", self.published_wanted.emit,
+            name="benchmark.view.published", tip="Compare this PC with the GT 1030 experiment",
+        )  # fmt: skip
+        recording = button(
+            "Open a recording…", self.recording_wanted.emit,
+            name="benchmark.view.recording", tip="Watch runs from another PC",
+        )  # fmt: skip
+        recording.setIcon(icon("file", theme))
+        published.setIcon(icon("refresh", theme))
+        self.setProperty("page", True)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(FlowRow(published, recording, spacing=GAP))
+        column.addStretch(1)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QTimer
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, Qt, QTimer
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QVBoxLayout,
+    QWidget,
+)
 
+from gpu_studio.core.check.record_page import page_of
 from gpu_studio.core.check.record_words import record_facts
 from gpu_studio.core.check.stage_code import stage_code
 from gpu_studio.core.messages.check_messages import STAGE_NAMES
@@ -19,17 +28,20 @@ from gpu_studio.ui.check.check_head import CheckHead
 from gpu_studio.ui.check.check_hero import CheckHero
 from gpu_studio.ui.check.check_sensors import CheckSensors
 from gpu_studio.ui.check.check_verdict_card import CheckVerdictCard
-from gpu_studio.ui.check.fact_rows import FactRows
-from gpu_studio.ui.check.record_saving import save_record
+from gpu_studio.ui.check.record_picture import png_of_record
 from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters
+from gpu_studio.ui.saving import write_file
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from PySide6.QtCore import QObject
     from PySide6.QtGui import QResizeEvent, QShowEvent
 
+    from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.messages.check_messages import StageName
     from gpu_studio.model.pages import Destination
     from gpu_studio.model.studio import Studio
@@ -237,3 +249,56 @@ class CutOffCard(Card):
             self._text.setText(check_words.cut_off_text(cut_off))
             self._resume.setVisible(cut_off.can_continue)
             self._resume.setEnabled(self._check.can_resume)
+
+
+_PICTURE, _PAGE = "Picture (*.png)", "Web page (*.html)"
+_PAGE_ENDINGS = (".html", ".htm")
+
+
+def save_record(window: QWidget, record: CheckRecord) -> Notice:
+    """Ask for a file and write the record into it."""
+    path, kind = QFileDialog.getSaveFileName(
+        window, "Save record", "record-of-a-check.png", f"{_PICTURE};;{_PAGE}"
+    )
+    if not path:
+        return Notice()
+    ending = PurePath(path).suffix.lower()
+    if ending not in (".png", *_PAGE_ENDINGS):
+        ending = ".html" if kind == _PAGE else ".png"
+        path += ending
+    if ending in _PAGE_ENDINGS:
+        return write_file(path, page_of(record))
+    return write_file(path, png_of_record(record))
+
+
+class FactRows(QWidget):
+    """A row for each fact; long values wrap. Without facts it is hidden.
+
+    The value of row 2 is the label ``NAME.2``.
+    """
+
+    def __init__(self, *, name: str, accessible_name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAccessibleName(accessible_name)
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, GAP, 0, 0)
+        self._grid.setHorizontalSpacing(2 * GAP)
+        self._grid.setColumnStretch(1, 1)
+        self._rows: list[tuple[Text, Text]] = []
+
+    def show_rows(self, facts: Sequence[tuple[str, str]]) -> None:
+        """Show these titles and values."""
+        while len(self._rows) < len(facts):
+            row = len(self._rows)
+            name = f"{self.objectName()}.{row}"
+            pair = (Text("", "muted"), Text("", name=name, wraps=True))
+            for column, label in enumerate(pair):
+                self._grid.addWidget(label, row, column, Qt.AlignmentFlag.AlignTop)
+            self._rows.append(pair)
+        for number, pair in enumerate(self._rows):
+            is_shown = number < len(facts)
+            for label, text in zip(pair, facts[number] if is_shown else ("", ""), strict=True):
+                label.setText(text)
+                label.setVisible(is_shown)
+        self.setVisible(bool(facts))

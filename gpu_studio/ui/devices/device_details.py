@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.devices.facts import identity_line
+from gpu_studio.core.devices.program_memory import memory_by_program
+from gpu_studio.core.units import format_bytes
 from gpu_studio.ui.devices.copy_button import CopyButton
 from gpu_studio.ui.devices.fact_grid import FactGrid
 from gpu_studio.ui.devices.process_card import ProcessCard
-from gpu_studio.ui.devices.program_memory import ProgramMemory
 from gpu_studio.ui.devices.sensor_grid import SensorGrid
-from gpu_studio.ui.devices.sensor_log_button import SensorLogButton
 from gpu_studio.ui.parts import GAP, Card, Text, button
+from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
 from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.core.devices.devices import Device, GpuProcess
     from gpu_studio.core.devices.facts import FactGroup
     from gpu_studio.model.devices.devices import DevicesModel
+    from gpu_studio.model.devices.sensor_log import SensorLog
     from gpu_studio.model.settings import Settings
     from gpu_studio.ui.theme import Theme
 
@@ -126,3 +129,72 @@ def _role(device: Device) -> str:
 
 def _count(groups: Sequence[FactGroup]) -> int:
     return sum(len(group.facts) for group in groups)
+
+
+_TIP = "Write every reading of all devices to a CSV file until you stop the log"
+
+
+class SensorLogButton(QWidget):
+    """Two widgets for a tab to place: `press` and `outcome`."""
+
+    def __init__(self, log: SensorLog, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.hide()  # only its two widgets are visible
+        self._log = log
+        self.press = button("Log to file…", self._press, name="devices.sensors.log", tip=_TIP)
+        self.outcome = Text("", "muted", name="devices.sensors.log.said", wraps=True)
+        self.outcome.hide()
+        log.state_changed.connect(self._show)
+
+    def _press(self) -> None:
+        if self._log.is_running:
+            self._log.stop()
+            return
+        chosen, _ = QFileDialog.getSaveFileName(
+            self.press, "Log the sensors to a file", "gpu-studio-sensors.csv", "CSV (*.csv)"
+        )
+        if chosen:
+            self._log.start(Path(chosen))
+
+    def _show(self) -> None:
+        self.press.setText("Stop the log" if self._log.is_running else "Log to file…")
+        self.press.setAccessibleName(self.press.text())
+        self.outcome.show_notice(self._log.notice)
+
+
+_MOST_BARS = 3
+
+
+class ProgramMemory(Card):
+    """The programs with the most GPU memory; hidden if the driver reports no memory."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(name="devices.programs.card")
+        self._total = Text("", "muted", name="devices.programs.total")
+        self._bars = ShareBars(theme, name="devices.programs")
+        self._bars.setAccessibleName("GPU memory by program")
+        head = QHBoxLayout()
+        head.setSpacing(GAP)
+        self.column.addLayout(head)
+        head.addWidget(Text("Programs using VRAM", "value"), 1)
+        head.addWidget(self._total)
+        self.column.addWidget(self._bars)
+        self.hide()
+
+    def show_programs(self, processes: Sequence[GpuProcess], total: str, role: str) -> None:
+        """Show the memory by program.
+
+        Args:
+            processes: all processes on the card.
+            total: the memory used on the whole card, in words.
+            role: the card's color.
+        """
+        shown = memory_by_program(processes, _MOST_BARS)
+        self._bars.show_bars(
+            [
+                Bar(name, (BarPart("", float(size), role),), format_bytes(size))
+                for name, size in shown
+            ]
+        )
+        self._total.setText(total)
+        self.setVisible(bool(shown))

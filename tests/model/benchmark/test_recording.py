@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.benchmark import recording
 from gpu_studio.core.benchmark.recording import decode_recording
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -16,6 +15,7 @@ from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.engine.recorded_engine import RecordedEngine
+from gpu_studio.model.benchmark import recording
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.benchmark.recording import AT_ONCE, RecordingPlayer, recording_from
 from gpu_studio.model.studio import Studio

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.devices.devices import GpuProcess
-from gpu_studio.ui.devices.program_memory import ProgramMemory
+from gpu_studio.ui.devices.device_details import ProgramMemory
 from gpu_studio.ui.share_bars import ShareBars
 from tests.driving.window import find, numbers, plain, sees, text
 
