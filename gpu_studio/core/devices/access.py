@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.compute_capability import serves, version_numbers
 from gpu_studio.core.devices.cards import chip_of, torch_card_of
 from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.messages.engine_messages import TorchCard
