@@ -99,7 +99,7 @@ def test_the_switcher_moves_nothing_to_it(qtbot: QtBot, ready_studio: Studio, th
     tab.findChild(QRadioButton, f"switcher.radio.{NEW}").click()
     assert tab.placement.can_place
     assert tab.choice.can_use
-    assert PitfallsModel(ready_studio, tab).devices == ["cuda:1"]
+    assert [row.identity for row in PitfallsModel(ready_studio, tab).devices] == [NEW]
 
 
 def test_it_is_not_checked(ready_studio: Studio) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import WorkloadDescription
+    from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.pages import Page
     from gpu_studio.model.studio import Studio
 
@@ -77,14 +78,13 @@ class ComparisonModel(QObject):
         return self._session.what_is_missing
 
     @property
-    def devices(self) -> list[str]:
-        """The addresses that it can run on, the first usable card before the CPU."""
+    def devices(self) -> tuple[DeviceRow, ...]:
+        """The devices that it can run on, the first usable card before the CPU."""
         workload = self.description
         if workload is None:
-            return []
+            return ()
         rows = (*self._board.usable_cards, self._board.cpu)
-        addresses = [row.address for row in rows if row.address is not None]
-        return [address for address in addresses if workload.runs_on(address)]
+        return tuple(row for row in rows if row.address and workload.runs_on(row.address))
 
     @property
     def is_running(self) -> bool:
@@ -106,17 +106,17 @@ class ComparisonModel(QObject):
         ]
 
     def start(
-        self, device: str, size: int, budget_s: float, chosen: Mapping[str, Sequence[str]]
+        self, identity: str, size: int, budget_s: float, chosen: Mapping[str, Sequence[str]]
     ) -> None:
-        """Run every combination of options."""
-        workload = self.description
-        if not self.can_start or workload is None:
+        """Run every combination of options on a device."""
+        workload, address = self.description, self._board.address_of(identity)
+        if not self.can_start or workload is None or address is None:
             return
         requests = [
             RunWorkload(
                 run_id=f"{self.workload}-{next(_numbers)}",
                 workload=self.workload,
-                device=device,
+                device=address,
                 size=size,
                 dtype="float32" if "float32" in workload.dtypes else workload.dtypes[0],
                 budget_s=budget_s,

@@ -86,7 +86,7 @@ class DeviceBoard(QObject):
         self._session, self._sensors, self._doctor = session, sensors, doctor
         self._engine: EngineDescribed | None = None
         self.rows: tuple[DeviceRow, ...] = device_rows(None, None)
-        session.engine_described.connect(self._meet_engine)
+        session.engine_described.connect(self._on_engine_described)
         session.device_used.connect(self._update)
         sensors.inventory_changed.connect(self._update)
         doctor.findings_changed.connect(self._update)
@@ -136,7 +136,7 @@ class DeviceBoard(QObject):
         row = self.at(address)
         return row.identity if row is not None else address
 
-    def _meet_engine(self, description: EngineDescribed) -> None:
+    def _on_engine_described(self, description: EngineDescribed) -> None:
         """Judge again; while a new engine starts, the answers are those of the last one."""
         self._engine = description
         self._update()

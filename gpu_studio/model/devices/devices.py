@@ -67,7 +67,7 @@ class DevicesModel(QObject):
         session, sensors = studio.session, studio.sensors
         self._memory = CardMemory(session, self._looked_at, self)
         self._memory.read_taken.connect(self.facts_changed)
-        session.engine_described.connect(self._meet_engine)
+        session.engine_described.connect(self._on_engine_described)
         session.state_changed.connect(self.facts_changed)
         sensors.inventory_changed.connect(self._find)
         studio.doctor.findings_changed.connect(self.facts_changed)
@@ -266,7 +266,7 @@ class DevicesModel(QObject):
             self._told_installation = self._installation
             self.facts_changed.emit()
 
-    def _meet_engine(self) -> None:
+    def _on_engine_described(self) -> None:
         self._memory.forget()
         self._find()
 

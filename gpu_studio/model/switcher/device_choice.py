@@ -54,7 +54,7 @@ class DeviceChoice(QObject):
         self._restarting: Pending = ""
         self._listed: tuple[object, ...] = ()
         self.notice = Notice()
-        self._session.engine_described.connect(self._meet_engine)
+        self._session.engine_described.connect(self._on_engine_described)
         self._session.state_changed.connect(self._update)
         self._board.changed.connect(self._update)
         studio.sensors.reading_taken.connect(self._update)
@@ -182,7 +182,7 @@ class DeviceChoice(QObject):
                 pass
         self._list_rows()
 
-    def _meet_engine(self, description: EngineDescribed) -> None:
+    def _on_engine_described(self, description: EngineDescribed) -> None:
         is_restarted, self._restarting = bool(self._restarting), ""
         if is_restarted:
             count = description.device_count if description.cuda_available else 0

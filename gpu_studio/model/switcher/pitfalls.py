@@ -14,6 +14,7 @@ from gpu_studio.core.switcher.placement_words import explain_end, explain_failur
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+    from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
 
@@ -53,7 +54,7 @@ class PitfallsModel(QObject):
         self._tried: dict[str, Tried] = {}
         self.running: RunPitfall | None = None
         self._reply: Reply | None = None
-        self._session.engine_described.connect(self._take_engine)
+        self._session.engine_described.connect(self._on_engine_described)
         self._board.changed.connect(self.pitfalls_changed)
 
     @property
@@ -68,10 +69,9 @@ class PitfallsModel(QObject):
         return description.pitfalls if description else ()
 
     @property
-    def devices(self) -> list[str]:
-        """The addresses to try them on: the usable cards, or the CPU if there are none."""
-        rows = self._board.usable_cards or (self._board.cpu,)
-        return [row.address for row in rows if row.address is not None]
+    def devices(self) -> tuple[DeviceRow, ...]:
+        """The devices to try them on: the usable cards, or the CPU if there are none."""
+        return self._board.usable_cards or (self._board.cpu,)
 
     @property
     def can_run(self) -> bool:
@@ -82,11 +82,12 @@ class PitfallsModel(QObject):
         """Return the outcomes of a pitfall."""
         return self._tried.get(name, Tried())
 
-    def run(self, name: str, part: str, device: str) -> None:
-        """Run a pitfall's broken or fixed part."""
-        if self.can_run:
-            self.running = RunPitfall(name=name, part=part, device=device)
-            self._note(name, failure="")
+    def run(self, name: str, part: str, identity: str) -> None:
+        """Run a pitfall's broken or fixed part on a device."""
+        address = self._board.address_of(identity)
+        if self.can_run and address is not None:
+            self.running = RunPitfall(name=name, part=part, device=address)
+            self._change(name, failure="")
             self.running_changed.emit()
             self._reply = self._session.submit(self.running)
             self._reply.finished.connect(self._finish)
@@ -102,23 +103,23 @@ class PitfallsModel(QObject):
         name, event = self.running.name, self._reply.last
         match event:
             case PitfallFinished():
-                self._take_outcomes(event)
+                self._add_outcomes(event)
             case PitfallFailed() | RequestFailed():
-                self._note(name, failure=explain_failure(event.failure))
+                self._change(name, failure=explain_failure(event.failure))
             case EngineEnded():
-                self._note(name, failure=explain_end(event))
+                self._change(name, failure=explain_end(event))
             case _:
                 pass
         self.running = self._reply = None
         self.running_changed.emit()
 
-    def _take_outcomes(self, event: PitfallFinished) -> None:
+    def _add_outcomes(self, event: PitfallFinished) -> None:
         before = self.tried(event.name)
         same = before.device in ("", event.device)
         broken = event.broken or (before.broken if same else None)
         fixed = event.fixed or (before.fixed if same else None)
         about = next(one for one in self.pitfalls if one.name == event.name)
-        self._note(
+        self._change(
             event.name,
             device=event.device,
             broken=broken,
@@ -129,10 +130,10 @@ class PitfallsModel(QObject):
             has_paid=has_paid(broken, fixed),
         )
 
-    def _note(self, name: str, **changes: object) -> None:
+    def _change(self, name: str, **changes: object) -> None:
         self._tried[name] = msgspec.structs.replace(self.tried(name), **changes)
         self.tried_changed.emit(name)
 
-    def _take_engine(self) -> None:
+    def _on_engine_described(self) -> None:
         self.pitfalls_changed.emit()
         self.running_changed.emit()

@@ -66,7 +66,7 @@ class PlacementModel(QObject):
         self.notice = Notice()
         self.file: FileInspected | None = None
         self.file_notice = Notice()
-        self._session.engine_described.connect(self._meet_engine)
+        self._session.engine_described.connect(self._on_engine_described)
 
     @property
     def models(self) -> tuple[ModelDescription, ...]:
@@ -197,7 +197,7 @@ class PlacementModel(QObject):
             case _:
                 pass
 
-    def _meet_engine(self) -> None:
+    def _on_engine_described(self) -> None:
         if self._has_moved:
             self._has_moved = False
             gone = "its engine has ended, so the model is gone"

@@ -12,6 +12,7 @@ from gpu_studio.core.check.plants import PLANTED_FAULTS
 from gpu_studio.core.check.stages import GLANCE_MINUTES, NORMAL_MINUTES, OVERNIGHT_MINUTES
 from gpu_studio.model.check.check_words import device_title, kept_title
 from gpu_studio.model.work_state import WorkState
+from gpu_studio.ui.combo_items import show_items
 from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
@@ -104,15 +105,8 @@ class CheckHead(FlowRow):
 
     def _show_devices(self) -> None:
         devices = self._check.devices
-        shown = [(device_title(one), one.identity) for one in devices]
+        show_items(self._device, [(device_title(one), one.identity) for one in devices])
         with QSignalBlocker(self._device):
-            if shown != [
-                (self._device.itemText(n), self._device.itemData(n))
-                for n in range(self._device.count())
-            ]:
-                self._device.clear()
-                for label, identity in shown:
-                    self._device.addItem(label, identity)
             for place, device in enumerate(devices):
                 self._device.setItemData(place, device.reason, _TIP)
             self._device.setCurrentIndex(self._device.findData(self._check.device.identity))

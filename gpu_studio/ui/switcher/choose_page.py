@@ -234,7 +234,7 @@ class ChoosePage(QWidget):
     # ── the demonstration ────────────────────────────────────────────────────────────────────
 
     def _start_demonstration(self) -> None:
-        self._pitfalls.run(_TOO_LATE, "both", self._pitfalls.devices[0])
+        self._pitfalls.run(_TOO_LATE, "both", self._pitfalls.devices[0].identity)
 
     def _show_demonstration(self) -> None:
         tried, running = self._pitfalls.tried(_TOO_LATE), self._pitfalls.running

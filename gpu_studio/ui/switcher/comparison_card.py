@@ -12,6 +12,7 @@ from gpu_studio.core.benchmark.option_words import value_words
 from gpu_studio.core.benchmark.run import RunState, parts_beside_medians
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.combo_items import show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import Card, Text, button, section, show_whole_rows, table
@@ -142,10 +143,8 @@ class ComparisonCard(Card):
                 self._size.addItem(format_size(size, workload.size_text), size)
             self._size.setCurrentIndex(len(workload.sizes) // 2)
         self._title.setVisible(workload is not None)  # its title is not known before
-        devices = self.model.devices
-        if devices != [self._device.itemText(i) for i in range(self._device.count())]:
-            self._device.clear()
-            self._device.addItems(devices)
+        items = [(row.number or "", row.identity) for row in self.model.devices]
+        show_items(self._device, items)
         self._show_buttons()
 
     def _why_not(self, workload: WorkloadDescription | None) -> str:
@@ -192,7 +191,7 @@ class ComparisonCard(Card):
     def _start(self) -> None:
         budget_s = min(self._settings.choices.budget_s, _BUDGET_S)
         self.model.start(
-            self._device.currentText(), self._size.currentData(), budget_s, self._checked
+            self._device.currentData(), self._size.currentData(), budget_s, self._checked
         )
 
     def _show_buttons(self) -> None:

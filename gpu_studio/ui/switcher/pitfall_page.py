@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.switcher.pitfall_words import compared_figures, format_figure, is_reached
+from gpu_studio.ui.combo_items import show_items
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters, set_property
 from gpu_studio.ui.plots.loss_plot import LossPlot
@@ -188,10 +189,8 @@ class PitfallPage(QWidget):
         self._list.setMinimumWidth(max(least, widest + _ITEM_MARGINS))
         self._list.setCurrentRow(row if pitfalls else -1)
         self._list.blockSignals(False)
-        devices = self.model.devices if pitfalls else []
-        if devices != [self._devices.itemText(i) for i in range(self._devices.count())]:
-            self._devices.clear()
-            self._devices.addItems(devices)
+        devices = self.model.devices if pitfalls else ()
+        show_items(self._devices, [(row.number or "", row.identity) for row in devices])
         self._devices.setVisible(len(devices) > 1)
         for pitfall in pitfalls:
             self._mark(pitfall.name)
@@ -293,7 +292,7 @@ class PitfallPage(QWidget):
     def _run(self, part: str) -> None:
         if self.chosen is not None:
             self._running_part = part
-            self.model.run(self.chosen.name, part, self._devices.currentText())
+            self.model.run(self.chosen.name, part, self._devices.currentData())
 
 
 class ChangeCard(Card):

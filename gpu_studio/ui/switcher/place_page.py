@@ -18,6 +18,7 @@ from gpu_studio.core.notice import Tone
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.switcher.placement_table import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
 from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.ui.combo_items import show_items
 from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.page_keys import runs
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
@@ -168,16 +169,13 @@ class PlacePage(QWidget):
     def _show_targets(self) -> None:
         rows = self._choice.rows
         words = {row.identity: self._choice.words_of(row) for row in rows}
-        texts = [(f"{one.number}  {one.name}", identity) for identity, one in words.items()]
-        shown = [(self._targets.itemText(i), self._targets.itemData(i))
-                 for i in range(self._targets.count())]  # fmt: skip
-        if texts != shown:
-            self._targets.clear()
-            for text, identity in texts:
-                self._targets.addItem(text, identity)
+        show_items(
+            self._targets,
+            [(f"{one.number}  {one.name}", identity) for identity, one in words.items()],
+        )
         chosen = self._choice.chosen
         if chosen is not None:
-            self._targets.setCurrentIndex([row.identity for row in rows].index(chosen.identity))
+            self._targets.setCurrentIndex(self._targets.findData(chosen.identity))
             told = words[chosen.identity]
             warning = f" {told.warning}" if told.warning else ""
             current = " PyTorch creates new tensors here by default." if chosen.is_cpu else ""

@@ -87,7 +87,8 @@ def test_the_devices_are_those_the_workload_can_use(
     engines.scripts[DescribeEngine] = [described_with_cuda(device_count=2, workloads=(able,))]
     studio.start()
     qtbot.waitUntil(lambda: studio.session.is_free)
-    assert ComparisonModel(studio, "train_step", AMP).devices == devices
+    rows = ComparisonModel(studio, "train_step", AMP).devices
+    assert [row.address for row in rows] == devices
 
 
 def test_what_cannot_run_here_does_not_start(engines, studio, qtbot, workload):
@@ -101,7 +102,7 @@ def test_what_cannot_run_here_does_not_start(engines, studio, qtbot, workload):
     assert not model.can_start
     model.start("cpu", 1, 0.5, {})
     assert model.runs == []
-    assert ComparisonModel(studio, "unknown", AMP).devices == []
+    assert ComparisonModel(studio, "unknown", AMP).devices == ()
 
 
 def test_a_run_is_read_while_it_goes(model, engines, qtbot):

@@ -8,8 +8,11 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed, PitfallStarted, RunPitfall
 from gpu_studio.model.switcher.pitfalls import PitfallsModel
 from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import gt_1030_card
 from tests.fakes.scripted_engine import Pause
 from tests.fakes.switching_answers import pitfall, pitfall_finished
+
+CARD = gt_1030_card().identity
 
 
 @pytest.fixture
@@ -18,10 +21,18 @@ def model(engines, ready_studio):
 
 
 @pytest.fixture
-def engines(engines):
+def engine():
+    return described()
+
+
+with_a_card = pytest.mark.parametrize("engine", [described_with_cuda()])
+
+
+@pytest.fixture
+def engines(engines, engine):
     pitfalls = (pitfall("mixed_devices"), pitfall("tiny_model"))
     engines.scripts |= {
-        DescribeEngine: [described(pitfalls=pitfalls)],
+        DescribeEngine: [msgspec.structs.replace(engine, pitfalls=pitfalls)],
         RunPitfall: lambda _engine, request: [
             PitfallStarted(name=request.name, part=request.part, snippet="import torch\n"),
             pitfall_finished(request),
@@ -32,7 +43,7 @@ def engines(engines):
 
 def test_the_pitfalls_are_the_engines(model):
     assert [one.name for one in model.pitfalls] == ["mixed_devices", "tiny_model"]
-    assert model.devices == ["cpu"]
+    assert [row.address for row in model.devices] == ["cpu"]
     assert model.can_run
 
 
@@ -41,7 +52,7 @@ def test_where_there_are_cards_they_are_the_devices(engines, studio, qtbot, coun
     engines.scripts[DescribeEngine] = [described_with_cuda(device_count=count)]
     studio.start()
     qtbot.waitUntil(lambda: studio.session.is_free)
-    assert PitfallsModel(studio).devices == ["cuda:0", "cuda:1"][:count]
+    assert [row.address for row in PitfallsModel(studio).devices] == ["cuda:0", "cuda:1"][:count]
 
 
 def test_a_card_without_code_in_this_pytorch_is_not_tried(engines, studio, qtbot):
@@ -54,7 +65,7 @@ def test_a_card_without_code_in_this_pytorch_is_not_tried(engines, studio, qtbot
     ]
     studio.start()
     qtbot.waitUntil(lambda: studio.session.is_free)
-    assert PitfallsModel(studio).devices == ["cuda:1"]
+    assert [row.address for row in PitfallsModel(studio).devices] == ["cuda:1"]
 
 
 def test_broken_and_fixed_are_kept_side_by_side(model, engines, qtbot):
@@ -73,6 +84,7 @@ def test_broken_and_fixed_are_kept_side_by_side(model, engines, qtbot):
     assert model.tried("mixed_devices").broken is None
 
 
+@with_a_card
 def test_what_the_fix_did_to_the_number_is_told_once_both_are_known(model, engines, qtbot):
     values_s = {"broken": 0.004, "fixed": 0.002}
 
@@ -95,11 +107,12 @@ def test_what_the_fix_did_to_the_number_is_told_once_both_are_known(model, engin
     assert told("fixed") == "With the fix: a call 2.00 ms instead of 4.00 ms."
     values_s["broken"] = 0.001
     assert told("broken") == "The fix did not help here: a call 2.00 ms instead of 1.00 ms."
-    assert told("broken", "cuda:0") == ""  # the other part was seen on the CPU
+    assert told("broken", CARD) == ""  # the other part was seen on the CPU
 
 
+@with_a_card
 def test_what_was_seen_on_another_device_is_not_set_beside_it(model, qtbot):
-    for part, device in (("broken", "cpu"), ("fixed", "cuda:0")):
+    for part, device in (("broken", "cpu"), ("fixed", CARD)):
         model.run("tiny_model", part, device)
         qtbot.waitUntil(lambda: model.can_run)
     tried = model.tried("tiny_model")
