@@ -76,15 +76,15 @@ def check_build(
         child.kill()
         child.end(_LONGEST_END_S)
     try:
-        told: Any = json.loads(line)
+        answer: Any = json.loads(line)
         return CheckedBuild(
-            str(told["torch_version"]), bool(told["runs_on_card"]), str(told["sentence"])
+            str(answer["torch_version"]), bool(answer["runs_on_card"]), str(answer["sentence"])
         )
     except (ValueError, KeyError, TypeError) as error:
         raise TroubleError(_trouble(tag, last_words(log.text()))) from error
 
 
-def _trouble(tag: str, said: str) -> troubles.Trouble:
-    if _RUNTIME.search(said):
-        return troubles.missing_runtime(said)
-    return troubles.failed_check(tag, said or "its process ended without an answer")
+def _trouble(tag: str, detail: str) -> troubles.Trouble:
+    if _RUNTIME.search(detail):
+        return troubles.missing_runtime(detail)
+    return troubles.failed_check(tag, detail or "its process ended without an answer")

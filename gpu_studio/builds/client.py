@@ -69,7 +69,7 @@ class BuildInstallChild:
         return builds_in(folder)
 
     def pause(self) -> None:
-        """Close the installer's input: it keeps what it has, and tells its end."""
+        """Close the installer's input: it keeps what it has, and reports its end."""
         with self._lock:
             if self._child is not None:
                 self._child.close_input()

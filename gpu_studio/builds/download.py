@@ -73,7 +73,7 @@ class Downloader:
         folder: The folder, which is made if it is missing.
         is_over: Returns whether to stop.
         wait: Waits some seconds.
-        note_broken: Called before each wait for a broken line.
+        on_broken: Called before each wait for a broken line.
         timeout_s: How long a server may be silent.
     """
 
@@ -82,11 +82,11 @@ class Downloader:
         folder: Path,
         is_over: Callable[[], bool] = lambda: False,
         wait: Callable[[float], None] = time.sleep,
-        note_broken: Callable[[], None] = lambda: None,
+        on_broken: Callable[[], None] = lambda: None,
         timeout_s: float = _TIMEOUT_S,
     ) -> None:
         self.folder, self._timeout_s = folder, timeout_s
-        self._is_over, self._wait, self._note_broken = is_over, wait, note_broken
+        self._is_over, self._wait, self._on_broken = is_over, wait, on_broken
 
     def begin(self) -> None:
         """Make the folder.
@@ -129,7 +129,7 @@ class Downloader:
                 self._wait_or_give_up(waits, error, url)
 
     def size(self, url: str) -> int | None:
-        """Return the size of a file on a server; None if the server does not tell."""
+        """Return the size of a file on a server; None if the server does not say."""
         self._stop_if_over()
         request = urllib.request.Request(url, headers=_AGENT, method="HEAD")
         try:
@@ -141,12 +141,12 @@ class Downloader:
             pass
         return None
 
-    def fetch(self, file: WheelFile, told: Callable[[int], None] = lambda _bytes: None) -> Path:
+    def fetch(self, file: WheelFile, on_bytes: Callable[[int], None] = lambda _bytes: None) -> Path:
         """Return the path of a whole and checked file; download what is missing of it.
 
         Args:
             file: The file.
-            told: Gets the number of bytes of this file that are there, again and again. It may
+            on_bytes: Gets the number of bytes of this file that are there, again and again. It may
                 become smaller: a changed file starts again.
 
         Raises:
@@ -158,10 +158,10 @@ class Downloader:
         for is_last in (False, True):
             found = self._hash(path) if path.exists() else ""
             if not found and local is None:
-                self._download(file, told)
+                self._download(file, on_bytes)
                 found = self._hash(path)
             if found and found == (file.sha256 or found):
-                told(path.stat().st_size)
+                on_bytes(path.stat().st_size)
                 return path
             if local is not None:
                 break
@@ -171,14 +171,14 @@ class Downloader:
                 raise TroubleError(troubles.file_removed(str(path)))
         raise TroubleError(troubles.changed_file(file.name, file.sha256, found or "none"))
 
-    def _download(self, file: WheelFile, told: Callable[[int], None]) -> None:
+    def _download(self, file: WheelFile, on_bytes: Callable[[int], None]) -> None:
         """Bring the part to its end, whatever the line does, and name it as the file."""
         waits = list(_WAITS_S)
         while True:
             self._stop_if_over()
             before = self._part_size(file)
             try:
-                if self._continue(file, told):
+                if self._continue(file, on_bytes):
                     break
                 error: Exception = http.client.IncompleteRead(b"")
             except TroubleError:
@@ -190,7 +190,7 @@ class Downloader:
             self._wait_or_give_up(waits, error, file.url)
         self._name(file)
 
-    def _continue(self, file: WheelFile, told: Callable[[int], None]) -> bool:
+    def _continue(self, file: WheelFile, on_bytes: Callable[[int], None]) -> bool:
         """Ask for the missing bytes and write them; return whether the file is whole."""
         part, mark = self._part(file), self._read_mark(file)
         start = self._part_size(file) if mark["url"] == file.url else 0
@@ -218,17 +218,17 @@ class Downloader:
             start = sent_from
             total = _total_of(answer, start)
             self._write_mark(file, answer.headers.get("ETag", ""))
-            return self._write(file, answer, start, total, told)
+            return self._write(file, answer, start, total, on_bytes)
 
     def _write(
         self, file: WheelFile, answer: Any, start: int, total: int | None,
-        told: Callable[[int], None],
+        on_bytes: Callable[[int], None],
     ) -> bool:  # fmt: skip
         part = self._part(file)
         missing = None if total is None else total - start
         with self._opened_part(part, start, missing) as out:
             done = start
-            told(done)
+            on_bytes(done)
             while chunk := answer.read(_CHUNK):
                 try:
                     out.write(chunk)
@@ -236,7 +236,7 @@ class Downloader:
                     left = None if total is None else total - done
                     raise TroubleError(disk_trouble(error, str(part), left)) from error
                 done += len(chunk)
-                told(done)
+                on_bytes(done)
                 self._stop_if_over()
         return total is None or done == total
 
@@ -290,7 +290,7 @@ class Downloader:
             error.close()
         if not waits or not _may_pass(error):
             raise TroubleError(trouble) from error
-        self._note_broken()
+        self._on_broken()
         self._wait(waits.pop(0))
         self._stop_if_over()
 
@@ -313,15 +313,15 @@ class Downloader:
     def _read_mark(self, file: WheelFile) -> dict[str, str]:
         """Return the address and the ETag of a part; "" for those that are unknown."""
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            told = json.loads(self._mark(file).read_text(encoding="utf-8"))
-            return {"url": str(told["url"]), "etag": str(told["etag"])}
+            mark = json.loads(self._mark(file).read_text(encoding="utf-8"))
+            return {"url": str(mark["url"]), "etag": str(mark["etag"])}
         return {"url": "", "etag": ""}
 
     def _write_mark(self, file: WheelFile, etag: str) -> None:
         # A weak ETag promises no equal bytes: RFC 9110, section 13.1.5.
-        told = {"url": file.url, "etag": "" if etag.startswith("W/") else etag}
+        mark = {"url": file.url, "etag": "" if etag.startswith("W/") else etag}
         try:
-            self._mark(file).write_text(json.dumps(told), encoding="utf-8")
+            self._mark(file).write_text(json.dumps(mark), encoding="utf-8")
         except OSError as error:
             raise TroubleError(disk_trouble(error, str(self.folder), None)) from error
 
@@ -338,18 +338,18 @@ def disk_trouble(error: OSError, path: str, missing_bytes: int | None) -> Troubl
         path: The file or folder.
         missing_bytes: The bytes that were still to be written; None if unknown.
     """
-    said = str(error)
+    detail = str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT) or (
         getattr(error, "winerror", None) == _ERROR_DISK_FULL
     ):
-        return troubles.disk_full(str(Path(path).parent), missing_bytes, said)
+        return troubles.disk_full(str(Path(path).parent), missing_bytes, detail)
     if getattr(error, "winerror", None) in ERRORS_HELD:
-        return troubles.file_held(path, said)
+        return troubles.file_held(path, detail)
     if isinstance(error, FileNotFoundError):
         return troubles.file_removed(path)
     if isinstance(error, PermissionError) and Path(path).is_file():
-        return troubles.file_held(path, said)
-    return troubles.no_write(path, said)
+        return troubles.file_held(path, detail)
+    return troubles.no_write(path, detail)
 
 
 def network_trouble(error: Exception, url: str, proxies: dict[str, str] | None = None) -> Trouble:
@@ -365,21 +365,21 @@ def network_trouble(error: Exception, url: str, proxies: dict[str, str] | None =
     if proxies is None:
         proxies = {} if _is_bypassed(host) else urllib.request.getproxies()
     proxy = proxies.get(parts.scheme, "")
-    said = f"{url}\n{type(error).__name__}: {error}"
+    detail = f"{url}\n{type(error).__name__}: {error}"
     if isinstance(error, urllib.error.HTTPError):
         if error.code == http.client.PROXY_AUTHENTICATION_REQUIRED:
-            return troubles.proxy_refused(_without_password(proxy), said)
-        return troubles.server_refused(host, error.code, said)
+            return troubles.proxy_refused(_without_password(proxy), detail)
+        return troubles.server_refused(host, error.code, detail)
     reason = getattr(error, "reason", error)
     if isinstance(reason, ssl.SSLCertVerificationError):
-        return troubles.untrusted(host, said)
+        return troubles.untrusted(host, detail)
     if "Tunnel connection failed" in str(reason) or (
         proxy and isinstance(reason, (socket.gaierror, ConnectionRefusedError))
     ):
-        return troubles.proxy_refused(_without_password(proxy), said)
+        return troubles.proxy_refused(_without_password(proxy), detail)
     if isinstance(reason, (http.client.HTTPException, ConnectionResetError, BrokenPipeError)):
-        return troubles.broken_line(host, said)
-    return troubles.no_network(host, said)
+        return troubles.broken_line(host, detail)
+    return troubles.no_network(host, detail)
 
 
 def _is_bypassed(host: str) -> bool:
@@ -424,6 +424,6 @@ def _size_in(range_text: str) -> int:
 
 
 def _total_of(answer: Any, start: int) -> int | None:
-    """Return the size of the whole file; None if the server does not tell."""
+    """Return the size of the whole file; None if the server does not say."""
     length = answer.headers.get("Content-Length")
     return start + int(length) if length is not None and length.isdigit() else None

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from gpu_studio.builds.shelf import BuildShelf
     from gpu_studio.core.wheel_table import WheelTable
 
-    Tell = Callable[[InstallProgress], None]
+    OnProgress = Callable[[InstallProgress], None]
     Check = Callable[[str, Path, Path, Callable[[], bool]], CheckedBuild]
 
-_TELL_EVERY_S = 0.1
+_PROGRESS_EVERY_S = 0.1
 # The bar's shares of a download; a disk unpacks some ten times as fast as a home's line.
 _DOWNLOADED, _UNPACKED = 0.8, 0.97
 # Unpacked bytes for each byte of a wheel: 3.6 was measured for torch 2.13.0+cpu on Linux, 1.3 for
@@ -54,7 +54,7 @@ class BuildInstaller:
 
     Args:
         shelf: The shelf.
-        tell: Takes the progress; the last one is one of `progress.ENDS`.
+        on_progress: Takes the progress; the last one is one of `progress.ENDS`.
         is_over: Returns whether to stop.
         clock: Returns seconds that never go back.
         wait: Waits some seconds.
@@ -65,7 +65,7 @@ class BuildInstaller:
     def __init__(
         self,
         shelf: BuildShelf,
-        tell: Tell,
+        on_progress: OnProgress,
         is_over: Callable[[], bool] = lambda: False,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -73,13 +73,13 @@ class BuildInstaller:
         table: WheelTable | None = None,
         check: Check = check_build,
     ) -> None:
-        self._shelf, self._tell, self._is_over = shelf, tell, is_over
+        self._shelf, self._on_progress, self._is_over = shelf, on_progress, is_over
         self._clock, self._wait, self._check = clock, wait, check
         self._table = table or load_table()
         self._pace = DownloadPace(clock)
-        self._told_s = -1.0
+        self._shown_s = -1.0
         self._last = InstallProgress(InstallStage.WAITING)
-        self._downloader = Downloader(shelf.downloads, is_over, wait, self._note_broken)
+        self._downloader = Downloader(shelf.downloads, is_over, wait, self._on_broken)
         key = own_platform_key()
         self._planner = Planner(self._downloader, self._table, key, shelf.log_path, is_over)
 
@@ -97,7 +97,7 @@ class BuildInstaller:
 
         def work() -> None:
             self._fetch(family, None)
-            self._say(InstallStage.FETCHED)
+            self._enter(InstallStage.FETCHED)
 
         return self._guarded(family, work)
 
@@ -105,7 +105,7 @@ class BuildInstaller:
         """Look at every file of a build, and install again what is damaged or missing."""
 
         def work() -> None:
-            self._say(InstallStage.CHECKING)
+            self._enter(InstallStage.CHECKING)
             unpacker = Unpacker(self._shelf.folder(family), self._is_over, self._wait)
             for record in unpacker.damaged():
                 unpacker.forget(record)
@@ -114,13 +114,13 @@ class BuildInstaller:
         return self._guarded(family, work)
 
     def _guarded(self, family: str, work: Callable[[], None]) -> bool:
-        """Do the work alone, and tell its end."""
+        """Do the work alone, and report its end."""
         try:
             with self._shelf.alone(family):
                 work()
             return True
         except StoppedError:
-            self._say(InstallStage.PAUSED)
+            self._enter(InstallStage.PAUSED)
         except TroubleError as error:
             self._fail(error.trouble)
         except OSError as error:
@@ -130,36 +130,36 @@ class BuildInstaller:
 
     def _fetch(self, family: str, wheels: Path | None) -> tuple[WheelPlan, list[Path]]:
         self._require_fit(family)
-        self._say(InstallStage.PLANNING)
+        self._enter(InstallStage.PLANNING)
         self._downloader.begin()
         plan = self._plan(family, wheels)
         self._require_bytes(self._needed_bytes(family, plan))
-        with self._telling_room(family, plan):
+        with self._naming_room(family, plan):
             return plan, self._download(plan)
 
     def _install(self, family: str, wheels: Path | None) -> None:
         plan, paths = self._fetch(family, wheels)
-        with self._telling_room(family, plan):
+        with self._naming_room(family, plan):
             self._unpack(family, plan, paths)
         size_bytes = self._shelf.size_bytes(family)
-        made = BuildRecord(family, plan.torch_version, plan.python, size_bytes=size_bytes)
+        record = BuildRecord(family, plan.torch_version, plan.python, size_bytes=size_bytes)
         try:
             checked = self._test(family)
         except TroubleError:
             # On the list it can be repaired and removed; without a record it could not.
             with contextlib.suppress(OSError):
-                self._shelf.write_record(made.broken("its test failed", size_bytes))
+                self._shelf.write_record(record.broken("its test failed", size_bytes))
             raise
         self._shelf.write_record(
             replace(
-                made,
+                record,
                 torch_version=checked.torch_version,
                 runs_on_card=checked.runs_on_card,
                 note=checked.sentence,
             )
         )
         self._clear(family, plan)
-        self._say(InstallStage.READY, fraction=1.0, told=checked.sentence)
+        self._enter(InstallStage.READY, fraction=1.0, result=checked.sentence)
 
     def _require_fit(self, family: str) -> None:
         unfit = troubles.unfit_pc(
@@ -191,8 +191,8 @@ class BuildInstaller:
         return needed - self._shelf.size_bytes(family)
 
     @contextlib.contextmanager
-    def _telling_room(self, family: str, plan: WheelPlan) -> Iterator[None]:
-        """If the disk fills up, tell the room for all that is left: not only for one file."""
+    def _naming_room(self, family: str, plan: WheelPlan) -> Iterator[None]:
+        """If the disk fills up, name the room for all that is left: not only for one file."""
         try:
             yield
         except TroubleError as error:
@@ -200,8 +200,10 @@ class BuildInstaller:
                 raise
             missing = self._needed_bytes(family, plan) - self._shelf.free_bytes()
             root = str(self._shelf.root)
-            told = troubles.disk_full(root, missing if missing > 0 else None, error.trouble.detail)
-            raise TroubleError(told) from error
+            trouble = troubles.disk_full(
+                root, missing if missing > 0 else None, error.trouble.detail
+            )
+            raise TroubleError(trouble) from error
 
     def _require_bytes(self, needed: int) -> None:
         free = self._shelf.free_bytes()
@@ -215,10 +217,10 @@ class BuildInstaller:
         try:
             for file in plan.files:
 
-                def told(done: int, name: str = file.name, base: int = before) -> None:
-                    self._note_bytes(InstallStage.DOWNLOADING, base + done, total, name)
+                def on_bytes(done: int, name: str = file.name, base: int = before) -> None:
+                    self._on_bytes(InstallStage.DOWNLOADING, base + done, total, name)
 
-                paths.append(self._downloader.fetch(file, told))
+                paths.append(self._downloader.fetch(file, on_bytes))
                 before += file.size_bytes or paths[-1].stat().st_size
         except TroubleError as error:
             if error.trouble.kind in (
@@ -233,7 +235,7 @@ class BuildInstaller:
         folder = self._shelf.folder(family)
         self._shelf.withdraw(family)
         if not _holds_only(folder, plan):
-            self._say(InstallStage.INSTALLING, fraction=_DOWNLOADED)
+            self._enter(InstallStage.INSTALLING, fraction=_DOWNLOADED)
             self._shelf.remove(family)
         sizes = [unpacked_bytes(path) for path in paths]
         self._require_bytes(sum(sizes) - self._shelf.size_bytes(family))
@@ -242,15 +244,15 @@ class BuildInstaller:
         before = 0
         for path, size in zip(paths, sizes, strict=True):
 
-            def told(done: int, name: str = path.name, base: int = before) -> None:
-                self._note_bytes(InstallStage.INSTALLING, base + done, sum(sizes), name)
+            def on_bytes(done: int, name: str = path.name, base: int = before) -> None:
+                self._on_bytes(InstallStage.INSTALLING, base + done, sum(sizes), name)
 
-            unpacker.unpack(path, told)
+            unpacker.unpack(path, on_bytes)
             before += size
         unpacker.require_all()
 
     def _test(self, family: str) -> CheckedBuild:
-        self._say(InstallStage.TESTING, fraction=_UNPACKED)
+        self._enter(InstallStage.TESTING, fraction=_UNPACKED)
         folder, log = self._shelf.folder(family), self._shelf.log_path
         return self._check(family, folder, log, self._is_over)
 
@@ -279,10 +281,10 @@ class BuildInstaller:
     def _plan_path(self, family: str) -> Path:
         return self._shelf.downloads / f"{family}.plan.json"
 
-    def _note_bytes(self, stage: InstallStage, done: int, total: int, subject: str) -> None:
-        """Tell bytes, but not more often than a person can see."""
+    def _on_bytes(self, stage: InstallStage, done: int, total: int, subject: str) -> None:
+        """Report bytes, but not more often than a person can see."""
         now_s = self._clock()
-        is_due = now_s - self._told_s >= _TELL_EVERY_S or done >= total
+        is_due = now_s - self._shown_s >= _PROGRESS_EVERY_S or done >= total
         if stage is self._last.stage and subject == self._last.subject and not is_due:
             return
         self._pace.note(done)
@@ -290,7 +292,7 @@ class BuildInstaller:
         low, high = (0.0, _DOWNLOADED)
         if stage is InstallStage.INSTALLING:
             low, high = _DOWNLOADED, _UNPACKED
-        self._put(
+        self._send(
             InstallProgress(
                 stage=stage,
                 done_bytes=done,
@@ -301,36 +303,26 @@ class BuildInstaller:
             )
         )
 
-    def _note_broken(self) -> None:
-        last = self._last
+    def _on_broken(self) -> None:
         self._pace.restart()
-        self._put(
-            InstallProgress(
-                InstallStage.RESUMING, last.done_bytes, last.total_bytes, last.fraction,
-                None, last.subject,
-            )
-        )  # fmt: skip
+        self._send(replace(self._last, stage=InstallStage.RESUMING, left_s=None))
 
-    def _say(self, stage: InstallStage, *, fraction: float | None = None, told: str = "") -> None:
+    def _enter(
+        self, stage: InstallStage, *, fraction: float | None = None, result: str = ""
+    ) -> None:
         last = self._last
         share = last.fraction if fraction is None else fraction
         # Bytes are those of a stage; a pause is the one that continues.
         is_pause = stage is InstallStage.PAUSED
         done, total = (last.done_bytes, last.total_bytes) if is_pause else (0, 0)
-        self._put(InstallProgress(stage, done, total, share, None, "", None, told))
+        self._send(InstallProgress(stage, done, total, share, None, "", None, result))
 
     def _fail(self, trouble: troubles.Trouble) -> None:
-        last = self._last
-        self._put(
-            InstallProgress(
-                InstallStage.FAILED, last.done_bytes, last.total_bytes, last.fraction,
-                None, last.subject, trouble,
-            )
-        )  # fmt: skip
+        self._send(replace(self._last, stage=InstallStage.FAILED, left_s=None, trouble=trouble))
 
-    def _put(self, progress: InstallProgress) -> None:
-        self._last, self._told_s = progress, self._clock()
-        self._tell(progress)
+    def _send(self, progress: InstallProgress) -> None:
+        self._last, self._shown_s = progress, self._clock()
+        self._on_progress(progress)
 
 
 def _holds_only(folder: Path, plan: WheelPlan) -> bool:

@@ -80,9 +80,9 @@ class WheelPlan:
 def plan_from(text: str) -> WheelPlan | None:
     """Read what `WheelPlan.text` returned; None if it is something else."""
     try:
-        told: Any = json.loads(text)
-        files = tuple(WheelFile(**one) for one in told["files"])
-        return WheelPlan(str(told["torch_version"]), str(told["python"]), files)
+        content: Any = json.loads(text)
+        files = tuple(WheelFile(**one) for one in content["files"])
+        return WheelPlan(str(content["torch_version"]), str(content["python"]), files)
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -199,8 +199,10 @@ class Planner:
             except TroubleError:
                 detail = error.trouble.detail
                 missing = _MISSING.search(detail)
-                told = troubles.unusable_folder(str(folder), missing[1] if missing else "", detail)
-                raise TroubleError(told) from error
+                trouble = troubles.unusable_folder(
+                    str(folder), missing[1] if missing else "", detail
+                )
+                raise TroubleError(trouble) from error
         file = WheelFile(torch.name, torch.as_uri(), "", torch.stat().st_size)
         return self._plan(torch.name, (file, *needed))
 
@@ -392,7 +394,7 @@ def _single_tags(tags: str) -> list[str]:
 
 
 def _file_of(item: dict[str, Any]) -> WheelFile:
-    told = item["download_info"]
-    url = str(told["url"])
-    sha256 = str(told.get("archive_info", {}).get("hashes", {}).get("sha256", ""))
+    link = item["download_info"]
+    url = str(link["url"])
+    sha256 = str(link.get("archive_info", {}).get("hashes", {}).get("sha256", ""))
     return WheelFile(unquote(urlsplit(url).path.rpartition("/")[2]), url, sha256)

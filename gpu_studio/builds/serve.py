@@ -1,6 +1,6 @@
 """The installer's process: ``python -m gpu_studio.builds.serve --engines FOLDER install cpu``.
 
-It writes one JSON object per line, the last of which tells the end, and it ends when its input
+It writes one JSON object per line, the last of which is the end, and it ends when its input
 closes: closing it means a pause, because everything that was downloaded stays.
 """
 
@@ -54,34 +54,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     over = threading.Event()
     last = InstallProgress(InstallStage.PLANNING)
 
-    def tell(progress: InstallProgress) -> None:
+    def send(progress: InstallProgress) -> None:
         nonlocal last
         last = progress
         _write(out, progress)
 
-    def tell_pause() -> None:
+    def send_pause() -> None:
         _write(out, replace(last, stage=InstallStage.PAUSED, left_s=None, subject=""))
 
     if not options.keep_on:
-        threading.Thread(target=_end_with, args=(lifeline, tell_pause, over), daemon=True).start()
+        threading.Thread(target=_end_with, args=(lifeline, send_pause, over), daemon=True).start()
 
     shelf = BuildShelf(options.engines)
-    installer = BuildInstaller(shelf, tell, over.is_set, wait=_waiting(over))
+    installer = BuildInstaller(shelf, send, over.is_set, wait=_waiting(over))
     try:
         if options.what == "fetch":
             return 0 if installer.fetch(options.family) else 1
         work = installer.repair if options.what == "repair" else installer.install
         return 0 if work(options.family, options.wheels) else 1
     except Exception as error:
-        said = traceback.format_exc()
-        sys.stderr.write(said)
+        text = traceback.format_exc()
+        sys.stderr.write(text)
         trouble = Trouble(
             TroubleKind.INTERNAL,
             "The installation stopped because of an error in GPU Studio.",
             "Try again. If it happens again, copy the details and report them.",
             f"{type(error).__name__}: {error}",
         )
-        tell(InstallProgress(InstallStage.FAILED, trouble=trouble))
+        send(InstallProgress(InstallStage.FAILED, trouble=trouble))
         return 1
 
 
@@ -99,13 +99,13 @@ def _write(out: BinaryIO, progress: InstallProgress) -> None:
         os._exit(1)
 
 
-def _end_with(lifeline: BinaryIO, tell_pause: Callable[[], None], over: threading.Event) -> None:
+def _end_with(lifeline: BinaryIO, send_pause: Callable[[], None], over: threading.Event) -> None:
     while lifeline.read(1 << 10):
         pass
     over.set()
     time.sleep(_GRACE_S)
     # A read of a slow line or a child of pip may still block: the parts are on the disk.
-    tell_pause()
+    send_pause()
     os._exit(1)
 
 

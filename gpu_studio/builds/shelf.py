@@ -161,10 +161,10 @@ class BuildShelf:
     def wanted(self) -> Wanted:
         """Return what the user asked for; nothing if the file is missing or broken."""
         try:
-            told: Any = json.loads(self._wanted_path.read_text(encoding="utf-8"))
-            builds = tuple(one for one in told["builds"] if one in FAMILIES)
-            used = told["used"] if told["used"] in FAMILIES else ""
-            return Wanted(builds, used, bool(told["is_paused"]))
+            content: Any = json.loads(self._wanted_path.read_text(encoding="utf-8"))
+            builds = tuple(one for one in content["builds"] if one in FAMILIES)
+            used = content["used"] if content["used"] in FAMILIES else ""
+            return Wanted(builds, used, bool(content["is_paused"]))
         except (OSError, ValueError, KeyError, TypeError):
             return Wanted()
 

@@ -54,12 +54,12 @@ class Unpacker:
     ) -> None:
         self._folder, self._is_over, self._wait = folder, is_over, wait
 
-    def unpack(self, wheel: Path, told: Callable[[int], None] = lambda _bytes: None) -> None:
+    def unpack(self, wheel: Path, on_bytes: Callable[[int], None] = lambda _bytes: None) -> None:
         """Unpack a wheel; one that is whole in the folder already is left alone.
 
         Args:
             wheel: The wheel.
-            told: Gets the unpacked bytes of this wheel, again and again.
+            on_bytes: Gets the unpacked bytes of this wheel, again and again.
 
         Raises:
             TroubleError: A file cannot be written, or the wheel is broken.
@@ -69,9 +69,9 @@ class Unpacker:
             with zipfile.ZipFile(wheel) as archive:
                 record = _record_in(archive)
                 if os.path.exists(self._path(record)):
-                    told(sum(one.file_size for one in archive.infolist()))
+                    on_bytes(sum(one.file_size for one in archive.infolist()))
                     return
-                self._unpack_all(archive, record, told)
+                self._unpack_all(archive, record, on_bytes)
         except (zipfile.BadZipFile, KeyError, UnicodeDecodeError) as error:
             raise TroubleError(troubles.broken_wheel(wheel.name, str(error))) from error
 
@@ -102,11 +102,11 @@ class Unpacker:
                     raise TroubleError(troubles.file_removed(path.removeprefix("\\\\?\\")))
 
     def _unpack_all(
-        self, archive: zipfile.ZipFile, record: str, told: Callable[[int], None]
+        self, archive: zipfile.ZipFile, record: str, on_bytes: Callable[[int], None]
     ) -> None:
         hashes = {one.path: one.sha256 for one in _entries(archive.read(record).decode("utf-8"))}
         done = 0
-        kept = []
+        written = []
         for info in archive.infolist():
             if self._is_over():
                 raise StoppedError
@@ -114,10 +114,10 @@ class Unpacker:
             if info.is_dir() or info.filename == record or place is None:
                 continue
             self._write(archive, info, place, hashes.get(info.filename, ""))
-            kept.append((place, hashes.get(info.filename, ""), info.file_size))
+            written.append((place, hashes.get(info.filename, ""), info.file_size))
             done += info.file_size
-            told(done)
-        self._write_record(record, kept)
+            on_bytes(done)
+        self._write_record(record, written)
 
     def _write(
         self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str, sha256: str
@@ -137,11 +137,11 @@ class Unpacker:
         except OSError as error:
             raise TroubleError(disk_trouble(error, path, info.file_size)) from error
 
-    def _write_record(self, record: str, kept: list[tuple[str, str, int]]) -> None:
+    def _write_record(self, record: str, written: list[tuple[str, str, int]]) -> None:
         """Write a RECORD with the places that the files really have."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        for place, sha256, size_bytes in kept:
+        for place, sha256, size_bytes in written:
             writer.writerow((place, f"sha256={sha256}" if sha256 else "", size_bytes))
         writer.writerow((record, "", ""))
         path = self._path(record)

@@ -99,14 +99,14 @@ def _install(
             line.show(" ".join(filter(None, (title, bytes_sentence(progress)))))
         else:
             line.clear()
-            say(f"{title}. {progress.told}".strip())
+            say(f"{title}. {progress.result}".strip())
 
     if reason and not as_json:
         note(reason)
     record = shelf.record(family)
     installer = BuildInstaller(shelf, show, lambda: interrupt.is_asked)
     if record is not None and record.is_ready and not shelf.outdated(record):
-        show(InstallProgress(InstallStage.READY, fraction=1.0, told=record.note))
+        show(InstallProgress(InstallStage.READY, fraction=1.0, result=record.note))
     else:
         installer.install(family)
     return stage

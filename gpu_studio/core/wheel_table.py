@@ -26,14 +26,12 @@ class TorchBuild:
         index_url: The package index of the build.
         arch_list: The architectures in its code ("sm_75"), by platform ("linux-x86_64").
         driver_floor: The oldest driver that runs it, by system ("linux").
-        disk_bytes: The disk space for the build and the rest of the program, rounded up.
     """
 
     tag: str
     index_url: str
     arch_list: Mapping[str, Sequence[str]]
     driver_floor: Mapping[str, str]
-    disk_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,6 @@ def load_table() -> WheelTable:
                     index_url=row["index_url"],
                     arch_list=row["arch_list"],
                     driver_floor=row["driver_floor"],
-                    disk_bytes=int(row["disk_bytes"]),
                 )
                 for row in content["builds"]
             ),

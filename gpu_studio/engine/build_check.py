@@ -42,12 +42,12 @@ def main() -> int:
     elif accelerator().build is not None:
         why = "; ".join(one.message or "" for one in probed) or reason or "no card"
         sentence = f"It runs on the CPU, but on no card: {why}"
-    told = {
+    answer = {
         "torch_version": torch.__version__,
         "runs_on_card": bool(ran),
         "sentence": sentence,
     }
-    out.write(json.dumps(told).encode() + b"\n")
+    out.write(json.dumps(answer).encode() + b"\n")
     out.flush()
     return 0
 

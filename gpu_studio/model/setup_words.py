@@ -55,8 +55,8 @@ def line_sentence(builds: Builds) -> str:
     """Return what happens now for the line above the tabs, where no title names the engine."""
     if builds.trouble is not None:
         return f"{build_title(builds.family)}: {builds.trouble.sentence}"
-    said = bytes_sentence(builds.progress) if builds.progress.stage.is_at_work else ""
-    return ": ".join(filter(None, (stage_sentence(builds), said)))
+    size = bytes_sentence(builds.progress) if builds.progress.stage.is_at_work else ""
+    return ": ".join(filter(None, (stage_sentence(builds), size)))
 
 
 def figure(builds: Builds) -> str:

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from studio_setup.launch import become, clean_environ, start_detached, tell
+from studio_setup.launch import become, clean_environ, show_error, start_detached
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,7 +108,7 @@ def run_command(root: Path, arguments: list[str]) -> int:
     try:
         request = parse(arguments)
     except WrongUseError as error:
-        tell(f"{error} For help, type: {_CALL} --help")
+        show_error(f"{error} For help, type: {_CALL} --help")
         return 2
     if request.command == "help":
         print(USAGE, end="")
@@ -118,10 +118,10 @@ def run_command(root: Path, arguments: list[str]) -> int:
     try:
         return _start(root, request)
     except SetupError as error:
-        tell(str(error))
+        show_error(str(error))
         return 1
     except OSError as error:
-        tell(f"The setup stopped: {error}.")
+        show_error(f"The setup stopped: {error}.")
         return 1
     except KeyboardInterrupt:
         print("\nStopped. The next start continues from here.", file=sys.stderr)

@@ -84,8 +84,8 @@ class EngineSetUp:
 
     def _ended(self, family: str, last: InstallProgress | None) -> str:
         if last is not None and last.stage is InstallStage.READY:
-            if last.told:
-                self._console.note(f"    {last.told}")
+            if last.result:
+                self._console.note(f"    {last.result}")
             return family
         if last is not None and last.stage is InstallStage.PAUSED:
             raise SetupError("Stopped. The next start continues from here.")

@@ -20,7 +20,7 @@ def clean_environ() -> dict[str, str]:
     }
 
 
-def tell(sentence: str) -> None:
+def show_error(sentence: str) -> None:
     """Say why nothing started; in a dialog on Windows, because a double-click has no terminal."""
     if sys.stderr is not None:
         print(sentence, file=sys.stderr)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from studio_setup.console import SetupError
 
@@ -19,21 +19,14 @@ if TYPE_CHECKING:
 _POLL_MS = 50
 
 
-class Messages(Protocol):
-    """Takes (kind, text, fraction) of what the setup says."""
-
-    def put(self, message: tuple[str, str, float | None], /) -> None:
-        """Take one message."""
-
-
 class WindowConsole:
     """Sends progress to a window, and ends the work if that window is closed.
 
     Args:
-        messages: takes the messages.
+        messages: gets (kind, text, fraction) of each message.
     """
 
-    def __init__(self, messages: Messages) -> None:
+    def __init__(self, messages: _Queue) -> None:
         self.messages = messages
         self._closed = threading.Event()
         self._stop: Callable[[], None] | None = None

@@ -104,22 +104,22 @@ def _make_entries(root: Path, python: Path, environ: Mapping[str, str], home: Pa
         icon = icons / folder / "apps" / f"{APP_ID}.{name}"
         icon.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / "resources" / "app" / f"gpu-studio.{name}", icon)
-    made = []
+    paths = []
     desktop = desktop_folder(environ, home)
     for place in [share / "applications", *([desktop] if desktop else [])]:
         place.mkdir(parents=True, exist_ok=True)
         path = place / f"{APP_ID}.desktop"
         path.write_text(entry, encoding="utf-8")
         path.chmod(0o755)
-        made.append(path)
-    _tell_the_desktop(share, made)
-    return made
+        paths.append(path)
+    _refresh_desktop(share, paths)
+    return paths
 
 
-def _tell_the_desktop(share: Path, made: list[Path]) -> None:
+def _refresh_desktop(share: Path, paths: list[Path]) -> None:
     commands = [["update-desktop-database", "-q", str(share / "applications")]]
     # GNOME starts a desktop entry only if it is marked as trusted.
-    commands += [["gio", "set", str(path), "metadata::trusted", "true"] for path in made[1:]]
+    commands += [["gio", "set", str(path), "metadata::trusted", "true"] for path in paths[1:]]
     for command in commands:
         if shutil.which(command[0]):
             subprocess.run(command, capture_output=True, check=False, timeout=10)
@@ -144,7 +144,7 @@ def _make_links(root: Path, python: Path) -> list[Path]:
         check=False,
         creationflags=NO_WINDOW,
     )
-    made = [Path(line.strip()) for line in done.stdout.splitlines() if line.strip()]
-    if done.returncode != 0 or not made:
+    paths = [Path(line.strip()) for line in done.stdout.splitlines() if line.strip()]
+    if done.returncode != 0 or not paths:
         raise SetupError(f"Windows could not create the shortcut: {done.stderr.strip()[:200]}")
-    return made
+    return paths

@@ -63,8 +63,8 @@ def has_fonts() -> bool:
     for function in pointers:
         function.restype = ctypes.c_void_p
     wanted = ctypes.c_void_p(library.FcNameParse(_CHECK_MARK))
-    told = ctypes.c_void_p(library.FcObjectSetCreate())
-    found = library.FcFontList(None, wanted, told)
+    properties = ctypes.c_void_p(library.FcObjectSetCreate())
+    found = library.FcFontList(None, wanted, properties)
     # An FcFontSet starts with the number of its fonts.
     return bool(found) and ctypes.c_int.from_address(found).value > 0
 

@@ -38,5 +38,5 @@ def _own_pip(monkeypatch: pytest.MonkeyPatch, server: WheelServer) -> None:
 @pytest.fixture
 def wheel_table(server: WheelServer) -> WheelTable:
     tags = ("cpu", "cu126")
-    builds = tuple(TorchBuild(tag, f"{server.url}/whl/{tag}", {}, {}, 0) for tag in tags)
+    builds = tuple(TorchBuild(tag, f"{server.url}/whl/{tag}", {}, {}) for tag in tags)
     return WheelTable("9.1.0", builds)

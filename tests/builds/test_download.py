@@ -224,7 +224,7 @@ def test_each_wait_is_noted(server, tmp_path):
     noted = []
     server.files[URL_PATH] = Served(CONTENT, breaks_after=[9])
     downloader = Downloader(
-        tmp_path, wait=lambda _seconds: None, note_broken=lambda: noted.append(1)
+        tmp_path, wait=lambda _seconds: None, on_broken=lambda: noted.append(1)
     )
     downloader.fetch(wheel(server))
     assert noted == [1]

@@ -360,7 +360,7 @@ def test_a_pause_ends_the_installers_process(server, tmp_path, monkeypatch):
         "import sys\n"
         "from gpu_studio.builds import install, serve\n"
         "from gpu_studio.core.wheel_table import TorchBuild, WheelTable\n"
-        f"build = TorchBuild('cpu', '{server.url}/whl/cpu', {{}}, {{}}, 0)\n"
+        f"build = TorchBuild('cpu', '{server.url}/whl/cpu', {{}}, {{}})\n"
         "table = WheelTable('9.1.0', (build,))\n"
         "install.load_table = lambda: table\n"
         "sys.exit(serve.main())\n"

@@ -22,7 +22,7 @@ from tests.fakes.pc import cpu_only, gt_1030
 class FakeInstaller:
     """Puts a record on the shelf, or ends otherwise."""
 
-    outcome = InstallProgress(InstallStage.READY, fraction=1.0, told="It ran.")
+    outcome = InstallProgress(InstallStage.READY, fraction=1.0, result="It ran.")
     families: ClassVar[list[str]] = []
 
     def __init__(self, shelf, on_progress, is_over):

@@ -124,7 +124,7 @@ class ScriptedBuildInstaller:
     def finish(self, made: BuildRecord) -> None:
         """Put a build on the shelf, and say so."""
         self._store.kept[made.family] = made
-        self.say(InstallStage.READY, told="It ran.")
+        self.say(InstallStage.READY, result="It ran.")
 
     def fail(self, trouble: Trouble) -> None:
         self.say(InstallStage.FAILED, 30, 100, trouble=trouble)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DOWNLOADING = InstallProgress(InstallStage.DOWNLOADING, 50_000_000, 200_000_000, 0.2, 30.0)
-READY = InstallProgress(InstallStage.READY, fraction=1.0, told="It ran.")
+READY = InstallProgress(InstallStage.READY, fraction=1.0, result="It ran.")
 
 
 @pytest.fixture

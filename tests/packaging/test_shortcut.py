@@ -79,9 +79,9 @@ def test_the_entries_are_valid(root: Path, tmp_path: Path) -> None:
 def test_launchers_and_icons_land_where_desktops_look(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[list[str]] = []
+    refreshed: list[list[str]] = []
     monkeypatch.setattr(
-        shortcut, "_tell_the_desktop", lambda share, made: told.append([str(p) for p in made])
+        shortcut, "_refresh_desktop", lambda share, made: refreshed.append([str(p) for p in made])
     )
     config = tmp_path / ".config"
     config.mkdir()
@@ -94,7 +94,7 @@ def test_launchers_and_icons_land_where_desktops_look(
         tmp_path / ".local/share/applications" / f"{APP_ID}.desktop",
         tmp_path / "Schreibtisch" / f"{APP_ID}.desktop",
     ]
-    assert told == [[str(path) for path in made]]
+    assert refreshed == [[str(path) for path in made]]
     assert all(path.stat().st_mode & 0o100 for path in made)
     icons = tmp_path / ".local/share/icons/hicolor"
     assert (icons / "scalable/apps" / f"{APP_ID}.svg").read_text(encoding="utf-8")[:4] == "<svg"

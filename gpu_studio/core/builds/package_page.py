@@ -132,13 +132,13 @@ def _link_of_json(one: dict[str, Any], page_url: str) -> WheelLink:
     )
 
 
-def _metadata_hash(told: Any) -> str | None:
+def _metadata_hash(value: Any) -> str | None:
     """Return the hash of a metadata file from either form; None if there is no file."""
-    if isinstance(told, dict):
-        return str(told.get("sha256", ""))
-    if isinstance(told, str) and told not in ("", "false"):
-        return told.removeprefix("sha256=") if told.startswith("sha256=") else ""
-    return "" if told is True else None
+    if isinstance(value, dict):
+        return str(value.get("sha256", ""))
+    if isinstance(value, str) and value not in ("", "false"):
+        return value.removeprefix("sha256=") if value.startswith("sha256=") else ""
+    return "" if value is True else None
 
 
 class _Links(html.parser.HTMLParser):
@@ -148,10 +148,10 @@ class _Links(html.parser.HTMLParser):
         self.found: list[WheelLink] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        said = dict(attrs)
-        if tag == "base" and said.get("href"):
-            self._page_url = urljoin(self._page_url, said["href"])
-        href = said.get("href") if tag == "a" else None
+        attributes = dict(attrs)
+        if tag == "base" and attributes.get("href"):
+            self._page_url = urljoin(self._page_url, attributes["href"])
+        href = attributes.get("href") if tag == "a" else None
         if not href:
             return
         url, fragment = urldefrag(urljoin(self._page_url, href))
@@ -159,7 +159,7 @@ class _Links(html.parser.HTMLParser):
         if not name.endswith(".whl"):
             return
         match = re.search(r"(?:^|&)sha256=([0-9a-fA-F]{64})", fragment)
-        metadata = said.get("data-core-metadata", said.get("data-dist-info-metadata"))
+        metadata = attributes.get("data-core-metadata", attributes.get("data-dist-info-metadata"))
         self.found.append(
             WheelLink(
                 name=name,

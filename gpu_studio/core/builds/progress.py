@@ -65,7 +65,7 @@ class InstallProgress:
         left_s: The seconds that are left in this stage; None if unknown.
         subject: The file or package in work.
         trouble: Why it failed.
-        told: What a finished test said; "" otherwise.
+        result: The sentence of a finished test; "" otherwise.
     """
 
     stage: InstallStage
@@ -75,7 +75,7 @@ class InstallProgress:
     left_s: float | None = None
     subject: str = ""
     trouble: Trouble | None = None
-    told: str = ""
+    result: str = ""
 
     def value(self) -> dict[str, Any]:
         """Return it for a line of JSON."""
@@ -88,11 +88,11 @@ def progress_from(value: dict[str, Any]) -> InstallProgress:
     Raises:
         ValueError, KeyError, TypeError: It is something else.
     """
-    told = value["trouble"]
+    content = value["trouble"]
     trouble = None
-    if told is not None:
-        fields = {name: str(told[name]) for name in ("sentence", "action", "detail", "link")}
-        trouble = Trouble(TroubleKind(told["kind"]), **fields)
+    if content is not None:
+        fields = {name: str(content[name]) for name in ("sentence", "action", "detail", "link")}
+        trouble = Trouble(TroubleKind(content["kind"]), **fields)
     return InstallProgress(
         stage=InstallStage(value["stage"]),
         done_bytes=int(value["done_bytes"]),
@@ -101,7 +101,7 @@ def progress_from(value: dict[str, Any]) -> InstallProgress:
         left_s=None if value["left_s"] is None else float(value["left_s"]),
         subject=str(value["subject"]),
         trouble=trouble,
-        told=str(value["told"]),
+        result=str(value["result"]),
     )
 
 

@@ -41,7 +41,7 @@ class BuildList(Card):
         self.column.setSpacing(GAP)
         self.column.addWidget(section("Installed engines"))
         for family in FAMILIES:
-            row = self._made_row(family)
+            row = self._new_row(family)
             self._rows[family] = row
             self.column.addWidget(row.box)
         self._disk = Text("", "muted", name="setup.disk", wraps=True)
@@ -67,7 +67,7 @@ class BuildList(Card):
         unfinished = 0 if builds.is_at_work else builds.installed.unfinished_bytes
         self._disk.setText(words.disk_sentence(builds, unfinished))
 
-    def _made_row(self, family: str) -> _Row:
+    def _new_row(self, family: str) -> _Row:
         name = f"setup.build.{family}"
         box = QWidget()
         box.setObjectName(name)

@@ -77,12 +77,12 @@ class SetupHero(Card):
         self._figure.setVisible(bool(self._figure.text()))
         self._bar.setVisible(words.has_share(progress))
         self._bar.setValue(round(_STEPS * progress.fraction))
-        said = bytes_sentence(progress) or words.kept_sentence(builds)
-        self._bar.setAccessibleDescription(f"{self._title.text()} {said}")
-        self._say(self._bytes, "" if is_offer or stage is InstallStage.READY else said)
-        self._say(self._offer, words.offer_sentence(builds) if is_offer else "")
-        self._say(self._action, self._what_to_do())
-        self._say(self._next, words.next_sentence(builds))
+        sentence = bytes_sentence(progress) or words.kept_sentence(builds)
+        self._bar.setAccessibleDescription(f"{self._title.text()} {sentence}")
+        self._show_text(self._bytes, "" if is_offer or stage is InstallStage.READY else sentence)
+        self._show_text(self._offer, words.offer_sentence(builds) if is_offer else "")
+        self._show_text(self._action, self._what_to_do())
+        self._show_text(self._next, words.next_sentence(builds))
         self._show_buttons(is_offer=is_offer, is_failed=is_failed)
         self._show_why()
 
@@ -91,12 +91,12 @@ class SetupHero(Card):
         if builds.trouble is not None:
             return builds.trouble.action
         if builds.progress.stage is InstallStage.READY:
-            return builds.progress.told
+            return builds.progress.result
         if builds.wheels is not None:
             return f"From the folder {builds.wheels}"
         return ""
 
-    def _say(self, text: Text, sentence: str) -> None:
+    def _show_text(self, text: Text, sentence: str) -> None:
         text.setText(sentence)
         text.setVisible(bool(sentence))
 
@@ -217,7 +217,9 @@ class SetupHero(Card):
         trouble = self._builds.trouble
         if trouble is not None and not QDesktopServices.openUrl(QUrl(trouble.link)):
             QGuiApplication.clipboard().setText(trouble.link)
-            self._say(self._action, f"No browser opened. The address is copied: {trouble.link}")
+            self._show_text(
+                self._action, f"No browser opened. The address is copied: {trouble.link}"
+            )
 
     def _ask_to_give_up(self) -> None:
         """Ask once: what was downloaded has to be downloaded again."""
