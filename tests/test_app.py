@@ -102,7 +102,7 @@ def _start(home: Path, how: str) -> str:
 
 def test_the_start_after_a_bad_end_says_so_and_the_one_after_it_does_not(tmp_path):
     assert _start(tmp_path, "badly") == ""
-    assert _start(tmp_path, "well") == "GPU Studio did not close properly last time."
+    assert "did not close" in _start(tmp_path, "well")
     assert _start(tmp_path, "well") == ""
 
 

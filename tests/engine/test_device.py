@@ -50,7 +50,9 @@ def test_what_is_not_there_is_named_with_what_is(two_cards: None, address: str):
     with pytest.raises(StudioError) as caught:
         resolve(address)
     assert caught.value.kind is FailureKind.NO_SUCH_DEVICE
-    assert str(caught.value) == f"There is no {address} here; there are cpu, cuda:0, cuda:1."
+    asked, there = str(caught.value).split(";")
+    assert address in asked
+    assert "cpu, cuda:0, cuda:1" in there
 
 
 def test_a_card_without_cuda_is_refused_with_the_reason(no_cards: None):
@@ -58,9 +60,10 @@ def test_a_card_without_cuda_is_refused_with_the_reason(no_cards: None):
     with pytest.raises(StudioError) as caught:
         resolve("cuda:0")
     assert caught.value.kind is FailureKind.NO_CUDA
-    assert str(caught.value) == (
-        "There is no cuda:0 here, only cpu. PyTorch finds no NVIDIA driver on this PC."
-    )
+    asked, reason = str(caught.value).split(". ")
+    assert "cuda:0" in asked
+    assert "only cpu" in asked
+    assert "no NVIDIA driver" in reason
 
 
 def test_using_a_card_that_is_not_there_names_the_valid_range(two_cards: None):
@@ -74,9 +77,7 @@ def test_using_a_card_that_is_not_there_names_the_valid_range(two_cards: None):
 def test_using_a_card_without_cuda_says_why(no_cards: None):
     (failed,) = ask(UseDevice(cuda_index=0))
     assert failed.failure.kind is FailureKind.NO_CUDA
-    assert failed.failure.message == (
-        "CUDA is not available: PyTorch finds no NVIDIA driver on this PC."
-    )
+    assert "no NVIDIA driver" in failed.failure.message
 
 
 def test_what_torch_warns_of_goes_to_the_log(

@@ -68,7 +68,7 @@ def test_without_a_driver_the_card_on_the_bus_is_there_with_the_reason():
     inventory = sensors(FakeNvml(init=NVMLError(12)), GT_1030_SLOT, RADEON).inventory()
     (card,) = inventory.cards
     assert card.name == "NVIDIA GeForce GT 1030"
-    assert card.unreadable == "No NVIDIA driver is installed."
+    assert "No NVIDIA driver" in card.unreadable
     assert card.address is None
     assert inventory.driver.error_code == "not_installed"
     assert inventory.other_gpus == ("AMD Radeon RX 6600",)

@@ -69,7 +69,7 @@ def check(qtbot, studio, probe):
 def test_a_kernel_that_ran_everywhere_is_said(qtbot, studio, probe):
     assert studio.doctor.sentence == ""
     check(qtbot, studio, probe)
-    assert studio.doctor.sentence == "A real kernel ran on 2 of 2 cards."
+    assert "2 of 2 cards" in studio.doctor.sentence
     assert codes(studio).count("ok") == 2
 
 
@@ -112,7 +112,7 @@ def test_a_check_can_be_stopped_and_then_says_nothing_of_the_cards(qtbot, studio
     assert studio.doctor.sentence == "Stopping the test…"
     qtbot.waitUntil(lambda: not studio.doctor.is_checking)
     assert probe.gave_up
-    assert studio.doctor.sentence == "The test was stopped."
+    assert "stopped" in studio.doctor.sentence
     assert studio.doctor.findings == before
     assert studio.doctor.can_check
 
@@ -137,7 +137,7 @@ def test_a_check_that_cannot_start_is_a_sentence(qtbot, studio, monkeypatch):
     monkeypatch.setattr(studio.doctor, "_probe", fail)
     studio.doctor.check()
     qtbot.waitUntil(lambda: not studio.doctor.is_checking)
-    assert studio.doctor.sentence == "Could not start the test. The log says why."
+    assert all(word in studio.doctor.sentence for word in ("not start", "log"))
 
 
 def test_a_link_is_judged_once_the_card_was_seen_to_work(

@@ -117,9 +117,9 @@ def test_an_engine_that_dies_is_told_and_replaced(qtbot, studio, engines, model)
     engines.scripts[ReadMemory] = DIES
     studio.session.submit(ReadMemory(device="cpu"))
     qtbot.waitUntil(lambda: model.headline is not None)
-    assert model.headline.sentence == (
-        "The engine crashed (signal 11): a driver or a library aborted it. "
-        "Your results are still here."
+    assert all(
+        fact in model.headline.sentence
+        for fact in ("engine crashed", "signal 11", "results are still here")
     )
     assert model.headline.action is None
     qtbot.waitUntil(lambda: studio.session.state.is_idle)
@@ -224,7 +224,7 @@ def test_a_card_that_is_lost_is_told_before_what_was_found(
     )
     sensor_source.send(msgspec.structs.replace(reading(inventory), cards=(lost,)))
     qtbot.waitUntil(lambda: model.headline.code == "card_lost")
-    assert model.headline.sentence == "GT 1030: It was lost."
+    assert all(part in model.headline.sentence for part in ("GT 1030", "It was lost."))
     sensor_source.send(reading(inventory, 2.0))
     qtbot.waitUntil(lambda: model.headline.code == "cpu_only_build")
 

@@ -197,7 +197,8 @@ def test_only_the_visible_card_is_there(soft_pc: MakePc, engine: StartEngine) ->
     (used,) = one.ask(UseDevice(cuda_index=0))
     assert used.uuid == pc.cards[1].uuid
     failed = one.ask(run_on("cuda:1"))[-1]
-    assert failed.failure.message == "There is no cuda:1 here; there are cpu, cuda:0."
+    assert "cuda:1" in failed.failure.message
+    assert "cpu, cuda:0" in failed.failure.message
 
 
 def test_a_hidden_card_is_told_from_a_missing_one(soft_pc: MakePc, engine: StartEngine) -> None:

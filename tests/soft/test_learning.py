@@ -204,9 +204,8 @@ def test_dataparallel_splits_a_batch_among_the_cards(soft_pc: MakePc, child: Mak
     rates = one.run("call.curves()['samples a second']")
     assert len(rates) == 2
     found = one.run("call.findings()")
-    assert found[0] == (
-        "The batch was split: 32 on cuda:0, 32 on cuda:1. The outputs were collected on cuda:1."
-    )
+    assert "32 on cuda:0, 32 on cuda:1" in found[0]
+    assert "collected on cuda:1" in found[0]
     assert "2 cards " in found[1]
     assert one.run("workload.check(case('data_parallel', 'cuda:1', processes='2')[1])") is None
 
@@ -238,7 +237,7 @@ def test_a_group_of_processes_shares_two_cards(shared: Shared) -> None:
     """Soft cards have no NCCL, so this is also how a PC is served if NCCL cannot work."""
     options = {"way": "DistributedDataParallel", "processes": "2"}
     result = run(shared.one, "data_parallel", 64, "cuda:1", **options)
-    assert result.findings[0] == "The batch was split: 32 on cuda:1, 32 on cuda:0."
+    assert "32 on cuda:1, 32 on cuda:0" in result.findings[0]
     assert "by gloo. NCCL does not work here" in result.findings[1]
     assert result.curves["sharers"] == (1.0, 2.0)
     assert result.verified is False

@@ -54,7 +54,8 @@ def test_a_fresh_process_tells_its_output_and_its_error():
     end = bench().run_script("print('é'); raise ValueError('no')")
     assert (end.output, end.error) == ("é", "ValueError: no")
     end = bench().run_script("import os; os._exit(3)")
-    assert (end.output, end.error) == ("", "The process ended with exit status 3.")
+    assert end.output == ""
+    assert "exit status 3" in end.error
 
 
 def test_a_fresh_process_does_not_outlive_a_killed_engine(tmp_path):

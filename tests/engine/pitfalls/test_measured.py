@@ -37,7 +37,8 @@ def test_a_sample_in_a_batch_costs_its_share_of_the_call(monkeypatch: pytest.Mon
     broken, fixed, _ = both("tiny_model")
     alone, together = (part.figures[0].value for part in (broken, fixed))
     assert (alone, together) == (0.0512, 0.0512 / tiny_model._ROWS)
-    assert plain(fixed.sentence) == "A sample in a batch of 256 takes 200 µs on the CPU."
+    assert "batch of 256" in plain(fixed.sentence)
+    assert "200 µs" in plain(fixed.sentence)
 
 
 @pytest.mark.parametrize(

@@ -57,19 +57,19 @@ def test_a_usable_card_has_its_address() -> None:
 def test_a_card_that_pytorch_cannot_use_says_why() -> None:
     card = card_of(described())
     assert (card.address, card.obstacle) == (None, Obstacle.NO_CUDA)
-    assert card.reason == "This PyTorch was built without CUDA."
+    assert "without CUDA" in card.reason
     card = card_of(described_with_cuda(), numbered(gt_1030(), ""))
     assert (card.address, card.obstacle) == (None, Obstacle.HIDDEN)
     assert "CUDA_VISIBLE_DEVICES" in card.reason
     _, first, second = device_rows(numbered(two_cards()), described_with_cuda())
     assert (first.obstacle, second.obstacle) == (None, Obstacle.NOT_LISTED)
-    assert second.reason == "CUDA does not list this card."
+    assert "not list" in second.reason
 
 
 def test_a_card_without_code_has_its_number_but_no_address() -> None:
     card = card_of(described_with_cuda(arch_list=OTHER_ARCHITECTURES))
     assert (card.address, card.number, card.obstacle) == (None, "cuda:0", Obstacle.NO_CODE)
-    assert card.reason == "This PyTorch has no code for your GT 1030 (6.1)."
+    assert "no code for your GT 1030 (6.1)" in card.reason
     assert card_of(described_with_cuda(arch_list=())).address == "cuda:0", "not told"
 
 

@@ -91,7 +91,7 @@ def test_each_device_has_its_own_verdict(qtbot, studio, with_cuda, model):
     model.select(rtx.identity)
     assert (model.verdict.code, model.verdict.tone) == ("ok", Tone.GOOD)
     model.select("cpu")
-    assert model.verdict.sentence == "PyTorch runs on your Ryzen 7 5700G."
+    assert "Ryzen 7 5700G" in model.verdict.sentence
     assert model.verdict.tone == Tone.GOOD
 
 
@@ -144,7 +144,7 @@ def test_a_card_that_is_lost_is_not_called_usable(
     )
     sensor_source.send(msgspec.structs.replace(reading(inventory, 2.0), cards=(lost,)))
     qtbot.waitUntil(lambda: not model.is_readable)
-    assert model.verdict.sentence == "GT 1030: It was lost."
+    assert all(part in model.verdict.sentence for part in ("GT 1030", "It was lost."))
     assert model.trouble == "It was lost."
     assert {fact.key for group in model.groups for fact in group.facts} >= {"name", "uuid"}
     assert all(fact.is_known for group in model.groups for fact in group.facts)

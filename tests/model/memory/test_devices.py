@@ -51,9 +51,7 @@ def test_a_card_that_pytorch_cannot_use_has_no_address_but_a_reason(engines, rea
     card = model.devices.choices[1]
     assert (choice_title(card), card.address) == ("GT 1030", None)
     assert card.obstacle is Obstacle.NO_CUDA
-    assert card.reason == (
-        "Your GT 1030 is fine, but this PyTorch is a CPU-only build. The cu126 build can use it."
-    )
+    assert all(fact in card.reason for fact in ("GT 1030", "CPU-only", "cu126"))
     assert model.chosen.is_modelled
     model.devices.choose(card.identity)
     model.poll()
@@ -67,7 +65,7 @@ def test_before_the_engine_is_there_the_sensors_tell(scripts, studio, sensor_sou
     sensor_source.send(reading(gt_1030()))
     qtbot.waitUntil(lambda: studio.sensors.newest is not None)
     model.devices.choose(model.devices.choices[1].identity)
-    assert model.devices.choices[1].reason == "Not known until the engine has started."
+    assert "engine has started" in model.devices.choices[1].reason
     assert parts(model) == {"others": 348, "free": 1700}
 
 
@@ -105,7 +103,7 @@ def test_readings_stay_with_their_card_when_numbers_change(model, scripts, qtbot
     idle(qtbot, studio)
     assert len(model.history.points) == 2
     model.devices.choose(model.devices.choices[1].identity)
-    assert model.chosen.reason == "CUDA_VISIBLE_DEVICES hides this card from PyTorch."
+    assert "CUDA_VISIBLE_DEVICES" in model.chosen.reason
     assert model.history.points == []
 
 

@@ -104,9 +104,11 @@ def test_what_the_fix_did_to_the_number_is_told_once_both_are_known(model, engin
 
     engines.scripts[RunPitfall] = measure
     assert told("broken") == ""
-    assert told("fixed") == "With the fix: a call 2.00 ms instead of 4.00 ms."
+    assert "2.00 ms instead of 4.00 ms" in told("fixed")
+    assert "not help" not in told("fixed")
     values_s["broken"] = 0.001
-    assert told("broken") == "The fix did not help here: a call 2.00 ms instead of 1.00 ms."
+    assert "2.00 ms instead of 1.00 ms" in told("broken")
+    assert "not help" in told("broken")
     assert told("broken", CARD) == ""  # the other part was seen on the CPU
 
 

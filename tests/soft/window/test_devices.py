@@ -71,7 +71,7 @@ def test_a_lost_card_is_told_and_the_other_one_goes_on(sit_down_at: SitDownAt) -
     person.choose_row("devices.table", 1)
     pc.set(0, temperature_c=55)
     person.until(lambda: person.text("devices.sensor.temperature.value") == "55 °C")
-    assert person.text("devices.verdict.sentence") == "PyTorch can use your GTX 1650."
+    assert "can use your GTX 1650" in person.text("devices.verdict.sentence")
 
 
 def test_a_name_that_is_not_utf_8_hides_no_card(soft_pc: MakePc, sit_down: SitDown) -> None:

@@ -92,7 +92,7 @@ def chip(tab: CheckTab) -> tuple[str, str]:
 
 @with_cards
 def test_a_fresh_tab_asks_about_the_first_card(tab: CheckTab) -> None:
-    assert text(tab, "check.errors") == "Is this card sound?"
+    assert "this card" in text(tab, "check.errors")
     assert find(tab, "check.device", QComboBox).currentText() == "GT 1030"
     assert find(tab, "check.minutes", QComboBox).currentData() == 6
     assert "Save your work" in text(tab, "check.tested")
@@ -107,7 +107,7 @@ def test_a_fresh_tab_asks_about_the_first_card(tab: CheckTab) -> None:
 
 
 def test_a_pc_without_a_card_checks_its_cpu_and_says_so(tab: CheckTab, engines: Engines) -> None:
-    assert text(tab, "check.errors") == "Does this CPU compute correctly?"
+    assert "this CPU" in text(tab, "check.errors")
     assert "RAM" in find(tab, "check.device", QComboBox).currentText()
     assert "RAM of its own process" in text(tab, "check.tested")
     choose_data(tab, "check.minutes", 1)
@@ -135,7 +135,7 @@ def test_a_running_check_says_what_runs_what_is_covered_and_how_hot_it_is(
 
     assert text(tab, "check.errors") == "0 errors"
     assert "Video memory" in text(tab, "check.doing")
-    assert text(tab, "check.tested") == "Covered so far: 9 steps."
+    assert "9 steps" in text(tab, "check.tested")
     assert text(tab, "check.coverage").startswith("1.37 GiB of 1.86 GiB free")
     assert text(tab, "check.findings").startswith("• The card slowed itself down")
     assert text(tab, "check.temperature") == "63 °C"
@@ -474,7 +474,7 @@ def test_a_check_that_was_cut_off_can_be_kept_as_the_result(
     wait_until(lambda: not sees(tab, "check.cut_off"))
 
     assert not requests_of(engines)
-    assert text(tab, "check.doing") == "The PC restarted 15 minutes into the check."
+    assert "restarted 15 minutes into" in text(tab, "check.doing")
     assert "power supply" in text(tab, "check.next")
     assert cut_off.check_id
 
