@@ -14,7 +14,8 @@ from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.recorder import Recorder
 from gpu_studio.cli.screen import note, say, say_list
 from gpu_studio.core.benchmark.plan import Plan, Sweep
-from gpu_studio.core.benchmark.verdict import crossover_sentences
+from gpu_studio.core.benchmark.verdict import verdict_of
+from gpu_studio.core.benchmark.verdict_words import crossover_sentences
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.units import format_size
@@ -88,7 +89,7 @@ def _conclude(results: Sequence[RunFinished], is_sweep: bool, *, as_json: bool) 
     places: list[str] = []
     if is_sweep:
         for kind in kinds_of(results):
-            places += crossover_sentences(kind) or [_no_crossover(kind)]
+            places += crossover_sentences(verdict_of(kind)) or [_no_crossover(kind)]
     if as_json:
         for sentence in places:
             note(sentence)

@@ -12,7 +12,8 @@ from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, 
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
 from gpu_studio.core.benchmark.run import Run, RunState, spread_text
 from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
-from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict
+from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of
+from gpu_studio.core.benchmark.verdict_words import verdict_text
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
@@ -223,7 +224,7 @@ def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
 def verdicts(results: Sequence[RunFinished]) -> Iterator[str]:
     """Yield one verdict for each group of comparable results."""
     for kind in kinds_of(results):
-        yield verdict(kind)
+        yield verdict_text(verdict_of(kind))
 
 
 def export(runs: Sequence[Run], description: EngineDescribed, path: Path) -> None:

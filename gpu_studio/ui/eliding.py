@@ -12,6 +12,8 @@ from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.parts import Text, letters
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from PySide6.QtGui import QPaintEvent
 
 _MARGIN = 16
@@ -80,6 +82,12 @@ class SpareText(Text):
         """Paint the text if it fits."""
         if self.fontMetrics().horizontalAdvance(self.text()) <= self.width():
             super().paintEvent(event)
+
+
+def shortened(sentences: Sequence[str]) -> tuple[str, ...]:
+    """Return sentences as one text, then without the last one, and so on."""
+    fewer = (" ".join(sentences[:count]) for count in range(len(sentences) - 1, 0, -1))
+    return (" ".join(sentences), *(f"{text.rstrip('.')} …" for text in fewer))
 
 
 def _tells_whole(widget: ElidedText | ElidingCombo, event: QEvent) -> bool:

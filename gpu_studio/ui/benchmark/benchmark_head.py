@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QButtonGroup, QPushButton, QVBoxLayout, QWidget
 
-from gpu_studio.core.benchmark.verdict import is_doubted, same_kind, verdict
+from gpu_studio.core.benchmark.verdict import same_kind, verdict_of
+from gpu_studio.core.benchmark.verdict_words import verdict_text
 from gpu_studio.model.benchmark.benchmark_hero import hero_of
 from gpu_studio.ui.benchmark.benchmark_plots import View
 from gpu_studio.ui.benchmark.hero_card import HeroCard
@@ -164,9 +165,9 @@ class BenchmarkHead(QWidget):
         made = HeroCard(self._theme, name="benchmark.hero.picture")
         hero = self.hero
         made.show_hero(hero)
-        results, titles = self._benchmark.results, self._benchmark.titles
-        whole = verdict(results, titles=titles, below_headline=hero.says_wrong)
-        made.show_verdict(whole, whole, is_doubted=is_doubted(results))
+        verdict, titles = verdict_of(self._benchmark.results), self._benchmark.titles
+        whole = verdict_text(verdict, titles=titles, below_headline=hero.says_wrong)
+        made.show_verdict(whole, whole, is_doubted=verdict is not None and verdict.is_doubted)
         return made
 
     def set_brief(self, in_brief: bool) -> None:
@@ -177,13 +178,13 @@ class BenchmarkHead(QWidget):
             self._show_verdict()
 
     def _show_verdict(self) -> None:
-        results = self._benchmark.results
-        titles = self._benchmark.titles
+        verdict, titles = verdict_of(self._benchmark.results), self._benchmark.titles
         says_wrong = self._says_wrong
-        whole = brief = verdict(results, titles=titles, below_headline=says_wrong)
+        whole = brief = verdict_text(verdict, titles=titles, below_headline=says_wrong)
         if self._is_brief:
-            brief = verdict(results, in_brief=True, titles=titles, below_headline=says_wrong)
-        self._hero.show_verdict(whole, brief, is_doubted=is_doubted(results))
+            brief = verdict_text(verdict, in_brief=True, titles=titles, below_headline=says_wrong)
+        is_doubted = verdict is not None and verdict.is_doubted
+        self._hero.show_verdict(whole, brief, is_doubted=is_doubted)
         self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -78,13 +78,13 @@ class BenchmarkPlots(PageStack):
         return self._sizes if self.shown is self._sizes else self.live
 
     @property
-    def caption(self) -> str:
-        """The visible page's contents in words."""
+    def captions(self) -> tuple[str, ...]:
+        """The visible page's contents in words, from the longest text to the shortest."""
         if self.shown is self._sizes:
-            return self._sizes.caption
+            return self._sizes.captions
         if self.shown is self._explanation:
-            return self._explanation.caption
-        return self.live.caption
+            return self._explanation.captions
+        return (self.live.caption,)
 
     def show_view(self, view: View) -> None:
         """Show a page."""

@@ -38,7 +38,6 @@ from gpu_studio.ui.scroll_page import PageStack, TabScroll, bring_into_view
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from PySide6.QtGui import QResizeEvent
@@ -274,7 +273,7 @@ class BenchmarkTab(TabContents):
         self._show_caption()
 
     def _show_caption(self) -> None:
-        self._caption.say(self._plots.caption, in_one_line=self._is_low)
+        self._caption.show_first_fitting(self._plots.captions, in_one_line=self._is_low)
 
     @property
     def _is_low(self) -> bool:
@@ -351,19 +350,19 @@ class BenchmarkTab(TabContents):
 
 
 class Caption(ElidedText):
-    """Sentences, or as many of them as fit on one line, with the full text in a tool tip."""
+    """The longest text that fits on one line, with the whole one in a tool tip."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__("", "muted", name="benchmark.plot.caption", wraps=True)
-        self._sentences = ""
+        self._texts: tuple[str, ...] = ("",)
         self.setParent(parent)
         self.setContentsMargins(_INDENT, 0, 0, 0)
 
-    def say(self, sentences: str, *, in_one_line: bool) -> None:
-        """Show the sentences, on one line if the plot needs the space."""
-        self._sentences = sentences
+    def show_first_fitting(self, texts: tuple[str, ...], *, in_one_line: bool) -> None:
+        """Show the first text, or the first that fits if the plot needs the space."""
+        self._texts = texts
         self.setWordWrap(not in_one_line)
-        self.setToolTip(rich_tip([sentences]) if in_one_line else "")
+        self.setToolTip(rich_tip(texts[:1]) if in_one_line else "")
         self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -372,21 +371,10 @@ class Caption(ElidedText):
         self._fit()
 
     def _fit(self) -> None:
-        texts = list(self._shortened()) if not self.wordWrap() else [self._sentences]
+        texts = self._texts[:1] if self.wordWrap() else self._texts
         width = self.contentsRect().width()
         advance = self.fontMetrics().horizontalAdvance
         self.setText(next((one for one in texts if advance(one) <= width), texts[-1]))
-
-    def _shortened(self) -> Iterator[str]:
-        """Yield the sentences whole, then without the last ones."""
-        yield self._sentences
-        kept = self._sentences.removesuffix(".").split(". ")
-        for count in range(len(kept) - 1, 0, -1):
-            yield f"{'. '.join(kept[:count])} …"
-        # The uncertainty of a crossover follows in parentheses; the plot marks it as well.
-        first = kept[0].partition(" (")[0]
-        if first != self._sentences:
-            yield f"{first} …"
 
 
 class Invitation(QWidget):

@@ -103,7 +103,7 @@ class ExportButton(QPushButton):
 
     def _picture(self, painted: Callable[[LivePlot, str, Theme, QWidget], bytes]) -> bytes:
         head = self._head()
-        picture = painted(self._plots.front, self._plots.caption, self._theme, head)
+        picture = painted(self._plots.front, self._plots.captions[0], self._theme, head)
         head.hide()
         head.deleteLater()
         return picture

@@ -5,12 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.verdict import (
-    crossover_sentences,
-    is_doubted,
-    speed_up,
-    verdict,
-)
+from gpu_studio.core.benchmark.crossover import CrossoverKind
+from gpu_studio.core.benchmark.verdict import speed_up, verdict_of
+from gpu_studio.core.benchmark.verdict_words import crossover_sentences, verdict_text
 from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from tests.fakes.run_answers import finished
@@ -32,12 +29,25 @@ def pairs(ratios: dict[int, float], device: str = "cuda:0") -> list[RunFinished]
     ]
 
 
+def verdict(results: list[RunFinished], **options: Any) -> str:
+    return verdict_text(verdict_of(results), **options)
+
+
+def crossovers(results: list[RunFinished]) -> list[str]:
+    return crossover_sentences(verdict_of(results))
+
+
+def is_doubted(results: list[RunFinished]) -> bool:
+    found = verdict_of(results)
+    return found is not None and found.is_doubted
+
+
 def said(results: list[RunFinished]) -> str:
     return verdict(results).replace("\u202f", " ")
 
 
 def test_always_is_not_said_of_a_size_without_a_winner() -> None:
-    (text,) = crossover_sentences(pairs({256: 1.0, 512: 2.0, 1024: 4.0}))
+    (text,) = crossovers(pairs({256: 1.0, 512: 2.0, 1024: 4.0}))
     assert "from 256 × 256 to 1024 × 1024, equally fast at 256 × 256: the curves" in (
         text.replace("\u202f", " ")
     )
@@ -45,6 +55,26 @@ def test_always_is_not_said_of_a_size_without_a_winner() -> None:
 
 def test_nothing_measured_says_nothing() -> None:
     assert verdict([]) == ""
+
+
+def test_a_verdict_says_in_parts_who_how_much_and_what_is_wrong() -> None:
+    wrong = [result(size, 0.5, "cuda:1", verified=False) for size in (512, 256)]
+    found = verdict_of([*pairs({256: 0.5, 512: 2.0}), *wrong])
+    assert found is not None
+    (comparison,) = found.comparisons
+    assert comparison.result.device == "cuda:0"
+    assert not comparison.with_transfers
+    assert comparison.crossover.kind is CrossoverKind.CROSSES
+    assert [(one.result.device, one.sizes) for one in found.wrong] == [("cuda:1", (256, 512))]
+    assert found.is_doubted
+    broken = [result(256, 1.0, verified=False), result(256, 0.5, "cuda:0")]
+    assert verdict_of(broken).comparisons == ()
+
+
+def test_in_brief_a_crossover_has_no_uncertainty() -> None:
+    (text,) = crossover_sentences(verdict_of(pairs({256: 0.5, 512: 2.0})), in_brief=True)
+    assert "overtakes the CPU at about" in text
+    assert "measured" not in text
 
 
 def test_the_size_from_which_the_card_wins_and_the_cpus_best() -> None:
@@ -146,7 +176,7 @@ def test_a_recording_is_called_one_and_is_not_of_this_pc() -> None:
         "In the recording Ryzen 7 5700G: 1.00 s per call (elementwise, 256 × 256, float32) "
         "(recording: A GT 1030 in 2025)."
     )
-    (place,) = crossover_sentences(recorded(pairs({256: 0.5, 512: 2.0})))
+    (place,) = crossovers(recorded(pairs({256: 0.5, 512: 2.0})))
     assert place.startswith("In the recording, computing only, the GeForce GT 1030 overtakes")
 
 
@@ -160,7 +190,7 @@ def test_a_recording_is_never_compared_with_this_pc_or_another_recording() -> No
         both = [*there, *here]
         assert speed_up((here if here[0].device != "cpu" else there)[0], both) is None
         assert "wins" not in said(both)
-        assert crossover_sentences(both) == []
+        assert crossovers(both) == []
     assert ratio(recorded([card])[0], recorded([cpu, card])) == 2.0
 
 
@@ -182,7 +212,7 @@ def test_wrong_results_are_said_first_and_win_nothing() -> None:
     )
     assert "wins" not in said(results)
     assert "faster" not in said(results)
-    assert crossover_sentences(results) == []
+    assert crossovers(results) == []
     compared = speed_up(results[1], results)
     assert compared is not None
     assert (compared.claimed_ratio, compared.cell) == (None, "wrong results")
@@ -271,7 +301,7 @@ def test_an_undecided_verdict_says_what_to_do() -> None:
 def test_one_sample_has_an_interval_without_width_and_proves_nothing() -> None:
     results = [result(512, 1.5, samples=1), result(512, 1.0, "cuda:0", samples=1)]
     assert "wins" not in said(results)
-    assert crossover_sentences(results)[0].endswith("(few samples).")
+    assert crossovers(results)[0].endswith("(few samples).")
 
 
 def test_equality_needs_an_interval_of_the_ratio_inside_five_percent() -> None:
@@ -290,7 +320,7 @@ def test_intervals_that_do_not_overlap_are_not_said_to() -> None:
     results = [
         result(512, 1.04, ci95_s=(1.02, 1.08)), result(512, 1.0, "cuda:0", ci95_s=(0.99, 1.01)),
     ]  # fmt: skip
-    for text in (said(results), *crossover_sentences(results)):
+    for text in (said(results), *crossovers(results)):
         assert "overlap" not in text
         assert "their medians differ by less than 5 %" in text
 
@@ -321,7 +351,7 @@ def test_overlapping_intervals_are_not_called_equal() -> None:
     wide = (0.1, 5.0)
     results = [result(256, 1.0, ci95_s=wide), result(256, 0.5, "cuda:0", ci95_s=wide)]
     assert "too close to call whether the CPU or the GeForce GT 1030 is faster" in said(results)
-    assert crossover_sentences(results)[0].endswith("the intervals of both overlap.")
+    assert crossovers(results)[0].endswith("the intervals of both overlap.")
 
 
 def test_transfers_have_a_sentence_and_a_speed_up_of_their_own() -> None:
@@ -339,26 +369,26 @@ def test_transfers_have_a_sentence_and_a_speed_up_of_their_own() -> None:
 
 def test_the_place_of_a_crossing_comes_with_its_uncertainty() -> None:
     results = [*pairs({256: 0.5, 512: 0.5, 1024: 2.0}), *with_transfers({256: 0.2, 1024: 0.5})]
-    found = [sentence.replace("\u202f", " ") for sentence in crossover_sentences(results)]
+    found = [sentence.replace("\u202f", " ") for sentence in crossovers(results)]
     assert found == [
         "Computing only, the GeForce GT 1030 overtakes the CPU at about 724 × 724 "
         "(measured: between 512 × 512 and 1024 × 1024).",
         "With copies, the GeForce GT 1030 is slower from 256 × 256 to 1024 × 1024: the "
         "curves do not cross.",
     ]
-    assert crossover_sentences([result(256, 1.0)]) == []
+    assert crossovers([result(256, 1.0)]) == []
 
 
 def test_a_size_without_a_winner_beside_a_crossing_is_named() -> None:
     ratios = {128: 1.0, 256: 0.5, 512: 1.01, 1024: 2.0, 2048: 1.0}
-    (sentence,) = crossover_sentences(pairs(ratios))
+    (sentence,) = crossovers(pairs(ratios))
     assert sentence.replace("\u202f", " ").endswith(
         "(measured: between 256 × 256 and 1024 × 1024), equally fast at 128 × 128 and 2048 × 2048."
     )
 
 
 def test_a_card_that_always_wins_crosses_nowhere() -> None:
-    (sentence,) = crossover_sentences(pairs({256: 2.0}))
+    (sentence,) = crossovers(pairs({256: 2.0}))
     assert sentence.replace("\u202f", " ") == (
         "Computing only, the GeForce GT 1030 is faster at 256 × 256: the curves do not cross."
     )
