@@ -249,7 +249,7 @@ def _end_without_font(mark: StartMark | None) -> int:
 
 
 def _are_cards_asleep() -> bool:
-    from gpu_studio.hardware.pci import are_all_cards_asleep  # 6 ms
+    from gpu_studio.hardware.makers import are_all_cards_asleep  # 10 ms
 
     return are_all_cards_asleep()
 

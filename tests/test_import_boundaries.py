@@ -136,6 +136,8 @@ ROOMS = {
         "race": {"messages", "devices", "benchmark"},
         "check": {"messages", "devices"},
     },
+    # Only the table of them, hardware/makers.py, imports a maker.
+    "hardware": {"nvidia": set()},
     "engine": {
         # Only the table of them, engine/device.py, imports these.
         "accelerators": set(),

@@ -9,34 +9,18 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 import psutil
 
-from gpu_studio.core.clock_reasons import ClockReason, is_power_capped, is_throttled
+from gpu_studio.core.clock_reasons import is_power_capped, is_throttled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from gpu_studio.core.devices.devices import CardState
 
 # The share of all cores' time. An idle desktop stays below; a second busy program on eight cores
 # does not.
 _LARGEST_SHARE_OF_OTHERS = 0.10
 # The system counts in ticks of 10 ms: a shorter run is too short to detect this.
 _SHORTEST_WATCH_S = 0.2
-
-
-class CardState(msgspec.Struct, frozen=True, kw_only=True):
-    """The driver's readings of a card under load; None means "unknown".
-
-    The link is the current one: an idle card drops to a slower link. The base clock is the
-    advertised clock, below the highest boost clock.
-    """
-
-    clock_event_reasons: ClockReason | None = None
-    sm_clock_mhz: float | None = None
-    sm_clock_max_mhz: float | None = None
-    sm_clock_base_mhz: float | None = None
-    other_processes: bool | None = None
-    memory_clock_max_mhz: float | None = None
-    memory_bus_width_bits: int | None = None
-    pcie_generation: int | None = None
-    pcie_width: int | None = None
 
 
 class Sensor(Protocol):

@@ -14,7 +14,7 @@ import logging
 import os
 import signal
 import threading
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
@@ -23,23 +23,21 @@ from gpu_studio.core.messages.engine_messages import Heartbeat, RequestFailed, S
 from gpu_studio.core.messages.run_messages import RunFailed
 from gpu_studio.core.protocol import decode_request, encode
 from gpu_studio.engine.dispatcher import Dispatcher
-from gpu_studio.engine.sensor import CardState
 from gpu_studio.hardware.cpu import cpu_name
+from gpu_studio.hardware.engine_sensor import EngineSensor
+from gpu_studio.hardware.makers import are_all_cards_asleep
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.process.packages_folder import use_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
     from gpu_studio.core.messages.message import Event, Message, Request
-    from gpu_studio.hardware.nvml import Nvml, NvmlCard
 
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits.h: the parent starts a new engine
 _GRACE_S = 0.3
 _BEAT_S = 1.0
 _LONGEST_LINE = 1 << 20
-_Answer = TypeVar("_Answer")
 
 _log = logging.getLogger(__name__)
 
@@ -188,108 +186,6 @@ def _is_fatal(event: Event) -> bool:
     return isinstance(event, (RunFailed, RequestFailed)) and event.failure.fatal
 
 
-class NvmlSensor:
-    """Reads cards through NVML for the result's trust; returns None if there is no NVML.
-
-    For a check, it reads the CPU as well.
-
-    It opens the driver at the first reading, when the engine already uses the card.
-    """
-
-    def __init__(self) -> None:
-        self._nvml: Nvml | None = None
-        self._gone = False
-
-    def read(self, uuid: str) -> CardState | None:
-        """Return a card's present state; None if unknown."""
-        return self._asked(uuid, _state_of)
-
-    def power_w(self, uuid: str) -> float | None:
-        """Return the power that a card takes now, in watts."""
-        return self._asked(uuid, _power_of)
-
-    def engine_bytes(self, uuid: str) -> int | None:
-        """Return this process's memory on a card; None if unknown."""
-        return self._asked(uuid, _own_bytes)
-
-    def vitals(self, uuid: str) -> Vitals | None:
-        """Return the readings that a check needs; None if unknown."""
-        from gpu_studio.hardware.checked_card import read_vitals
-
-        return self._asked(uuid, read_vitals)
-
-    def cpu_vitals(self) -> Vitals | None:
-        """Return the CPU's readings for a check; None if the system reports none."""
-        from gpu_studio.hardware.checked_cpu import read_cpu_vitals
-
-        return read_cpu_vitals()
-
-    def checked_device(self, uuid: str, address: str) -> CheckedDevice | None:
-        """Return a card's facts for the record of a check; None if unknown."""
-        from gpu_studio.hardware.checked_card import read_checked_device
-
-        def read(card: NvmlCard) -> CheckedDevice:
-            driver = self._nvml.driver() if self._nvml else None
-            return read_checked_device(card, address, driver)
-
-        return self._asked(uuid, read)
-
-    def _asked(self, uuid: str, question: Callable[[NvmlCard], _Answer | None]) -> _Answer | None:
-        from gpu_studio.hardware.nvml import CardUnreadableError, Nvml, NvmlUnavailableError
-
-        if self._gone:
-            return None
-        try:
-            self._nvml = self._nvml or Nvml()
-            return question(self._nvml.card_with(uuid))
-        except NvmlUnavailableError as error:
-            _log.warning("No NVML: %s", error)
-            self._gone = True
-        except CardUnreadableError as error:
-            _log.warning("%s: %s", uuid, error)
-        return None
-
-
-def _power_of(card: NvmlCard) -> float | None:
-    milliwatts = card.number("nvmlDeviceGetPowerUsage")
-    return None if milliwatts is None else milliwatts / 1000
-
-
-def _state_of(card: NvmlCard) -> CardState:
-    from gpu_studio.hardware.cards import (
-        base_clock_mhz,
-        has_other_processes,
-        read_clock_event_reasons,
-    )
-    from gpu_studio.hardware.nvml import CLOCK_MEMORY, CLOCK_SM
-
-    return CardState(
-        clock_event_reasons=read_clock_event_reasons(card),
-        sm_clock_mhz=card.number("nvmlDeviceGetClockInfo", CLOCK_SM),
-        sm_clock_max_mhz=card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM),
-        sm_clock_base_mhz=base_clock_mhz(card),
-        other_processes=has_other_processes(card, os.getpid()),
-        memory_clock_max_mhz=card.number("nvmlDeviceGetMaxClockInfo", CLOCK_MEMORY),
-        memory_bus_width_bits=card.number("nvmlDeviceGetMemoryBusWidth"),
-        pcie_generation=card.number("nvmlDeviceGetCurrPcieLinkGeneration"),
-        pcie_width=card.number("nvmlDeviceGetCurrPcieLinkWidth"),
-    )
-
-
-def _own_bytes(card: NvmlCard) -> int | None:
-    from gpu_studio.hardware.cards import read_processes
-
-    listed = read_processes(card, lambda _pid: ("", None))
-    own = (process.memory_bytes for process in listed if process.pid == os.getpid())
-    return next(own, None)
-
-
-def _are_cards_asleep() -> bool:
-    from gpu_studio.hardware.pci import are_all_cards_asleep
-
-    return are_all_cards_asleep()
-
-
 def main() -> int:
     """Run the engine's process; return its exit code."""
     use_packages()
@@ -298,9 +194,9 @@ def main() -> int:
     with contextlib.suppress(RuntimeError, ValueError, OSError):  # no standard error to write to
         faulthandler.enable()
     logging.basicConfig(format="%(asctime)s engine %(levelname)s %(message)s")
-    sensor = NvmlSensor()
+    sensor = EngineSensor()
     dispatcher = Dispatcher(
-        sensor, cpu_name=cpu_name(), are_cards_asleep=_are_cards_asleep, check_sensor=sensor
+        sensor, cpu_name=cpu_name(), are_cards_asleep=are_all_cards_asleep, check_sensor=sensor
     )
 
     def leave(exit_code: int) -> None:

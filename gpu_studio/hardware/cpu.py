@@ -11,6 +11,7 @@ import psutil
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices.devices import Device, Telemetry
+from gpu_studio.core.messages.check_messages import Vitals
 
 _CPUFREQ = Path("/sys/devices/system/cpu/cpufreq")
 _MOST_CELSIUS = 200.0
@@ -161,3 +162,11 @@ def clock_mhz() -> float | None:
     except (OSError, NotImplementedError, RuntimeError, AttributeError):
         return None
     return max((float(core.current) for core in cores if core.current > 0), default=None)
+
+
+def read_cpu_vitals() -> Vitals | None:
+    """Return one reading for a check; None if the system reports neither heat nor clock."""
+    degrees, clock = temperature_c(), clock_mhz()
+    if degrees is None and clock is None:
+        return None
+    return Vitals(temperature_c=degrees, sm_clock_mhz=clock)

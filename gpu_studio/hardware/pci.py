@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gpu_studio.hardware.cards import normal_bus_id
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-NVIDIA = 0x10DE
 _VENDORS = {
-    NVIDIA: "NVIDIA",
+    0x10DE: "NVIDIA",
     0x1002: "AMD",
     0x8086: "Intel",
     0x1A03: "ASPEED",
@@ -26,7 +24,8 @@ _VENDORS = {
     0x1B36: "Red Hat",
     0x1414: "Microsoft",
 }
-_SYSFS = Path("/sys/bus/pci/devices")
+SYSFS = Path("/sys/bus/pci/devices")
+_BUS_ID = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?", re.IGNORECASE)
 _DISPLAY_CLASS = 0x03  # PCI Code and ID Assignment Specification: display controller
 _NAME_LISTS = ("/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.ids", "/var/lib/pciutils/pci.ids")
 _ADAPTERS_KEY = r"SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1-08002be10318}"
@@ -45,10 +44,14 @@ class DisplayAdapter(msgspec.Struct, frozen=True, kw_only=True):
     is_asleep: bool = False
     kernel_driver: str | None = None
 
-    @property
-    def is_nvidia(self) -> bool:
-        """Whether it is an NVIDIA card."""
-        return self.vendor_id == NVIDIA
+
+def normal_bus_id(text: str | None) -> str | None:
+    """Return a PCI address in nvidia-smi's format, ``00000000:01:00.0``; None if there is none."""
+    match = _BUS_ID.fullmatch(text or "")
+    if match is None:
+        return None
+    domain, bus, slot, function = match.groups()
+    return f"{int(domain, 16):08X}:{bus}:{slot}.{function or 0}".upper()
 
 
 def display_adapters() -> list[DisplayAdapter]:
@@ -63,7 +66,7 @@ def display_adapters() -> list[DisplayAdapter]:
 
 
 def adapters_in_sysfs(
-    root: Path = _SYSFS, name_lists: Iterable[str] = _NAME_LISTS
+    root: Path = SYSFS, name_lists: Iterable[str] = _NAME_LISTS
 ) -> list[DisplayAdapter]:
     """Return the graphics cards that Linux lists; this wakes no card."""
     adapters = []
@@ -91,16 +94,10 @@ def adapters_in_sysfs(
     return adapters
 
 
-def is_asleep(pci_bus_id: str, root: Path = _SYSFS) -> bool:
+def is_asleep(pci_bus_id: str, root: Path = SYSFS) -> bool:
     """Return whether Linux has switched a card off to save power; this does not wake it."""
     domain, _, rest = pci_bus_id.lower().partition(":")
     return _is_suspended(root / f"{int(domain, 16):04x}:{rest}")
-
-
-def are_all_cards_asleep(root: Path = _SYSFS) -> bool:
-    """Return whether Linux has switched off every NVIDIA card of this PC; this wakes no card."""
-    own = [adapter for adapter in adapters_in_sysfs(root, ()) if adapter.is_nvidia]
-    return bool(own) and all(adapter.is_asleep for adapter in own)
 
 
 def adapters_in_registry(winreg: Any) -> list[DisplayAdapter]:

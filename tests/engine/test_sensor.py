@@ -7,7 +7,8 @@ import psutil
 import pytest
 
 from gpu_studio.core.clock_reasons import ClockReason
-from gpu_studio.engine.sensor import CardState, CardWatch, CpuWatch
+from gpu_studio.core.devices.devices import CardState
+from gpu_studio.engine.sensor import CardWatch, CpuWatch
 
 
 class Told:

@@ -14,7 +14,7 @@ from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.engine import device
 from gpu_studio.engine.dispatcher import Dispatcher
-from gpu_studio.hardware.pci import are_all_cards_asleep
+from gpu_studio.hardware.makers import are_all_cards_asleep
 from tests.engine.answers import ask, only, run_request
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import torch
 from gpu_studio.core.failure import StudioError
 from gpu_studio.engine.device import accelerator_state, addresses, prove_kernels, resolve
 from gpu_studio.engine.dispatcher import Dispatcher
-from gpu_studio.engine.serve import NvmlSensor
+from gpu_studio.hardware.engine_sensor import EngineSensor
 from tests.engine.engine_child import EngineChild
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def pytest_report_header() -> str:
 
 @pytest.fixture(scope="session")
 def dispatcher() -> Dispatcher:
-    return Dispatcher(NvmlSensor())
+    return Dispatcher(EngineSensor())
 
 
 @pytest.fixture

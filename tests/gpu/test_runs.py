@@ -21,9 +21,10 @@ from gpu_studio.core.messages.run_messages import (
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.device import accelerator_of, resolve, synchronize, time_once, uuid_of
-from gpu_studio.engine.serve import EXIT_FATAL, NvmlSensor
+from gpu_studio.engine.serve import EXIT_FATAL
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.registry import WORKLOADS, find_workload
+from gpu_studio.hardware.engine_sensor import EngineSensor
 from tests.engine.answers import only, run_request
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ def test_a_run_reads_its_own_cards_memory_and_leaves_nothing(card: str, ask: Ask
 
 
 def test_the_stamp_has_what_the_driver_tells(card: str, ask: Ask) -> None:
-    state = NvmlSensor().read(uuid_of(resolve(card)))
+    state = EngineSensor().read(uuid_of(resolve(card)))
     assert state is not None
     result = finished(ask(run_on(card)))
     is_told = state.clock_event_reasons is not None or state.sm_clock_mhz is not None

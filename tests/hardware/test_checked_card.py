@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from gpu_studio.core.devices.devices import Driver
-from gpu_studio.hardware.checked_card import read_checked_device, read_vitals
-from gpu_studio.hardware.nvml import CardUnreadableError, Nvml
+from gpu_studio.hardware.card_reader import CardUnreadableError
+from gpu_studio.hardware.nvidia.checked_card import read_checked_device, read_vitals
+from gpu_studio.hardware.nvidia.nvml import Nvml
 from tests.hardware.fake_nvml import GT_1030, GT_1030_UUID, FakeNvml, NVMLError
 
 DRIVER = Driver(version="580.95.05")

@@ -9,7 +9,7 @@ import pytest
 
 from gpu_studio.core.messages.check_messages import Vitals
 from gpu_studio.hardware import cpu
-from gpu_studio.hardware.checked_cpu import read_cpu_vitals
+from gpu_studio.hardware.cpu import read_cpu_vitals
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,14 +5,15 @@ from types import SimpleNamespace
 import pytest
 
 from gpu_studio.core.devices.devices import Telemetry
-from gpu_studio.hardware.cards import (
+from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
+from gpu_studio.hardware.nvidia.cards import (
     describe_card,
     has_other_processes,
-    normal_bus_id,
     read_processes,
     read_telemetry,
 )
-from gpu_studio.hardware.nvml import CardUnreadableError, Nvml, NvmlUnavailableError, text_from
+from gpu_studio.hardware.nvidia.nvml import Nvml, text_from
+from gpu_studio.hardware.pci import normal_bus_id
 from tests.hardware.fake_nvml import (
     GT_1030,
     GT_1030_UUID,
@@ -227,7 +228,7 @@ def test_a_card_that_is_lost_from_the_start_is_a_device_with_a_reason():
      (12345, "unknown", "NVML error 12345")],
 )  # fmt: skip
 def test_a_driver_that_cannot_be_opened_has_a_code_and_a_sentence(code, problem, words):
-    with pytest.raises(NvmlUnavailableError) as caught:
+    with pytest.raises(DriverUnavailableError) as caught:
         Nvml(FakeNvml(init=NVMLError(code)))
     assert caught.value.driver.error_code == problem
     assert caught.value.driver.evidence == f"NVML error {code}"

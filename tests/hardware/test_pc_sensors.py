@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import threading
 from types import SimpleNamespace
 
@@ -7,8 +8,9 @@ import msgspec
 import pytest
 
 from gpu_studio.core.devices.devices import ASLEEP
-from gpu_studio.hardware import pc_sensors as module
-from gpu_studio.hardware.nvml import Nvml
+from gpu_studio.hardware import maker_cards as module
+from gpu_studio.hardware.nvidia.nvidia import NVIDIA, NvidiaReader
+from gpu_studio.hardware.nvidia.nvml import Nvml
 from gpu_studio.hardware.pc_sensors import PcSensors
 from gpu_studio.hardware.pci import DisplayAdapter
 from gpu_studio.hardware.watchdog import Watchdog
@@ -32,9 +34,13 @@ def asleep(adapter: DisplayAdapter) -> DisplayAdapter:
                           | {"is_asleep": True})  # fmt: skip
 
 
+def maker(library, **changes):
+    return dataclasses.replace(NVIDIA, open=lambda: NvidiaReader(Nvml(library)), **changes)
+
+
 def sensors(library, *adapters, sleeping=lambda _bus_id: False, visible_devices=None):
     return PcSensors(
-        open_nvml=lambda: Nvml(library),
+        makers=[maker(library)],
         find_adapters=lambda: list(adapters),
         is_card_asleep=sleeping,
         visible_devices=visible_devices,
@@ -178,9 +184,7 @@ def test_the_first_utilization_of_the_cpu_is_not_told(answer, monkeypatch):
 def test_a_card_that_falls_asleep_is_let_go():
     library = FakeNvml(GT_1030)
     slots = [GT_1030_SLOT]
-    source = PcSensors(
-        open_nvml=lambda: Nvml(library), find_adapters=lambda: slots, visible_devices=None
-    )
+    source = PcSensors(makers=[maker(library)], find_adapters=lambda: slots, visible_devices=None)
     source.inventory()
     slots[:] = [asleep(GT_1030_SLOT)]
     (card,) = source.inventory().cards
@@ -215,9 +219,9 @@ class Clock:
         return self.now_s
 
 
-def changing(library, slots, clock, **options):
+def changing(library, slots, clock, changes=None, **options):
     return PcSensors(
-        open_nvml=lambda: Nvml(library), find_adapters=lambda: list(slots),
+        makers=[maker(library, **(changes or {}))], find_adapters=lambda: list(slots),
         is_card_asleep=lambda _bus_id: False, visible_devices=None, now_s=clock, **options,
     )  # fmt: skip
 
@@ -269,12 +273,13 @@ def test_a_card_that_is_taken_out_leaves_the_inventory():
     assert (reading.uuid, reading.error) == (RTX_3060["UUID"], None)
 
 
-def test_a_driver_that_is_loaded_later_is_found(monkeypatch):
-    library, clock = FakeNvml(GT_1030, init=NVMLError(9)), Clock()
-    source = changing(library, [GT_1030_SLOT], clock)
+def test_a_driver_that_is_loaded_later_is_found():
+    library, clock, version = FakeNvml(GT_1030, init=NVMLError(9)), Clock(), []
+    changes = {"running_version": lambda: version[0] if version else None}
+    source = changing(library, [GT_1030_SLOT], clock, changes)
     assert source.inventory().driver.error_code == "not_running"
     library.init = None
-    monkeypatch.setattr(module, "_kernel_module_version", lambda: "570.86.15")
+    version.append("570.86.15")
     clock.now_s += 3
     assert source.is_outdated
     assert source.inventory().driver.error is None
@@ -283,7 +288,7 @@ def test_a_driver_that_is_loaded_later_is_found(monkeypatch):
 def test_a_driver_that_is_replaced_on_the_disk_is_told():
     clock, replaced = Clock(), []
     source = changing(
-        FakeNvml(GT_1030), [GT_1030_SLOT], clock, is_driver_replaced=lambda: bool(replaced)
+        FakeNvml(GT_1030), [GT_1030_SLOT], clock, {"is_replaced": lambda: bool(replaced)}
     )
     assert not source.inventory().driver.was_updated
     replaced.append("yes")
@@ -353,7 +358,7 @@ def one_is_late(monkeypatch):
 
 def with_driver(library):
     return PcSensors(
-        open_nvml=lambda: Nvml(library), find_adapters=lambda: [GT_1030_SLOT],
+        makers=[maker(library)], find_adapters=lambda: [GT_1030_SLOT],
         visible_devices=None, start_patience_s=PATIENCE_S, call_patience_s=PATIENCE_S,
     )  # fmt: skip
 

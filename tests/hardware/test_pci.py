@@ -5,11 +5,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from gpu_studio.hardware.makers import are_all_cards_asleep
 from gpu_studio.hardware.pci import (
     adapter_name,
     adapters_in_registry,
     adapters_in_sysfs,
-    are_all_cards_asleep,
     is_asleep,
 )
 
@@ -55,10 +55,10 @@ def test_display_controllers_are_found_and_named(bus, names):
     add_card(bus, "0000:01:00.1", "0x040300", "0x10de", "0x0fb8")  # its sound chip
     add_card(bus, "0000:03:00.0", "0x038000", "0x1002", "0x73ff")
     adapters = adapters_in_sysfs(bus, names)
-    assert [(a.name, a.is_nvidia, a.pci_bus_id) for a in adapters] == [
-        ("Intel UHD Graphics 630", False, "00000000:00:02.0"),
-        ("NVIDIA GeForce GT 1030", True, "00000000:01:00.0"),
-        ("AMD Radeon RX 6600/6600 XT/6600M", False, "00000000:03:00.0"),
+    assert [(a.name, a.vendor_id, a.pci_bus_id) for a in adapters] == [
+        ("Intel UHD Graphics 630", 0x8086, "00000000:00:02.0"),
+        ("NVIDIA GeForce GT 1030", 0x10DE, "00000000:01:00.0"),
+        ("AMD Radeon RX 6600/6600 XT/6600M", 0x1002, "00000000:03:00.0"),
     ]
 
 
@@ -133,9 +133,9 @@ def test_windows_tells_its_adapters_in_the_registry():
         }
     )
     adapters = adapters_in_registry(registry)
-    assert [(a.name, a.is_nvidia) for a in adapters] == [
-        ("NVIDIA GeForce GT 1030", True),
-        ("AMD Radeon RX 580", False),
+    assert [(a.name, a.vendor_id) for a in adapters] == [
+        ("NVIDIA GeForce GT 1030", 0x10DE),
+        ("AMD Radeon RX 580", 0x1002),
     ]
 
 

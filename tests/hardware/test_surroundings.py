@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from gpu_studio.core.check.check_folder import is_same_boot
-from gpu_studio.hardware.nvml import is_library_replaced, library_version
+from gpu_studio.hardware.nvidia.nvml import is_library_replaced, library_version
 from gpu_studio.hardware.surroundings import (
     boot_mark,
     cuda_variables,

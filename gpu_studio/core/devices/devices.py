@@ -55,6 +55,24 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
     clock_event_reasons: ClockReason | None = None
 
 
+class CardState(msgspec.Struct, frozen=True, kw_only=True):
+    """The driver's readings of a card under load; None means "unknown".
+
+    The link is the current one: an idle card drops to a slower link. The base clock is the
+    advertised clock, below the highest boost clock.
+    """
+
+    clock_event_reasons: ClockReason | None = None
+    sm_clock_mhz: float | None = None
+    sm_clock_max_mhz: float | None = None
+    sm_clock_base_mhz: float | None = None
+    other_processes: bool | None = None
+    memory_clock_max_mhz: float | None = None
+    memory_bus_width_bits: int | None = None
+    pcie_generation: int | None = None
+    pcie_width: int | None = None
+
+
 class GpuProcess(msgspec.Struct, frozen=True, kw_only=True):
     """A process that holds a context on a card; its memory is None if the system hides it."""
 
@@ -68,6 +86,7 @@ class GpuProcess(msgspec.Struct, frozen=True, kw_only=True):
 class Device(msgspec.Struct, frozen=True, kw_only=True):
     """The CPU or one card, with the facts that do not change while the program runs.
 
+    ``kind`` is PyTorch's word, ``cpu`` or ``cuda``; ``maker`` is a card's, ``NVIDIA``.
     ``pcie_generation_max`` is the maximum of card and slot together, ``pcie_generation_card_max``
     that of the card alone. ``pci_device_id`` is the chip's number without the vendor id.
     ``mig_instances`` are the names of the instances into which a data center card is divided.
@@ -77,6 +96,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     name: str
+    maker: str = ""
     uuid: str | None = None
     memory_total_bytes: int | None = None
     telemetry: Telemetry = Telemetry()
@@ -175,10 +195,13 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
 
     ``variables`` are the variables of your environment that CUDA reads; ``distribution`` is the
     name of the Linux distribution, followed by the ones it is based on (``ubuntu debian``).
+    ``driver`` is that of the cards that PyTorch is looked at for, NVIDIA's; ``other_drivers`` are
+    the other makers'.
     """
 
     devices: tuple[Device, ...]
     driver: Driver = Driver()
+    other_drivers: tuple[Driver, ...] = ()
     other_gpus: tuple[str, ...] = ()
     is_wsl: bool = False
     distribution: str = ""
@@ -191,7 +214,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
 
     @property
     def cards(self) -> tuple[Device, ...]:
-        """The NVIDIA cards in NVML's order."""
+        """The cards of all makers, each maker's in its driver's order."""
         return tuple(device for device in self.devices if not device.is_cpu)
 
     @property

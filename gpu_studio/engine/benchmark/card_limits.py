@@ -15,7 +15,7 @@ from gpu_studio.engine.benchmark.ceilings import ceilings_of
 from gpu_studio.engine.device import card_name, refuse_bfloat16_products
 
 if TYPE_CHECKING:
-    from gpu_studio.engine.sensor import CardState
+    from gpu_studio.core.devices.devices import CardState
     from gpu_studio.engine.workloads.case import Case
     from gpu_studio.engine.workloads.workload import Workload
 

@@ -29,7 +29,7 @@ from gpu_studio.engine.workloads.case import TF32
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.engine.sensor import CardState
+    from gpu_studio.core.devices.devices import CardState
     from gpu_studio.engine.workloads.case import Case, Work
 
 _LEAST_COPY_BYTES = 64 << 20

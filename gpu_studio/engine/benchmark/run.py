@@ -52,11 +52,12 @@ if TYPE_CHECKING:
 
     import torch
 
+    from gpu_studio.core.devices.devices import CardState
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.race_messages import RaceTraits
     from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.engine.benchmark.frames import FrameFiles
-    from gpu_studio.engine.sensor import CardState, Sensor, Watch
+    from gpu_studio.engine.sensor import Sensor, Watch
     from gpu_studio.engine.stopwatch import Stopwatch
     from gpu_studio.engine.workloads.call import Call
     from gpu_studio.engine.workloads.case import Case

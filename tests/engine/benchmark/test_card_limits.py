@@ -20,7 +20,7 @@ from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.registry import WORKLOADS, find_workload
 
 if TYPE_CHECKING:
-    from gpu_studio.engine.sensor import CardState
+    from gpu_studio.core.devices.devices import CardState
 
 CARD = torch.device("cuda", 0)
 PRODUCTS = ("matmul", "linear", "tiny_linear", "conv2d")

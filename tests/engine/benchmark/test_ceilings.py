@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from gpu_studio.core.devices.devices import CardState
 from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.engine.benchmark import ceilings
 from gpu_studio.engine.benchmark.ceilings import (
@@ -13,7 +14,6 @@ from gpu_studio.engine.benchmark.ceilings import (
     measure_cpu,
     measured_ceilings,
 )
-from gpu_studio.engine.sensor import CardState
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.conv2d import Conv2d
 from gpu_studio.engine.workloads.elementwise import Elementwise

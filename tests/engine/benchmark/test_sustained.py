@@ -11,9 +11,10 @@ import torch
 from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.benchmark.sustained import unsteadiness
 from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.devices.devices import CardState
 from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.engine.benchmark import run
-from gpu_studio.engine.sensor import CardState, CardWatch
+from gpu_studio.engine.sensor import CardWatch
 from tests.engine.answers import ask, run_request
 
 

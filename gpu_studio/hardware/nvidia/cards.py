@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import re
 from typing import TYPE_CHECKING, Any
 
 from gpu_studio.core.clock_reasons import ClockReason
@@ -16,23 +15,23 @@ from gpu_studio.core.devices.devices import (
 )
 from gpu_studio.core.devices.peaks import cores_per_multiprocessor
 from gpu_studio.core.resources import MissingResourceError
-from gpu_studio.hardware.nvml import (
+from gpu_studio.hardware.card_reader import CardUnreadableError, unreadable_card
+from gpu_studio.hardware.nvidia.nvml import (
     CLOCK_MEMORY,
     CLOCK_SM,
     PCIE_RECEIVED,
     PCIE_SENT,
     TEMPERATURE_GPU,
-    CardUnreadableError,
     NvmlCard,
     number_from,
     text_from,
 )
+from gpu_studio.hardware.pci import normal_bus_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from gpu_studio.hardware.card_reader import ProcessLookup
 
-    ProcessLookup = Callable[[int], tuple[str, str | None]]
-
+MAKER, KIND = "NVIDIA", "cuda"
 # nvmlDeviceArchitecture_t and nvmlComputeMode_t of nvml.h.
 _ARCHITECTURES = {
     2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing", 7: "Ampere", 8: "Ada",
@@ -54,16 +53,6 @@ _MOST_MEGAHERTZ = 100_000
 _MOST_PSTATE = 15
 _MOST_CORES, _MOST_BITS = 1_000_000, 100_000
 _MOST_PCIE = 64  # generations, and lanes
-_BUS_ID = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?", re.IGNORECASE)
-
-
-def normal_bus_id(text: str | None) -> str | None:
-    """Return a PCI address in nvidia-smi's format, ``00000000:01:00.0``; None if there is none."""
-    match = _BUS_ID.fullmatch(text or "")
-    if match is None:
-        return None
-    domain, bus, slot, function = match.groups()
-    return f"{int(domain, 16):08X}:{bus}:{slot}.{function or 0}".upper()
 
 
 def describe_card(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Device:
@@ -74,19 +63,7 @@ def describe_card(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> D
     try:
         return _describe(card, index, lookup)
     except CardUnreadableError as error:
-        return unreadable_card(index, error)
-
-
-def unreadable_card(index: int | None, error: CardUnreadableError) -> Device:
-    """Return a card that could not be read; only the reason is known."""
-    name = "NVIDIA card" if index is None else f"NVIDIA card {index}"
-    return Device(
-        kind="cuda",
-        name=name,
-        nvml_index=index,
-        unreadable=str(error),
-        unreadable_code=error.code,
-    )
+        return unreadable_card(MAKER, KIND, index, error)
 
 
 def read_telemetry(card: NvmlCard) -> Telemetry:
@@ -200,7 +177,8 @@ def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Devic
     slot = card.ask("nvmlDeviceGetPciInfo")
     compute_capability = f"{capability[0]}.{capability[1]}" if capability else None
     return Device(
-        kind="cuda",
+        kind=KIND,
+        maker=MAKER,
         name=card.text("nvmlDeviceGetName") or "NVIDIA card",
         uuid=card.text("nvmlDeviceGetUUID"),
         memory_total_bytes=total_bytes,

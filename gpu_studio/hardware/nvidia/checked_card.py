@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.devices.cards import chip_of, misnamings
 from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
 from gpu_studio.core.units import format_count
-from gpu_studio.hardware.cards import base_clock_mhz, describe_card, read_telemetry
-from gpu_studio.hardware.nvml import number_from
+from gpu_studio.hardware.nvidia.cards import base_clock_mhz, describe_card, read_telemetry
+from gpu_studio.hardware.nvidia.nvml import number_from
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device, Driver
-    from gpu_studio.hardware.nvml import NvmlCard
+    from gpu_studio.hardware.nvidia.nvml import NvmlCard
 
 # Enumerators of nvml.h.
 _THRESHOLD_SLOWDOWN = 1

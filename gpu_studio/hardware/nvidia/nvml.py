@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpu_studio.core.devices.devices import Driver
+from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,22 +70,6 @@ _CARD_SENTENCES = {
 }
 
 
-class NvmlUnavailableError(Exception):
-    """NVML is not available; ``driver`` says why."""
-
-    def __init__(self, driver: Driver) -> None:
-        super().__init__(driver.error)
-        self.driver = driver
-
-
-class CardUnreadableError(Exception):
-    """A card that cannot be read at all; the text says why, and ``code`` says it to programs."""
-
-    def __init__(self, sentence: str, code: Unreadable = "unknown") -> None:
-        super().__init__(sentence)
-        self.code: Unreadable = code
-
-
 class Nvml:
     """An open session with the driver; it keeps a laptop's card awake, so `close` it when idle.
 
@@ -92,7 +77,7 @@ class Nvml:
         library: a module like pynvml; None imports it.
 
     Raises:
-        NvmlUnavailableError: no driver, or the driver does not answer.
+        DriverUnavailableError: no driver, or the driver does not answer.
     """
 
     def __init__(self, library: Any = None) -> None:
@@ -105,7 +90,7 @@ class Nvml:
         try:
             library.nvmlInit()
         except Exception as error:  # a broken driver may raise anything
-            raise NvmlUnavailableError(_failed_driver(error)) from error
+            raise DriverUnavailableError(_failed_driver(error)) from error
 
     def driver(self) -> Driver:
         """Return the driver's facts; None for each unanswered question."""

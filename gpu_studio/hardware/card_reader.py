@@ -1,0 +1,127 @@
+"""What reads the cards of one maker, under one set of names.
+
+A new maker is a folder beside `nvidia` and a line in `makers.MAKERS`. Its reader fills the types of
+`core`: a value that a card does not report is None, and what cannot be read at all says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from gpu_studio.core.devices.devices import Device
+
+if TYPE_CHECKING:
+    from gpu_studio.core.devices.devices import (
+        CardState,
+        Driver,
+        GpuProcess,
+        Telemetry,
+        Unreadable,
+    )
+    from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+
+ProcessLookup = Callable[[int], tuple[str, "str | None"]]
+"""Returns the name and the user of a process id."""
+
+
+class DriverUnavailableError(Exception):
+    """The maker's driver cannot be asked; ``driver`` says why."""
+
+    def __init__(self, driver: Driver) -> None:
+        super().__init__(driver.error)
+        self.driver = driver
+
+
+class CardUnreadableError(Exception):
+    """A card that cannot be read at all; the text says why, and ``code`` says it to programs."""
+
+    def __init__(self, sentence: str, code: Unreadable = "unknown") -> None:
+        super().__init__(sentence)
+        self.code: Unreadable = code
+
+
+class OpenCard(Protocol):
+    """One card of an open reader. All but `describe` raise `CardUnreadableError` for a lost one."""
+
+    def describe(self, index: int | None, lookup: ProcessLookup) -> Device:
+        """Return all facts and sensors; ``unreadable`` of it says that the card is lost."""
+
+    def telemetry(self) -> Telemetry:
+        """Return one reading of the sensors."""
+
+    def processes(self, lookup: ProcessLookup) -> tuple[GpuProcess, ...]:
+        """Return the processes on the card, by process id."""
+
+    def state(self, own_pid: int) -> CardState:
+        """Return what decides whether a time can be trusted."""
+
+    def power_w(self) -> float | None:
+        """Return the power that the card takes now."""
+
+    def vitals(self) -> Vitals:
+        """Return what a check reads every second."""
+
+    def checked_device(self, address: str, driver: Driver) -> CheckedDevice:
+        """Return the facts for the record of a check."""
+
+
+class CardReader(Protocol):
+    """An open session with a maker's driver; it may keep a laptop's card awake until `close`."""
+
+    def driver(self) -> Driver:
+        """Return the driver's facts."""
+
+    def count(self) -> int:
+        """Return the number of cards that the driver serves."""
+
+    def card(self, index: int) -> OpenCard:
+        """Return the card with the driver's number; raises `CardUnreadableError`."""
+
+    def card_at(self, pci_bus_id: str) -> OpenCard:
+        """Return the card in a slot, without touching any other card; raises like `card`."""
+
+    def card_with(self, uuid: str) -> OpenCard:
+        """Return the card with a UUID; raises like `card`."""
+
+    def process_name(self, pid: int) -> str | None:
+        """Return the driver's name of a process that the system hides."""
+
+    def close(self) -> None:
+        """End the session."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Maker:
+    """One maker of cards.
+
+    Attributes:
+        name: as it is written on the screen.
+        vendor_id: of the maker on the PCI bus.
+        kind: PyTorch's word for the cards, the first part of their addresses.
+        open: opens a session with the driver, or raises `DriverUnavailableError`.
+        running_version: the version of the driver that runs, without a session; wakes no card.
+        library_version: the version of the driver's library that this process uses.
+        is_replaced: whether an update has replaced that library on the disk.
+    """
+
+    name: str
+    vendor_id: int
+    kind: str
+    open: Callable[[], CardReader]
+    running_version: Callable[[], str | None] = lambda: None
+    library_version: Callable[[], str | None] = lambda: None
+    is_replaced: Callable[[], bool] = lambda: False
+
+
+def unreadable_card(maker: str, kind: str, index: int | None, error: CardUnreadableError) -> Device:
+    """Return a card that could not be read; only the reason is known."""
+    return Device(
+        kind=kind,
+        maker=maker,
+        name=f"{maker} card" if index is None else f"{maker} card {index}",
+        nvml_index=index,
+        unreadable=str(error),
+        unreadable_code=error.code,
+    )

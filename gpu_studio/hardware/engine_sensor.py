@@ -1,0 +1,96 @@
+"""The sensors that an engine reads for its runs and its checks."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, TypeVar
+
+from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
+from gpu_studio.hardware.cpu import read_cpu_vitals
+from gpu_studio.hardware.makers import MAKERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gpu_studio.core.devices.devices import CardState
+    from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+    from gpu_studio.hardware.card_reader import CardReader, Maker, OpenCard
+
+_Answer = TypeVar("_Answer")
+
+_log = logging.getLogger(__name__)
+
+
+class EngineSensor:
+    """Reads cards by UUID, and the CPU. It never raises: None means "unknown".
+
+    It opens a driver at the first reading, when the engine already uses the card.
+
+    Args:
+        makers: whose cards there may be.
+    """
+
+    def __init__(self, makers: Sequence[Maker] = MAKERS) -> None:
+        self._unopened = list(makers)
+        self._readers: list[CardReader] = []
+        self._reader_of: dict[str, CardReader] = {}
+
+    def read(self, uuid: str) -> CardState | None:
+        return self._ask(uuid, lambda card: card.state(os.getpid()))
+
+    def power_w(self, uuid: str) -> float | None:
+        return self._ask(uuid, lambda card: card.power_w())
+
+    def engine_bytes(self, uuid: str) -> int | None:
+        return self._ask(uuid, _own_bytes)
+
+    def vitals(self, uuid: str) -> Vitals | None:
+        return self._ask(uuid, lambda card: card.vitals())
+
+    def cpu_vitals(self) -> Vitals | None:
+        return read_cpu_vitals()
+
+    def checked_device(self, uuid: str, address: str) -> CheckedDevice | None:
+        return self._ask(
+            uuid, lambda card: card.checked_device(address, self._reader_of[uuid].driver())
+        )
+
+    def _ask(self, uuid: str, question: Callable[[OpenCard], _Answer | None]) -> _Answer | None:
+        try:
+            card = self._card(uuid)
+            return None if card is None else question(card)
+        except CardUnreadableError as error:
+            _log.warning("%s: %s", uuid, error)
+        return None
+
+    def _card(self, uuid: str) -> OpenCard | None:
+        """Return the card from the reader that knows it; raises like that for an unknown card."""
+        self._open()
+        known = self._reader_of.get(uuid)
+        unknown: CardUnreadableError | None = None
+        for reader in [known] if known else self._readers:
+            try:
+                card = reader.card_with(uuid)
+            except CardUnreadableError as error:
+                unknown = error
+                continue
+            self._reader_of[uuid] = reader
+            return card
+        if unknown is not None:
+            raise unknown
+        return None
+
+    def _open(self) -> None:
+        while self._unopened:
+            maker = self._unopened.pop(0)
+            try:
+                self._readers.append(maker.open())
+            except DriverUnavailableError as error:
+                _log.warning("No sensors of %s: %s", maker.name, error)
+
+
+def _own_bytes(card: OpenCard) -> int | None:
+    listed = card.processes(lambda _pid: ("", None))
+    own = (process.memory_bytes for process in listed if process.pid == os.getpid())
+    return next(own, None)

@@ -1,0 +1,144 @@
+"""A second maker of cards needs its own folder and a line in `makers.MAKERS`, no more."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.core.clock_reasons import ClockReason
+from gpu_studio.core.devices.devices import CardState, Device, Driver, GpuProcess, Telemetry
+from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+from gpu_studio.hardware.card_reader import (
+    CardUnreadableError,
+    DriverUnavailableError,
+    Maker,
+    OpenCard,
+)
+from gpu_studio.hardware.engine_sensor import EngineSensor
+from gpu_studio.hardware.nvidia.nvidia import NVIDIA
+from gpu_studio.hardware.pc_sensors import PcSensors
+from gpu_studio.hardware.pci import DisplayAdapter
+
+UUID, SLOT = "FAKE-1", "00000000:05:00.0"
+ADAPTER = DisplayAdapter(vendor_id=0x1234, device_id=1, name="Fake 9000", pci_bus_id=SLOT)
+INTEL = DisplayAdapter(vendor_id=0x8086, device_id=2, name="Intel graphics")
+HOT = Telemetry(temperature_c=91.0, clock_event_reasons=ClockReason.HARDWARE_HEAT)
+DRIVER = Driver(version="1.0")
+
+
+class FakeCard:
+    def __init__(self) -> None:
+        self.is_lost = False
+
+    def describe(self, index, lookup) -> Device:
+        return Device(
+            kind="fake", maker="Fake", name="Fake 9000", uuid=UUID, pci_bus_id=SLOT,
+            nvml_index=index, telemetry=HOT, processes=self.processes(lookup),
+        )  # fmt: skip
+
+    def telemetry(self) -> Telemetry:
+        if self.is_lost:
+            raise CardUnreadableError("It is gone.", "lost")
+        return HOT
+
+    def processes(self, lookup) -> tuple[GpuProcess, ...]:
+        name, user = lookup(1)
+        return (GpuProcess(pid=1, name=name, user=user),)
+
+    def state(self, own_pid) -> CardState:
+        return CardState(clock_event_reasons=HOT.clock_event_reasons, other_processes=own_pid != 1)
+
+    def power_w(self) -> float | None:
+        return None
+
+    def vitals(self) -> Vitals:
+        return Vitals(temperature_c=HOT.temperature_c)
+
+    def checked_device(self, address, driver) -> CheckedDevice:
+        return CheckedDevice(address=address, name="Fake 9000", driver_version=driver.version)
+
+
+class FakeReader:
+    def __init__(self, card: OpenCard) -> None:
+        self._card = card
+
+    def driver(self) -> Driver:
+        return DRIVER
+
+    def count(self) -> int:
+        return 1
+
+    def card(self, index) -> OpenCard:
+        return self._card
+
+    def card_at(self, pci_bus_id) -> OpenCard:
+        return self._card
+
+    def card_with(self, uuid) -> OpenCard:
+        if uuid != UUID:
+            raise CardUnreadableError("Not here.")
+        return self._card
+
+    def process_name(self, pid) -> str | None:
+        return "driver's name"
+
+    def close(self) -> None: ...
+
+
+def no_nvidia():
+    raise DriverUnavailableError(Driver(error="No NVIDIA driver.", error_code="not_installed"))
+
+
+@pytest.fixture
+def card() -> FakeCard:
+    return FakeCard()
+
+
+@pytest.fixture
+def makers(card):
+    fake = Maker(name="Fake", vendor_id=0x1234, kind="fake", open=lambda: FakeReader(card))
+    nvidia = Maker(name="NVIDIA", vendor_id=NVIDIA.vendor_id, kind="cuda", open=no_nvidia)
+    return [nvidia, fake]
+
+
+@pytest.fixture
+def sensors(makers):
+    return PcSensors(
+        makers, find_adapters=lambda: [ADAPTER, INTEL], visible_devices=None,
+        is_card_asleep=lambda _bus_id: False,
+    )  # fmt: skip
+
+
+def test_its_cards_are_in_the_inventory_beside_the_others(sensors):
+    inventory = sensors.inventory()
+    (found,) = inventory.cards
+    assert (found.maker, found.name, found.address) == ("Fake", "Fake 9000", "fake:0")
+    assert not found.is_cpu
+    assert inventory.driver.error_code == "not_installed"
+    assert inventory.other_drivers == (DRIVER,)
+    assert inventory.other_gpus == ("Intel graphics",)
+
+
+def test_its_sensors_are_read(sensors, card):
+    sensors.inventory()
+    (reading,) = sensors.reading().cards
+    assert (reading.uuid, reading.telemetry) == (UUID, HOT)
+    card.is_lost = True
+    (reading,) = sensors.reading().cards
+    assert (reading.error, reading.error_code) == ("It is gone.", "lost")
+
+
+def test_a_card_that_sleeps_is_not_woken(makers):
+    asleep = DisplayAdapter(
+        vendor_id=0x1234, device_id=1, name="Fake 9000", pci_bus_id=SLOT, is_asleep=True
+    )
+    (found,) = PcSensors(makers, find_adapters=lambda: [asleep]).inventory().cards
+    assert (found.maker, found.unreadable_code) == ("Fake", "asleep")
+
+
+def test_an_engine_reads_it_for_its_runs_and_checks(makers):
+    sensor = EngineSensor(makers)
+    assert sensor.read(UUID).clock_event_reasons is ClockReason.HARDWARE_HEAT
+    assert sensor.power_w(UUID) is None
+    assert sensor.vitals(UUID).temperature_c == 91.0
+    assert sensor.checked_device(UUID, "fake:0").driver_version == "1.0"
+    assert sensor.read("GPU-of-nobody") is None
