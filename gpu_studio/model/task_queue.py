@@ -26,12 +26,14 @@ class TaskQueue(QObject):
 
     Signals:
         failed(Failure): a job raised an error; the next one begins.
+        idled(): the last job has ended.
 
     Attributes:
         is_closed: whether the window closes: a job that only reads can end.
     """
 
     failed = Signal(object)
+    idled = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -100,6 +102,8 @@ class TaskQueue(QObject):
             self._task = None
             self._jobs.popleft()
             self._next()
+            if not self.is_busy:
+                self.idled.emit()
 
 
 class _Job(NamedTuple):

@@ -9,6 +9,8 @@ from gpu_studio.model.worker import Worker
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pytest
 
 
@@ -42,7 +44,12 @@ class SlowWork:
 
     def was_waited_for(self, owner: object) -> bool:
         """Return whether somebody waited for the end of an object's thread."""
-        return any(
-            owner in (worker.parent(), worker.parent().parent()) and worker.isFinished()
-            for worker in self._waited_for
-        )
+        return any(owner in _owners(worker) and worker.isFinished() for worker in self._waited_for)
+
+
+def _owners(worker: Worker) -> Iterator[object]:
+    """Yield the worker's parent, the parent's parent, and so on."""
+    owner = worker.parent()
+    while owner is not None:
+        yield owner
+        owner = owner.parent()

@@ -24,13 +24,14 @@ from gpu_studio.core.program_version import program_title
 from gpu_studio.model.benchmark.benchmark import RunSource
 from gpu_studio.model.benchmark.published_experiment import FixedRuns
 from gpu_studio.model.engine_session import EngineSession
-from gpu_studio.model.task import Task
+from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.engine import Engine, EngineEnvironment
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
     from gpu_studio.model.benchmark.benchmark import Benchmark
@@ -64,9 +65,11 @@ class RecordingPlayer(QObject):
         self.recording: Recording | None = None
         self.path: Path | None = None
         self._asked_path = Path()
-        self._session: EngineSession | None = None
-        self._task: Task | None = None
-        self._is_closed = False
+        self._speed = OWN_PACE
+        self._session = EngineSession(self._engine, self)
+        self._files = TaskQueue(self)
+        self._files.failed.connect(self._fail)
+        self._files.idled.connect(self.changed)
         benchmark.plan_changed.connect(self.changed)
         studio.closing.connect(self.close)
 
@@ -78,7 +81,7 @@ class RecordingPlayer(QObject):
     @property
     def is_reading(self) -> bool:
         """Whether a file is being read."""
-        return self._task is not None
+        return self._files.is_busy
 
     @property
     def can_play(self) -> bool:
@@ -92,14 +95,10 @@ class RecordingPlayer(QObject):
 
         Does nothing while another file is being read.
         """
-        if self._is_closed or self._task is not None:
+        if self.is_reading:
             return
-        self._asked_path = path
-        self._task = Task(lambda: read_recording(path, lambda: self._is_closed), self)
-        self._task.succeeded.connect(self._on_read)
-        self._task.failed.connect(self._fail)
-        self._task.finished.connect(self._finish)
-        self._task.start()
+        self._asked_path, files = path, self._files
+        files.add(lambda: read_recording(path, lambda: files.is_closed), self._on_read, keeps=False)
         self.changed.emit()
 
     def play(self, speed: float = OWN_PACE) -> None:
@@ -108,13 +107,12 @@ class RecordingPlayer(QObject):
         Args:
             speed: a factor of the original speed; `AT_ONCE` never waits.
         """
-        recording, factory = self.recording, self._studio.recorded_factory
-        if recording is None or factory is None or not self.can_play:
+        recording = self.recording
+        if recording is None or not self.can_play:
             return
-        self._end_session()
-        self._session = EngineSession(lambda _: factory(recording, speed), self)
+        self._speed = speed
+        self._session.restart()
         names = {run.request.device: run.device_name for run in recording.runs}
-        self._session.start()
         self.begun.emit()
         self._benchmark.start(
             FixedRuns(tuple(run.request for run in recording.runs)),
@@ -123,33 +121,24 @@ class RecordingPlayer(QObject):
 
     def close(self) -> None:
         """Stop replaying and reading; nothing is left running."""
-        self._is_closed = True
-        self._end_session()
-        if self._task is not None:
-            self._task.wait()
+        self._session.close()
+        self._files.close()
 
-    def _end_session(self) -> None:
-        if self._session is not None:
-            self._session.close()
-            self._session.deleteLater()
-            self._session = None
+    def _engine(self, _environment: EngineEnvironment) -> Engine:
+        """Return an engine that replays the open recording."""
+        factory = self._studio.recorded_factory
+        assert factory is not None
+        assert self.recording is not None
+        return factory(self.recording, self._speed)
 
     def _on_read(self, recording: Recording) -> None:
-        if not self._is_closed:
-            self.path, self.recording = self._asked_path, recording
-            self.notified.emit(Notice())
+        self.path, self.recording = self._asked_path, recording
+        self.notified.emit(Notice())
 
     def _fail(self, failure: Failure) -> None:
-        if self._is_closed:
-            return
         is_expected = failure.kind is not FailureKind.INTERNAL
         what = f"{self._asked_path.name}:" if is_expected else "Could not read the recording:"
         self.notified.emit(Notice(f"{what} {failure.message}", Tone.FAILURE))
-
-    def _finish(self) -> None:
-        self._task = None
-        if not self._is_closed:
-            self.changed.emit()
 
 
 def recording_from(

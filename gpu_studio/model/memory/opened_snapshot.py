@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.memory.segments import map_of_segments
 from gpu_studio.core.memory.snapshot_file import open_snapshot
-from gpu_studio.model.task import Task
+from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,28 +32,26 @@ class OpenedSnapshot(QObject):
         self.blocks: SegmentMap | None = None
         self.title = ""
         self.refusal = ""
-        self._is_over = False
-        self._task: Task | None = None
+        self._files = TaskQueue(self)
+        self._files.failed.connect(self._refuse)
+        self._files.idled.connect(self.changed)
 
     @property
     def is_reading(self) -> bool:
         """Whether a file is being read."""
-        return self._task is not None
+        return self._files.is_busy
 
     def open(self, path: Path) -> None:
         """Read a file; does nothing while another is being read."""
-        if self._task is not None:
+        if self.is_reading:
             return
         self.title, self.refusal = path.name, ""
+        files = self._files
 
         def read() -> SegmentMap:
-            return map_of_segments(open_snapshot(path, None, lambda: self._is_over).segments)
+            return map_of_segments(open_snapshot(path, None, lambda: files.is_closed).segments)
 
-        self._task = Task(read, self)
-        self._task.succeeded.connect(self._take)
-        self._task.failed.connect(self._refuse)
-        self._task.finished.connect(self._finish)
-        self._task.start()
+        files.add(read, self._show, keeps=False)
         self.changed.emit()
 
     def close(self) -> None:
@@ -63,11 +61,9 @@ class OpenedSnapshot(QObject):
 
     def end(self) -> None:
         """Stop reading, and wait for the thread: it must not outlive its owner."""
-        self._is_over = True
-        if self._task is not None:
-            self._task.wait()
+        self._files.close()
 
-    def _take(self, blocks: SegmentMap) -> None:
+    def _show(self, blocks: SegmentMap) -> None:
         self.blocks = blocks
         self.changed.emit()
 
@@ -77,8 +73,3 @@ class OpenedSnapshot(QObject):
         unforeseen = f"{self.title} is refused: its blocks do not fit together."
         self.refusal = failure.message if is_expected else unforeseen
         self.changed.emit()
-
-    def _finish(self) -> None:
-        self._task = None
-        if not self._is_over:
-            self.changed.emit()

@@ -15,7 +15,7 @@ from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 from gpu_studio.model.race.race_entries import name_of
 from gpu_studio.model.race.sharing import ghost_side
-from gpu_studio.model.task import Task
+from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,8 +56,8 @@ class RaceHistory(QObject):
         self._ghosts: list[RaceSide] = []
         self._kept: set[str] = set()
         self._waiting: list[KeptRun] = []
-        self._task: Task | None = None
-        self._is_wanted = self._is_closed = False
+        self._files = TaskQueue(self)
+        self._files.failed.connect(self._fail)
         race.race_changed.connect(self._keep_results)
         studio.closing.connect(self.close)
 
@@ -81,16 +81,16 @@ class RaceHistory(QObject):
         return list(sides.values())
 
     def refresh(self) -> None:
-        """Look for earlier runs."""
-        self._is_wanted = True
-        self._next()
+        """Keep the new runs, and look for earlier ones."""
+        history, waiting = self._history, self._waiting
+        self._waiting = []
+        self._files.add(lambda: _kept_and_listed(history, waiting), self._show, keeps=bool(waiting))
 
     def close(self) -> None:
-        """Keep what is not yet kept: no result is lost."""
-        self._is_closed = True
-        if self._task is not None:
-            self._task.wait()
-        _keep(self._history, self._pop_waiting())
+        """Keep the runs that wait for the end of the race: no result is lost."""
+        if self._waiting:
+            self.refresh()
+        self._files.close()
 
     def _is_of_this_race(self, result: RunFinished) -> bool:
         choices = self._race.choices
@@ -114,21 +114,6 @@ class RaceHistory(QObject):
         if self._waiting and not self._race.state.is_busy:  # a race is not disturbed by a disk
             self.refresh()
 
-    def _pop_waiting(self) -> list[KeptRun]:
-        waiting, self._waiting = self._waiting, []
-        return waiting
-
-    def _next(self) -> None:
-        if self._task is not None or self._is_closed or not self._is_wanted:
-            return
-        self._is_wanted = False
-        waiting, history = self._pop_waiting(), self._history
-        self._task = Task(lambda: _kept_and_listed(history, waiting), self)
-        self._task.succeeded.connect(self._show)
-        self._task.failed.connect(self._fail)
-        self._task.finished.connect(self._finish)
-        self._task.start()
-
     def _show(self, listed: tuple[HistoryList, str]) -> None:
         contents, trouble = listed
         self._entries, self._question = contents.entries, ()
@@ -138,10 +123,6 @@ class RaceHistory(QObject):
 
     def _fail(self, failure: Failure) -> None:
         self.notified.emit(Notice(failure.message, Tone.FAILURE))
-
-    def _finish(self) -> None:
-        self._task = None
-        self._next()
 
 
 def track_of(result: RunFinished) -> RaceTrack:

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, QSaveFile, Signal
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.race.photo_file import Photo, encode_photo, photo_id
 from gpu_studio.core.race.shared_race import SharedRace
-from gpu_studio.model.task import Task
+from gpu_studio.model.task_queue import TaskQueue
 from gpu_studio.process.family_folder import FamilyFolder
 
 if TYPE_CHECKING:
@@ -61,9 +61,10 @@ class RacePhoto(QObject):
         self._is_own = True
         self._identity = ""
         self.path = Path()
-        self._task: Task | None = None
-        self._drawing: Task | None = None
-        self._is_closed = False
+        self._has_drawn = False
+        self._files, self._drawing = TaskQueue(self), TaskQueue(self)
+        self._files.failed.connect(self._on_failed)
+        self._files.idled.connect(self.changed)
         studio.closing.connect(self.close)
 
     @property
@@ -89,7 +90,7 @@ class RacePhoto(QObject):
     @property
     def is_reading(self) -> bool:
         """Whether a file is being opened."""
-        return self._task is not None
+        return self._files.is_busy
 
     def choose(self, place: int) -> None:
         """Choose a picture by its place in `names`."""
@@ -100,30 +101,21 @@ class RacePhoto(QObject):
 
     def draw(self) -> None:
         """Draw the picture of this program in a thread, once."""
-        if self._own is None and self._drawing is None and not self._is_closed:
-            self._drawing = Task(_drawn, self)
-            self._drawing.succeeded.connect(self._show_own)
-            self._drawing.finished.connect(self._finish_drawing)
-            self._drawing.start()
+        if not self._has_drawn:
+            self._has_drawn = True
+            self._drawing.add(_drawn, self._show_own, keeps=False)
 
     def open_file(self, path: Path) -> None:
         """Open a picture; does nothing while another one is being opened."""
-        if self._task is not None or self._is_closed:
-            return
-        reader = self._reader
-        self._task = Task(lambda: reader(path), self)
-        self._task.succeeded.connect(self._on_opened)
-        self._task.failed.connect(self._on_failed)
-        self._task.finished.connect(self._finish)
-        self._task.start()
-        self.changed.emit()
+        if not self.is_reading:
+            reader = self._reader
+            self._files.add(lambda: reader(path), self._on_opened, keeps=False)
+            self.changed.emit()
 
     def close(self) -> None:
         """Wait for the threads: none must outlive the window."""
-        self._is_closed = True
-        for task in (self._task, self._drawing):
-            if task is not None:
-                task.wait()
+        self._files.close()
+        self._drawing.close()
         if self._folder is not None:
             self._folder.close()
 
@@ -158,13 +150,6 @@ class RacePhoto(QObject):
 
     def _on_failed(self, failure: Failure) -> None:
         self.notified.emit(Notice(failure.message, Tone.FAILURE))
-
-    def _finish_drawing(self) -> None:
-        self._drawing = None
-
-    def _finish(self) -> None:
-        self._task = None
-        self.changed.emit()
 
 
 def _drawn() -> Photo:

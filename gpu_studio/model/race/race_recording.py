@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.race.kept_frames import kept_frames
 from gpu_studio.model.benchmark.recording import recording_from
-from gpu_studio.model.task import Task
+from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:
     from gpu_studio.core.failure import Failure
@@ -33,14 +33,15 @@ class RaceRecording(QObject):
     def __init__(self, studio: Studio, race: Race, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._studio, self._race = studio, race
-        self._task: Task | None = None
-        self._is_closed = False
+        self._packing = TaskQueue(self)
+        self._packing.failed.connect(self._fail)
+        self._packing.idled.connect(self.changed)
         studio.closing.connect(self.close)
 
     @property
     def is_recording(self) -> bool:
         """Whether a recording is being recorded."""
-        return self._task is not None
+        return self._packing.is_busy
 
     def record(self, recorded_at: str, *, keeps_pictures: bool) -> None:
         """Record the runs of this PC; does nothing before the race is over.
@@ -49,7 +50,7 @@ class RaceRecording(QObject):
             recorded_at: the present time in ISO 8601.
             keeps_pictures: whether the recording also shows the pictures.
         """
-        if self._task is not None or self._is_closed or self._race.verdict is None:
+        if self.is_recording or self._race.verdict is None:
             return
         sides = [side for side in self._race.sides if side.run.recording is None]
         runs, tracks = [side.run for side in sides], [side.track for side in sides]
@@ -59,26 +60,13 @@ class RaceRecording(QObject):
             frames = kept_frames(runs, tracks) if keeps_pictures else None
             return recording_from(studio, runs, recorded_at, frames)
 
-        self._task = Task(contents, self)
-        self._task.succeeded.connect(self._on_recorded)
-        self._task.failed.connect(self._fail)
-        self._task.finished.connect(self._finish)
-        self._task.start()
+        # A closed window asks for no file.
+        self._packing.add(contents, self.recorded.emit, keeps=False)
         self.changed.emit()
 
     def close(self) -> None:
         """Wait for the thread: it must not outlive the window."""
-        self._is_closed = True
-        if self._task is not None:
-            self._task.wait()
-
-    def _on_recorded(self, contents: bytes) -> None:
-        if not self._is_closed:  # a closed window asks for no file
-            self.recorded.emit(contents)
+        self._packing.close()
 
     def _fail(self, failure: Failure) -> None:
         self.notified.emit(Notice(failure.message, Tone.FAILURE))
-
-    def _finish(self) -> None:
-        self._task = None
-        self.changed.emit()
