@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.devices.torch_facts import CardProbed, PcProbed
 from gpu_studio.core.messages.engine_messages import DescribeEngine, TorchCard
 from gpu_studio.model.studio import Studio
@@ -16,14 +17,14 @@ pytestmark = pytest.mark.parametrize("inventory", [two_cards()])
 class ScriptedProbe:
     """Answers when it is let go, or gives up when it is told to."""
 
-    def __init__(self, inventory, total=4.0):
+    def __init__(self, inventory, total=4.0, outcome="ran"):
         cards = [
             TorchCard(cuda_index=index, name=card.name, uuid=card.uuid)
             for index, card in enumerate(inventory.cards)
         ]
         self.probed = PcProbed(
             cards=tuple(
-                CardProbed(card=card, outcome="ran", total=total, expected_total=4.0)
+                CardProbed(card=card, outcome=outcome, total=total, expected_total=4.0)
                 for card in cards
             )
         )
@@ -79,6 +80,13 @@ def test_a_wrong_sum_is_found_by_the_check_alone(qtbot, studio, probe):
     with qtbot.waitSignal(studio.doctor.findings_changed):
         check(qtbot, studio, probe)
     assert codes(studio)[:2] == ["wrong_sum", "wrong_sum"]
+
+
+@pytest.mark.parametrize("probe", [ScriptedProbe(two_cards(), outcome="no_code")])
+def test_the_board_of_devices_believes_the_kernel(qtbot, studio, probe):
+    assert [card.obstacle for card in studio.board.cards] == [None, None]
+    check(qtbot, studio, probe)
+    assert [card.obstacle for card in studio.board.cards] == [Obstacle.NO_CODE] * 2
 
 
 def test_one_check_at_a_time_and_the_sensors_watch_it(qtbot, studio, probe):

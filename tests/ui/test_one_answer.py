@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QRadioButton, QWidget
 
 from gpu_studio.core.devices.access import Obstacle
+from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.check.card_check import CardCheck
@@ -64,6 +66,21 @@ def test_the_benchmark_does_not_offer_it(qtbot: QtBot, ready_studio: Studio, the
     assert REASON in [label.text() for label in boxes.findChildren(QLabel)]
     assert boxes.addresses == ["cpu", "cuda:1"]
     assert QuickComparison(ready_studio).devices == ("cpu", "cuda:1")
+
+
+def test_a_new_finding_leaves_the_boxes_of_the_benchmark_alone(
+    qtbot: QtBot, ready_studio: Studio, theme: Theme
+) -> None:
+    before = QWidget()
+    boxes = DeviceBoxes(theme, before)
+    for widget in (before, boxes):
+        qtbot.addWidget(widget)
+    rows = ready_studio.board.rows
+    boxes.show_rows(rows)
+    shown = boxes.findChildren(QCheckBox)
+    slow = Finding(code="slow_link", sentence="Slow.", device_uuid=NEW)
+    boxes.show_rows((*rows[:-1], msgspec.structs.replace(rows[-1], finding=slow)))
+    assert boxes.findChildren(QCheckBox) == shown
 
 
 def test_it_does_not_race(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> None:

@@ -1,7 +1,4 @@
-"""Whether PyTorch can use a card, and if not, why: the one answer for every tab and command.
-
-The rules of the builds are imported with the first card, after the window's first paint.
-"""
+"""Whether PyTorch can use a card, and if not, why: the one answer for every tab and command."""
 
 from __future__ import annotations
 

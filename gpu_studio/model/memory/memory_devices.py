@@ -44,6 +44,10 @@ def choice_title(device: DeviceRow) -> str:
     return f"{device.address} {name}" if device.address is not None else name
 
 
+def _shown(device: DeviceRow) -> tuple[str | None, ...]:
+    return device.identity, choice_title(device), device.address, device.reason
+
+
 class MemoryDevices(QObject):
     """The devices of the PC and the cards that can be modeled; one of them is chosen.
 
@@ -65,7 +69,6 @@ class MemoryDevices(QObject):
         self._identity = "cpu"
         self._is_chosen_by_hand = False
         self._own_mib: int | None = None
-        studio.session.device_used.connect(self._follow_card)
         self._board.changed.connect(self._list)
         studio.session.engine_described.connect(self._list)
         self._list()
@@ -90,23 +93,25 @@ class MemoryDevices(QObject):
         self._list()
         self.choose(f"model:{mib}")
 
-    def _follow_card(self) -> None:
-        if not self._is_chosen_by_hand:
-            self._look_at(self._board.current.identity)
-
     def _list(self) -> None:
         choices = list(self._board.rows)
         with contextlib.suppress(MissingResourceError):  # without the table no card can be modeled
             choices += modelled_rows(self._own_mib)
-        if choices != self.choices:
-            self.choices = choices
+        is_same = [*map(_shown, choices)] == [*map(_shown, self.choices)]
+        self.choices = choices
+        if not is_same:
             self.choices_changed.emit()
-        if self._is_chosen_by_hand and self._identity in [c.identity for c in choices]:
-            return
-        usable = [card.identity for card in self._board.usable_cards]
-        if not usable and self._board.is_complete:
-            usable = [c.identity for c in choices if c.is_modelled]
-        self._look_at(usable[0] if usable else "cpu")
+        if not self._is_chosen_by_hand or self._identity not in [c.identity for c in choices]:
+            self._look_at(self._preferred.identity)
+
+    @property
+    def _preferred(self) -> DeviceRow:
+        """The card in use, or else the first one that PyTorch can use, real or modeled."""
+        current, usable = self._board.current, self._board.usable_cards
+        if usable:
+            return current if current in usable else usable[0]
+        modelled = (choice for choice in self.choices if choice.is_modelled)
+        return next(modelled, self._board.cpu) if self._board.is_complete else self._board.cpu
 
     def _look_at(self, identity: str) -> None:
         if identity != self._identity and any(c.identity == identity for c in self.choices):

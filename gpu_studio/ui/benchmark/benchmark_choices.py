@@ -305,6 +305,10 @@ def _is_chosen(box: QCheckBox) -> bool:
     return box.isEnabled() and box.isChecked()
 
 
+def _shown(row: DeviceRow) -> tuple[str | None, ...]:
+    return row.identity, row.label, row.name, row.address, row.reason
+
+
 class DeviceBoxes(QWidget):
     """The CPU and every card. A card that PyTorch cannot use is disabled, with the reason.
 
@@ -359,7 +363,9 @@ class DeviceBoxes(QWidget):
 
     def show_rows(self, rows: tuple[DeviceRow, ...]) -> None:
         """Offer other devices; unchecked devices stay unchecked."""
-        if rows == self._rows:
+        is_same = [*map(_shown, rows)] == [*map(_shown, self._rows)]
+        self._rows = rows
+        if is_same:
             return
         while (item := self._column.takeAt(0)) is not None:
             widget = item.widget()
@@ -367,7 +373,7 @@ class DeviceBoxes(QWidget):
                 widget.hide()
                 widget.setObjectName("")  # it outlives the creation of its successor for a moment
                 widget.deleteLater()
-        self._rows, self._notes = rows, []
+        self._notes = []
         self._boxes = [self._add(row) for row in rows]
         # They are created after the widgets below them: Tab has to reach them in visual order.
         for earlier, box in itertools.pairwise([self._before, *self._boxes]):

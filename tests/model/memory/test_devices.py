@@ -79,6 +79,8 @@ def test_the_card_in_use_is_followed_until_one_is_chosen_by_hand(model, engines,
     session = model.parent().session
     session.submit(UseDevice(cuda_index=1))
     qtbot.waitUntil(lambda: model.chosen.address == "cuda:1")
+    model.parent().board.changed.emit()  # a finding about another card, for example
+    assert model.chosen.address == "cuda:1"
     model.devices.choose("cpu")
     session.submit(UseDevice(cuda_index=0))
     idle(qtbot, model.parent())
