@@ -234,7 +234,6 @@ class Planner:
 
     def _resolved(self, requirement: Path, options: tuple[str, ...]) -> tuple[WheelFile, ...]:
         """Return the wheels that a wheel needs, without itself."""
-        log = ChildLog(self._log_path)
         arguments = (*options, str(requirement))
         lock = lines_of_lock(self._lock_path)
         found = None
@@ -243,6 +242,7 @@ class Planner:
             pins.parent.mkdir(parents=True, exist_ok=True)
             pins.write_text("\n".join(line for line, _ in lock), encoding="utf-8")
             found = self._report(("--constraint", str(pins), *arguments))
+        log = ChildLog(self._log_path)
         if found is None:
             found = self._report(arguments)
         if found is None:

@@ -223,9 +223,7 @@ def test_no_server_is_no_network(downloader, waits):
 def test_each_wait_is_noted(server, tmp_path):
     noted = []
     server.files[URL_PATH] = Served(CONTENT, breaks_after=[9])
-    downloader = Downloader(
-        tmp_path, wait=lambda _seconds: None, on_broken=lambda: noted.append(1)
-    )
+    downloader = Downloader(tmp_path, wait=lambda _seconds: None, on_broken=lambda: noted.append(1))
     downloader.fetch(wheel(server))
     assert noted == [1]
 

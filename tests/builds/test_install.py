@@ -39,18 +39,18 @@ class Watch:
 
 
 class Bench:
-    """An installer with everything that it tells."""
+    """An installer with everything that it reports."""
 
     def __init__(self, folder: Path, table) -> None:
         self.shelf = BuildShelf(folder / "Übung eins" / "engines")
-        self.told = []
+        self.reports = []
         self.over = False
         self.checked = []
         self.stop_at = None
         self.outcome = CheckedBuild("9.1.0+cpu", False, "It ran.")
         self.installer = BuildInstaller(
             self.shelf,
-            self.tell,
+            self.report,
             lambda: self.over,
             clock=Watch(),
             wait=lambda _seconds: None,
@@ -58,8 +58,8 @@ class Bench:
             check=self.check,
         )
 
-    def tell(self, progress):
-        self.told.append(progress)
+    def report(self, progress):
+        self.reports.append(progress)
         if progress.stage is self.stop_at:
             self.over = True
 
@@ -72,7 +72,7 @@ class Bench:
     @property
     def stages(self):
         """Return the stages in order, each once."""
-        return list(dict.fromkeys(one.stage for one in self.told))
+        return list(dict.fromkeys(one.stage for one in self.reports))
 
 
 @pytest.fixture
@@ -94,12 +94,12 @@ def test_a_build_is_downloaded_unpacked_tested_and_recorded_last(server, bench):
     )
     assert (bench.shelf.folder("cpu") / "deeper.py").exists()
     assert bench.shelf.downloads_bytes() == 0  # the wheels are of no use any more
-    fractions = [one.fraction for one in bench.told]
+    fractions = [one.fraction for one in bench.reports]
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1.0
-    downloads = [one for one in bench.told if one.stage is STAGES.DOWNLOADING]
+    downloads = [one for one in bench.reports if one.stage is STAGES.DOWNLOADING]
     assert downloads[-1].done_bytes == downloads[-1].total_bytes > 0
-    test = next(one for one in bench.told if one.stage is STAGES.TESTING)
+    test = next(one for one in bench.reports if one.stage is STAGES.TESTING)
     assert test.total_bytes == 0  # a test has no bytes
 
 
@@ -108,12 +108,12 @@ def test_the_start_after_a_pause_continues(server, bench, tmp_path, wheel_table)
     put_needed(server)
     bench.stop_at = STAGES.DOWNLOADING
     assert not bench.installer.install("cpu")
-    assert bench.told[-1].stage is STAGES.PAUSED
+    assert bench.reports[-1].stage is STAGES.PAUSED
     assert bench.shelf.record("cpu") is None
     asked = len(server.asked)
     again = Bench(tmp_path, wheel_table)
     assert again.installer.install("cpu")
-    first = next(one for one in again.told if one.stage is STAGES.DOWNLOADING)
+    first = next(one for one in again.reports if one.stage is STAGES.DOWNLOADING)
     assert first.done_bytes > 0
     # The plan was kept: only files are asked for, and PyTorch's from its middle on.
     assert server.asked[asked][1:] == (f"/whl/cpu/{TORCH}", f"bytes={first.done_bytes}-")
@@ -150,7 +150,7 @@ def test_too_small_a_disk_is_refused_before_the_download(server, bench, monkeypa
     put_needed(server)
     monkeypatch.setattr(BuildShelf, "free_bytes", lambda _self: 100)
     assert not bench.installer.install("cpu")
-    assert bench.told[-1].trouble.kind is TroubleKind.DISK_FULL
+    assert bench.reports[-1].trouble.kind is TroubleKind.DISK_FULL
     assert server.ranges_of(f"/whl/cpu/{TORCH}") == []
 
 
@@ -166,7 +166,7 @@ def test_a_disk_that_fills_up_tells_the_room_for_all_that_is_left(server, bench,
 
     monkeypatch.setattr(install.Unpacker, "unpack", fill)
     assert not bench.installer.install("cpu")
-    trouble = bench.told[-1].trouble
+    trouble = bench.reports[-1].trouble
     assert trouble.kind is TroubleKind.DISK_FULL
     assert str(bench.shelf.root) in trouble.action
     assert "/deep/down" not in trouble.action
@@ -181,7 +181,7 @@ def test_a_fetched_build_changes_nothing_and_needs_no_network_later(server, benc
     put_torch(server)
     put_needed(server)
     assert bench.installer.fetch("cpu")
-    assert bench.told[-1].stage is STAGES.FETCHED
+    assert bench.reports[-1].stage is STAGES.FETCHED
     assert bench.shelf.record("cpu") == old
     asked = len(server.asked)
     assert bench.installer.install("cpu")
@@ -195,8 +195,8 @@ def test_a_build_that_fails_its_test_is_no_engine_but_stays_on_the_list(server, 
     put_needed(server)
     bench.outcome = TroubleError(troubles.missing_runtime("DLL load failed"))
     assert not bench.installer.install("cpu")
-    assert bench.told[-1].stage is STAGES.FAILED
-    assert bench.told[-1].trouble.kind is TroubleKind.NO_RUNTIME
+    assert bench.reports[-1].stage is STAGES.FAILED
+    assert bench.reports[-1].trouble.kind is TroubleKind.NO_RUNTIME
     (rest,) = bench.shelf.records()
     assert not rest.is_ready
     assert rest.size_bytes == bench.shelf.size_bytes("cpu") > 0
@@ -218,7 +218,7 @@ def test_a_failed_test_is_told_though_its_record_cannot_be_written(server, bench
 
     monkeypatch.setattr(bench.shelf, "write_record", refuse)
     assert not bench.installer.install("cpu")
-    assert bench.told[-1].trouble.kind is TroubleKind.NO_RUNTIME
+    assert bench.reports[-1].trouble.kind is TroubleKind.NO_RUNTIME
 
 
 def test_a_file_that_the_index_no_longer_has_is_planned_anew(server, bench):
@@ -226,7 +226,7 @@ def test_a_file_that_the_index_no_longer_has_is_planned_anew(server, bench):
     put_needed(server)
     served.statuses = [404]
     assert not bench.installer.install("cpu")
-    assert bench.told[-1].trouble.kind is TroubleKind.SERVER
+    assert bench.reports[-1].trouble.kind is TroubleKind.SERVER
     pages = len(server.ranges_of("/whl/cpu/torch/"))
     assert bench.installer.install("cpu")
     assert len(server.ranges_of("/whl/cpu/torch/")) == pages + 1
@@ -275,7 +275,7 @@ def test_a_repair_writes_only_what_is_damaged(server, bench, tmp_path):
 def test_a_pc_without_any_pytorch_is_refused_before_all(server, bench, monkeypatch):
     monkeypatch.setattr(install.operating_system, "machine", lambda: "i686")
     assert not bench.installer.install("cpu")
-    assert bench.told[-1].trouble.kind is TroubleKind.OTHER_PC
+    assert bench.reports[-1].trouble.kind is TroubleKind.OTHER_PC
     assert server.asked == []
 
 
@@ -285,7 +285,7 @@ def test_an_error_of_the_disk_is_told_and_not_raised(bench, monkeypatch):
 
     monkeypatch.setattr(install.Downloader, "begin", broken)
     assert not bench.installer.install("cpu")
-    assert bench.told[-1].trouble.kind is TroubleKind.NO_WRITE
+    assert bench.reports[-1].trouble.kind is TroubleKind.NO_WRITE
 
 
 # The child that tests a build, with a stand-in for PyTorch.
