@@ -265,7 +265,7 @@ def describe_beside(
         raise HeldEngineError(FailureKind.ENGINE_ENDED, message)
     is_held = threading.Event()
     patience = Patience(silence_s=lambda: _LOAD_PATIENCE_S, on_silence=is_held.set)
-    for event in answers(engine, ReadMemory(device="cpu"), interrupt, patience):
+    for event in answers(engine, ReadMemory(device=CPU), interrupt, patience):
         if interrupt.is_asked:
             raise KeyboardInterrupt
         if isinstance(event, EngineEnded) and is_held.is_set():

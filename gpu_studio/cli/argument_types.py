@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from gpu_studio.core.benchmark.sizes import parse_sizes, parse_sweep
+from gpu_studio.core.device_name import DeviceName
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.tensors import parse_dtypes
 
@@ -50,7 +51,11 @@ def size(text: str) -> int:
 
 def device(text: str) -> str:
     """Return a device's address; ``cuda`` alone is PyTorch's current card, initially number 0."""
-    return "cuda:0" if text == "cuda" else text
+    try:
+        name = DeviceName.parse(text)
+    except ValueError:
+        return text
+    return text if name.is_cpu or name.index is not None else f"{text}:0"
 
 
 def devices(text: str) -> tuple[str, ...]:

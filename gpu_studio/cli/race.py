@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import addresses, check_device, started_engine
+from gpu_studio.cli.answers import check_device, started_engine
 from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.command import Command, WrongUseError
 from gpu_studio.cli.recorder import Recorder
 from gpu_studio.cli.screen import TerminalTable, note, now, say, say_bytes
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.device_name import CPU, is_cpu
+from gpu_studio.core.devices.access import usable_cards
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.race_messages import (
     MOST_CONTESTANTS,
@@ -124,7 +125,7 @@ def _contestants(
             )
     named = options.device
     if named is None:
-        usual = usual_contestants(addresses(described)[1:], described.cpu_threads)
+        usual = usual_contestants(usable_cards(described), described.cpu_threads)
         if options.threads is None:
             return [
                 msgspec.structs.replace(one, dtype=dtype)

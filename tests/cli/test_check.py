@@ -15,7 +15,12 @@ from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES, RunCheck
-from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
+from gpu_studio.core.messages.engine_messages import (
+    DescribeEngine,
+    EngineEnded,
+    RequestFailed,
+    TorchCard,
+)
 from tests.fakes.check_answers import check_round, hot_card, wrong_bit
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
@@ -27,6 +32,11 @@ if TYPE_CHECKING:
     Typed = Callable[..., tuple[int, str, str]]
 
 BOOT = "11111111-2222"
+# PyTorch has code for the second.
+CARDS = (
+    TorchCard(cuda_index=0, name="Quadro K620", compute_capability="5.0"),
+    TorchCard(cuda_index=1, name="GeForce GT 1030", compute_capability="6.1"),
+)
 
 
 @pytest.fixture
@@ -123,6 +133,14 @@ def test_without_a_card_the_cpu_is_checked(type_in: Typed, engines: Engines) -> 
     assert (status, asked(engines)[0].device) == (0, "cpu")
     assert "CPU" in err
     assert "RAM" in out
+
+
+def test_a_card_without_code_in_this_pytorch_is_no_default(
+    type_in: Typed, engines: Engines
+) -> None:
+    engines.scripts[DescribeEngine] = [described_with_cuda(device_count=2, cards=CARDS)]
+    type_in("--minutes", "1")
+    assert asked(engines)[0].device == "cuda:1"
 
 
 @pytest.mark.parametrize("kind", PLANT_KINDS)

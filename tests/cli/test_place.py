@@ -114,6 +114,11 @@ def test_cuda_alone_is_once_in_a_list_of_devices():
     assert argument_types.devices("cpu,cuda,cuda:0") == ("cpu", "cuda:0")
 
 
+def test_another_makers_card_has_its_number_as_well():
+    assert argument_types.devices("xpu,xpu:1") == ("xpu:0", "xpu:1")
+    assert argument_types.device("model:1996") == "model:1996"
+
+
 def test_a_file_with_code_in_it_is_refused_in_json_too(type_here, tmp_path: Path):
     path = tmp_path / "evil.pt"
     torch.save(torch.nn.Linear(2, 2), path)

@@ -17,7 +17,7 @@ from gpu_studio.cli import race as race_module
 from gpu_studio.core.benchmark.history import History
 from gpu_studio.core.benchmark.recording import decode_recording, read_recording
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, TorchCard
 from gpu_studio.core.messages.race_messages import MOST_CONTESTANTS, RaceOutcome
 from gpu_studio.core.messages.run_messages import (
     MOST_AT_ONCE,
@@ -94,6 +94,15 @@ def test_by_default_the_cpu_races_the_first_card(type_in, engines):
 
 def test_without_a_card_one_thread_races_all(type_in, engines):
     engines.scripts[DescribeEngine] = [described(pictures=PICTURES, cpu_threads=4)]
+    assert type_in("grow")[0] == 0
+    assert contestants(engines) == [("cpu", 1, "float32"), ("cpu", None, "float32")]
+
+
+def test_a_card_without_code_in_this_pytorch_does_not_race_by_itself(type_in, engines):
+    card = TorchCard(cuda_index=0, name="Quadro K620", compute_capability="5.0")
+    engines.scripts[DescribeEngine] = [
+        described_with_cuda(pictures=PICTURES, cpu_threads=4, cards=(card,))
+    ]
     assert type_in("grow")[0] == 0
     assert contestants(engines) == [("cpu", 1, "float32"), ("cpu", None, "float32")]
 
