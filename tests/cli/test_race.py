@@ -124,7 +124,7 @@ def test_a_card_paints_again_with_its_own_kernel(type_in, engines):
     assert raced == [("cpu", False), ("cuda:0", False), ("cuda:0", True)]
 
 
-def test_json_says_who_painted_with_the_own_kernel(type_in):
+def test_json_names_the_devices_with_the_own_kernel(type_in):
     _, output, _ = type_in("paint", "--own-kernel", "--json")
     last = json.loads(output.splitlines()[-1])
     assert [one["own_kernel"] for one in last["contestants"]] == [False, False, True]

@@ -28,7 +28,7 @@ def test_values_kept_stay_as_they_were() -> None:
     assert len(series.values) == 102
 
 
-def test_nobody_writes_into_the_values() -> None:
+def test_the_values_are_read_only() -> None:
     series = Series()
     series.append([1.0])
     with pytest.raises(ValueError, match="read-only"):

@@ -71,7 +71,7 @@ def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path):
         read_user_file(path, 1 << 20)
 
 
-def test_reading_ends_when_nobody_wants_it_any_more(tmp_path: Path):
+def test_reading_ends_when_it_is_canceled(tmp_path: Path):
     path = tmp_path / "file"
     path.write_bytes(b"x")
     with pytest.raises(UnusableFileError, match="was stopped"):

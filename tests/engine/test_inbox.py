@@ -100,7 +100,7 @@ class Broken(io.RawIOBase):
 
 # Windows says "invalid argument".
 @pytest.mark.parametrize("error", [BrokenPipeError(), OSError(errno.EINVAL, "Invalid argument")])
-def test_it_ends_quietly_when_nobody_listens_any_more(error: OSError):
+def test_it_ends_quietly_when_its_output_is_closed(error: OSError):
     line = encode(ReadMemory(device="cpu"))
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb") as lines, os.fdopen(writer, "wb") as requests:

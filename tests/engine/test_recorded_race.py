@@ -116,7 +116,7 @@ def test_a_race_that_kept_its_frames_is_replayed_with_its_pictures(shown: tuple[
     assert not Path(opened.path).parent.exists()
 
 
-def test_frames_are_replayed_only_for_one_who_looks(shown: tuple[Run, RaceTrack]):
+def test_frames_are_replayed_only_if_they_are_shown(shown: tuple[Run, RaceTrack]):
     run, track = shown
     engine = RecordedEngine(recorded([run], kept_frames([run], [track])), speed=float("inf"))
     blind = msgspec.structs.replace(run.request, showing=None)

@@ -30,7 +30,7 @@ def watched(*states: CardState | None) -> CardWatch:
     return watch
 
 
-def test_what_nobody_tells_is_not_known():
+def test_what_the_driver_does_not_report_is_unknown():
     blind = CardWatch(None, "GPU-1")
     blind.poll()
     for watch in (watched(None), watched(CardState()), blind):

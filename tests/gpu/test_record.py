@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_a_recording_replays_and_names_nobody(tmp_path: Path) -> None:
+def test_a_recording_replays_and_names_no_person(tmp_path: Path) -> None:
     events_file, sensors_file = record(
         tmp_path, sizes=(64,), budget_s=0.05, workloads=("elementwise", "matmul")
     )

@@ -55,7 +55,7 @@ def test_the_child_ends_when_told_to(child, word):
     assert child.wait(PATIENCE_S) == 0
 
 
-def test_the_child_ends_when_nobody_reads_it(child):
+def test_the_child_ends_when_its_output_is_closed(child):
     child.stdout.readline()
     child.stdout.close()
     assert child.wait(PATIENCE_S) == 0

@@ -102,7 +102,7 @@ def test_a_doubt_about_a_card_stops_no_tab(qtbot, studio, engines, model, invent
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
-def test_a_card_that_this_program_hides_is_no_news(qtbot, studio, engines, model):
+def test_a_card_that_this_program_hides_makes_no_headline(qtbot, studio, engines, model):
     only = two_cards().cards[1].uuid
     engines.scripts[DescribeEngine] = [described_with_cuda(visible_devices=only)]
     start(qtbot, studio)

@@ -172,7 +172,7 @@ def test_the_plan_decides_whether_it_goes_on_after_a_death(
     qtbot.waitUntil(lambda: ready.is_free)
 
 
-def test_a_second_plan_waits_for_nobody_and_a_new_one_starts_anew(
+def test_a_second_plan_is_refused_and_a_later_one_starts_anew(
     qtbot: QtBot, queue: RunQueue, ready: EngineSession, engines: Engines
 ) -> None:
     with qtbot.waitSignal(queue.finished):

@@ -84,7 +84,7 @@ def test_cards_are_numbered_as_the_engine_counts_them(qtbot, make):
     assert [card.address for card in sensors.inventory.cards] == [None, "cuda:0"]
 
 
-def test_the_same_devices_with_the_same_numbers_are_no_news(qtbot, make):
+def test_the_same_devices_with_the_same_numbers_change_nothing(qtbot, make):
     """Each news makes every tab list and judge its devices again."""
     sensors = make(SteadySensors(two_cards()))
     with qtbot.waitSignal(sensors.inventory_changed):
@@ -137,7 +137,7 @@ def test_a_reader_that_never_begins_is_noticed(qtbot, make, monkeypatch):
         sensors.start()
 
 
-def test_nobody_looking_is_no_silence(qtbot, make, monkeypatch):
+def test_sensors_that_are_not_read_are_not_silent(qtbot, make, monkeypatch):
     monkeypatch.setattr(module, "_SILENT_AFTER_MS", 20)
     source = SteadySensors(cpu_only())
     sensors = make(source)
@@ -152,7 +152,7 @@ def test_nobody_looking_is_no_silence(qtbot, make, monkeypatch):
         source.send(reading(cpu_only()))
 
 
-def test_only_what_somebody_needs_is_polled(make):
+def test_only_needed_sensors_are_polled(make):
     source = SteadySensors(cpu_only())
     sensors = make(source)
     sensors.want("window", False)

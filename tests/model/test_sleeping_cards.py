@@ -83,7 +83,7 @@ def test_the_button_wakes_the_card(qtbot: QtBot, engines: Engines, laptop: Studi
     assert laptop.session.is_free
 
 
-def test_a_card_that_somebody_else_woke_is_asked_about(
+def test_a_card_that_another_program_woke_is_read(
     qtbot: QtBot, engines: Engines, laptop: Studio, sensor_source: SteadySensors
 ) -> None:
     engines.scripts[DescribeEngine] = [described_with_cuda()]

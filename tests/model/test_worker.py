@@ -111,7 +111,7 @@ def test_interruption_ends_it_at_the_next_value_and_closes_the_generator(qtbot: 
     assert closed.is_set()
 
 
-def test_an_expected_failure_is_a_sentence_and_no_news_for_the_log(
+def test_an_expected_failure_is_a_sentence_and_is_not_logged(
     qtbot: QtBot, caplog: pytest.LogCaptureFixture
 ) -> None:
     def values() -> Iterator[int]:

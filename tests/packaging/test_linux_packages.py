@@ -136,7 +136,7 @@ def test_the_setups_own_list_of_libraries_is_declared() -> None:
     assert missing == []
 
 
-def test_the_maintainer_is_who_builds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_builder_is_the_maintainer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEBFULLNAME", "Änne Öhm")
     monkeypatch.setenv("DEBEMAIL", "anne@example.org")
     assert maintainer() == "Änne Öhm <anne@example.org>"

@@ -21,12 +21,12 @@ def banner(qtbot, theme):
     return made
 
 
-def say(banner, sentence=SENTENCE, **parts):
+def show_in(banner, sentence=SENTENCE, **parts):
     banner.show_headline(Headline(code="program", sentence=sentence, **parts))
 
 
 def test_all_of_it_is_one_line_until_you_ask_for_details(banner):
-    say(banner, detail="Why.\nAnd why not.", command="a command", action=Action.SHOW_LOG)
+    show_in(banner, detail="Why.\nAnd why not.", command="a command", action=Action.SHOW_LOG)
     banner.show()
     line = find(banner, "banner.action", QPushButton).sizeHint().height()
     assert banner.heightForWidth(banner.width()) < 1.5 * line
@@ -39,17 +39,17 @@ def test_all_of_it_is_one_line_until_you_ask_for_details(banner):
 
 
 def test_the_command_is_copied_where_no_button_does_it(banner):
-    say(banner, command="a command")
+    show_in(banner, command="a command")
     click(banner, "banner.copy")
     assert QGuiApplication.clipboard().text() == "a command"
-    say(banner, command="a command", action=Action.SHOW_LOG)
+    show_in(banner, command="a command", action=Action.SHOW_LOG)
     assert not sees(banner, "banner.copy")
 
 
 def test_another_sentence_is_folded_again(banner):
-    say(banner, detail="Why.")
+    show_in(banner, detail="Why.")
     click(banner, "banner.more")
-    say(banner, sentence="Something else.", detail="Why else.")
+    show_in(banner, sentence="Something else.", detail="Why else.")
     assert not sees(banner, "banner.detail")
-    say(banner, sentence="Something else.")
+    show_in(banner, sentence="Something else.")
     assert not sees(banner, "banner.more")

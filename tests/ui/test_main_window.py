@@ -346,7 +346,7 @@ def test_missing_resources_do_not_stop_the_window(qtbot, make_window, monkeypatc
     shown(qtbot, make_window())
 
 
-def test_the_sensors_rest_while_nobody_looks(qtbot, make_window):
+def test_the_sensors_rest_while_the_window_is_hidden(qtbot, make_window):
     sensors = SteadySensors(cpu_only())
     window = build_window(engine_factory=Engines(), sensor_source=sensors, settings=Settings(None))
     qtbot.addWidget(window)

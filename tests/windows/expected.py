@@ -41,7 +41,7 @@ NOT_RUN: dict[str, str] = {
         (
             f"{_GROUPS}test_group_call.py::test_a_run_checks_and_times_the_same_processes",
             f"{_GROUPS}test_group_call.py::test_a_group_that_waits_is_for_the_same_call_alone",
-            f"{_GROUPS}test_group_call.py::test_a_group_that_nobody_calls_for_ends_by_itself",
+            f"{_GROUPS}test_group_call.py::test_an_unused_group_ends_by_itself",
             f"{_GROUPS}test_replica_group.py::test_a_group_learns_what_one_process_would",
             f"{_GROUPS}test_replica_group.py::test_a_group_times_its_steps_and_some_of_it_may_work",
             f"{_GROUPS}test_replica_group.py::test_a_group_can_be_reached_from_this_pc_alone",

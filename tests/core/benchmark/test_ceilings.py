@@ -98,29 +98,29 @@ def result(device: str = "cuda:0", share: float = 0.1, **changes: Any) -> RunFin
     return msgspec.structs.replace(found, **(usual | changes))
 
 
-def said(found: RunFinished, device: Device | None = GT_1030) -> str:
+def answer_text(found: RunFinished, device: Device | None = GT_1030) -> str:
     return is_this_normal(found, device).replace("\u202f", " ")
 
 
 def test_a_share_without_a_fault_is_normal() -> None:
-    assert said(result(share=0.62)) == (
+    assert answer_text(result(share=0.62)) == (
         "62 % of this card's peak arithmetic, 1.13 TFLOP/s: normal."
     )
-    assert said(result(share=0.62, throttled=True)).endswith("normal.")
+    assert answer_text(result(share=0.62, throttled=True)).endswith("normal.")
 
 
 def test_a_peak_that_was_measured_on_a_busy_cpu_proves_nothing_normal() -> None:
-    text = said(result("cpu", share=0.94, other_processes=True))
+    text = answer_text(result("cpu", share=0.94, other_processes=True))
     assert text.startswith("94 % of this CPU's peak arithmetic, 1.13 TFLOP/s. Other programs")
     assert "normal" not in text
     # A card's peak is not measured.
-    assert said(result(share=0.94, other_processes=True)).endswith("normal.")
+    assert answer_text(result(share=0.94, other_processes=True)).endswith("normal.")
 
 
 def test_a_share_of_next_to_nothing_is_not_called_nothing() -> None:
     small = result(share=0.0002)
     assert share_text(small).replace("\u202f", " ") == "< 0.1 %"
-    assert said(small).startswith("< 0.1 % of this card's peak arithmetic")
+    assert answer_text(small).startswith("< 0.1 % of this card's peak arithmetic")
     assert share_text(result(share=0.002)).replace("\u202f", " ") == "0.2 %"
 
 
@@ -129,7 +129,7 @@ def test_nothing_is_said_without_a_ceiling() -> None:
 
 
 def test_more_than_memory_can_do_came_from_a_cache() -> None:
-    text = said(result("cpu", share=3.7, ceiling="memory bandwidth, 24.0 GB/s"))
+    text = answer_text(result("cpu", share=3.7, ceiling="memory bandwidth, 24.0 GB/s"))
     assert text.startswith("Faster than this CPU's memory bandwidth, 24.0 GB/s: ")
     assert "370" not in text
     assert "cache" in text
@@ -137,29 +137,29 @@ def test_more_than_memory_can_do_came_from_a_cache() -> None:
 
 def test_asking_alone_is_not_called_low() -> None:
     asking = msgspec.structs.replace(result("cpu", share=0.001), throughput_unit="calls/s")
-    assert "low" not in said(asking)
-    assert "as expected" in said(asking)
+    assert "low" not in answer_text(asking)
+    assert "as expected" in answer_text(asking)
     assert not is_worth_a_line(asking)
     assert is_worth_a_line(result("cpu", share=0.001))
 
 
 def test_more_than_the_arithmetic_can_do_is_not_believed() -> None:
     disturbed = result("cpu", share=58.31)
-    assert said(disturbed).startswith("Cannot compare with this CPU's peak arithmetic")
-    assert "so something disturbed the peak's measurement" in said(disturbed)
-    assert "a reported clock is too low" in said(result(share=1.2))
+    assert answer_text(disturbed).startswith("Cannot compare with this CPU's peak arithmetic")
+    assert "so something disturbed the peak's measurement" in answer_text(disturbed)
+    assert "a reported clock is too low" in answer_text(result(share=1.2))
     for wrong in (disturbed, result(share=1.06)):
-        assert not any(figure in said(wrong) for figure in ("5831", "106"))
+        assert not any(figure in answer_text(wrong) for figure in ("5831", "106"))
         assert (share_text(wrong), believed_share(wrong)) == ("", None)
-    assert said(result(share=1.04)).endswith("normal.")
+    assert answer_text(result(share=1.04)).endswith("normal.")
     assert share_text(result(share=1.04)).startswith("104")
 
 
 def test_pageable_memory_is_a_cause_where_the_link_decides() -> None:
     wide = msgspec.structs.replace(GT_1030, pcie_width_max=16, telemetry=Telemetry(pcie_width=16))
     link = {"ceiling": "PCIe link, 15.8 GB/s"}
-    assert "pinned memory is not" in said(result(**link), wide)
-    assert "no cause" in said(result(**link, options={"memory": "pinned"}), wide)
+    assert "pinned memory is not" in answer_text(result(**link), wide)
+    assert "no cause" in answer_text(result(**link, options={"memory": "pinned"}), wide)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_pageable_memory_is_a_cause_where_the_link_decides() -> None:
     ],
 )
 def test_a_low_share_has_its_likely_cause(changes: dict[str, Any], cause: str) -> None:
-    text = said(result(**changes))
+    text = answer_text(result(**changes))
     assert ": low. " in text
     assert cause in text
 
@@ -194,38 +194,38 @@ def test_a_low_share_has_its_likely_cause(changes: dict[str, Any], cause: str) -
 def test_next_to_no_work_is_told_before_what_disturbed_it(
     device: str, disturbed: dict[str, bool]
 ) -> None:
-    text = said(result(device, share=0.01, median_s=5e-6, **disturbed))
+    text = answer_text(result(device, share=0.01, median_s=5e-6, **disturbed))
     assert "A call of 5.00 µs is mostly overhead" in text
-    assert "asking" not in said(result(device, share=0.01, **disturbed))
+    assert "asking" not in answer_text(result(device, share=0.01, **disturbed))
 
 
 def test_a_short_copy_is_slow_for_its_link_before_its_asking() -> None:
     link: dict[str, Any] = {"ceiling": "PCIe link, 15.8 GB/s", "median_s": 1e-5}
-    assert "pinned memory is not" in said(result(**link), None)
-    assert "mostly overhead" in said(result(**link, options={"memory": "pinned"}), None)
+    assert "pinned memory is not" in answer_text(result(**link), None)
+    assert "mostly overhead" in answer_text(result(**link, options={"memory": "pinned"}), None)
 
 
 def test_a_link_with_lanes_missing_is_told_before_a_card_that_has_few() -> None:
     card = msgspec.structs.replace(GT_1030, pcie_width_max=16, telemetry=Telemetry(pcie_width=4))
-    text = said(result(ceiling="PCIe link, 15.8 GB/s"), card)
+    text = answer_text(result(ceiling="PCIe link, 15.8 GB/s"), card)
     assert "uses 4 of its 16 lanes: try another slot" in text
     whole = msgspec.structs.replace(card, telemetry=Telemetry(pcie_width=16))
-    assert "lanes" not in said(result(ceiling="PCIe link, 15.8 GB/s"), whole)
+    assert "lanes" not in answer_text(result(ceiling="PCIe link, 15.8 GB/s"), whole)
 
 
 def test_a_slow_dtype_is_no_cause_where_memory_decides() -> None:
-    assert "no cause" in said(result(dtype="float16", ceiling="memory bandwidth, 48.1 GB/s"))
+    assert "no cause" in answer_text(result(dtype="float16", ceiling="memory bandwidth, 48.1 GB/s"))
 
 
 def test_without_the_card_s_facts_what_was_measured_is_still_told() -> None:
-    assert "slowed itself down" in said(result(throttled=True), None)
-    assert "no cause" in said(result(dtype="float16"), None)
+    assert "slowed itself down" in answer_text(result(throttled=True), None)
+    assert "no cause" in answer_text(result(dtype="float16"), None)
 
 
 def test_a_cpu_s_own_causes() -> None:
     short = result("cpu", median_s=5e-6)
-    assert "mostly overhead" in said(short, None)
+    assert "mostly overhead" in answer_text(short, None)
     large = result("cpu", ceiling="memory bandwidth, 24.0 GB/s", bytes_per_call=1e9)
-    assert "clears every page" in said(large, None)
+    assert "clears every page" in answer_text(large, None)
     small = result("cpu", ceiling="memory bandwidth, 24.0 GB/s", bytes_per_call=1e6)
-    assert "no cause" in said(small, None)
+    assert "no cause" in answer_text(small, None)

@@ -99,7 +99,7 @@ def test_what_is_comparable_with_care_comes_with_a_note(changes: dict[str, Any],
     assert answer.sentence == f"Note: {note}."
 
 
-def test_a_patch_of_pytorch_is_no_news() -> None:
+def test_a_patch_of_pytorch_stays_comparable() -> None:
     assert compare(result(), result(torch_version="2.13.1+cu130")).sentence == ""
 
 

@@ -163,7 +163,7 @@ def test_a_zero_character_is_left_out_and_hides_no_formula() -> None:
     assert line["device_name"] == "'=1+1"
 
 
-def test_json_has_every_sample_and_who_measured() -> None:
+def test_json_has_every_sample_and_its_pc() -> None:
     runs = some_runs()
     exported = json.loads(to_json(runs, described(), "2025-03-01T12:00:00+00:00"))
     assert exported["engine"]["torch_version"] == "2.13.0+cpu"

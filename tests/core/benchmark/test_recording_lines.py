@@ -75,7 +75,7 @@ def test_what_is_replayed_is_what_was_run() -> None:
     ]  # fmt: skip
 
 
-def test_a_recording_names_the_pc_and_nobody() -> None:
+def test_a_recording_names_the_pc_and_no_person() -> None:
     content = written(run_with(*run_events(REQUEST)))
     header = decode_recording(content, "a.jsonl").header
     assert header.device_name == "NVIDIA GeForce GT 1030"

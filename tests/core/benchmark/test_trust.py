@@ -16,7 +16,7 @@ def result(size: int = 512, device: str = "cpu", **changes: Any) -> RunFinished:
     return finished(request, samples_of(request), **changes)
 
 
-def said(line: TrustLine) -> str:
+def text_of(line: TrustLine) -> str:
     return line.text.replace("\u202f", " ")
 
 
@@ -56,7 +56,7 @@ def test_a_power_limit_is_told_and_is_no_doubt() -> None:
     assert not stamp_of(capped).doubts
     assert "at its power limit, which is normal under load" in stamp_of(capped).facts
     assert "no throttling, at the power limit (normal under load)" in [
-        said(line) for line in trust_lines([capped])
+        text_of(line) for line in trust_lines([capped])
     ]
 
 
@@ -98,7 +98,7 @@ def test_what_is_not_known_is_a_fact_and_no_doubt() -> None:
 def test_what_the_work_itself_doubts_is_said_once() -> None:
     unsure = [result(size, doubts={"unsure gain": "it changes"}) for size in (64, 512)]
     doubts = [line for line in trust_lines(unsure) if not line.good]
-    assert [said(line) for line in doubts] == ["it changes"]
+    assert [text_of(line) for line in doubts] == ["it changes"]
 
 
 def test_ten_samples_and_a_tenth_of_spread_are_enough() -> None:
@@ -153,9 +153,9 @@ def test_sizes_are_written_as_the_workload_writes_them() -> None:
 
 def test_a_sweep_s_sizes_are_counted_and_not_all_listed() -> None:
     sweep = [result(size=size, samples=9) for size in (64, 4096, 512, 128)]
-    (few,) = (said(line) for line in trust_lines(sweep) if "few" in line.text)
+    (few,) = (text_of(line) for line in trust_lines(sweep) if "few" in line.text)
     assert few == "few samples at 4 sizes from 64 × 64 to 4096 × 4096: give it more time"
-    (few,) = (said(line) for line in trust_lines(sweep[:3]) if "few" in line.text)
+    (few,) = (text_of(line) for line in trust_lines(sweep[:3]) if "few" in line.text)
     assert few == "few samples at 64 × 64, 512 × 512 and 4096 × 4096: give it more time"
 
 

@@ -42,7 +42,7 @@ def is_doubted(results: list[RunFinished]) -> bool:
     return found is not None and found.is_doubted
 
 
-def said(results: list[RunFinished]) -> str:
+def text_of(results: list[RunFinished]) -> str:
     return verdict(results).replace("\u202f", " ")
 
 
@@ -78,7 +78,7 @@ def test_in_brief_a_crossover_has_no_uncertainty() -> None:
 
 
 def test_the_size_from_which_the_card_wins_and_the_cpus_best() -> None:
-    assert said(pairs({256: 0.5, 512: 1 / 1.8, 1024: 2.0, 2048: 3.0})) == (
+    assert text_of(pairs({256: 0.5, 512: 1 / 1.8, 1024: 2.0, 2048: 3.0})) == (
         "On this PC the GeForce GT 1030 wins from 1024 × 1024 on, of the sizes measured "
         "(elementwise, float32); at 256 × 256 the CPU is 2.0 × faster."
     )
@@ -92,49 +92,50 @@ def test_in_brief_it_is_the_first_comparison_and_every_wrong_result() -> None:
     assert "copies" in verdict(whole)
     assert "copies" not in brief
     wrong = [*whole, result(512, 1.0, "cuda:1", verified=False)]
-    assert said(wrong).startswith("Don't trust the GeForce RTX 3060 here: wrong results")
+    assert text_of(wrong).startswith("Don't trust the GeForce RTX 3060 here: wrong results")
     assert "wins" in verdict(wrong, in_brief=True)
     assert verdict([], in_brief=True) == ""
 
 
 def test_a_tie_above_the_first_win_is_no_loss_and_is_named() -> None:
-    text = said(pairs({256: 0.5, 512: 2.0, 1024: 0.99}))
+    text = text_of(pairs({256: 0.5, 512: 2.0, 1024: 0.99}))
     assert "wins from 512 × 512 on, of the sizes measured (elementwise, float32); equally fast" in (
         text
     )
     unsure = result(1024, 0.5, "cuda:0", ci95_s=(0.1, 2.0))
-    text = said([*pairs({256: 0.5, 512: 2.0}), result(1024, 1.0), unsure])
+    text = text_of([*pairs({256: 0.5, 512: 2.0}), result(1024, 1.0), unsure])
     assert "; too close to call at 1024 × 1024; at 256 × 256 the CPU is 2.0 × faster" in text
 
 
 def test_a_loss_above_the_first_win_means_it_depends() -> None:
-    assert said(pairs({256: 0.5, 512: 2.0, 1024: 0.8})) == (
+    assert text_of(pairs({256: 0.5, 512: 2.0, 1024: 0.8})) == (
         "On this PC it depends on the size (elementwise, float32): the GeForce GT 1030 is 2.0 × "
         "faster at 512 × 512, the CPU 2.0 × at 256 × 256."
     )
 
 
 def test_always_faster_always_slower_and_equal() -> None:
-    assert "wins at every size measured (elementwise, float32): up to 4.0 × faster, at 512" in said(
-        pairs({256: 2.0, 512: 4.0})
+    assert (
+        "wins at every size measured (elementwise, float32): up to 4.0 × faster, at 512"
+        in text_of(pairs({256: 2.0, 512: 4.0}))
     )
     assert (
         "the CPU wins at every size measured (elementwise, float32): at 256 × 256 it is 4.0 ×"
-        in (said(pairs({256: 0.25, 512: 0.5})))
+        in (text_of(pairs({256: 0.25, 512: 0.5})))
     )
-    assert "are equally fast" in said(pairs({256: 1.04, 512: 0.97}))
+    assert "are equally fast" in text_of(pairs({256: 1.04, 512: 0.97}))
 
 
 def test_one_device_alone_invites_the_other() -> None:
-    assert said([result(512, 0.001)]) == (
+    assert text_of([result(512, 0.001)]) == (
         "Ryzen 7 5700G: 1.00 ms per call (elementwise, 512 × 512, float32). Select a GPU as well "
         "to compare the two."
     )
-    assert "Select the CPU as well" in said([result(512, 0.001, "cuda:0")])
+    assert "Select the CPU as well" in text_of([result(512, 0.001, "cuda:0")])
 
 
 def test_each_card_has_its_sentence() -> None:
-    assert said([*pairs({256: 2.0}), *pairs({256: 0.5}, "cuda:1")]) == (
+    assert text_of([*pairs({256: 2.0}), *pairs({256: 0.5}, "cuda:1")]) == (
         "On this PC the GeForce GT 1030 wins at every size measured (elementwise, float32): up to "
         "2.0 × faster, at 256 × 256. The CPU wins at every size measured: at 256 × 256 it is "
         "2.0 × faster than the GeForce RTX 3060."
@@ -143,12 +144,12 @@ def test_each_card_has_its_sentence() -> None:
 
 def test_only_the_latest_kind_of_work_counts() -> None:
     results = [*pairs({256: 2.0}), result(256, 1.0, dtype="float16")]
-    assert "1.00 s per call (elementwise, 256 × 256, float16)" in said(results)
+    assert "1.00 s per call (elementwise, 256 × 256, float16)" in text_of(results)
 
 
 def test_a_later_run_replaces_an_earlier_one() -> None:
     results = [*pairs({256: 2.0}), result(256, 4.0, "cuda:0")]
-    assert "the CPU wins at every size measured" in said(results)
+    assert "the CPU wins at every size measured" in text_of(results)
     assert ratio(results[1], results) == pytest.approx(2.0)
 
 
@@ -165,14 +166,14 @@ def recorded(results: list[RunFinished], label: str = THEIRS) -> list[RunFinishe
 
 
 def test_a_recording_is_called_one_and_is_not_of_this_pc() -> None:
-    text = said(recorded(pairs({256: 2.0, 512: 4.0})))
+    text = text_of(recorded(pairs({256: 2.0, 512: 4.0})))
     assert text.startswith("In the recording the GeForce GT 1030 wins at every size measured")
     assert text.endswith("(recording: A GT 1030 in 2025).")
-    both = said(recorded([*pairs({256: 2.0}), *with_transfers({256: 2.0})]))
+    both = text_of(recorded([*pairs({256: 2.0}), *with_transfers({256: 2.0})]))
     assert "On this PC" not in both
     assert "With the copies the GeForce" in both
     assert both.count(THEIRS) == 1
-    assert said(recorded([result(256, 1.0)])) == (
+    assert text_of(recorded([result(256, 1.0)])) == (
         "In the recording Ryzen 7 5700G: 1.00 s per call (elementwise, 256 × 256, float32) "
         "(recording: A GT 1030 in 2025)."
     )
@@ -189,7 +190,7 @@ def test_a_recording_is_never_compared_with_this_pc_or_another_recording() -> No
     ):
         both = [*there, *here]
         assert speed_up((here if here[0].device != "cpu" else there)[0], both) is None
-        assert "wins" not in said(both)
+        assert "wins" not in text_of(both)
         assert crossovers(both) == []
     assert ratio(recorded([card])[0], recorded([cpu, card])) == 2.0
 
@@ -205,19 +206,19 @@ def test_the_speed_up_is_over_the_cpu_at_the_same_work() -> None:
 
 def test_wrong_results_are_said_first_and_win_nothing() -> None:
     results = pairs({512: 2.0, 1024: 4.0})
-    assert "wrong" not in said(results)
+    assert "wrong" not in text_of(results)
     results[1] = msgspec.structs.replace(results[1], verified=False)
-    assert said(results).startswith(
+    assert text_of(results).startswith(
         "Don't trust the GeForce GT 1030 here: wrong results at 512 × 512."
     )
-    assert "wins" not in said(results)
-    assert "faster" not in said(results)
+    assert "wins" not in text_of(results)
+    assert "faster" not in text_of(results)
     assert crossovers(results) == []
     compared = speed_up(results[1], results)
     assert compared is not None
     assert (compared.claimed_ratio, compared.cell) == (None, "wrong results")
     alone = [msgspec.structs.replace(result(512, 1.0), verified=False)]
-    assert said(alone).startswith("Don't trust the CPU here: wrong results at 512 × 512.")
+    assert text_of(alone).startswith("Don't trust the CPU here: wrong results at 512 × 512.")
 
 
 def test_below_a_headline_about_wrong_results_their_sizes_are_not_repeated() -> None:
@@ -234,14 +235,14 @@ def test_below_a_headline_about_wrong_results_their_sizes_are_not_repeated() -> 
 def test_wrong_results_of_the_cpu_leave_nothing_to_compare_with() -> None:
     results = pairs({512: 2.0, 1024: 4.0})
     results[0] = msgspec.structs.replace(results[0], verified=False)
-    assert said(results).startswith("Don't trust the CPU here: wrong results at 512 × 512.")
-    assert "faster" not in said(results)
+    assert text_of(results).startswith("Don't trust the CPU here: wrong results at 512 × 512.")
+    assert "faster" not in text_of(results)
 
 
 def test_a_lead_of_twenty_stands_though_a_browser_ran_and_is_rounded() -> None:
     results = [result(512, 2.13, other_processes=True), result(512, 0.1, "cuda:0")]
     assert "wins at every size measured (elementwise, float32): up to about 20 × faster" in (
-        said(results)
+        text_of(results)
     )
     compared = speed_up(results[1], results)
     assert compared is not None
@@ -263,13 +264,13 @@ def test_a_doubted_run_wins_nothing_within_a_factor_of_two(doubt: str) -> None:
     for lead, is_told in ((1.9, False), (2.1, True)):
         is_long = {"sustained": "sustained" in DOUBTS[doubt]}
         results = [result(512, lead, **DOUBTS[doubt]), result(512, 1.0, "cuda:0", **is_long)]
-        assert ("wins" in said(results)) is is_told
+        assert ("wins" in text_of(results)) is is_told
         # the other way round, too: a doubted loser may be faster than it seems
         back = [result(512, 1.0, **is_long), result(512, lead, "cuda:0", **DOUBTS[doubt])]
-        assert ("wins" in said(back)) is is_told
+        assert ("wins" in text_of(back)) is is_told
     both = [result(512, 1.9, **DOUBTS[doubt]), result(512, 1.0, "cuda:0", **DOUBTS[doubt])]
-    assert "wins" not in said(both)
-    assert doubt in said(both)
+    assert "wins" not in text_of(both)
+    assert doubt in text_of(both)
 
 
 @pytest.mark.parametrize("doubt", DOUBTS)
@@ -291,7 +292,7 @@ def test_a_verdict_about_wrong_results_is_doubted_and_one_about_nothing_is_not()
 
 def test_an_undecided_verdict_says_what_to_do() -> None:
     few = [result(512, 1.5, samples=3), result(512, 1.0, "cuda:0", other_processes=True)]
-    assert said(few) == (
+    assert text_of(few) == (
         "On this PC it is too close to call whether the CPU or the GeForce GT 1030 is faster "
         "(elementwise, float32): the times are doubtful (few samples, shared card). Give the runs "
         "more time and close other programs."
@@ -300,27 +301,27 @@ def test_an_undecided_verdict_says_what_to_do() -> None:
 
 def test_one_sample_has_an_interval_without_width_and_proves_nothing() -> None:
     results = [result(512, 1.5, samples=1), result(512, 1.0, "cuda:0", samples=1)]
-    assert "wins" not in said(results)
+    assert "wins" not in text_of(results)
     assert crossovers(results)[0].endswith("(few samples).")
 
 
 def test_equality_needs_an_interval_of_the_ratio_inside_five_percent() -> None:
     wide = (0.4, 1.6)
     results = [result(512, 1.0, ci95_s=wide), result(512, 1.0, "cuda:0", ci95_s=wide)]
-    assert "equally fast" not in said(results)
-    assert "the intervals of both overlap" in said(results)
+    assert "equally fast" not in text_of(results)
+    assert "the intervals of both overlap" in text_of(results)
     narrow = [result(512, 1.0), result(512, 0.98, "cuda:0", ci95_s=(0.97, 0.99))]
-    assert "are equally fast" in said(narrow)
+    assert "are equally fast" in text_of(narrow)
     narrow[0] = msgspec.structs.replace(narrow[0], other_processes=True)
-    assert "equally fast" not in said(narrow)
-    assert "the times are doubtful (busy CPU)" in said(narrow)
+    assert "equally fast" not in text_of(narrow)
+    assert "the times are doubtful (busy CPU)" in text_of(narrow)
 
 
 def test_intervals_that_do_not_overlap_are_not_said_to() -> None:
     results = [
         result(512, 1.04, ci95_s=(1.02, 1.08)), result(512, 1.0, "cuda:0", ci95_s=(0.99, 1.01)),
     ]  # fmt: skip
-    for text in (said(results), *crossovers(results)):
+    for text in (text_of(results), *crossovers(results)):
         assert "overlap" not in text
         assert "their medians differ by less than 5 %" in text
 
@@ -330,27 +331,27 @@ def with_transfers(ratios: dict[int, float]) -> list[RunFinished]:
 
 
 def test_a_refined_crossover_is_told_by_its_upper_size() -> None:
-    assert said(pairs({512: 1 / 1.8, 608: 0.9, 640: 1.1, 1024: 3.0})) == (
+    assert text_of(pairs({512: 1 / 1.8, 608: 0.9, 640: 1.1, 1024: 3.0})) == (
         "On this PC the GeForce GT 1030 wins from 640 × 640 on (elementwise, float32); at "
         "512 × 512 the CPU is 1.8 × faster."
     )
 
 
 def test_the_cpu_can_be_the_one_that_wins_from_a_size_on() -> None:
-    assert said(pairs({256: 3.0, 512: 0.5, 1024: 0.25})) == (
+    assert text_of(pairs({256: 3.0, 512: 0.5, 1024: 0.25})) == (
         "On this PC the CPU wins from 512 × 512 on, of the sizes measured (elementwise, float32); "
         "at 256 × 256 the GeForce GT 1030 is 3.0 × faster."
     )
 
 
 def test_ties_are_not_called_wins() -> None:
-    assert "faster, at 128 × 128; equally fast at 64 × 64." in said(pairs({64: 1.01, 128: 2.0}))
+    assert "faster, at 128 × 128; equally fast at 64 × 64." in text_of(pairs({64: 1.01, 128: 2.0}))
 
 
 def test_overlapping_intervals_are_not_called_equal() -> None:
     wide = (0.1, 5.0)
     results = [result(256, 1.0, ci95_s=wide), result(256, 0.5, "cuda:0", ci95_s=wide)]
-    assert "too close to call whether the CPU or the GeForce GT 1030 is faster" in said(results)
+    assert "too close to call whether the CPU or the GeForce GT 1030 is faster" in text_of(results)
     assert crossovers(results)[0].endswith("the intervals of both overlap.")
 
 
@@ -358,7 +359,7 @@ def test_transfers_have_a_sentence_and_a_speed_up_of_their_own() -> None:
     computing = pairs({256: 0.5, 512: 4.0})
     transferring = with_transfers({256: 0.25, 512: 0.5})
     results = [*computing, *transferring]
-    assert said(results) == (
+    assert text_of(results) == (
         "On this PC the GeForce GT 1030 wins from 512 × 512 on, of the sizes measured "
         "(elementwise, float32); at 256 × 256 the CPU is 2.0 × faster. With the copies the CPU "
         "wins at every size measured: at 256 × 256 it is 4.0 × faster than the GeForce GT 1030."
@@ -399,23 +400,23 @@ def test_another_option_or_cache_is_another_kind_of_work() -> None:
     for changes in ({"options": {"amp": "on"}}, {"options": {"amp": "off"}, "cache": "cold"}):
         card = result(256, 0.5, "cuda:0", **changes)
         assert speed_up(card, [cpu, card]) is None
-        assert "per call" in said([cpu, card])
+        assert "per call" in text_of([cpu, card])
     alike = result(256, 0.5, "cuda:0", options={"amp": "off"})
     assert ratio(alike, [cpu, alike]) == pytest.approx(2.0)
-    assert "(elementwise, float32)" in said([cpu, alike])
+    assert "(elementwise, float32)" in text_of([cpu, alike])
     # where both were measured it has to be said which is meant
     other = result(512, 1.0, options={"amp": "on"})
-    assert "(elementwise, float32, AMP off)" in said([other, cpu, alike])
+    assert "(elementwise, float32, AMP off)" in text_of([other, cpu, alike])
 
 
 def test_sizes_are_written_as_the_workload_writes_them() -> None:
     text = "batch of {size}"
     results = [result(64, 1.0, size_text=text), result(64, 0.5, "cuda:0", size_text=text)]
-    assert "at batch of 64." in said(results)
+    assert "at batch of 64." in text_of(results)
 
 
 def test_a_custom_kernel_is_told_apart_from_the_kernels_of_pytorch() -> None:
     plain = [result(64, 1e-3, "cuda:0", race=RaceParameters())]
     own = [result(64, 1e-3, "cuda:0", race=RaceParameters(own_kernel=True))]
-    assert "custom CUDA kernel" in said(own)
-    assert "custom CUDA kernel" not in said(plain)
+    assert "custom CUDA kernel" in text_of(own)
+    assert "custom CUDA kernel" not in text_of(plain)

@@ -51,7 +51,7 @@ def test_a_wrong_sum_is_a_finding_of_its_own_and_the_card_is_usable():
     assert "a real kernel ran" in right[0].evidence
 
 
-def test_a_busy_card_is_told_with_who_is_in():
+def test_a_busy_card_is_named_with_the_program_on_it():
     by_kernel = examined(pc(RTX_3060), probe=probe(tried(RTX_3060, "busy", message="busy")))
     assert codes(by_kernel) == ["device_busy"]
     holder = GpuProcess(pid=7, name="game", kind="compute")
@@ -122,7 +122,7 @@ def test_a_link_is_slow_only_where_the_card_was_seen_to_work(readings, is_slow):
     assert is_usable(findings)
 
 
-def test_a_link_that_somebody_remembers_counts():
+def test_a_remembered_link_counts():
     slow = {"GPU-bbbb": Link(generation=1, width=4)}
     finding = one("slow_link", examined(pc(RTX_3060), links=slow))
     assert "gen 1 × 4 instead of" in finding.sentence
@@ -167,7 +167,7 @@ def test_a_sleeping_card_is_judged_by_its_chip_and_by_what_a_kernel_did():
     assert codes(by_kernel) == ["card_asleep", "ok"]
 
 
-def test_of_a_sleeping_card_that_nobody_asked_about_nothing_is_promised():
+def test_nothing_is_promised_of_a_sleeping_card():
     asleep = changed(on_the_bus(RTX_3060, "asleep"), unreadable=ASLEEP)
     unasked = msgspec.structs.replace(
         ENGINE, cards_asleep=True, cuda_available=False, cuda_reason="It sleeps.", cards=()

@@ -166,7 +166,7 @@ def test_pytorch_s_account_stands_beside_the_driver_s():
     assert unread["contradictions"].value == "none"  # name and chip agree
 
 
-def test_of_a_card_that_nobody_describes_no_agreement_is_claimed():
+def test_a_card_without_a_description_has_no_known_contradictions():
     lost = numbered(unreadable="It was lost from the bus.", unreadable_code="lost")
     assert not rows_of(lost, card_snapshot(lost, described_with_cuda()))["contradictions"].is_known
 

@@ -100,7 +100,7 @@ def test_only_the_last_span_counts():
     assert span.span_s == 60.0
 
 
-def test_a_curve_does_not_run_over_a_time_when_nobody_looked():
+def test_a_curve_is_not_drawn_over_a_time_without_readings():
     found = gt_1030()
     readings = [reading(found, at_s) for at_s in (0.0, 1.0, 30.0, 31.0)]
     span = spans_of(found.cards[0], readings)[0]

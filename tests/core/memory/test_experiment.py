@@ -95,7 +95,7 @@ def test_closing_the_events_frees_everything():
     assert card.read().limit_bytes is None
 
 
-def test_an_experiment_can_be_spread_out_for_somebody_who_watches():
+def test_an_experiment_can_be_slowed_down_to_watch_it():
     waited: list[float] = []
 
     class Stop(threading.Event):

@@ -48,7 +48,7 @@ def test_too_little_room_for_fragmentation_is_said():
         list(run_experiment(request, ModelledMemory(card_at("model:1996")), threading.Event()))
 
 
-def test_a_place_for_the_snapshot_is_looked_at_first(tmp_path: Path):
+def test_the_folder_of_the_snapshot_is_checked_first(tmp_path: Path):
     """A minute of filling a card would be for nothing; and no folder is made unasked."""
     missing = tmp_path / "a" / "b"
     for path, words in (

@@ -64,8 +64,8 @@ def last(free: int, reserved: int, holes: int = 0, limit: int | None = None) -> 
 )
 def test_the_readings_say_what_it_was(at_end: SegmentsRead, error_text: str, outcome: str):
     assert outcome in OUTCOMES
-    told = outcome_of(START, at_end, error_text, tensor_bytes=256 * MIB)
-    assert told == outcome
+    notice_of = outcome_of(START, at_end, error_text, tensor_bytes=256 * MIB)
+    assert notice_of == outcome
     assert outcome_of(START, at_end, error_text) == outcome
 
 
@@ -107,7 +107,7 @@ def test_others_are_what_is_neither_free_nor_ours():
     assert others_grew_bytes(START, MemoryRead(device="cuda:0", taken_at_s=0.0)) is None
 
 
-def told(finished: OomFinished) -> Notice:
+def notice_of(finished: OomFinished) -> Notice:
     return outcome_notice(explain_outcome(finished))
 
 
@@ -120,8 +120,8 @@ def test_every_outcome_has_its_words(outcome: str):
         largest_block_bytes=90 * MIB, free_total_bytes=108 * MIB, others_grew_bytes=500 * MIB,
         error_text=FULL,
     )  # fmt: skip
-    words = told(finished)
-    others = [told(OomFinished(device="", outcome=name, tensors=1, tensor_bytes=1))
+    words = notice_of(finished)
+    others = [notice_of(OomFinished(device="", outcome=name, tensors=1, tensor_bytes=1))
               for name in OUTCOMES if name != outcome]  # fmt: skip
     assert words.sentence.endswith(".")
     assert words.sentence not in [other.sentence for other in others]
@@ -139,7 +139,7 @@ def plain(text):
 
 
 def test_over_the_budget_names_the_limit_and_what_was_free():
-    outcome = told(oom_finished("over_budget"))
+    outcome = notice_of(oom_finished("over_budget"))
     sentence = plain(outcome.detail)
     assert "Tensor 5 asked for 256 MiB when 1 GiB was allocated." in sentence
     assert "allows 1.17 GiB; 634 MiB of the card was still free" in sentence
@@ -148,7 +148,7 @@ def test_over_the_budget_names_the_limit_and_what_was_free():
 
 
 def test_a_full_card_names_what_was_free_and_what_lay_in_pieces():
-    outcome = told(oom_finished("card_full", free_bytes=154 << 20, unallocated_bytes=8 << 20))
+    outcome = notice_of(oom_finished("card_full", free_bytes=154 << 20, unallocated_bytes=8 << 20))
     sentence = plain(outcome.detail)
     assert "allocated. 154 MiB of 1.95 GiB was free" in sentence
     assert sentence.endswith(", and 8 MiB was reserved in pieces that are too small.")
@@ -160,38 +160,38 @@ def test_numbers_that_the_error_does_not_tell_are_left_out():
         "card_full", allocated_bytes=None, tried_bytes=None, free_bytes=None, total_bytes=None,
         unallocated_bytes=None, limit_bytes=None,
     )  # fmt: skip
-    sentence = plain(told(bare).detail)
+    sentence = plain(notice_of(bare).detail)
     assert "Tensor 5 asked for 256 MiB." in sentence
     assert "None" not in sentence
     over = oom_finished("over_budget", limit_bytes=None)
-    assert "budget allows" not in told(over).detail
+    assert "budget allows" not in notice_of(over).detail
 
 
 def test_what_fits_is_counted():
-    several = plain(told(oom_finished("fits")).detail)
+    several = plain(notice_of(oom_finished("fits")).detail)
     assert (
         several
         == "4 tensors of 256 MiB, together 1 GiB, were on the card at the same time; now freed."
     )
-    single = plain(told(oom_finished("fits", tensors=1)).detail)
+    single = plain(notice_of(oom_finished("fits", tensors=1)).detail)
     assert single == "1 tensor of 256 MiB was on the card at the same time; now freed."
 
 
 @pytest.mark.parametrize("outcome", ["fits", "over_budget", "card_full", "stopped", "refused"])
 def test_every_end_has_a_name_a_sentence_and_a_next_step(outcome):
-    words = told(oom_finished(outcome))
+    words = notice_of(oom_finished(outcome))
     assert words.sentence.endswith(".")
     assert words.detail
     assert words.next_step
 
 
 def test_a_refusal_quotes_one_line_of_the_error():
-    words = told(oom_finished("refused", error_text="first line\nsecond line"))
+    words = notice_of(oom_finished("refused", error_text="first line\nsecond line"))
     assert "first line" in words.detail
     assert "second line" not in words.detail
 
 
 def test_the_filling_is_told_while_it_goes_on():
-    told = plain(describe_filling(memory_read(allocated=512, reserved=520), 1200 << 20))
-    assert told == "512 MiB allocated, 520 MiB reserved, of a budget of 1.17 GiB."
+    notice_of = plain(describe_filling(memory_read(allocated=512, reserved=520), 1200 << 20))
+    assert notice_of == "512 MiB allocated, 520 MiB reserved, of a budget of 1.17 GiB."
     assert "context" in describe_filling(no_context(), 1 << 20)

@@ -157,13 +157,13 @@ def test_lists_are_counted(monkeypatch: pytest.MonkeyPatch):
         load_plain(pickle.dumps([[f"{number}"] for number in range(25_000)]))
 
 
-def test_a_file_that_is_too_large_is_not_looked_at(monkeypatch: pytest.MonkeyPatch):
+def test_a_file_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(plain_pickle, "LARGEST_FILE_BYTES", 10)
     with pytest.raises(UnsafePickleError, match="the limit is"):
         load_plain(b"." * 11)
 
 
-def test_reading_ends_when_nobody_wants_it_any_more():
+def test_reading_ends_when_it_is_canceled():
     with pytest.raises(UnsafePickleError, match="was stopped"):
         load_plain(pickle.dumps([[0]] * 30_000), is_over=lambda: True)
 

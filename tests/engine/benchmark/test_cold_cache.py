@@ -35,7 +35,7 @@ def test_the_last_caches_are_those_of_the_highest_level_each_once(tmp_path: Path
     assert last_level_bytes.__wrapped__(tmp_path) == 64 << 20
 
 
-def test_a_cache_that_nobody_tells_of_is_not_invented(tmp_path: Path):
+def test_a_cache_of_unknown_size_is_not_invented(tmp_path: Path):
     assert last_level_bytes.__wrapped__(tmp_path) is None
     list_cache(tmp_path, 0, 0, 1, "much", "0")
     assert last_level_bytes.__wrapped__(tmp_path) is None

@@ -115,7 +115,7 @@ def test_a_stopped_run_takes_no_samples(monkeypatch: pytest.MonkeyPatch):
     assert isinstance(ask(run_request(naive=True))[-1], RunStopped)
 
 
-def test_the_difference_is_told_from_what_was_measured():
+def test_the_difference_is_explained_from_the_measurement():
     told = explain(NaiveStopwatch(0.5e-3, 1.5e-3, 2e-3, 9.5e-3), 4e-3, CARD)
     assert (told.printed_s, told.finished_s) == (2e-3, 9.5e-3)
     sentence = told.sentence.replace("\u202f", " ")

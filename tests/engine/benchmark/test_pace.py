@@ -44,7 +44,7 @@ def test_a_line_is_due_a_period_after_it_began(clock: Clock, rest_s: float, peri
     assert not kept.is_due()
 
 
-def test_only_who_is_looked_at_rests(clock: Clock):
+def test_only_a_paced_run_rests(clock: Clock):
     assert not Pace(0.0, clock).rest()
     assert clock.rests_s == []
     assert Pace(0.04, clock).rest()

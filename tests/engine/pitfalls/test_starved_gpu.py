@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("part", ["broken", "fixed"])
-def test_every_worker_has_delivered_before_the_clock_is_looked_at(
+def test_every_worker_has_delivered_before_the_clock_is_read(
     part: str, monkeypatch: pytest.MonkeyPatch
 ):
     # Where workers are not forked, as on Windows, each takes seconds to import PyTorch.

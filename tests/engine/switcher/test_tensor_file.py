@@ -185,7 +185,7 @@ def test_a_file_that_was_written_meanwhile_is_opened_again(tmp_path: Path):
     assert "it does not exist" in ask(request, dispatcher)[-1].failure.message
 
 
-def test_a_file_that_nobody_wrote_stays_where_it_was_placed(
+def test_an_unchanged_file_stays_where_it_was_placed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     path, dispatcher = tmp_path / "mine.pt", Dispatcher()

@@ -49,7 +49,7 @@ def test_what_cannot_be_placed_is_refused(request_: PlaceTensors, kind: FailureK
     assert failed.failure.kind is kind
 
 
-def test_the_room_of_both_devices_is_looked_at(monkeypatch: pytest.MonkeyPatch):
+def test_the_free_memory_of_both_devices_is_checked(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tensor_placement, "free_bytes", lambda device: 2 * 64 * 64 * 4)
     assert ask(placing())[-1].failure.kind is FailureKind.TOO_LARGE
     monkeypatch.setattr(tensor_placement, "free_bytes", lambda device: 3 * 64 * 64 * 4)

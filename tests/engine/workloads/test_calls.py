@@ -174,7 +174,7 @@ def test_a_call_is_closed_once_before_the_end_is_told(knitting: Knitting, end: t
     assert isinstance(event, end)
 
 
-def test_a_call_is_closed_when_nobody_listens_any_more(knitting: Knitting):
+def test_a_call_is_closed_when_its_events_are_no_longer_read(knitting: Knitting):
     events = Dispatcher().run(run_request(size=1, budget_s=60.0), threading.Event())
     while not isinstance(next(events), SamplesMeasured):
         pass

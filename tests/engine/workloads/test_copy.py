@@ -45,7 +45,7 @@ def test_a_copy_that_goes_nowhere_is_refused(
     Copy().check(case_of(CARD, direction="h2d", memory="pinned"))
 
 
-def test_the_refusal_reaches_the_one_who_asked():
+def test_a_refusal_is_the_answer_to_its_request():
     (failed,) = ask(run_request(workload="copy", size=1, options={"direction": "h2d"}))
     assert isinstance(failed, RunFailed)
     assert failed.failure.kind is FailureKind.BAD_REQUEST

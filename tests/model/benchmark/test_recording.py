@@ -71,10 +71,10 @@ def player(ready_studio: Studio, benchmark: Benchmark) -> RecordingPlayer:
 
 
 @pytest.fixture
-def told(player: RecordingPlayer) -> list[Notice]:
-    said: list[Notice] = []
-    player.notified.connect(said.append)
-    return said
+def notices(player: RecordingPlayer) -> list[Notice]:
+    received: list[Notice] = []
+    player.notified.connect(received.append)
+    return received
 
 
 @pytest.fixture
@@ -126,14 +126,14 @@ def test_it_takes_its_time_unless_asked_and_can_be_stopped(
 
 
 def test_what_was_open_stays_open_where_another_file_is_refused(
-    qtbot: QtBot, player: RecordingPlayer, told: list[Notice], path: Path, tmp_path: Path
+    qtbot: QtBot, player: RecordingPlayer, notices: list[Notice], path: Path, tmp_path: Path
 ) -> None:
     open_file(qtbot, player, path)
     before = player.recording
     bad = tmp_path / "bad.jsonl"
     bad.write_bytes(b"\x00\xff")
     open_file(qtbot, player, bad)
-    assert told[-1] == Notice(
+    assert notices[-1] == Notice(
         "bad.jsonl: This file is refused: it is not a GPU Studio recording.", Tone.FAILURE
     )
     assert player.recording is before is not None

@@ -26,7 +26,7 @@ def engines(inventory: Any) -> Engines:
 
 
 @pytest.fixture
-def made(
+def make_check(
     qapp: object,
     engines: Engines,
     inventory: Any,
@@ -54,5 +54,5 @@ def made(
 
 
 @pytest.fixture
-def check(made: Callable[..., CardCheck]) -> CardCheck:
-    return made()
+def check(make_check: Callable[..., CardCheck]) -> CardCheck:
+    return make_check()

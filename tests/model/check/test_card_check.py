@@ -255,9 +255,9 @@ def test_a_second_failure_of_the_same_card_has_another_next_action(
 
 
 def test_a_check_that_the_system_ended_continues_at_the_next_start(
-    made: Callable[..., CardCheck], engines: Engines
+    make_check: Callable[..., CardCheck], engines: Engines
 ) -> None:
-    check = made()
+    check = make_check()
     check.choose_minutes(480)
     answers(engines, pause_in="memory")
     check.start()
@@ -267,7 +267,7 @@ def test_a_check_that_the_system_ended_continues_at_the_next_start(
     end_by_system(check)
     answers(engines)
 
-    again = made(boot="two")
+    again = make_check(boot="two")
     assert again.cut_off is not None
     assert again.cut_off.interruption.after_s == spent_s, "kept at the end"
     assert again.cut_off.interruption.is_restart
@@ -285,15 +285,15 @@ def test_a_check_that_the_system_ended_continues_at_the_next_start(
 
 
 def test_a_check_that_was_cut_off_can_be_kept_as_a_result(
-    made: Callable[..., CardCheck], engines: Engines, tmp_path: Path
+    make_check: Callable[..., CardCheck], engines: Engines, tmp_path: Path
 ) -> None:
-    check = made()
+    check = make_check()
     answers(engines, pause_in="memory")
     check.start()
     paused(engines)
     end_by_system(check)
 
-    again = made()
+    again = make_check()
     assert again.can_resume
     again.conclude()
     wait_until(lambda: again.kept)
@@ -305,9 +305,9 @@ def test_a_check_that_was_cut_off_can_be_kept_as_a_result(
 
 
 def test_a_check_that_was_cut_off_long_ago_can_only_be_kept(
-    made: Callable[..., CardCheck], engines: Engines, tmp_path: Path
+    make_check: Callable[..., CardCheck], engines: Engines, tmp_path: Path
 ) -> None:
-    check = made()
+    check = make_check()
     answers(engines, pause_in="memory")
     check.start()
     paused(engines)
@@ -315,7 +315,7 @@ def test_a_check_that_was_cut_off_long_ago_can_only_be_kept(
     (path,) = (tmp_path / "checks").glob("*.running")
     os.utime(path, (0.0, 0.0))
 
-    again = made()
+    again = make_check()
     assert again.cut_off is not None
     assert not again.can_resume
     again.resume()
@@ -330,9 +330,9 @@ def end_by_system(check: CardCheck) -> None:
 
 @pytest.mark.parametrize("stops_first", [False, True])
 def test_a_check_whose_window_you_closed_is_stopped_and_not_told_as_cut_off(
-    made: Callable[..., CardCheck], engines: Engines, stops_first: bool
+    make_check: Callable[..., CardCheck], engines: Engines, stops_first: bool
 ) -> None:
-    check = made()
+    check = make_check()
     check.choose_minutes(480)
     engines.scripts[RunCheck] = deaf_in_compute
     check.start()
@@ -342,7 +342,7 @@ def test_a_check_whose_window_you_closed_is_stopped_and_not_told_as_cut_off(
         check.stop()
     check._studio.close()
 
-    again = made(boot="two")
+    again = make_check(boot="two")
     wait_until(lambda: again.kept)
     assert again.cut_off is None
     (record,) = again.kept
@@ -351,9 +351,9 @@ def test_a_check_whose_window_you_closed_is_stopped_and_not_told_as_cut_off(
 
 
 def test_a_closed_check_with_a_fault_made_on_purpose_is_not_kept(
-    made: Callable[..., CardCheck], engines: Engines, tmp_path: Path
+    make_check: Callable[..., CardCheck], engines: Engines, tmp_path: Path
 ) -> None:
-    check = made()
+    check = make_check()
     check.choose_plant("bit")
     answers(engines, pause_in="memory")
     check.start()
@@ -363,15 +363,15 @@ def test_a_closed_check_with_a_fault_made_on_purpose_is_not_kept(
 
 
 def test_a_running_check_is_not_offered_to_another_window_and_runs_alone(
-    made: Callable[..., CardCheck], engines: Engines
+    make_check: Callable[..., CardCheck], engines: Engines
 ) -> None:
-    check = made()
+    check = make_check()
     answers(engines, pause_in="load")
     check.start()
     engine = paused(engines)
     wait_until(lambda: not check._keeper.is_busy)
 
-    other = made()
+    other = make_check()
     told: list[Notice] = []
     other.notified.connect(told.append)
     assert other.cut_off is None

@@ -21,7 +21,7 @@ def questions(engines):
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
-def test_pytorchs_memory_is_asked_for_while_somebody_looks(qtbot, studio, with_cuda, model):
+def test_pytorchs_memory_is_read_while_it_is_shown(qtbot, studio, with_cuda, model):
     start(qtbot, studio)
     assert row(model, "allocated").reason == "Not read yet."
     model._memory._timer.setInterval(60_000)

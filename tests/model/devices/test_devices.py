@@ -119,7 +119,7 @@ def test_a_note_does_not_take_the_place_of_the_answer(qtbot, studio, with_cuda, 
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
-def test_where_pytorch_does_not_start_nobody_knows(qtbot, studio, engines, model):
+def test_where_pytorch_does_not_start_its_facts_are_unknown(qtbot, studio, engines, model):
     failure = Failure(FailureKind.INTERNAL, "No torch here.")
     engines.scripts[DescribeEngine] = [Pause(), RequestFailed(failure=failure)]
     studio.start()

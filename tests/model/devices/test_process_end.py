@@ -51,7 +51,7 @@ def test_one_that_is_gone_is_said_to_be_by_windows_too(monkeypatch):
     assert said == "python.exe (4711) has already ended."
 
 
-def test_windows_asks_nobody(monkeypatch):
+def test_windows_ends_a_process_at_once(monkeypatch):
     monkeypatch.setattr(os, "kill", lambda _pid, _signal: None)
     monkeypatch.setattr(process_end, "_is_over_on_windows", lambda _pid: False)
     monkeypatch.setattr("sys.platform", "win32")

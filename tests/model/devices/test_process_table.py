@@ -34,7 +34,7 @@ def column(table, number):
     return [table.index(row, number).data() for row in range(table.rowCount())]
 
 
-def test_rows_say_who_holds_the_card(table):
+def test_rows_name_the_processes_on_the_card(table):
     table.show(
         [process(7, "Xorg", 90 << 20, user="root", kind="graphics"), process(9, memory_bytes=None)],
         None,

@@ -35,7 +35,7 @@ def test_every_reading_becomes_lines_of_the_file(qtbot, log, ready_studio, senso
     assert log.notice.sentence == f"2 readings written to {path}."
 
 
-def test_a_log_goes_on_while_nobody_looks_and_no_longer(qtbot, log, ready_studio, tmp_path):
+def test_a_log_goes_on_behind_a_hidden_tab_until_it_is_stopped(qtbot, log, ready_studio, tmp_path):
     ready_studio.sensors.set_watched(False)
     log.start(tmp_path / "sensors.csv")
     assert ready_studio.sensors.is_polled

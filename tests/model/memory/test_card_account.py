@@ -34,7 +34,7 @@ def memory(qapp, clock):
     return memory
 
 
-def take(memory, reserved, at_s):
+def receive(memory, reserved, at_s):
     memory._receive(memory_read(reserved=reserved, taken_at_s=at_s))
 
 
@@ -46,29 +46,29 @@ def context_of(account, memory, error_bytes=None):
 
 def test_the_context_is_what_the_process_has_besides_what_pytorch_reserved(memory):
     account = CardAccount(Listed(7, 512 + 90))
-    take(memory, 512, 0.0)
+    receive(memory, 512, 0.0)
     account.learn(CARD, memory)
     assert context_of(account, memory) == 90
 
 
 def test_nothing_is_learned_while_memory_is_taken_and_what_is_known_stays(memory, clock):
     account = CardAccount(Listed(7, 512 + 90))
-    take(memory, 256, 0.0)
-    take(memory, 512, 0.1)
+    receive(memory, 256, 0.0)
+    receive(memory, 512, 0.1)
     clock[0] += 0.2
     account.learn(CARD, memory)
     assert context_of(account, memory) is None
     clock[0] += 1.0
     account.learn(CARD, memory)
     assert context_of(account, memory) == 90
-    take(memory, 768, 1.3)  # the driver has not told of this yet
+    receive(memory, 768, 1.3)  # the driver has not told of this yet
     account.learn(CARD, memory)
     assert context_of(account, memory) == 90
 
 
 def test_a_process_that_the_driver_does_not_list_has_no_context(memory):
     account = CardAccount(Listed(8, 600))
-    take(memory, 512, 0.0)
+    receive(memory, 512, 0.0)
     account.learn(CARD, memory)
     assert context_of(account, memory) is None
 
@@ -85,7 +85,7 @@ def test_what_the_driver_told_the_engine_itself_counts_before_all_else(memory):
 
 def test_an_errors_own_number_counts_until_something_is_learned(memory):
     account = CardAccount(Listed(7, 512 + 90))
-    take(memory, 512, 0.0)
+    receive(memory, 512, 0.0)
     assert context_of(account, memory, (512 + 84) * MIB) == 84
     account.learn(CARD, memory)
     assert context_of(account, memory, (512 + 84) * MIB) == 90

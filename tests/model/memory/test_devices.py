@@ -23,7 +23,7 @@ from tests.model.memory.looks import (
 )
 
 
-def test_the_first_usable_card_is_looked_at(model):
+def test_the_first_usable_card_is_chosen(model):
     assert [(choice_title(c), c.address) for c in real(model)] == [
         ("This PC's RAM", "cpu"),
         ("cuda:0 GT 1030", "cuda:0"),

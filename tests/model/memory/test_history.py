@@ -15,7 +15,7 @@ from tests.model.memory.looks import (
 )
 
 
-def test_a_stretch_in_which_nobody_looked_is_a_gap():
+def test_a_time_without_readings_is_a_gap():
     history = MemoryHistory()
     for at_s in (0.0, 0.5, 60.0, 60.5):
         history.add(memory_read(allocated=64, reserved=128), at_s)

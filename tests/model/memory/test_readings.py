@@ -103,7 +103,7 @@ def test_without_a_sensor_reader_the_cards_are_those_the_engine_counts(
     idle(qtbot, studio)
 
 
-def test_segments_are_read_where_they_are_looked_at(model, scripts, engines, qtbot):
+def test_segments_are_read_only_for_the_map(model, scripts, engines, qtbot):
     scripts[ReadSegments] = lambda _engine, request: [
         segments_read(memory_read(request.device, allocated=100, reserved=120))
     ]

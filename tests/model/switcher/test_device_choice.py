@@ -148,7 +148,7 @@ def test_using_a_card_is_told_at_most_twice(choice, qtbot):
     assert told == [(False, False), (True, True)]
 
 
-def test_nobodys_run_is_ended_by_showing_one_card(choice, scripts, engines, qtbot):
+def test_showing_one_card_ends_no_run(choice, scripts, engines, qtbot):
     scripts[RunWorkload] = [Pause()]
     request = RunWorkload(run_id="r", workload="w", device="cpu", size=1, dtype="float32")
     session = choice.parent().session

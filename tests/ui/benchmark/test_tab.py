@@ -48,7 +48,7 @@ def test_everything_a_script_drives_is_there_before_the_tab_was_seen(
         assert tab.findChild(QWidget, f"benchmark.{part}") is not None, part
 
 
-def test_every_control_has_a_name_for_those_who_do_not_see_it(ready: BenchmarkTab) -> None:
+def test_every_control_has_an_accessible_name(ready: BenchmarkTab) -> None:
     for kind in (QPushButton, QComboBox, QLineEdit, QTableView, QProgressBar, LivePlot):
         for widget in ready.findChildren(kind):
             named = widget.objectName().startswith("benchmark.")

@@ -41,7 +41,7 @@ def plots(grid):
     return [plot for plot in grid.findChildren(LivePlot) if plot.isVisible()]
 
 
-def said(grid, name):
+def label_text(grid, name):
     return grid.findChild(QLabel, f"devices.sensor{name}").text().replace("\u202f", " ")
 
 
@@ -63,14 +63,14 @@ def hover(grid, time_s):
 
 
 def test_the_mouse_reads_all_sensors_at_one_time(qtbot, grid):
-    assert said(grid, ".temperature.value") == "69 °C"
+    assert label_text(grid, ".temperature.value") == "69 °C"
     hover(grid, 60.0)
-    qtbot.waitUntil(lambda: said(grid, ".temperature.value") != "69 °C")
+    qtbot.waitUntil(lambda: label_text(grid, ".temperature.value") != "69 °C")
     x = grid._crosshair.x
     assert x == pytest.approx(60.0, abs=5)
-    assert said(grid, ".temperature.value") == f"{20 + round(x) % 50} °C"
-    assert said(grid, ".utilization.value") == "4 %"
-    assert f"{round(99 - x)} s" in said(grid, "s.cursor")
+    assert label_text(grid, ".temperature.value") == f"{20 + round(x) % 50} °C"
+    assert label_text(grid, ".utilization.value") == "4 %"
+    assert f"{round(99 - x)} s" in label_text(grid, "s.cursor")
     assert lines_at(grid, x) == len(plots(grid)) == 6
 
 
@@ -78,16 +78,16 @@ def test_the_arrow_keys_read_them_too_and_escape_goes_back(qtbot, grid):
     place = grid.findChild(QWidget, "devices.sensors.plots")
     for _ in range(3):
         QTest.keyClick(place, Qt.Key.Key_Left)
-    assert said(grid, ".temperature.value") == "67 °C"
+    assert label_text(grid, ".temperature.value") == "67 °C"
     assert "2\u202fs" in place.accessibleDescription()
     assert "GPU temperature 67\u202f°C" in place.accessibleDescription()
     QTest.keyClick(place, Qt.Key.Key_Left, Qt.KeyboardModifier.ControlModifier)
-    assert said(grid, ".temperature.value") == "57 °C"
+    assert label_text(grid, ".temperature.value") == "57 °C"
     QTest.keyClick(place, Qt.Key.Key_Right)
-    assert said(grid, ".temperature.value") == "58 °C"
+    assert label_text(grid, ".temperature.value") == "58 °C"
     QTest.keyClick(place, Qt.Key.Key_Escape)
-    assert said(grid, ".temperature.value") == "69 °C"
-    assert said(grid, "s.cursor") == ""
+    assert label_text(grid, ".temperature.value") == "69 °C"
+    assert label_text(grid, "s.cursor") == ""
 
 
 def test_a_longer_while_can_be_chosen(qtbot, grid, track):
@@ -113,7 +113,7 @@ def test_runs_are_marked_in_every_plot(grid, track):
     grid.show_spans(track.spans(60.0), "gpu0", marks)
     assert lines_at(grid, 50.0) == lines_at(grid, 70.0) == len(plots(grid))
     assert lines_at(grid, 20.0) == 0  # before the time that is shown
-    assert said(grid, "s.cursor").startswith("Dotted lines")
+    assert label_text(grid, "s.cursor").startswith("Dotted lines")
 
 
 def test_nothing_is_said_of_lines_where_there_are_none(grid, track):
@@ -123,11 +123,11 @@ def test_nothing_is_said_of_lines_where_there_are_none(grid, track):
     toggle = grid.findChild(QPushButton, "devices.sensors.toggle")
     toggle.click()
     assert grid._crosshair.x is None
-    assert said(grid, "s.cursor") == ""
+    assert label_text(grid, "s.cursor") == ""
     grid.show_spans(track.spans(60.0), "gpu0", marks)
-    assert said(grid, "s.cursor") == ""
+    assert label_text(grid, "s.cursor") == ""
     toggle.click()
-    assert said(grid, "s.cursor").startswith("Dotted lines")
+    assert label_text(grid, "s.cursor").startswith("Dotted lines")
 
 
 def test_a_sensor_that_is_refused_has_no_plot_and_is_told_in_the_table(grid):
@@ -158,7 +158,7 @@ def test_the_main_sensors_are_one_row_of_tiles(grid, track, pc, letters_wide, ti
     names = [card.objectName() for card in sorted(shown, key=lambda card: card.x())]
     assert names == [f"devices.sensor.{key}" for key in order[:tiles]]
     if tiles == 5:
-        assert said(grid, ".pc_memory.value") == "8 GiB of 32 GiB"
+        assert label_text(grid, ".pc_memory.value") == "8 GiB of 32 GiB"
         roles = {card.objectName(): card.plot._curves["device"].role for card in shown}
         assert roles["devices.sensor.memory"] == "gpu0"
         assert roles["devices.sensor.pc_memory"] == "cpu"
@@ -179,7 +179,7 @@ def test_the_next_sensor_takes_the_place_of_one_that_is_not_reported(grid, pc):
 def test_what_is_said_of_marks_takes_no_room_from_a_narrow_window(grid, track):
     narrowest = grid.minimumSizeHint().width()
     grid.show_spans(track.spans(60.0), "gpu0", [RunMark("matmul", "cuda:0", 50.0, 70.0)])
-    assert said(grid, "s.cursor")
+    assert label_text(grid, "s.cursor")
     grid.layout().activate()
     assert grid.minimumSizeHint().width() <= narrowest
 

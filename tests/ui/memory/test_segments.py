@@ -28,7 +28,7 @@ def with_segments(scripts):
     ]
 
 
-def test_the_segments_are_read_while_they_are_looked_at(tab, with_segments, engines, studio, qtbot):
+def test_the_segments_are_read_while_they_are_shown(tab, with_segments, engines, studio, qtbot):
     start(tab, studio, SEGMENTS)
     view = find(tab, "memory.segments", SegmentMapView)
     qtbot.waitUntil(lambda: view.blocks is not None)

@@ -39,7 +39,7 @@ def test_before_the_engine_is_there_the_tab_says_so(tab, scripts, engines, studi
     assert find(tab, "memory.oom.reason").isHidden()
 
 
-def test_it_polls_while_it_is_looked_at_and_not_while_hidden(tab, engines, studio, qtbot):
+def test_it_polls_while_it_is_shown_and_not_while_hidden(tab, engines, studio, qtbot):
     start(tab, studio)
 
     def polls():

@@ -130,7 +130,7 @@ def test_half_is_chosen_beside_the_model(placing, engines, studio, qtbot):
     assert engines.requests[-1].dtype == "float16"
 
 
-def test_a_file_is_looked_at_before_it_can_be_moved(placing, engines, studio, qtbot):
+def test_a_file_is_inspected_before_it_can_be_moved(placing, engines, studio, qtbot):
     page = placing.findChild(PlacePage)
     page.open_path("/home/me/mine.pt")
     qtbot.waitUntil(lambda: "weights_only" in text(placing, "switcher.about_model"))

@@ -23,7 +23,7 @@ def titles(tab):
     return [tab.pages.tabText(index) for index in range(tab.pages.count())]
 
 
-def test_the_pages_are_made_when_they_are_looked_at(tab):
+def test_a_page_is_made_when_it_is_first_shown(tab):
     assert titles(tab) == list(tab_of(SWITCHER).parts.values())
     assert tab.findChild(QListWidget, "switcher.lab.list") is None
     tab.pages.go_to(PITFALLS)

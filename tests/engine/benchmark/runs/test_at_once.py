@@ -131,7 +131,7 @@ def test_what_cannot_run_at_once_is_refused(runs: tuple[RunWorkload, ...]) -> No
     assert failed.failure.kind is FailureKind.BAD_REQUEST
 
 
-def made(make: Any) -> list[Event]:
+def events_of(make: Any) -> list[Event]:
     requests = [run_of("left"), run_of("right")]
     return list(RunsAtOnce(requests, make, threading.Event()).events())
 
@@ -151,7 +151,7 @@ def test_an_end_of_the_engine_waits_for_the_other_run() -> None:
         assert is_broken.wait(60)
         yield RunStopped(run_id="right")
 
-    first, last = made(make)
+    first, last = events_of(make)
     assert (first.run_id, last.run_id) == ("right", "left")
     assert last.failure.fatal
 
@@ -160,7 +160,7 @@ def test_of_two_ends_of_the_engine_only_the_last_one_ends_it() -> None:
     def make(request: RunWorkload, _line: StartLine) -> Iterator[Event]:
         yield broken(request.run_id)
 
-    first, last = made(make)
+    first, last = events_of(make)
     assert {first.run_id, last.run_id} == {"left", "right"}
     assert (first.failure.fatal, last.failure.fatal) == (False, True)
 
@@ -179,7 +179,7 @@ def test_the_timing_of_all_begins_when_the_last_one_is_ready() -> None:
         log.append(f"{request.run_id} runs")
         yield RunStopped(run_id=request.run_id)
 
-    made(make)
+    events_of(make)
     assert log[0] == "right is ready"
     assert sorted(log[1:]) == ["left runs", "right runs"]
 
@@ -190,4 +190,4 @@ def test_a_run_that_is_over_before_its_timing_holds_up_no_one() -> None:
             line.wait()
         yield RunStopped(run_id=request.run_id)
 
-    assert {one.run_id for one in made(make)[:2]} == {"left", "right"}
+    assert {one.run_id for one in events_of(make)[:2]} == {"left", "right"}

@@ -79,7 +79,7 @@ def test_lines_are_at_most_sixty_a_second(monkeypatch: pytest.MonkeyPatch):
     assert sum(len(line.samples_s) for line in lines) == 500
 
 
-def test_a_run_that_is_looked_at_rests_after_each_line(monkeypatch: pytest.MonkeyPatch):
+def test_a_shown_run_rests_after_each_line(monkeypatch: pytest.MonkeyPatch):
     now_s = [0.0]
     story: list[str] = []
 

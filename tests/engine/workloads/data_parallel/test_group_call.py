@@ -104,7 +104,7 @@ def test_a_group_that_waits_is_for_the_same_call_alone(monkeypatch: pytest.Monke
     assert (len(made), made[1].closed) == (2, 1)
 
 
-def test_a_group_that_nobody_calls_for_ends_by_itself(monkeypatch: pytest.MonkeyPatch):
+def test_an_unused_group_ends_by_itself(monkeypatch: pytest.MonkeyPatch):
     ended = threading.Event()
     fake = Fake()
     monkeypatch.setattr(fake, "close", ended.set)

@@ -37,7 +37,7 @@ def history(ready_studio: Studio, benchmark: Benchmark) -> BenchmarkHistory:
 
 
 @pytest.fixture
-def told(history: BenchmarkHistory) -> list[Notice]:
-    said: list[Notice] = []
-    history.notified.connect(said.append)
-    return said
+def notices(history: BenchmarkHistory) -> list[Notice]:
+    received: list[Notice] = []
+    history.notified.connect(received.append)
+    return received

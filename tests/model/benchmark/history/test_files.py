@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 
 
 def test_a_file_from_elsewhere_is_imported(
-    qtbot: QtBot, history: BenchmarkHistory, told: list[Notice], tmp_path: Path
+    qtbot: QtBot, history: BenchmarkHistory, notices: list[Notice], tmp_path: Path
 ) -> None:
     path = tmp_path / "theirs.json"
     path.write_bytes(kept_bytes(device_name="<img onerror=alert(1)>"))
     history.import_file(path)
-    assert told == [Notice("Reading theirs.json…")]  # a large file takes seconds
+    assert notices == [Notice("Reading theirs.json…")]  # a large file takes seconds
     qtbot.waitUntil(lambda: len(history.entries) == 1)
-    assert told[-1].tone is Tone.PLAIN
-    assert "<img onerror=alert(1)>" in told[-1].sentence
+    assert notices[-1].tone is Tone.PLAIN
+    assert "<img onerror=alert(1)>" in notices[-1].sentence
 
 
 def test_an_exported_run_can_be_imported_elsewhere(
     qtbot: QtBot,
     benchmark: Benchmark,
     history: BenchmarkHistory,
-    told: list[Notice],
+    notices: list[Notice],
     tmp_path: Path,
 ) -> None:
     run(qtbot, benchmark, history, 64)
     path = tmp_path / "mine.json"
     history.export_file(entry(history, 64).key, path)
-    qtbot.waitUntil(lambda: told == [Notice(f"Saved as {path}")])
+    qtbot.waitUntil(lambda: notices == [Notice(f"Saved as {path}")])
     history.import_file(path)
     qtbot.waitUntil(lambda: len(history.entries) == 2)
     first, second = (each.header.result for each in history.entries)
@@ -58,7 +58,7 @@ def test_what_the_export_button_and_the_terminal_write_is_imported_as_well(
     qtbot: QtBot,
     benchmark: Benchmark,
     history: BenchmarkHistory,
-    told: list[Notice],
+    notices: list[Notice],
     tmp_path: Path,
 ) -> None:
     run(qtbot, benchmark, history, 64, 128)
@@ -66,22 +66,22 @@ def test_what_the_export_button_and_the_terminal_write_is_imported_as_well(
     path.write_text(to_json(benchmark.runs, None, "2026-01-01T00:00:00+00:00"), encoding="utf-8")
     history.import_file(path)
     qtbot.waitUntil(lambda: len(history.entries) == 4)
-    assert told[-1].sentence.startswith("Imported: 2 results, the first is elementwise on ")
-    assert told[-1].sentence.endswith("“imported from table.json”.")
+    assert notices[-1].sentence.startswith("Imported: 2 results, the first is elementwise on ")
+    assert notices[-1].sentence.endswith("“imported from table.json”.")
 
 
 def test_an_export_that_cannot_be_written_is_said(
     qtbot: QtBot,
     benchmark: Benchmark,
     history: BenchmarkHistory,
-    told: list[Notice],
+    notices: list[Notice],
     tmp_path: Path,
 ) -> None:
     run(qtbot, benchmark, history, 64)
     history.export_file(entry(history, 64).key, tmp_path)
-    qtbot.waitUntil(lambda: bool(told))
-    assert "not write" in told[0].sentence
-    assert told[0].tone is Tone.FAILURE
+    qtbot.waitUntil(lambda: bool(notices))
+    assert "not write" in notices[0].sentence
+    assert notices[0].tone is Tone.FAILURE
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_bad_file_is_refused_and_the_rest_is_untouched(
     qtbot: QtBot,
     benchmark: Benchmark,
     history: BenchmarkHistory,
-    told: list[Notice],
+    notices: list[Notice],
     tmp_path: Path,
     content: bytes,
     said: str,
@@ -107,7 +107,7 @@ def test_a_bad_file_is_refused_and_the_rest_is_untouched(
     path = tmp_path / "bad.json"
     path.write_bytes(content)
     history.import_file(path)
-    qtbot.waitUntil(lambda: len(told) == 2)
-    assert said in told[1].sentence
-    assert told[1].tone is Tone.FAILURE
+    qtbot.waitUntil(lambda: len(notices) == 2)
+    assert said in notices[1].sentence
+    assert notices[1].tone is Tone.FAILURE
     assert len(history.entries) == 1

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def test_a_ghost_races_what_can_be_compared(
-    qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory, told: list[Notice]
+    qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory, notices: list[Notice]
 ) -> None:
     run(qtbot, benchmark, history, 64, 128)
     latest = benchmark.results[-1]
     history.race(entry(history, 64), latest)
-    assert "Not comparable" in told[-1].sentence
-    assert "64 × 64" in told[-1].sentence.replace("\u202f", " ")
+    assert "Not comparable" in notices[-1].sentence
+    assert "64 × 64" in notices[-1].sentence.replace("\u202f", " ")
     assert history.ghost is None
     history.rename(entry(history, 128).key, "yesterday")
     history.race(entry(history, 128), latest)
@@ -42,7 +42,7 @@ def test_another_pytorch_ends_the_race_with_the_reason(
     benchmark: Benchmark,
     history: BenchmarkHistory,
     engines: Engines,
-    told: list[Notice],
+    notices: list[Notice],
 ) -> None:
     run(qtbot, benchmark, history, 64)
     history.race(entry(history, 64), None)
@@ -52,4 +52,4 @@ def test_another_pytorch_ends_the_race_with_the_reason(
     engines.scripts[RunWorkload] = lambda _e, request: run_events(request, torch_version="3.0.0")
     run(qtbot, benchmark, history, 64)
     assert history.ghost is None
-    assert any("removed. Not comparable: it used PyTorch 2.13.0" in one.sentence for one in told)
+    assert any("removed. Not comparable: it used PyTorch 2.13.0" in one.sentence for one in notices)

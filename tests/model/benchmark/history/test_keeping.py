@@ -58,19 +58,19 @@ def test_a_folder_that_takes_nothing_is_said_once_and_saving_can_be_tried_again(
     benchmark: Benchmark,
     history: BenchmarkHistory,
     ready_studio: Studio,
-    told: list[Notice],
+    notices: list[Notice],
 ) -> None:
     folder = folder_of(ready_studio)
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.write_text("a file is in the way")
     run(qtbot, benchmark, history, 64, 128)
-    assert len([one for one in told if one.tone is Tone.FAILURE]) == 1
+    assert len([one for one in notices if one.tone is Tone.FAILURE]) == 1
     assert "Cannot save results" in history.trouble
     assert "2 runs are only in memory" in history.trouble
     assert len(history.entries) == 2  # nothing is lost
     folder.unlink()
     history.save_again()
-    qtbot.waitUntil(lambda: told[-1] == Notice("2 runs saved."))
+    qtbot.waitUntil(lambda: notices[-1] == Notice("2 runs saved."))
     assert history.trouble == ""
     assert len(list(folder.iterdir())) == 2
 
@@ -178,7 +178,7 @@ def test_an_unexpected_error_is_said_and_the_history_goes_on(
     qtbot: QtBot,
     benchmark: Benchmark,
     history: BenchmarkHistory,
-    told: list[Notice],
+    notices: list[Notice],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -188,9 +188,9 @@ def test_an_unexpected_error_is_said_and_the_history_goes_on(
     run(qtbot, benchmark, history, 64)
     monkeypatch.setattr(history._history, "delete", fail)
     history.delete(entry(history, 64).key)
-    qtbot.waitUntil(lambda: bool(told) and not history.is_busy)
-    assert told[0].tone is Tone.FAILURE
-    assert "Traceback" not in told[0].sentence
+    qtbot.waitUntil(lambda: bool(notices) and not history.is_busy)
+    assert notices[0].tone is Tone.FAILURE
+    assert "Traceback" not in notices[0].sentence
     monkeypatch.undo()
     run(qtbot, benchmark, history, 128)
     assert len(history.entries) == 2
