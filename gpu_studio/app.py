@@ -107,8 +107,8 @@ def build_window(
     """
     guard_overrides()
     forget_sources()
-    kept = settings or Settings(_settings_path())
-    if kept.choices.engine == "window" and has_own_torch():
+    used_settings = settings or Settings(_settings_path())
+    if used_settings.choices.engine == "window" and has_own_torch():
         builds = None  # a PyTorch in the window's own process stays loaded whatever is installed
 
     def packages() -> Path | None:
@@ -118,7 +118,7 @@ def build_window(
         # The visible cards are chosen before CUDA starts, so this needs a separate process; so do
         # builds that are not a package of this Python.
         is_plain = environment == EngineEnvironment() and builds is None
-        if kept.choices.engine == "window" and is_plain:
+        if used_settings.choices.engine == "window" and is_plain:
             return LocalEngine(are_cards_asleep=_are_cards_asleep)
         return ProcessEngine(environment, log_path=log_path, packages=packages)
 
@@ -134,7 +134,7 @@ def build_window(
     studio = Studio(
         engine_factory or real_engine,
         sensor_source or SensorReader(log_path=log_path),
-        kept,
+        used_settings,
         lab_factory=lab_factory or engine_factory or lab_engine,
         modelled_factory=modelled_engine,
         data_folder=data_folder,
@@ -146,10 +146,10 @@ def build_window(
         build_installer=_installer_of(builds, log_path) if builds is not None else None,
         wheels=wheels,
     )
-    theme = Theme(kept)
+    theme = Theme(used_settings)
     theme.apply()
     window = MainWindow(studio, theme, log_path, tabs_after_paint=tabs_after_paint, bad_end=bad_end)
-    kept.setParent(window)
+    used_settings.setParent(window)
     window.setWindowIcon(_icon())
     return window
 
@@ -224,7 +224,7 @@ def main() -> int:
     queued = Qt.ConnectionType.QueuedConnection  # Windows tells it in a thread of its own
     console = ConsoleEnd(partial(QMetaObject.invokeMethod, window, "end_with_system", queued))
     turn = QTimer(window)
-    turn.timeout.connect(_take_turn)
+    turn.timeout.connect(_do_nothing)
     turn.start(500)
     window.show()
     status = application.exec()
@@ -254,7 +254,7 @@ def _are_cards_asleep() -> bool:
     return are_all_cards_asleep()
 
 
-def _take_turn() -> None:
+def _do_nothing() -> None:
     """Do nothing, in Python."""
 
 

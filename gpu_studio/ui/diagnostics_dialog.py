@@ -52,7 +52,7 @@ class DiagnosticsDialog(QDialog):
         self._text.setReadOnly(True)
         self._text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         self._text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self._said = Text(_MASKED, "muted", name="diagnostics.said", wraps=True)
+        self._message = Text(_MASKED, "muted", name="diagnostics.said", wraps=True)
         role = QDialogButtonBox.ButtonRole.ActionRole
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         copy = buttons.addButton("Copy diagnostics", role)
@@ -66,19 +66,19 @@ class DiagnosticsDialog(QDialog):
         column = QVBoxLayout(self)
         column.addWidget(Text(_AFTER_CRASH if settings else _ASKED_FOR, wraps=True))
         column.addWidget(self._text, 1)
-        column.addWidget(self._said)
+        column.addWidget(self._message)
         column.addWidget(buttons)
         bar = self._text.verticalScrollBar()
         bar.setValue(bar.maximum() if settings else 0)
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self._text.toPlainText())
-        self._said.setText(f"Copied. {_MASKED}")
+        self._message.setText(f"Copied. {_MASKED}")
 
     def _start_afresh(self) -> None:
         assert self._settings is not None
         if self._settings.start_afresh():
             self._fresh.setEnabled(False)
-            self._said.setText("The settings are back to their defaults.")
+            self._message.setText("The settings are back to their defaults.")
         else:
-            self._said.setText("Could not move the settings file. The log says why.")
+            self._message.setText("Could not move the settings file. The log says why.")

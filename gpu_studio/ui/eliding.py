@@ -47,7 +47,7 @@ class ElidedText(Text):
 
     def event(self, event: QEvent) -> bool:
         """Show the full text in a tool tip if it is cut off."""
-        return _tells_whole(self, event) or super().event(event)
+        return _shows_whole(self, event) or super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint as much of the text as fits."""
@@ -90,7 +90,7 @@ def shortened(sentences: Sequence[str]) -> tuple[str, ...]:
     return (" ".join(sentences), *(f"{text.rstrip('.')} …" for text in fewer))
 
 
-def _tells_whole(widget: ElidedText | ElidingCombo, event: QEvent) -> bool:
+def _shows_whole(widget: ElidedText | ElidingCombo, event: QEvent) -> bool:
     """Show a widget's full text as its tool tip if it is elided."""
     if not isinstance(event, QHelpEvent) or event.type() is not QEvent.Type.ToolTip:
         return False
@@ -104,12 +104,12 @@ def _tells_whole(widget: ElidedText | ElidingCombo, event: QEvent) -> bool:
 
 def narrow_combo(name: str, accessible_name: str, least_letters: int = 8) -> ElidingCombo:
     """Return a combo box for a narrow panel, with a minimum width in letters."""
-    made = ElidingCombo()
-    made.setObjectName(name)
-    made.setAccessibleName(accessible_name)
-    made.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-    made.setMinimumContentsLength(least_letters)
-    return made
+    box = ElidingCombo()
+    box.setObjectName(name)
+    box.setAccessibleName(accessible_name)
+    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    box.setMinimumContentsLength(least_letters)
+    return box
 
 
 class ElidingCombo(QComboBox):
@@ -128,7 +128,7 @@ class ElidingCombo(QComboBox):
 
     def event(self, event: QEvent) -> bool:
         """Show the full text in a tool tip if it is cut off."""
-        return _tells_whole(self, event) or super().event(event)
+        return _shows_whole(self, event) or super().event(event)
 
     def _room(self) -> int:
         option = QStyleOptionComboBox()

@@ -25,7 +25,7 @@ class LazyPage(QObject):
     Importing a page's module takes as long as making the page, so it is a step of its own.
 
     Signals:
-        made(QWidget): the page, once.
+        created(QWidget): the page, once.
 
     Attributes:
         page: the page; None before it is made.
@@ -36,7 +36,7 @@ class LazyPage(QObject):
         parent: the owner.
     """
 
-    made = Signal(object)
+    created = Signal(object)
 
     def __init__(self, path: str, *arguments: object, parent: QObject) -> None:
         super().__init__(parent)
@@ -48,7 +48,7 @@ class LazyPage(QObject):
         """Return the page; the first call makes it."""
         if self.page is None:
             self.page = imported(self._path)(*self._arguments)
-            self.made.emit(self.page)
+            self.created.emit(self.page)
         return self.page
 
     def make_soon(self) -> None:

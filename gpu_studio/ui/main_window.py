@@ -205,7 +205,7 @@ class MainWindow(QMainWindow):
         self.tabs.setAccessibleName("Tabs")
         for tab, page in zip(TABS, self._pages, strict=True):
             place = TabScroll()
-            page.made.connect(place.show_page)
+            page.created.connect(place.show_page)
             index = self.tabs.addTab(
                 place, icon(tab.icon, self._theme, "muted", "accent"), tab.title
             )
@@ -292,11 +292,11 @@ class MainWindow(QMainWindow):
 
     def _show_headline(self, headline: Headline | None) -> None:
         """Show what stops the tab in front, but not what that tab says itself."""
-        is_said_below = headline is not None and (
+        is_shown_below = headline is not None and (
             (headline.is_finding and self._front == DEVICES)
             or (headline.action is Action.SHOW_CHECK and self._front == CHECK)
         )
-        if headline is None or is_said_below or not self._studio.headlines.blocks_work:
+        if headline is None or is_shown_below or not self._studio.headlines.blocks_work:
             self.banner.hide()
             return
         self.banner.show_headline(headline)
@@ -313,7 +313,7 @@ class MainWindow(QMainWindow):
         if page is None:
             steps().add(self._start)
         else:
-            page.made.connect(self._go_on)
+            page.created.connect(self._go_on)
             page.make_soon()
 
     def _unmade(self) -> LazyPage | None:
@@ -339,9 +339,9 @@ class MainWindow(QMainWindow):
         room = self.screen().availableSize()
         self.resize(QSize(*_FIRST_SIZE).boundedTo(room))
         self.tabs.setCurrentIndex(self._last_tab())
-        kept = self._studio.settings.choices.window_geometry
+        last = self._studio.settings.choices.window_geometry
         try:
-            geometry = base64.b64decode(kept, validate=True)
+            geometry = base64.b64decode(last, validate=True)
         except (binascii.Error, ValueError):
             return
         if geometry:

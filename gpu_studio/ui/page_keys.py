@@ -50,8 +50,8 @@ def _mark(button: QPushButton, kind: str, keys: QKeySequence, is_meant: bool) ->
     without = button.toolTip().removesuffix(f"({name})").rstrip()
     if without == name:
         without = ""
-    told = f"{without} ({name})" if without else name
-    button.setToolTip(told if is_meant else without)
+    tip = f"{without} ({name})" if without else name
+    button.setToolTip(tip if is_meant else without)
     button.setProperty(_PROPERTY, kind if is_meant else "")
 
 

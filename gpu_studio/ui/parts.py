@@ -114,14 +114,14 @@ def button(
     primary: bool = False,
 ) -> QPushButton:
     """Return a push button; ``clicked`` is a method of a QObject of the window's thread."""
-    made = QPushButton(text)
-    made.setObjectName(name)
-    made.setToolTip(tip)
-    made.setAccessibleName(text)
-    made.setAccessibleDescription(tip)
-    made.setProperty("primary", primary)
-    made.clicked.connect(clicked)
-    return made
+    widget = QPushButton(text)
+    widget.setObjectName(name)
+    widget.setToolTip(tip)
+    widget.setAccessibleName(text)
+    widget.setAccessibleDescription(tip)
+    widget.setProperty("primary", primary)
+    widget.clicked.connect(clicked)
+    return widget
 
 
 def letters(widget: QWidget, count: int) -> int:
@@ -142,10 +142,10 @@ def own_viewport(area: QAbstractScrollArea) -> QWidget:
 
 def rule() -> QFrame:
     """Return a thin line across a card."""
-    made = QFrame()
-    made.setProperty("rule", True)
-    made.setFixedHeight(1)
-    return made
+    widget = QFrame()
+    widget.setProperty("rule", True)
+    widget.setFixedHeight(1)
+    return widget
 
 
 def section(text: str) -> Text:
@@ -167,7 +167,7 @@ class Table(QTableView):
             index = self.indexAt(event.pos())
             if index.isValid() and not index.data(Qt.ItemDataRole.ToolTipRole):
                 is_cut = self.sizeHintForIndex(index).width() > self.columnWidth(index.column())
-                return _tell(event, str(index.data()) if is_cut else "", self)
+                return _show_tip(event, str(index.data()) if is_cut else "", self)
         return super().viewportEvent(event)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -177,17 +177,17 @@ class Table(QTableView):
         if is_tip and isinstance(event, QHelpEvent):
             section = header.logicalIndexAt(event.pos())
             roles = Qt.ItemDataRole
-            said = {
+            shown = {
                 role: self.model().headerData(section, Qt.Orientation.Horizontal, role)
                 for role in (roles.DisplayRole, roles.ToolTipRole)
             }
             is_cut = header.sectionSizeHint(section) > header.sectionSize(section)
-            if is_cut and not said[roles.ToolTipRole]:
-                return _tell(event, str(said[roles.DisplayRole]), self)
+            if is_cut and not shown[roles.ToolTipRole]:
+                return _show_tip(event, str(shown[roles.DisplayRole]), self)
         return super().eventFilter(watched, event)
 
 
-def _tell(event: QHelpEvent, text: str, widget: QWidget) -> bool:
+def _show_tip(event: QHelpEvent, text: str, widget: QWidget) -> bool:
     QToolTip.showText(event.globalPos(), plain_tip(text) if text else "", widget)
     return True
 

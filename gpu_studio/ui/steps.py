@@ -26,14 +26,14 @@ class Steps(QObject):
         self._waiting: deque[WeakMethod[Callable[[], object]]] = deque()
         self._turns = QTimer(self)
         self._turns.setInterval(0)
-        self._turns.timeout.connect(self._take)
+        self._turns.timeout.connect(self._run_next)
 
     def add(self, *steps: Callable[[], object]) -> None:
         """Run each of these methods once; a step is left out if its object is gone by then."""
         self._waiting.extend(WeakMethod(step) for step in steps)
         self._turns.start()
 
-    def _take(self) -> None:
+    def _run_next(self) -> None:
         # A step may let the event loop run, or raise: it is taken off the list before.
         step = self._waiting.popleft()() if self._waiting else None
         if not self._waiting:

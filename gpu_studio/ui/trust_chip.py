@@ -85,22 +85,22 @@ class TrustChip(QWidget):
     def event(self, event: QEvent) -> bool:
         """Show the reasons under the mouse."""
         if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
-            self._tell(event.globalPos())
+            self._show_reasons(event.globalPos())
             return True
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Show the reasons by keyboard."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
-            self._tell(self.mapToGlobal(QPoint(0, self.height())))
+            self._show_reasons(self.mapToGlobal(QPoint(0, self.height())))
             return
         super().keyPressEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Show the reasons by a click."""
-        self._tell(event.globalPosition().toPoint())
+        self._show_reasons(event.globalPosition().toPoint())
 
-    def _tell(self, place: QPoint) -> None:
+    def _show_reasons(self, place: QPoint) -> None:
         lines = (self.notice.detail or self.notice.sentence).splitlines()
         QToolTip.showText(place, rich_tip(lines), self)
 

@@ -81,7 +81,7 @@ class BenchmarkChoices(QWidget):
         for part in (self._devices, self._options, self._sizes, self._modes):
             part.changed.connect(self.changed)
         self._sizes.run_wanted.connect(self.run_wanted)
-        self.changed.connect(self._tell_more)
+        self.changed.connect(self._show_more)
         studio.session.engine_described.connect(self._engine_described)
         studio.board.changed.connect(self._show_devices)
         self._engine_described()
@@ -201,7 +201,7 @@ class BenchmarkChoices(QWidget):
         self._modes = ModeSwitches(choices)
         folded.addWidget(self._modes)
 
-    def _tell_more(self) -> None:
+    def _show_more(self) -> None:
         """Say what is folded; a mistake in it unfolds it."""
         plan = self.plan
         if not plan.sizes or not plan.dtypes:
@@ -253,10 +253,10 @@ class BenchmarkChoices(QWidget):
         self._budget.setObjectName("benchmark.budget")
         self._budget.setAccessibleName("Time per run")
         self._budget.setToolTip("How long each run is timed, after setup, check and warm-up.")
-        kept_s = self._studio.settings.choices.budget_s
-        for budget_s in sorted({*_BUDGETS_S, kept_s}):
+        last_budget_s = self._studio.settings.choices.budget_s
+        for budget_s in sorted({*_BUDGETS_S, last_budget_s}):
             self._budget.addItem(f"{budget_s:g}\u202fs", budget_s)
-        self._budget.setCurrentIndex(self._budget.findData(kept_s))
+        self._budget.setCurrentIndex(self._budget.findData(last_budget_s))
         self._budget.currentIndexChanged.connect(self.changed)
         column.addWidget(self._budget)
 

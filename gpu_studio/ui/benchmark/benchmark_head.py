@@ -88,13 +88,13 @@ class BenchmarkHead(QWidget):
 
     def _view_button(self, view: View) -> QPushButton:
         name, tip = _NAMES[view]
-        made = QPushButton(view.value)
-        made.setObjectName(f"benchmark.view.{name}")
-        made.setAccessibleName(view.value)
-        made.setToolTip(tip)
-        made.setCheckable(True)
-        self._group.addButton(made)
-        return made
+        shown = QPushButton(view.value)
+        shown.setObjectName(f"benchmark.view.{name}")
+        shown.setAccessibleName(view.value)
+        shown.setToolTip(tip)
+        shown.setCheckable(True)
+        self._group.addButton(shown)
+        return shown
 
     def _arrange(self) -> None:
         column = QVBoxLayout(self)
@@ -162,13 +162,13 @@ class BenchmarkHead(QWidget):
 
     def portrait(self) -> HeroCard:
         """Return a new widget without a parent that shows the top of the page, untruncated."""
-        made = HeroCard(self._theme, name="benchmark.hero.picture")
+        shown = HeroCard(self._theme, name="benchmark.hero.picture")
         hero = self.hero
-        made.show_hero(hero)
+        shown.show_hero(hero)
         verdict, titles = verdict_of(self._benchmark.results), self._benchmark.titles
         whole = verdict_text(verdict, titles=titles, below_headline=hero.says_wrong)
-        made.show_verdict(whole, whole, is_doubted=verdict is not None and verdict.is_doubted)
-        return made
+        shown.show_verdict(whole, whole, is_doubted=verdict is not None and verdict.is_doubted)
+        return shown
 
     def set_brief(self, in_brief: bool) -> None:
         """Use less height if the plot needs the space."""
@@ -193,11 +193,11 @@ class BenchmarkHead(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        for made, text in self._longs.items():
-            made.setText(text)
+        for shown, text in self._longs.items():
+            shown.setText(text)
         if sum(control.sizeHint().width() + GAP for control in self._row) > self.width():
-            for made, text in self._shorts.items():
-                made.setText(text)
+            for shown, text in self._shorts.items():
+                shown.setText(text)
 
     def show_busy(self, busy: bool) -> None:
         """Disable Clear while runs are still coming in."""
@@ -215,4 +215,6 @@ class BenchmarkHead(QWidget):
         return list(latest.values())
 
     def _choose(self, chosen: QAbstractButton) -> None:
-        self.view_chosen.emit(next(view for view, made in self._buttons.items() if made is chosen))
+        self.view_chosen.emit(
+            next(view for view, shown in self._buttons.items() if shown is chosen)
+        )

@@ -128,10 +128,10 @@ class BenchmarkRunPanel(QWidget):
         """Enable Run or Stop; the keyboard focus goes from the disabled one to the other."""
         can_stop = self._benchmark.state is WorkState.RUNNING
         pairs = ((self._run, can_run, self._stop), (self._stop, can_stop, self._run))
-        for made, can, other in sorted(pairs, key=lambda pair: not pair[1]):
-            if not can and made.hasFocus() and other.isEnabled():
+        for pressed, can, other in sorted(pairs, key=lambda pair: not pair[1]):
+            if not can and pressed.hasFocus() and other.isEnabled():
                 other.setFocus()
-            made.setEnabled(can)
+            pressed.setEnabled(can)
 
     def _problem(self) -> str:
         session = self._studio.session
@@ -150,8 +150,8 @@ class BenchmarkRunPanel(QWidget):
     def _bad_notice(self) -> str:
         """Return why the last plan ended early, unless the top of the page says it."""
         notice, planned = self._benchmark.notice, self._benchmark.planned
-        is_told = not any(run.result is not None for run in planned)
-        return notice.sentence if notice.tone is Tone.FAILURE and not is_told else ""
+        is_shown_above = not any(run.result is not None for run in planned)
+        return notice.sentence if notice.tone is Tone.FAILURE and not is_shown_above else ""
 
     def _planned(self) -> str:
         plan = self._plan

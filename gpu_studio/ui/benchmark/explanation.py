@@ -64,15 +64,15 @@ class Explanation(PageColumn):
         self.setObjectName("benchmark.explanation")
         self._benchmark, self._board, self._theme = benchmark, board, theme
         self._selected: Run | None = None
-        self._is_made = False
+        self._is_filled = False
         benchmark.run_changed.connect(self._run_changed)
         benchmark.runs_cleared.connect(self._clear)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Create the parts on first use, and show results that arrived while hidden."""
         super().showEvent(event)
-        if not self._is_made:
-            self._is_made = True
+        if not self._is_filled:
+            self._is_filled = True
             self._make_stopwatches()
             self._make_parts()
             self._make_ceiling()
@@ -84,7 +84,7 @@ class Explanation(PageColumn):
     @property
     def plot(self) -> LivePlot | None:
         """The plot of the curves that the workload produced; None if it produced none."""
-        return self._findings.plot if self._is_made else None
+        return self._findings.plot if self._is_filled else None
 
     @property
     def captions(self) -> tuple[str, ...]:
@@ -333,13 +333,13 @@ class FindingsCard(Card):
             return
         self.plot.clear()
         self.plot.setVisible(bool(result.curves))
-        told = []
+        curves_in_words = []
         for name, values in result.curves.items():
             role = device_role(result.device)
             self.plot.set_curve(name, Curve(name, role, partial(_steps, values), smooth=True))
             if values:
-                told.append(f"{name} from {values[0]:.3g} to {values[-1]:.3g}")
-        self.plot.describe("; ".join(told))
+                curves_in_words.append(f"{name} from {values[0]:.3g} to {values[-1]:.3g}")
+        self.plot.describe("; ".join(curves_in_words))
 
 
 def _steps(values: tuple[float, ...]) -> tuple[ArrayLike, ArrayLike]:

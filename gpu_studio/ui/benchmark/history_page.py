@@ -68,7 +68,7 @@ class HistoryPage(PageColumn):
         self._deletes: str | None = None
         self._texts: list[tuple[str, ...]] = []
         self._widths: list[int] = []
-        self._make_kept()
+        self._make_runs()
         self.recording = RecordingCard(player, history, theme)
         self.column.addWidget(self.recording)
         self.published = PublishedCard(experiment, theme)
@@ -92,7 +92,7 @@ class HistoryPage(PageColumn):
 
     # ── its cards ────────────────────────────────────────────────────────────────────────────
 
-    def _make_kept(self) -> None:
+    def _make_runs(self) -> None:
         card = Card()
         card.column.addWidget(Text("Kept runs", "title"))
         self._trouble = Text("", "amber", name="benchmark.history.trouble", wraps=True)
@@ -226,8 +226,8 @@ class HistoryPage(PageColumn):
         hidden = {column for column in _RARE_COLUMNS if values[column] <= {"", _NO_NAME}}
         needed = sum(width for column, width in enumerate(self._widths) if column not in hidden)
         for column in _SPARE_COLUMNS:
-            is_said_elsewhere = column == _WHEN_COLUMN or len(values[column]) == 1
-            if needed > self._table.viewport().width() and is_said_elsewhere:
+            is_shown_elsewhere = column == _WHEN_COLUMN or len(values[column]) == 1
+            if needed > self._table.viewport().width() and is_shown_elsewhere:
                 needed -= self._widths[column]
                 hidden.add(column)
         for column in range(len(_HEAD)):

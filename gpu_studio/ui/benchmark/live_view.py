@@ -72,8 +72,8 @@ class LiveView(LivePlot):
             return ""
         run = runs[-1]
         title = self._benchmark.title_of(run.request.workload)
-        said = (title, run.size_label, run.request.dtype, mode_words(run))
-        what = " · ".join(part for part in said if part)
+        words = (title, run.size_label, run.request.dtype, mode_words(run))
+        what = " · ".join(part for part in words if part)
         if run.recording:
             what += f" · recording: {run.recording}"
         calls = run.calls_per_sample

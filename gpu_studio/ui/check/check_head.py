@@ -57,8 +57,8 @@ class CheckHead(FlowRow):
             self._plant.addItem(fault.title, fault.kind)
             self._plant.setItemData(self._plant.count() - 1, fault.does, _TIP)
         self._plant.activated.connect(self._choose_plant)
-        self._kept = narrow_combo("check.records", _KEPT, len(_KEPT))
-        self._kept.activated.connect(self._show_kept)
+        self._records = narrow_combo("check.records", _KEPT, len(_KEPT))
+        self._records.activated.connect(self._show_record)
         self._open = button(
             "Open record…", self._choose_file, name="check.open",
             tip="Open the record of a check from a picture or a page",
@@ -73,7 +73,7 @@ class CheckHead(FlowRow):
         stops(self.stop)
         for widget in (
             self._device, self._minutes, self.run, self.stop, self._expert, self._plant, gap,
-            self._kept, self._open,
+            self._records, self._open,
         ):  # fmt: skip
             self.add(widget)
         self.show_check()
@@ -113,12 +113,12 @@ class CheckHead(FlowRow):
 
     def _show_records(self) -> None:
         titles = [kept_title(record) for record in self._check.kept]
-        with QSignalBlocker(self._kept):
-            if [self._kept.itemText(n) for n in range(1, self._kept.count())] != titles:
-                self._kept.clear()
-                self._kept.addItems([_KEPT, *titles])
-            self._kept.setCurrentIndex(0)
-        self._kept.setVisible(bool(titles) and not self._check.phase.is_busy)
+        with QSignalBlocker(self._records):
+            if [self._records.itemText(n) for n in range(1, self._records.count())] != titles:
+                self._records.clear()
+                self._records.addItems([_KEPT, *titles])
+            self._records.setCurrentIndex(0)
+        self._records.setVisible(bool(titles) and not self._check.phase.is_busy)
 
     def _choose_device(self) -> None:
         self._check.choose_device(self._device.currentData())
@@ -130,7 +130,7 @@ class CheckHead(FlowRow):
         is_wanted = self._expert.isChecked()
         self._check.choose_plant(self._plant.currentData() if is_wanted else None)
 
-    def _show_kept(self, place: int) -> None:
+    def _show_record(self, place: int) -> None:
         self._check.show_kept(place - 1)
 
     def _choose_file(self) -> None:
@@ -140,8 +140,8 @@ class CheckHead(FlowRow):
 
 
 def _combo(name: str, accessible_name: str) -> QComboBox:
-    made = QComboBox()
-    made.setObjectName(name)
-    made.setAccessibleName(accessible_name)
-    made.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-    return made
+    box = QComboBox()
+    box.setObjectName(name)
+    box.setAccessibleName(accessible_name)
+    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+    return box

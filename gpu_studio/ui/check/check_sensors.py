@@ -115,11 +115,11 @@ class CheckSensors(Card):
         self._speed.set_y_range(0.0, _CLOCK_ROOM * (most or 1000.0))
 
     def _plot(self, theme: Theme, name: str, unit: str, label: str) -> LivePlot:
-        made = LivePlot(theme, name=name, x_label=label, y_unit=unit, steady=True, legend=0)
+        plot = LivePlot(theme, name=name, x_label=label, y_unit=unit, steady=True, legend=0)
         source = self._temperatures if unit == "°C" else self._clocks
-        made.set_curve("card", Curve("", device_role("cuda:0"), source, smooth=True, gaps=True))
-        made.setAccessibleName("Temperature" if unit == "°C" else "Clock")
-        return made
+        plot.set_curve("card", Curve("", device_role("cuda:0"), source, smooth=True, gaps=True))
+        plot.setAccessibleName("Temperature" if unit == "°C" else "Clock")
+        return plot
 
     def _temperatures(self) -> tuple[ArrayLike, ArrayLike]:
         return self._points(lambda vitals: vitals.temperature_c)
@@ -129,8 +129,8 @@ class CheckSensors(Card):
 
     def _points(self, value: Callable[[Vitals], float | None]) -> tuple[ArrayLike, ArrayLike]:
         taken = _thinned(self._run.vitals) if self._run is not None else []
-        told = [(at_s / 60, value(vitals)) for at_s, vitals in taken]
-        shown = [(x, y) for x, y in told if y is not None]
+        points = [(at_s / 60, value(vitals)) for at_s, vitals in taken]
+        shown = [(x, y) for x, y in points if y is not None]
         return [x for x, _ in shown], [y for _, y in shown]
 
 

@@ -125,7 +125,7 @@ class _Sheet:
     def _paint_stages(self, record: CheckRecord) -> None:
         for stage in record.stages:
             verdict = VERDICT_WORDS[stage.verdict]
-            told = ", ".join(filter(None, (errors_text(stage.errors), stage.tested)))
+            line = ", ".join(filter(None, (errors_text(stage.errors), stage.tested)))
             time = clock_text(stage.seconds) if stage.seconds else ""
             ink = _Ink(_BODY, _TONES[stage.verdict], QFont.Weight.DemiBold)
             top = self.top
@@ -138,8 +138,8 @@ class _Sheet:
                 + _COLUMN_GAP
             )
             self._write(QRectF(self._left, top, left - self._left, 60), verdict, ink)
-            place = self._place(told, _Ink(_BODY), left, WIDTH - _MARGIN - 140 - left)
-            self._write(place, told, _Ink(_BODY))
+            place = self._place(line, _Ink(_BODY), left, WIDTH - _MARGIN - 140 - left)
+            self._write(place, line, _Ink(_BODY))
             self.top = place.bottom() + _ROW_GAP
 
     def _row(self, title: str, value: str) -> None:

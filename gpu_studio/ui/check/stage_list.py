@@ -74,11 +74,11 @@ class StageList(QWidget):
 
     def show_stages(self, stages: Sequence[StageWords]) -> None:
         """Show the stages of a check."""
-        told = {words.name: words for words in stages}
+        by_name = {words.name: words for words in stages}
         for name, row in self.rows.items():
-            row.setVisible(name in told)
-            if name in told:
-                row.show_words(told[name])
+            row.setVisible(name in by_name)
+            if name in by_name:
+                row.show_words(by_name[name])
 
 
 class StageRow(QFrame):

@@ -60,13 +60,13 @@ class CopyButton(QWidget):
         preview.setData(_PREVIEW)
         menu.triggered.connect(self._copy)
         self._button.setMenu(menu)
-        self._said = Text("", "muted", name="devices.copied", wraps=True)
-        self._said.hide()
+        self._message = Text("", "muted", name="devices.copied", wraps=True)
+        self._message.hide()
         line = QHBoxLayout(self)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(GAP)
         line.addWidget(self._button)
-        line.addWidget(self._said, 1)
+        line.addWidget(self._message, 1)
         line.addStretch()
 
     def _copy(self, action: QAction) -> None:
@@ -77,9 +77,9 @@ class CopyButton(QWidget):
             return
         masked = not self._unmasked.isChecked()
         QGuiApplication.clipboard().setText(self._model.report(form, masked=masked))
-        kept = "UUIDs, users and folders are masked." if masked else "Nothing is masked."
-        self._said.setText(f"Copied. {kept}")
-        self._said.show()
+        masking = "UUIDs, users and folders are masked." if masked else "Nothing is masked."
+        self._message.setText(f"Copied. {masking}")
+        self._message.show()
 
     def _report(self, form: str, masked: bool) -> str:
         return self._model.report(form, masked=masked)
@@ -111,7 +111,7 @@ class CopyDialog(QDialog):
         self._text.setReadOnly(True)
         self._text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         self._text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self._said = Text("", "muted", name="devices.copy.said")
+        self._message = Text("", "muted", name="devices.copy.said")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         copy = buttons.addButton("Copy", QDialogButtonBox.ButtonRole.ActionRole)
         copy.setObjectName("devices.copy.now")
@@ -124,7 +124,7 @@ class CopyDialog(QDialog):
         line.addStretch(1)
         column.addWidget(self._text, 1)
         column.addLayout(foot)
-        foot.addWidget(self._said, 1)
+        foot.addWidget(self._message, 1)
         foot.addWidget(buttons)
         self._form.currentIndexChanged.connect(self._show_text)
         self._whole.toggled.connect(self._show_text)
@@ -133,8 +133,8 @@ class CopyDialog(QDialog):
     def _show_text(self) -> None:
         masked = not self._whole.isChecked()
         self._text.setPlainText(self._report(self._form.currentData(), masked))
-        self._said.setText("" if masked else "Nothing is masked: check before you share it.")
+        self._message.setText("" if masked else "Nothing is masked: check before you share it.")
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self._text.toPlainText())
-        self._said.setText("Copied.")
+        self._message.setText("Copied.")

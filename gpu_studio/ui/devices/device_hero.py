@@ -70,8 +70,8 @@ class DeviceHero(Card):
         )  # fmt: skip
         self._race.setIcon(icon("flag", theme))
         self.presses = FlowRow(self._race, self._check, self._test, spacing=GAP)
-        self._without_card = self._made_without_card()
-        self._side = self._made_side()
+        self._without_card = self._without_card_row()
+        self._side = self._make_side()
         self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._halves.setSpacing(2 * MARGIN)
         self.column.addLayout(self._halves)
@@ -137,20 +137,20 @@ class DeviceHero(Card):
         self._side.setMaximumWidth(width if is_wide else _NO_LIMIT)
         self._side.setMinimumWidth(width if is_wide else 0)
 
-    def _made_side(self) -> QWidget:
-        made = QWidget()
-        side = QVBoxLayout(made)
+    def _make_side(self) -> QWidget:
+        place = QWidget()
+        side = QVBoxLayout(place)
         side.setContentsMargins(0, 0, 0, 0)
         side.setSpacing(GAP)
         side.addStretch(1)
         for part in (self._compare, self._note, self.presses, self._without_card):
             side.addWidget(part)
         side.addStretch(1)
-        return made
+        return place
 
-    def _made_without_card(self) -> QWidget:
-        made = QWidget()
-        made.setObjectName("devices.without_card")
+    def _without_card_row(self) -> QWidget:
+        place = QWidget()
+        place.setObjectName("devices.without_card")
         modeled = button(
             "Break a modeled card", self._break_it, name="devices.modeled",
             tip="Fill the memory of a modeled card until an allocation fails",
@@ -159,12 +159,12 @@ class DeviceHero(Card):
             "Try the pitfalls", self._try_pitfalls, name="devices.pitfalls",
             tip="Run the usual mistakes, broken and fixed",
         )  # fmt: skip
-        column = QVBoxLayout(made)
+        column = QVBoxLayout(place)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(GAP)
         column.addWidget(Text(_WITHOUT_CARD, "muted", wraps=True))
         column.addWidget(FlowRow(modeled, pitfalls, spacing=GAP))
-        return made
+        return place
 
     def _compare_devices(self) -> None:
         self._studio.go_to(BENCHMARK, starts=True)

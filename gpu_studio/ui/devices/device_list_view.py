@@ -65,7 +65,7 @@ class DeviceListView(QListView):
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         devices.modelReset.connect(self._fit)
         devices.dataChanged.connect(self._fit)
-        self.selectionModel().currentChanged.connect(self._tell)
+        self.selectionModel().currentChanged.connect(self._on_current_changed)
 
     def follow(self, identity: str) -> None:
         """Mark this device as selected."""
@@ -86,7 +86,7 @@ class DeviceListView(QListView):
         rows = range(self._devices.rowCount())
         self.setFixedHeight(max(sum(self.sizeHintForRow(row) for row in rows), 1))
 
-    def _tell(self, current: QModelIndex, previous: QModelIndex) -> None:
+    def _on_current_changed(self, current: QModelIndex, previous: QModelIndex) -> None:
         # Qt makes the first row current if the list gets the focus before it follows a device.
         if current.isValid() and previous.isValid() and not self._is_following:
             self.device_selected.emit(current.data(DEVICE_ROLE).identity)

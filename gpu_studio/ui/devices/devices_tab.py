@@ -44,7 +44,7 @@ class DevicesTab(TabContents):
         self._details: DeviceDetails | None = None
         # Its import takes 22 ms, as long as that of all that stands above it.
         details = LazyPage(_DETAILS, self._model, studio.settings, theme, parent=self)
-        details.made.connect(self._add_details)
+        details.created.connect(self._add_details)
         self.later = (details,)
         self._act = studio.headlines.act
         self._findings = QWidget()
@@ -65,7 +65,7 @@ class DevicesTab(TabContents):
         self._due: list[Callable[[], None]] = []
         self._turns = QTimer(self)
         self._turns.setInterval(0)
-        self._turns.timeout.connect(self._take_turn)
+        self._turns.timeout.connect(self._update_next)
         self._comparison.changed.connect(self._update_soon)
         self._model.selection_changed.connect(self._update_soon)
         self._model.selection_changed.connect(self._update_sensors_soon)
@@ -129,7 +129,7 @@ class DevicesTab(TabContents):
         self._due = [part for part in parts if part == update or part in self._due]
         self._turns.start()
 
-    def _take_turn(self) -> None:
+    def _update_next(self) -> None:
         update = self._due.pop(0)
         if not self._due:
             self._turns.stop()
@@ -151,9 +151,9 @@ class DevicesTab(TabContents):
             return
         self._hero.list.follow(device.identity)
         trouble = self._model.trouble
-        is_said = verdict.code == "card_asleep" or trouble in verdict.sentence
+        is_shown_above = verdict.code == "card_asleep" or trouble in verdict.sentence
         self._trouble.setText(trouble)
-        self._trouble.setVisible(not is_said)
+        self._trouble.setVisible(not is_shown_above)
 
     def _show_also_found(self, headlines: Sequence[Headline]) -> None:
         """Show the other findings above the answers, each in a line."""

@@ -191,8 +191,8 @@ class SensorGrid(QWidget):
             self._reading.setText(_MARKED if self._has_marks and not self._shows_table else "")
             self._plots.setAccessibleDescription(_HINT)
             return
-        said = f"All values: {_ago(newest_s - time_s)}"
-        self._reading.setText(said)
+        words = f"All values: {_ago(newest_s - time_s)}"
+        self._reading.setText(words)
         values = ", ".join(f"{span.kind.title} {span.at(time_s)}" for span in self._spans)
         self._plots.setAccessibleDescription(f"{_ago(newest_s - time_s)}: {values}.")
 
@@ -366,7 +366,7 @@ class SensorCard(Card):
         self.column.addStretch(1)
         # The curve is created with the plot, not with the first reading: the engine starts at that
         # time as well.
-        self._take_role(device_role(None))
+        self._set_role(device_role(None))
 
     def show_span(
         self, span: SensorSpan, role: str, ends_s: tuple[float, float], marks: Sequence[RunMark]
@@ -385,7 +385,7 @@ class SensorCard(Card):
         self.setAccessibleDescription(span.sentence)
         self.setToolTip(span.sentence)
         self.plot.describe(span.sentence)
-        self._take_role(role)
+        self._set_role(role)
         if span.has_values:
             self.plot.set_x_range(*ends_s)
             self.plot.set_y_range(*span.scale)
@@ -393,7 +393,7 @@ class SensorCard(Card):
         self.plot.set_markers([(t, "", "accent") for t in _apart(times_s, ends_s)])
         self.plot.refresh()
 
-    def _take_role(self, role: str) -> None:
+    def _set_role(self, role: str) -> None:
         if role != self._role:
             self._role = role
             self.plot.set_curve(

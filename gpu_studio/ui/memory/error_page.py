@@ -122,7 +122,7 @@ class ErrorPage(QWidget):
         self._headline = Text(role="title", name="memory.error.headline", wraps=True)
         self._meaning = Text(name="memory.error.meaning", wraps=True)
         self._tank = TankBar(theme, name="memory.error.tank")
-        self._tank.part_told.connect(self._tell_part)
+        self._tank.part_described.connect(self._describe_part)
         self._part = Text(role="muted", name="memory.error.part", wraps=True)
         self._advice = Text(name="memory.error.advice", wraps=True)
         for widget in (self._headline, self._meaning, self._tank, self._part, self._advice):
@@ -172,7 +172,7 @@ class ErrorPage(QWidget):
         self._advice.setVisible(bool(steps))
         self._tank.setVisible(explained is not None and explained.tank is not None)
         self._tank.show_tank(explained.tank if explained else None)
-        self._tell_part("")
+        self._describe_part("")
         self._part.setVisible(not self._tank.isHidden())
         rows = _rows_of(explained.numbers) if explained else []
         self._rows.set_rows(rows)
@@ -190,9 +190,9 @@ class ErrorPage(QWidget):
         )
         return f" The text has {errors} errors. This is the {which}."
 
-    def _tell_part(self, told: str) -> None:
+    def _describe_part(self, words: str) -> None:
         self._part.setText(
-            told
+            words
             or "The card as the text describes it, to two decimals of each unit. Missing numbers "
             "are marked."
         )

@@ -142,12 +142,12 @@ class FitPage(QWidget):
     def _list_plans(self) -> None:
         """Offer the optimizers that suit the data type, and keep the choice if it still does."""
         plans = plans_for(self._dtype.currentText())
-        kept = self._optimizer.currentText()
+        last = self._optimizer.currentText()
         with QSignalBlocker(self._optimizer):
             self._optimizer.clear()
             for plan in plans:
                 self._optimizer.addItem(plan.words, plan)
-            self._optimizer.setCurrentIndex(max(0, self._optimizer.findText(kept)))
+            self._optimizer.setCurrentIndex(max(0, self._optimizer.findText(last)))
         self._ask()
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────
@@ -233,10 +233,10 @@ class _FitCard(Card):
         super().__init__(name=f"memory.fit.{name}.card")
         self._verdict = Text(role="title", name=f"memory.fit.{name}.verdict", wraps=True)
         self._tank = TankBar(theme, name=f"memory.fit.{name}.tank")
-        self._told = Text(role="muted", name=f"memory.fit.{name}.told", wraps=True)
-        self._tank.part_told.connect(self._tell)
+        self._message = Text(role="muted", name=f"memory.fit.{name}.told", wraps=True)
+        self._tank.part_described.connect(self._describe_part)
         self._words = ""
-        for widget in (self._verdict, self._tank, self._told):
+        for widget in (self._verdict, self._tank, self._message):
             self.column.addWidget(widget)
         self.column.addStretch(1)
 
@@ -250,8 +250,8 @@ class _FitCard(Card):
         self._words = (
             f"PyTorch would reserve {format_bytes(reserved_bytes)}, without activations.{beyond}"
         )
-        self._told.setText(self._words)
+        self._message.setText(self._words)
         self._tank.show_tank(tank)
 
-    def _tell(self, told: str) -> None:
-        self._told.setText(told or self._words)
+    def _describe_part(self, told: str) -> None:
+        self._message.setText(told or self._words)

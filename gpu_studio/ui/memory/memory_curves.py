@@ -156,9 +156,9 @@ class MemoryCurves(Card):
 
 def toggle(text: str, name: str, tip: str) -> QPushButton:
     """Return a checkable button."""
-    made = QPushButton(text)
-    made.setObjectName(name)
-    made.setCheckable(True)
-    made.setToolTip(tip)
-    made.setAccessibleName(tip)
-    return made
+    button = QPushButton(text)
+    button.setObjectName(name)
+    button.setCheckable(True)
+    button.setToolTip(tip)
+    button.setAccessibleName(tip)
+    return button

@@ -233,12 +233,12 @@ class ResultCard(Card):
         self._headline = Text(role="title", name=f"{name}.headline", wraps=True)
         self._outcome = Text(name=f"{name}.outcome", wraps=True)
         self._tank = TankBar(theme, name=f"{name}.tank")
-        self._tank.part_told.connect(self._tell_part)
-        self._told = Text(role="muted", name=f"{name}.tank_words", wraps=True)
+        self._tank.part_described.connect(self._describe_part)
+        self._tank_words = Text(role="muted", name=f"{name}.tank_words", wraps=True)
         self._stages = Text(name=f"{name}.stages", wraps=True)
         self._next_step = Text(role="muted", name=f"{name}.next", wraps=True)
         for widget in (
-            self._conf, self._headline, self._outcome, self._stages, self._tank, self._told,
+            self._conf, self._headline, self._outcome, self._stages, self._tank, self._tank_words,
             self._next_step,
         ):  # fmt: skip
             self.column.addWidget(widget)
@@ -277,23 +277,23 @@ class ResultCard(Card):
         stages = [f"• {stage.sentence}" for stage in finished.stages]
         self._stages.setText("\n".join(stages))
         self._stages.setVisible(bool(stages))
-        told = tank_of_error(read_oom_text(finished.error_text))
-        if told is None:
+        read = tank_of_error(read_oom_text(finished.error_text))
+        if read is None:
             self._show_tank(tank, "Memory at the end, before everything was freed.")
         elif tank is not None and _is_the_errors(result):
             self._show_tank(tank, "Memory when it failed, exact to the byte.")
         else:
-            self._show_tank(told, "Memory when it failed, from the error's text, to two decimals.")
+            self._show_tank(read, "Memory when it failed, from the error's text, to two decimals.")
 
     def _show_tank(self, tank: Tank | None, words: str) -> None:
         self._words = words
         self._tank.setVisible(tank is not None)
         self._tank.show_tank(tank)
-        self._told.setText(words)
-        self._told.setVisible(tank is not None)
+        self._tank_words.setText(words)
+        self._tank_words.setVisible(tank is not None)
 
-    def _tell_part(self, told: str) -> None:
-        self._told.setText(told or self._words)
+    def _describe_part(self, words: str) -> None:
+        self._tank_words.setText(words or self._words)
 
 
 class LabResults(QWidget):

@@ -74,7 +74,7 @@ class OomPanel(Card):
         self._reason = Text(name="memory.oom.reason", wraps=True)
         self._lay_out()
         self._connect(studio)
-        self._take_preset(0)
+        self._use_preset(0)
         self._update_limits()
         self._update_state()
 
@@ -132,7 +132,7 @@ class OomPanel(Card):
         column.addStretch(1)
 
     def _connect(self, studio: Studio) -> None:
-        self._preset.activated.connect(self._take_preset)
+        self._preset.activated.connect(self._use_preset)
         self._sliders.changed.connect(self._own_plan)
         self._budget.valueChanged.connect(self._update_words)
         self._budget.sliderMoved.connect(self._keep_budget)
@@ -146,7 +146,7 @@ class OomPanel(Card):
 
     # ── the plan ─────────────────────────────────────────────────────────────────────────────
 
-    def _take_preset(self, index: int) -> None:
+    def _use_preset(self, index: int) -> None:
         preset = PRESETS[index]
         plan = _PLANS.get(preset.name)
         if plan is not None:
@@ -199,7 +199,7 @@ class OomPanel(Card):
             budget = f"¾ of free memory, about {about}"
         else:
             budget = f"{format_bytes(self.budget_bytes)} of {format_bytes(sizes[0])}"
-        tell(self._budget, self._budget_words, "Budget", budget)
+        show_value(self._budget, self._budget_words, "Budget", budget)
 
     # ── running ──────────────────────────────────────────────────────────────────────────────
 
@@ -305,9 +305,9 @@ class PlanSliders(QWidget):
             layout.setContentsMargins(0, 0, 0, 0)
             layout.setSpacing(8)
         for moved in (self._size, self._count, self._growth):
-            moved.valueChanged.connect(self._tell_change)
-        self._dtype.currentIndexChanged.connect(self._tell_change)
-        self._frees.toggled.connect(self._tell_change)
+            moved.valueChanged.connect(self._on_change)
+        self._dtype.currentIndexChanged.connect(self._on_change)
+        self._frees.toggled.connect(self._on_change)
 
     @property
     def plan(self) -> AllocationPlan:
@@ -338,7 +338,7 @@ class PlanSliders(QWidget):
         """Show the growth of the tensors, for a custom plan."""
         self._steps.setVisible(shown)
 
-    def _tell_change(self) -> None:
+    def _on_change(self) -> None:
         self._say()
         self.changed.emit()
 
@@ -346,32 +346,32 @@ class PlanSliders(QWidget):
         plan = self.plan
         tensor_bytes = plan.size**2 * ITEM_BYTES[plan.dtype]
         one = format_bytes(tensor_bytes)
-        tell(self._size, self._size_words, "Tensor size", f"{format_size(plan.size)} = {one}")
+        show_value(self._size, self._size_words, "Tensor size", f"{format_size(plan.size)} = {one}")
         if plan.count is None:
             count = "until it fails"
         elif plan.growth:
             count = str(plan.count)
         else:
             count = f"{plan.count} = {format_bytes(plan.count * tensor_bytes)}"
-        tell(self._count, self._count_words, "Number of tensors", count)
+        show_value(self._count, self._count_words, "Number of tensors", count)
         growth = f"+ {plan.growth} per side" if plan.growth else "all the same size"
-        tell(self._growth, self._growth_words, "Growth per step", growth)
+        show_value(self._growth, self._growth_words, "Growth per step", growth)
 
 
 def slider(name: str, highest: int) -> tuple[QSlider, Text]:
     """Return a slider that starts at 0, and the label for its value in words."""
-    made = QSlider(Qt.Orientation.Horizontal)
-    made.setObjectName(name)
-    made.setRange(0, highest)
-    made.setPageStep(max(1, highest // 8))
-    return made, Text(role="muted", name=f"{name}.words")
+    control = QSlider(Qt.Orientation.Horizontal)
+    control.setObjectName(name)
+    control.setRange(0, highest)
+    control.setPageStep(max(1, highest // 8))
+    return control, Text(role="muted", name=f"{name}.words")
 
 
-def tell(told: QSlider, words: Text, title: str, value: str) -> None:
+def show_value(slider: QSlider, words: Text, title: str, value: str) -> None:
     """Show a slider's value, also to screen readers."""
     words.setText(value)
-    told.setAccessibleName(f"{title}: {value}")
-    told.setToolTip(value)
+    slider.setAccessibleName(f"{title}: {value}")
+    slider.setToolTip(value)
 
 
 def add_slider_row(column: QVBoxLayout, title: str, added: QSlider, words: Text) -> None:
@@ -387,7 +387,7 @@ def add_slider_row(column: QVBoxLayout, title: str, added: QSlider, words: Text)
 
 def check(name: str, text: str) -> QCheckBox:
     """Return a check box."""
-    made = QCheckBox(text)
-    made.setObjectName(name)
-    made.setAccessibleName(text)
-    return made
+    control = QCheckBox(text)
+    control.setObjectName(name)
+    control.setAccessibleName(text)
+    return control

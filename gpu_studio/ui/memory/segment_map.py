@@ -39,14 +39,14 @@ class SegmentMapView(QAbstractScrollArea):
     """Shows a `SegmentMap`.
 
     Signals:
-        block_told(str): the block under the mouse or the keyboard, in words; empty for none.
+        block_described(str): the block under the mouse or the keyboard, in words; empty for none.
         segment_chosen(int): another segment is current; -1 for none.
 
     Attributes:
         blocks: the shown map.
     """
 
-    block_told = Signal(str)
+    block_described = Signal(str)
     segment_chosen = Signal(int)
 
     def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
@@ -196,7 +196,7 @@ class SegmentMapView(QAbstractScrollArea):
         pointed = self._block_at(event.position())
         if pointed != self._pointed:
             self._pointed = pointed
-            self._tell()
+            self._describe_block()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Make the clicked block current."""
@@ -208,7 +208,7 @@ class SegmentMapView(QAbstractScrollArea):
         """Report the current block again."""
         super().leaveEvent(event)
         self._pointed = _NOTHING
-        self._tell()
+        self._describe_block()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Show the keyboard focus."""
@@ -230,8 +230,8 @@ class SegmentMapView(QAbstractScrollArea):
     def viewportEvent(self, event: QEvent) -> bool:
         """Show the block under the mouse as a tool tip as well."""
         if isinstance(event, QHelpEvent):
-            told = self._told(self._block_at(QPointF(event.pos())))
-            QToolTip.showText(event.globalPos(), told, self)
+            words = self._words_of(self._block_at(QPointF(event.pos())))
+            QToolTip.showText(event.globalPos(), words, self)
             return True
         if event.type() is QEvent.Type.Leave:
             self.leaveEvent(event)
@@ -250,14 +250,14 @@ class SegmentMapView(QAbstractScrollArea):
         bar.setValue(min(max(bar.value(), top + PITCH - self.viewport().height()), top))
         if segment != before:
             self.segment_chosen.emit(segment)
-        self._tell()
+        self._describe_block()
         self.viewport().update()
 
-    def _tell(self) -> None:
+    def _describe_block(self) -> None:
         block = self._pointed if self._pointed != _NOTHING else self._block
-        self.block_told.emit(self._told(block))
+        self.block_described.emit(self._words_of(block))
 
-    def _told(self, block: int) -> str:
+    def _words_of(self, block: int) -> str:
         if self.blocks is None or block == _NOTHING:
             return ""
         return block_in_words(self.blocks, block)

@@ -56,14 +56,14 @@ class TankBar(QWidget):
     """The bar, with the names and sizes of its parts under it.
 
     Signals:
-        part_told(str): name, size and meaning of the part under the mouse or the keyboard; empty
-            for none.
+        part_described(str): name, size and meaning of the part under the mouse or the keyboard;
+            empty for none.
 
     Attributes:
         tank: the shown tank.
     """
 
-    part_told = Signal(str)
+    part_described = Signal(str)
 
     def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -87,7 +87,7 @@ class TankBar(QWidget):
             self._current = -1
         self.setAccessibleDescription(tank.sentence if tank else "No readings yet.")
         if self._current >= 0:
-            self._tell()
+            self._describe_part()
         self.update()
 
     def sizeHint(self) -> QSize:
@@ -250,8 +250,8 @@ class TankBar(QWidget):
         """Show the part under the mouse as a tool tip as well."""
         if isinstance(event, QHelpEvent) and self.tank is not None:
             index = self._part_at(QPointF(event.pos()))
-            told = self._told(self.tank.parts[index]) if index >= 0 else ""
-            QToolTip.showText(event.globalPos(), told, self)
+            words = self._words_of(self.tank.parts[index]) if index >= 0 else ""
+            QToolTip.showText(event.globalPos(), words, self)
             return True
         return super().event(event)
 
@@ -263,14 +263,14 @@ class TankBar(QWidget):
         if index == self._current:
             return
         self._current = index
-        self._tell()
+        self._describe_part()
         self.update()
 
-    def _tell(self) -> None:
+    def _describe_part(self) -> None:
         part = self.tank.parts[self._current] if self.tank and self._current >= 0 else None
-        self.part_told.emit(self._told(part) if part else "")
+        self.part_described.emit(self._words_of(part) if part else "")
 
-    def _told(self, part: TankPart) -> str:
+    def _words_of(self, part: TankPart) -> str:
         assert self.tank is not None
         share = format_percent(self.tank.share(part))
         return f"{part.label}: {format_bytes(part.size_bytes)} ({share}), {part.explanation}."

@@ -52,7 +52,7 @@ class TankCard(Card):
         self._make_choices()
         self._lay_out_head()
         self._tank = TankBar(theme, name="memory.tank")
-        self._tank.part_told.connect(self._show_sentence)
+        self._tank.part_described.connect(self._show_sentence)
         self._rows = TextRows(("Part", "Memory", "Share", "Meaning"), numbers=(1, 2), parent=self)
         self._table: QTableView | None = None  # created on first use
         self._sentence = Text(role="muted", name="memory.sentence", wraps=True)
@@ -157,12 +157,12 @@ class TankCard(Card):
     def _show_programs(self) -> None:
         """Name the programs in the bar; the driver of Windows does not report them."""
         programs = self._model.programs
-        said = " · ".join(f"{name}\u00a0{format_bytes(size)}" for name, size in programs)
-        self._programs.setText(f"By program: {said}")
+        words = " · ".join(f"{name}\u00a0{format_bytes(size)}" for name, size in programs)
+        self._programs.setText(f"By program: {words}")
         self._programs.setVisible(bool(programs) and not self._tank.isHidden())
 
-    def _show_sentence(self, told: str) -> None:
-        self._sentence.setText(told or what_is_shown(self._model, self._session))
+    def _show_sentence(self, words: str) -> None:
+        self._sentence.setText(words or what_is_shown(self._model, self._session))
 
     def _toggle_numbers(self, shown: bool) -> None:
         if self._table is None:

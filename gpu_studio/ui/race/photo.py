@@ -56,7 +56,7 @@ def open_photo(path: Path) -> Photo | SharedRace:
     image = reader.read()
     if image.isNull() or image.width() * image.height() > LARGEST_PIXELS:
         raise _refused(path, "it is damaged")
-    return Photo(path.name, pixels_of(_made_small(image)))
+    return Photo(path.name, pixels_of(_reduced(image)))
 
 
 def pixels_of(image: QImage) -> NDArray[np.uint8]:
@@ -74,7 +74,7 @@ def pixels_of(image: QImage) -> NDArray[np.uint8]:
     return pixels
 
 
-def _made_small(image: QImage) -> QImage:
+def _reduced(image: QImage) -> QImage:
     """Return an image of at most 512 on each side, and at least 1."""
     size = image.size()
     if max(size.width(), size.height()) > LARGEST_SIDE:

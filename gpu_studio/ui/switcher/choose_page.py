@@ -89,11 +89,11 @@ class ChoosePage(QWidget):
         self._fill_ways(right.column)
         choice.rows_changed.connect(self._show_rows)
         choice.chosen_changed.connect(self._show_chosen)
-        choice.notice_changed.connect(self._show_said)
+        choice.notice_changed.connect(self._show_notice)
         pitfalls.tried_changed.connect(self._show_demonstration)
         pitfalls.running_changed.connect(self._show_demonstration)
         self._show_rows()
-        self._show_said()
+        self._show_notice()
         self._show_demonstration()
 
     def _fill_devices(self, column: QVBoxLayout) -> None:
@@ -116,16 +116,16 @@ class ChoosePage(QWidget):
             _ACTIONS["show_only"][0], choice.show_only, name="switcher.visible_only"
         )
         self._all = button(_ACTIONS["show_all"][0], choice.show_all, name="switcher.show_all")
-        self._said_card = Card(name="switcher.said_card")
-        self._said = Text(name="switcher.said", wraps=True)
-        self._said_card.column.addWidget(self._said)
+        self._notice_card = Card(name="switcher.said_card")
+        self._notice = Text(name="switcher.said", wraps=True)
+        self._notice_card.column.addWidget(self._notice)
         self._lost = Text(_LOST, "amber", name="switcher.explained", wraps=True)
         column.addWidget(Text("Two ways to switch, and one that fails", "title"))
         self._current_way = self._way("Current card", _USE, self._use)
         self._visible_way = self._way(
             "Visible cards", _SHOW_ONLY, self._only, self._all, then=self._lost
         )
-        for widget in (self._said_card, self._current_way, self._visible_way):
+        for widget in (self._notice_card, self._current_way, self._visible_way):
             column.addWidget(widget)
         column.addWidget(self._make_demonstration())
         column.addStretch(1)
@@ -224,11 +224,11 @@ class ChoosePage(QWidget):
         self._all.setEnabled(choice.can_show_all)
         self._show_demonstration()
 
-    def _show_said(self) -> None:
+    def _show_notice(self) -> None:
         notice = self.choice.notice
-        self._said.setText(notice.sentence)
-        self._said_card.set_tone(notice.tone)
-        self._said_card.setVisible(bool(notice.sentence))
+        self._notice.setText(notice.sentence)
+        self._notice_card.set_tone(notice.tone)
+        self._notice_card.setVisible(bool(notice.sentence))
         self._show_buttons()
 
     # ── the demonstration ────────────────────────────────────────────────────────────────────

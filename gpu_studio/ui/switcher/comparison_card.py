@@ -212,7 +212,7 @@ class ComparisonCard(Card):
         if workload is None or not runs:
             self._progress.setText("")
             return
-        labels = [label_of(self._told_apart(run), workload) for run in runs]
+        labels = [label_of(self._distinct_options(run), workload) for run in runs]
         results = {
             label: run.result
             for label, run in zip(labels, runs, strict=True)
@@ -236,7 +236,7 @@ class ComparisonCard(Card):
         """Fit the height to the rows, with space for a scroll bar if the columns need it."""
         show_whole_rows(self._table)
 
-    def _told_apart(self, run: Run) -> dict[str, str]:
+    def _distinct_options(self, run: Run) -> dict[str, str]:
         """Return the options that differ among the runs, and always the first one."""
         options = run.request.options
         return {
