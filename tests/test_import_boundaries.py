@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,10 @@ QT_OF_THE_MODEL = {"PySide6.QtCore"}
 WITHOUT_TORCH = {"client.py", "probe_client.py", "recorded_engine.py", "local_engine.py"}
 
 
+# What is imported by its path, such as a page on its first use: "gpu_studio.ui.tank:TankBar".
+LATE = re.compile(r"(gpu_studio(?:\.\w+)+):(\w+)")
+
+
 def imports(path: Path) -> list[tuple[str, int]]:
     """Return (dotted name, line) of every import in a file, wherever it stands."""
     found = []
@@ -55,6 +60,8 @@ def imports(path: Path) -> list[tuple[str, int]]:
             is_package = (ROOT / module.replace(".", "/")).is_dir()
             names = [f"{module}.{alias.name}" for alias in node.names] if is_package else [module]
             found += [(name, node.lineno) for name in names]
+        elif isinstance(node, ast.Constant) and (late := LATE.fullmatch(str(node.value))):
+            found.append((late[1], node.lineno))
     return found
 
 
@@ -100,6 +107,20 @@ def _is_allowed(name, file_name, relative, home):
 
 def test_imports_follow_the_arrows():
     assert [where for path in SOURCES for where in wrong_arrows(path)] == []
+
+
+def test_what_is_imported_by_its_path_is_there():
+    paths = [
+        late.groups()
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and (late := LATE.fullmatch(str(node.value)))
+    ]
+    assert len(paths) >= 12
+    for module, name in paths:
+        file = ROOT / f"{module.replace('.', '/')}.py"
+        body = ast.parse(file.read_text(encoding="utf-8")).body
+        assert name in {getattr(node, "name", "") for node in body}, f"{module}:{name}"
 
 
 def test_no_file_asks_pythons_platform_which_starts_a_process_on_windows():

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 _POLL_MS = 500
 _FAST_POLL_MS = 100  # for the segment map, while it is visible
 _SPACING = 6
-_FOLDER = "gpu_studio.ui.memory"
+_SEGMENTS = "gpu_studio.ui.memory.segment_page:SegmentPage"
+_ERROR = "gpu_studio.ui.memory.error_page:ErrorPage"
+_FIT = "gpu_studio.ui.memory.fit_page:FitPage"
 
 
 class MemoryTab(TabContents):
@@ -53,11 +55,11 @@ class MemoryTab(TabContents):
         self._lab = OomPage(studio, self.model, theme, self)
         self.pages.add(
             self._curves,
-            LazyPage(f"{_FOLDER}.segment_page:SegmentPage", self.model, theme, parent=self),
+            LazyPage(_SEGMENTS, self.model, theme, parent=self),
             self._lab,
             # These two import numpy, which alone takes 80 ms.
-            LazyPage(f"{_FOLDER}.error_page:ErrorPage", theme, parent=self),
-            LazyPage(f"{_FOLDER}.fit_page:FitPage", self.model, theme, parent=self),
+            LazyPage(_ERROR, theme, parent=self),
+            LazyPage(_FIT, self.model, theme, parent=self),
         )
         self.pages.page_changed.connect(self._show_page)
         self._lab.segments_wanted.connect(self._go_to_segments)

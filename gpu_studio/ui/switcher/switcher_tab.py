@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
-_FOLDER = "gpu_studio.ui.switcher"
+_PITFALLS = "gpu_studio.ui.switcher.pitfall_page:PitfallPage"
+_WORKLOADS = (
+    "gpu_studio.ui.switcher.workload_pages:feeding_page",
+    "gpu_studio.ui.switcher.workload_pages:amp_page",
+    "gpu_studio.ui.switcher.workload_pages:cards_page",
+)
 
 
 class SwitcherTab(TabContents):
@@ -45,11 +50,8 @@ class SwitcherTab(TabContents):
             ChoosePage(studio, theme, self.choice, self.pitfalls, self.pages, self.pages.stack),
             PlacePage(studio, theme, self.choice, self.placement),
             # The modules of the others are a third of the tab's import: 14 ms each.
-            LazyPage(f"{_FOLDER}.pitfall_page:PitfallPage", theme, self.pitfalls, parent=self),
-            *(
-                LazyPage(f"{_FOLDER}.workload_pages:{make}", studio, theme, parent=self)
-                for make in ("feeding_page", "amp_page", "cards_page")
-            ),
+            LazyPage(_PITFALLS, theme, self.pitfalls, parent=self),
+            *(LazyPage(page, studio, theme, parent=self) for page in _WORKLOADS),
         )
         self.pages.page_changed.connect(studio.snippets.turn_to)
         studio.snippets.turn_to(self.pages.front)
