@@ -168,9 +168,9 @@ def recording_from(
         )
         raise StudioError(FailureKind.NOT_SAVED, reason)
     cards = [
-        run.result.device_name if run.result else device.name
+        run.result.device_name if run.result else card.name
         for run in ours
-        if not is_cpu(run.request.device) and (device := inventory.find(run.request.device))
+        if not is_cpu(run.request.device) and (card := studio.board.at(run.request.device))
     ]
     pc = RecordedPc(
         processor=inventory.cpu.name,

@@ -265,11 +265,11 @@ class CardCheck(QObject):
 
     def named(self, record: CheckRecord) -> CheckRecord:
         """Return a record with the card's UUID and serial number, as far as they are known."""
-        inventory = self._studio.sensors.inventory
-        found = inventory.find(record.device.address) if inventory is not None else None
-        if found is None or found.name != record.device.name:
+        row = self._studio.board.at(record.device.address)
+        card = row.device if row is not None else None
+        if card is None or card.name != record.device.name:
             return record
-        return msgspec.structs.replace(record, uuid=found.uuid, serial=found.serial)
+        return msgspec.structs.replace(record, uuid=card.uuid, serial=card.serial)
 
     def close(self) -> None:
         """End the engine and a running check.
