@@ -228,12 +228,12 @@ def _is_zombie(process: psutil.Process) -> bool:
 
 def _orders(rank: int, device: torch.device, lines: BinaryIO) -> Order | None:
     """Return the next order: the first process reads it and sends it on; None ends all."""
-    told = torch.tensor([END, 0], device=device)
+    message = torch.tensor([END, 0], device=device)
     if rank == 0 and (line := lines.readline()):
         order = msgspec.json.decode(line, type=Order)
-        told = torch.tensor([order.what, order.processes], device=device)
-    dist.broadcast(told, 0)
-    what, processes = told.tolist()
+        message = torch.tensor([order.what, order.processes], device=device)
+    dist.broadcast(message, 0)
+    what, processes = message.tolist()
     return None if what == END else Order(what, processes)
 
 

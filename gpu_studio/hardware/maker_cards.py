@@ -109,7 +109,7 @@ class MakerCards:
         driver, found = self._find_cards_in_time(own)
         self._note_what_is_there(own)
         driver = msgspec.structs.replace(driver, was_updated=self._was_replaced)
-        found = _told_apart(found)
+        found = _without_shared_uuids(found)
         self._sources = [(device.identity, source) for device, source in found]
         return driver, self._numbered([device for device, _ in found])
 
@@ -294,7 +294,7 @@ class MakerCards:
         )
 
 
-def _told_apart(
+def _without_shared_uuids(
     found: list[tuple[Device, OpenCard | Device]],
 ) -> list[tuple[Device, OpenCard | Device]]:
     """Remove the UUID of cards that share it: their slots then identify them."""

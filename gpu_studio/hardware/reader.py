@@ -33,22 +33,15 @@ _GRACE_S = 0.3  # shorter than the window waits before it kills this process
 
 
 class Commands:
-    """The window's commands; `listen` runs on its own thread."""
+    """The window's commands; `listen` runs on its own thread.
+
+    ``has_ended`` means that the reader has to end.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._is_paused = False
-        self._has_ended = False
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether reading is paused."""
-        return self._is_paused
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the reader has to end."""
-        return self._has_ended
+        self.is_paused = False
+        self.has_ended = False
 
     def listen(self, lines: IO[bytes]) -> None:
         """Take commands until the window closes the pipe."""
@@ -61,30 +54,30 @@ class Commands:
             elif word == b"resume":
                 self.resume()
         with self._changed:
-            self._has_ended = True
+            self.has_ended = True
             self._changed.notify_all()
 
     def pause(self) -> None:
         """Read nothing until `resume`."""
         with self._changed:
-            self._is_paused = True
+            self.is_paused = True
             self._changed.notify_all()
 
     def resume(self) -> None:
         """Continue reading."""
         with self._changed:
-            self._is_paused = False
+            self.is_paused = False
             self._changed.notify_all()
 
     def wait(self, timeout_s: float) -> None:
         """Wait for this time, or until a command arrives."""
         with self._changed:
-            self._changed.wait_for(lambda: self._is_paused or self._has_ended, timeout_s)
+            self._changed.wait_for(lambda: self.is_paused or self.has_ended, timeout_s)
 
     def wait_for_resume(self) -> None:
         """Wait until reading resumes or the reader has to end."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._is_paused or self._has_ended)
+            self._changed.wait_for(lambda: not self.is_paused or self.has_ended)
 
 
 def events(sensors: PcSensors, commands: Commands, period_s: float) -> Iterator[SensorEvent]:

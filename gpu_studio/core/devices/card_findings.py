@@ -27,10 +27,10 @@ _TOLD_OTHERWISE = frozenset(
 def card_lost(facts: PcFacts) -> Iterator[Finding]:
     """The card dropped off the bus: at the start, between two readings, or during a kernel."""
     for card in facts.inventory.cards:
-        told, probed = facts.reading_of(card), facts.probed(card)
+        reading, probed = facts.reading_of(card), facts.probed(card)
         reason = card.unreadable if card.unreadable_code == "lost" else None
-        if reason is None and told is not None and told.error_code == "lost":
-            reason = told.error
+        if reason is None and reading is not None and reading.error_code == "lost":
+            reason = reading.error
         if reason is None and probed is not None and probed.outcome == "lost":
             reason = "The card dropped off the bus while a kernel ran. Restart the PC."
         if reason is not None:
@@ -114,8 +114,8 @@ def _default_mode(facts: PcFacts, card: Device) -> str:
 def not_as_named(facts: PcFacts) -> Iterator[Finding]:
     """A card's name does not match its chip, or the driver and PyTorch disagree."""
     for card in facts.cards:
-        told = facts.torch_card(card)
-        named, differing = misnamings(card, told), disagreements(card, told)
+        torch_card = facts.torch_card(card)
+        named, differing = misnamings(card, torch_card), disagreements(card, torch_card)
         if named:
             sentence = (
                 f"The card that calls itself {card.short_name} doesn't match that name: "
@@ -189,7 +189,7 @@ def _order_of_scripts(facts: PcFacts, cards: list[Device]) -> tuple[list[Device 
     if facts.probe is not None and facts.probe.cards:
         seen = [one.card for one in facts.probe.cards]
         order = [
-            next((card for card in cards if torch_card_of(card, (told,))), None) for told in seen
+            next((card for card in cards if torch_card_of(card, (one,))), None) for one in seen
         ]
         return order, "seen in a separate process"
     speeds = [

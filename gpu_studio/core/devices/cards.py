@@ -115,30 +115,30 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
 
 def torch_card_of(card: Device, torch_cards: tuple[TorchCard, ...]) -> TorchCard | None:
     """Return PyTorch's properties of a card, matched by UUID, then by slot, never by number."""
-    return next((told for told in torch_cards if _is_same(card, told)), None)
+    return next((torch_card for torch_card in torch_cards if _is_same(card, torch_card)), None)
 
 
-def disagreements(card: Device, told: TorchCard | None) -> tuple[Disagreement, ...]:
+def disagreements(card: Device, torch_card: TorchCard | None) -> tuple[Disagreement, ...]:
     """Return the differences between the driver's and PyTorch's properties of a card.
 
     Args:
         card: the card according to NVML.
-        told: the card according to PyTorch; None if PyTorch does not report it.
+        torch_card: the card according to PyTorch; None if PyTorch does not report it.
     """
-    if told is None:
+    if torch_card is None:
         return ()
     pairs: list[tuple[str, object, object]] = [
-        ("name", card.name, told.name),
-        ("compute capability", card.compute_capability, told.compute_capability),
-        ("multiprocessors", card.multiprocessors, told.multiprocessors),
-        ("memory bus in bits", card.memory_bus_width_bits, told.memory_bus_width_bits),
+        ("name", card.name, torch_card.name),
+        ("compute capability", card.compute_capability, torch_card.compute_capability),
+        ("multiprocessors", card.multiprocessors, torch_card.multiprocessors),
+        ("memory bus in bits", card.memory_bus_width_bits, torch_card.memory_bus_width_bits),
     ]
     found = [
         _disagreement(subject, "nvidia-smi", ours, "PyTorch", theirs)
         for subject, ours, theirs in pairs
         if ours is not None and theirs is not None and ours != theirs
     ]
-    total, visible = card.memory_total_bytes, told.memory_total_bytes
+    total, visible = card.memory_total_bytes, torch_card.memory_total_bytes
     if total and visible and abs(total - visible) > _MEMORY_TOLERANCE * total:
         found.append(
             _disagreement("memory in MiB", "nvidia-smi", total >> 20, "PyTorch", visible >> 20)
@@ -146,14 +146,16 @@ def disagreements(card: Device, told: TorchCard | None) -> tuple[Disagreement, .
     return tuple(found)
 
 
-def misnamings(card: Device, told: TorchCard | None) -> tuple[Disagreement, ...]:
+def misnamings(card: Device, torch_card: TorchCard | None) -> tuple[Disagreement, ...]:
     """Return the differences between a card's chip and the card that it claims to be."""
     found = []
     known = known_card(card.name)
-    capability = card.compute_capability or (told.compute_capability if told else None)
+    capability = card.compute_capability or (torch_card.compute_capability if torch_card else None)
     if known is not None:
-        count = card.multiprocessors or (told.multiprocessors if told else None)
-        bus = card.memory_bus_width_bits or (told.memory_bus_width_bits if told else None)
+        count = card.multiprocessors or (torch_card.multiprocessors if torch_card else None)
+        bus = card.memory_bus_width_bits or (
+            torch_card.memory_bus_width_bits if torch_card else None
+        )
         name = f"its name ({card.short_name})"
         checks: list[tuple[str, object, tuple[object, ...]]] = [
             ("compute capability", capability, known.compute_capability),
@@ -188,7 +190,7 @@ def _disagreement(
     )
 
 
-def _is_same(card: Device, told: TorchCard) -> bool:
-    if card.uuid is not None and told.uuid is not None:
-        return card.uuid == told.uuid
-    return card.pci_bus_id is not None and card.pci_bus_id == told.pci_bus_id
+def _is_same(card: Device, torch_card: TorchCard) -> bool:
+    if card.uuid is not None and torch_card.uuid is not None:
+        return card.uuid == torch_card.uuid
+    return card.pci_bus_id is not None and card.pci_bus_id == torch_card.pci_bus_id

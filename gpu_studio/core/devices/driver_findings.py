@@ -47,8 +47,8 @@ def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
         )
         return
     for card in facts.inventory.cards:
-        probed, told = facts.probed(card), facts.reading_of(card)
-        is_silent = card.unreadable_code == "silent" or (told and told.error_code == "silent")
+        probed, reading = facts.probed(card), facts.reading_of(card)
+        is_silent = card.unreadable_code == "silent" or (reading and reading.error_code == "silent")
         if is_silent or (probed is not None and probed.outcome == "silent"):
             yield Finding(
                 code="driver_not_answering",
@@ -63,10 +63,10 @@ def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
 def driver_library_mismatch(facts: PcFacts) -> Iterator[Finding]:
     """The driver was updated, but its old kernel module still runs."""
     driver = facts.driver
-    said = _said_of_halves(facts)
-    if said is None:
+    mismatch = _version_mismatch(facts)
+    if mismatch is None:
         return
-    sentence, evidence = said
+    sentence, evidence = mismatch
     halves = [
         f"{half} {version}"
         for half, version in (
@@ -83,17 +83,17 @@ def driver_library_mismatch(facts: PcFacts) -> Iterator[Finding]:
     )
 
 
-def _said_of_halves(facts: PcFacts) -> tuple[str, str] | None:
+def _version_mismatch(facts: PcFacts) -> tuple[str, str] | None:
     """Return the sentence and the evidence of the version mismatch, if there is one."""
     driver, engine, probe = facts.driver, facts.engine, facts.probe
     if driver.error_code == "driver_updated":
         return driver.error or "", _TWO_VERSIONS
     for card in facts.inventory.cards:
-        told = facts.reading_of(card)
+        reading = facts.reading_of(card)
         if card.unreadable_code == "driver_updated":
             return card.unreadable or "", _TWO_VERSIONS
-        if told is not None and told.error_code == "driver_updated":
-            return told.error or "", _TWO_VERSIONS
+        if reading is not None and reading.error_code == "driver_updated":
+            return reading.error or "", _TWO_VERSIONS
     reasons = (engine.cuda_reason if engine else None, probe.error if probe else None)
     if DRIVER_HALVES_DIFFER in reasons:
         return DRIVER_HALVES_DIFFER, "CUDA error 803 or 804 at the start of PyTorch"

@@ -146,15 +146,17 @@ _NOT_TOLD = "PyTorch does not see this card, or is still starting."
 _MHZ = 1e6
 
 
-def peaks_of(card: Device, told: TorchCard | None) -> CardPeaks | None:
+def peaks_of(card: Device, torch_card: TorchCard | None) -> CardPeaks | None:
     """Return a card's peaks at its highest clocks; None if the card reports too little."""
     from gpu_studio.core.devices.peaks import card_peaks  # 1 ms
 
     capability = card.compute_capability
-    count = card.multiprocessors or (told.multiprocessors if told else None)
-    clock_mhz = card.sm_clock_max_mhz or (told.sm_clock_max_mhz if told else None)
-    bus = card.memory_bus_width_bits or (told.memory_bus_width_bits if told else None)
-    memory_mhz = card.memory_clock_max_mhz or (told.memory_clock_max_mhz if told else None)
+    count = card.multiprocessors or (torch_card.multiprocessors if torch_card else None)
+    clock_mhz = card.sm_clock_max_mhz or (torch_card.sm_clock_max_mhz if torch_card else None)
+    bus = card.memory_bus_width_bits or (torch_card.memory_bus_width_bits if torch_card else None)
+    memory_mhz = card.memory_clock_max_mhz or (
+        torch_card.memory_clock_max_mhz if torch_card else None
+    )
     if capability is None or not count or not clock_mhz:
         return None
     try:
@@ -170,9 +172,9 @@ def peaks_of(card: Device, told: TorchCard | None) -> CardPeaks | None:
         return None
 
 
-def peak_group(card: Device, told: TorchCard | None) -> FactGroup:
+def peak_group(card: Device, torch_card: TorchCard | None) -> FactGroup:
     """Return the rows with a card's theoretical peaks."""
-    peaks = peaks_of(card, told)
+    peaks = peaks_of(card, torch_card)
     arithmetic = peaks.arithmetic_flops if peaks else {}
     tensor_cores = peaks.tensor_core_flops if peaks else {}
     no_arithmetic = _NO_ARITHMETIC if peaks else _TOO_LITTLE
@@ -197,41 +199,41 @@ def peak_group(card: Device, told: TorchCard | None) -> FactGroup:
     return FactGroup(title="Theoretical peak", facts=tuple(facts))
 
 
-def account_group(card: Device, told: TorchCard | None) -> FactGroup:
+def account_group(card: Device, torch_card: TorchCard | None) -> FactGroup:
     """Return PyTorch's properties of a card beside the driver's, and their contradictions."""
     rows = (
-        ("name", "Name", card.name, told.name if told else None),
+        ("name", "Name", card.name, torch_card.name if torch_card else None),
         (
             "compute_capability",
             "Compute capability",
             card.compute_capability,
-            told.compute_capability if told else None,
+            torch_card.compute_capability if torch_card else None,
         ),
         (
             "multiprocessors",
             "Multiprocessors",
             card.multiprocessors,
-            told.multiprocessors if told else None,
+            torch_card.multiprocessors if torch_card else None,
         ),
         (
             "memory",
             "Memory",
             bytes_text(card.memory_total_bytes),
-            bytes_text(told.memory_total_bytes) if told else None,
+            bytes_text(torch_card.memory_total_bytes) if torch_card else None,
         ),
         (
             "bus",
             "Memory bus",
             _bits(card.memory_bus_width_bits),
-            _bits(told.memory_bus_width_bits) if told else None,
+            _bits(torch_card.memory_bus_width_bits) if torch_card else None,
         ),
-        ("slot", "PCI address", card.pci_bus_id, told.pci_bus_id if told else None),
+        ("slot", "PCI address", card.pci_bus_id, torch_card.pci_bus_id if torch_card else None),
     )
     facts = [
         fact(f"torch_{key}", label, _both(ours, theirs), _NOT_TOLD)
         for key, label, ours, theirs in rows
     ]
-    facts.append(_contradictions(card, told))
+    facts.append(_contradictions(card, torch_card))
     return FactGroup(title="Seen by PyTorch", facts=tuple(facts))
 
 
@@ -243,11 +245,11 @@ def chip_text(card: Device) -> str | None:
     return f"{chip.name} ({card.pci_device_id:04x})" if chip else f"{card.pci_device_id:04x}"
 
 
-def _contradictions(card: Device, told: TorchCard | None) -> Fact:
-    if told is None and card.unreadable is not None:
+def _contradictions(card: Device, torch_card: TorchCard | None) -> Fact:
+    if torch_card is None and card.unreadable is not None:
         why_not = "Neither the driver nor PyTorch describes this card."
         return fact("contradictions", "Contradictions", None, why_not)
-    found = (*misnamings(card, told), *disagreements(card, told))
+    found = (*misnamings(card, torch_card), *disagreements(card, torch_card))
     text = "; ".join(one.sentence for one in found)
     note = (
         "One of the two is wrong. The card may be another one with a changed BIOS."
@@ -291,13 +293,13 @@ def identity_line(card: Device) -> str:
 def card_groups(card: Device, snapshot: PcSnapshot) -> tuple[FactGroup, ...]:
     """Return the rows about a card itself, without PyTorch's and the driver's."""
     rows = _Rows(card, snapshot)
-    told = snapshot.torch_card(card)
+    torch_card = snapshot.torch_card(card)
     return (
         rows.now(),
         rows.memory(),
         rows.card(),
-        peak_group(card, told),
-        account_group(card, told),
+        peak_group(card, torch_card),
+        account_group(card, torch_card),
     )
 
 
@@ -337,12 +339,12 @@ class _Rows:
         used_text = bytes_text(used)
         if used_text and used and total:
             used_text += f" ({format_percent(used / total)})"
-        kept = bytes_text(now.memory_reserved_bytes)
+        reserved = bytes_text(now.memory_reserved_bytes)
         facts = (
             row("memory_total", "Total", bytes_text(total)),
             row("memory_used", "Used", used_text, "By all programs on this card."),
             row("memory_free", "Free", bytes_text(now.memory_free_bytes)),
-            row("memory_kept", "Reserved by the driver", kept),
+            row("memory_kept", "Reserved by the driver", reserved),
             self._torch_memory("allocated", "Allocated by PyTorch"),
             self._torch_memory("reserved", "Reserved by PyTorch"),
         )
@@ -419,8 +421,8 @@ class _Rows:
         return text
 
     def _l2_cache(self) -> str | None:
-        told = self._snapshot.torch_card(self._card)
-        return bytes_text(told.l2_cache_bytes) if told else None
+        torch_card = self._snapshot.torch_card(self._card)
+        return bytes_text(torch_card.l2_cache_bytes) if torch_card else None
 
     def _traffic(self) -> str | None:
         received, sent = self._telemetry.pcie_rx_bytes_per_s, self._telemetry.pcie_tx_bytes_per_s
@@ -454,8 +456,8 @@ def summary_line(device: Device, engine: EngineDescribed | None) -> str:
         place = "cannot be read" if device.unreadable else "not seen by PyTorch"
         asleep = "asleep" if device.unreadable_code == "asleep" else None
         monitor = "drives your monitor" if device.display_active else None
-        told = device.compute_capability
-        capability = f"compute capability {told}" if told else None
+        number = device.compute_capability
+        capability = f"compute capability {number}" if number else None
         parts = (device.address or asleep or place, memory, capability, monitor, asleep)
         parts = tuple(dict.fromkeys(parts))  # a sleeping card without a number says so once
     return "\u00a0· ".join(part for part in parts if part)  # no line begins with a dot

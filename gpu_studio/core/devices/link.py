@@ -68,9 +68,9 @@ def widest_link(card: Device) -> Link | None:
 
 def _telemetry_of(card: Device, readings: Iterable[Reading]) -> Iterable[Telemetry]:
     for reading in readings:
-        for told in reading.cards:
-            if told.uuid == card.identity and told.error is None:
-                yield told.telemetry
+        for card_reading in reading.cards:
+            if card_reading.uuid == card.identity and card_reading.error is None:
+                yield card_reading.telemetry
 
 
 def links_under_load(cards: Iterable[Device], readings: Sequence[Reading]) -> dict[str, Link]:

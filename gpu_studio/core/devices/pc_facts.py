@@ -196,14 +196,14 @@ class PcFacts:
 
     def torch_card(self, card: Device) -> TorchCard | None:
         """Return PyTorch's properties of a card; None if there are none."""
-        told = torch_card_of(card, self.engine.cards) if self.engine else None
+        torch_card = torch_card_of(card, self.engine.cards) if self.engine else None
         probed = self.probed(card)
-        return told or (probed.card if probed else None)
+        return torch_card or (probed.card if probed else None)
 
     def reading_of(self, card: Device) -> CardReading | None:
         """Return the last reading of a card."""
         cards = self.readings[-1].cards if self.readings else ()
-        return next((told for told in cards if told.uuid == card.identity), None)
+        return next((reading for reading in cards if reading.uuid == card.identity), None)
 
     def table_differences(self) -> tuple[str, ...]:
         """Return the differences between PyTorch's own table of builds and this program's."""

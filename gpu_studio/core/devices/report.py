@@ -149,9 +149,9 @@ def _device_value(device: Device, snapshot: PcSnapshot) -> dict[str, Any]:
     value["allocated_bytes"] = read.allocated_bytes if read else None
     value["reserved_bytes"] = read.reserved_bytes if read else None
     if not device.is_cpu:
-        told = snapshot.torch_card(device)
-        peaks, link = peaks_of(device, told), snapshot.links.get(device.identity)
-        value["torch_account"] = msgspec.to_builtins(told)
+        torch_card = snapshot.torch_card(device)
+        peaks, link = peaks_of(device, torch_card), snapshot.links.get(device.identity)
+        value["torch_account"] = msgspec.to_builtins(torch_card)
         value["peaks"] = msgspec.to_builtins(peaks)
         value["link_at_work"] = msgspec.to_builtins(link)
     return value

@@ -40,15 +40,15 @@ def effect_sentence(mark: RunMark, track: SensorTrack) -> str:
         track: the readings of its device.
     """
     assert mark.ended_s is not None
-    said = track.between(mark.began_s, mark.ended_s)
-    during = {key: values[said["time"] >= mark.began_s] for key, values in said.items()}
+    values_of = track.between(mark.began_s, mark.ended_s)
+    during = {key: values[values_of["time"] >= mark.began_s] for key, values in values_of.items()}
     if not len(during["time"]):
         return f"{mark.title}: too short for a sensor reading."
-    parts = [_most_awake(said["pstate"])]
-    busy = _told(during["utilization"])
+    parts = [_most_awake(values_of["pstate"])]
+    busy = _known(during["utilization"])
     saw_it = not len(busy) or float(busy.max()) >= _IDLE_PERCENT
     for kind in sensors_of(track.device):
-        values, inside = _told(said[kind.key]), _told(during[kind.key])
+        values, inside = _known(values_of[kind.key]), _known(during[kind.key])
         if not len(inside):
             continue
         rise = float(inside.max() - values[0])
@@ -62,20 +62,20 @@ def effect_sentence(mark: RunMark, track: SensorTrack) -> str:
     return f"{mark.title}: {seen or nothing}."
 
 
-def _told(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    told: NDArray[np.float64] = values[~np.isnan(values)]
-    return told
+def _known(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    known: NDArray[np.float64] = values[~np.isnan(values)]
+    return known
 
 
 def _most_awake(pstates: NDArray[np.float64]) -> str:
     """Return the change to the lowest, which is the fastest, P-state of the run."""
-    told = _told(pstates)
-    return pstate_change(np.array([told[0], told.min()])) if len(told) else ""
+    known = _known(pstates)
+    return pstate_change(np.array([known[0], known.min()])) if len(known) else ""
 
 
 def _brakes(reasons: NDArray[np.float64]) -> str:
     seen = ClockReason(0)
-    for value in _told(reasons):
+    for value in _known(reasons):
         seen |= ClockReason(int(value))
     words = held_back_words(seen)
     return f"held back: {words}" if words else ""

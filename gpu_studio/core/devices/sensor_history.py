@@ -97,8 +97,8 @@ class SensorSpan:
         """Return the value nearest to a time in words; "n/a" if none is near."""
         if not self.has_values:
             return NOT_AVAILABLE
-        told = np.flatnonzero(~np.isnan(self.values))
-        nearest = int(told[np.abs(self.times_s[told] - time_s).argmin()])
+        known = np.flatnonzero(~np.isnan(self.values))
+        nearest = int(known[np.abs(self.times_s[known] - time_s).argmin()])
         if abs(float(self.times_s[nearest]) - time_s) > _LONGEST_GAP_S:
             return NOT_AVAILABLE
         return self.kind.words(float(self.values[nearest]))
@@ -118,7 +118,7 @@ class SensorTrack:
         self._buffer = np.full((_FIRST_SENSOR + len(self._kinds), 2 * capacity), np.nan)
         self._count = 0
         self._newest: Telemetry | None = None
-        self._taken = 0
+        self._readings = 0
 
     @property
     def newest(self) -> Telemetry | None:
@@ -137,7 +137,7 @@ class SensorTrack:
                 self._add((last_s + reading.taken_at_s) / 2, None)
         self._add(reading.taken_at_s, telemetry)
         self._newest = telemetry
-        self._taken += 1
+        self._readings += 1
 
     def spans(self, longest_s: float = SPANS_S[0]) -> tuple[SensorSpan, ...]:
         """Return the recent values of every sensor."""
@@ -166,12 +166,12 @@ class SensorTrack:
         column[:] = np.nan
         column[_TIME] = time_s
         if telemetry is not None:
-            told = (
+            numbers = (
                 telemetry.pstate,
                 telemetry.clock_event_reasons,
                 *(kind.value(telemetry) for kind in self._kinds),
             )
-            column[_PSTATE:] = [math.nan if value is None else value for value in told]
+            column[_PSTATE:] = [math.nan if value is None else value for value in numbers]
         self._count += 1
 
     def _ring(self, longest_s: float) -> NDArray[np.float64]:
@@ -190,30 +190,30 @@ class SensorTrack:
         values: NDArray[np.float64],
         pstates: NDArray[np.float64],
     ) -> SensorSpan:
-        told = values[~np.isnan(values)]
+        known = values[~np.isnan(values)]
         newest = self._newest
-        if newest is None or not len(told):
+        if newest is None or not len(known):
             # The first CPU reading has no utilization: it is a mean since the previous reading.
-            return SensorSpan(kind, _NO_VALUES, _NO_VALUES, is_refused=self._taken > 1)
+            return SensorSpan(kind, _NO_VALUES, _NO_VALUES, is_refused=self._readings > 1)
         most = kind.most(self.device, newest)
         # A sensor may stop reporting: its old values are not its present value.
-        is_told = kind.value(newest) is not None
+        is_reported = kind.value(newest) is not None
         return SensorSpan(
             kind,
             times_s=times_s,
             values=values,
-            scale=_scale(kind, told, most),
-            latest=_latest(kind, float(told[-1]), most, newest) if is_told else NOT_AVAILABLE,
-            change=_change(kind, told, pstates) if is_told else "",
+            scale=_scale(kind, known, most),
+            latest=_latest(kind, float(known[-1]), most, newest) if is_reported else NOT_AVAILABLE,
+            change=_change(kind, known, pstates) if is_reported else "",
         )
 
 
 def pstate_change(pstates: NDArray[np.float64]) -> str:
     """Return the change of the P-state, ``P8 → P0``; empty if it did not change."""
-    told = pstates[~np.isnan(pstates)]
-    if not len(told) or told[0] == told[-1]:
+    known = pstates[~np.isnan(pstates)]
+    if not len(known) or known[0] == known[-1]:
         return ""
-    return f"P{told[0]:.0f} → P{told[-1]:.0f}"
+    return f"P{known[0]:.0f} → P{known[-1]:.0f}"
 
 
 def signed(kind: SensorKind, change: float) -> str:
@@ -250,10 +250,10 @@ def _latest(kind: SensorKind, value: float, most: float | None, telemetry: Telem
     return kind.words(value)
 
 
-def _change(kind: SensorKind, told: NDArray[np.float64], pstates: NDArray[np.float64]) -> str:
+def _change(kind: SensorKind, known: NDArray[np.float64], pstates: NDArray[np.float64]) -> str:
     if kind.key == "clock":
         return pstate_change(pstates)
-    change = float(told[-1] - told[0])
+    change = float(known[-1] - known[0])
     if kind.change_from is None or abs(change) < kind.change_from:
         return ""
     return signed(kind, change)

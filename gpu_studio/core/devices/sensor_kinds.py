@@ -41,7 +41,7 @@ def sensors_of(device: Device) -> tuple[SensorKind, ...]:
     return CPU_SENSORS if device.is_cpu else CARD_SENSORS
 
 
-def _said(words: Callable[[float], str | None]) -> Callable[[float], str]:
+def _or_empty(words: Callable[[float], str | None]) -> Callable[[float], str]:
     return lambda value: words(value) or ""
 
 
@@ -75,7 +75,7 @@ _UTILIZATION = SensorKind(
     "%",
     lambda telemetry: telemetry.utilization_percent,
     _hundred,
-    _said(percent_text),
+    _or_empty(percent_text),
 )
 _MEMORY = SensorKind(
     "memory",
@@ -92,7 +92,7 @@ _TEMPERATURE = SensorKind(
     "°C",
     lambda telemetry: telemetry.temperature_c,
     _open,
-    _said(celsius_text),
+    _or_empty(celsius_text),
     change_from=1.0,
 )
 _POWER = SensorKind(
@@ -125,7 +125,7 @@ _FAN = SensorKind(
     "%",
     lambda telemetry: telemetry.fan_percent,
     _hundred,
-    _said(percent_text),
+    _or_empty(percent_text),
 )
 _PCIE_IN = SensorKind(
     "pcie_in",

@@ -209,5 +209,5 @@ def ok(facts: PcFacts) -> Iterator[Finding]:
 
 
 def _is_lost(facts: PcFacts, card: Device) -> bool:
-    told = facts.reading_of(card)
-    return told is not None and told.error_code in ("lost", "silent")
+    reading = facts.reading_of(card)
+    return reading is not None and reading.error_code in ("lost", "silent")

@@ -67,7 +67,7 @@ class RunsAtOnce:
     ) -> None:
         self._requests, self._make, self._stop = requests, make, stop
         self._line = StartLine(len(requests), stop)
-        self._said: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
 
     def events(self) -> Iterator[Event]:
         """Yield the events of all runs as they come; the last one ends the request.
@@ -83,7 +83,7 @@ class RunsAtOnce:
         running, fatal = len(threads), []
         try:
             while running:
-                event = self._said.get()
+                event = self._events.get()
                 if event is None:
                     running -= 1
                 elif isinstance(event, RunFailed) and event.failure.fatal:
@@ -103,10 +103,10 @@ class RunsAtOnce:
     def _run(self, request: RunWorkload) -> None:
         try:
             for event in self._make(request, self._line):
-                self._said.put(event)
+                self._events.put(event)
         finally:
             self._line.leave()
-            self._said.put(None)
+            self._events.put(None)
 
 
 def shown_at_once(request: RunAtOnce) -> list[RunWorkload]:

@@ -89,7 +89,7 @@ class CheckRound:
         cpu_name: str = "CPU",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._request = request
+        self.request = request
         self._stop = stop
         self._sensor = sensor
         self._cpu_name = cpu_name
@@ -105,7 +105,7 @@ class CheckRound:
         Raises:
             Exception: the card or PyTorch failed so that no other stage can run.
         """
-        request = self._request
+        request = self.request
         device = resolve(request.device)
         accelerator_of(device).use(device)
         prove_kernels(device)
@@ -124,7 +124,7 @@ class CheckRound:
         )
 
     def _stage(self, name: StageName, device: torch.device) -> Iterator[Event]:
-        request = self._request
+        request = self.request
         budget_s = stage_budget_s(name, request.budget_s)
         yield CheckStageBegan(
             check_id=request.check_id, round=request.round, stage=name, budget_s=budget_s
@@ -133,11 +133,11 @@ class CheckRound:
             name, device, budget_s, plant=self._plant, stop=self._stop, read=self._read,
             clock=self._clock, seed=request.round, facts=self._facts,
         )  # fmt: skip
-        told = _Told(self, name, bench)
+        events = _StageEvents(self, name, bench)
         steps = _stages()[name].run(bench)
         failure: Failure | None = None
         try:
-            yield from told.follow(steps)
+            yield from events.follow(steps)
         except Exception as error:
             failure = failure_of(error)
             if failure.fatal:
@@ -146,33 +146,28 @@ class CheckRound:
         if failure is not None:
             bench.findings.append(failure_finding(failure, name, bench.elapsed_s, request.device))
             accelerator_of(device).empty_cache()
-        yield from told.end()
+        yield from events.end()
 
     @property
     def elapsed_s(self) -> float:
         """The seconds since the start of the round."""
         return self._clock() - self._begun_s
 
-    @property
-    def request(self) -> RunCheck:
-        """What was asked for."""
-        return self._request
-
     def _read(self) -> Vitals | None:
         if self._sensor is None:
             return None
-        if is_cpu(self._request.device):
+        if is_cpu(self.request.device):
             return self._sensor.cpu_vitals()
         return None if self._uuid is None else self._sensor.vitals(self._uuid)
 
     def _checked_device(self, device: torch.device) -> CheckedDevice:
-        address, facts = self._request.device, None
+        address, facts = self.request.device, None
         if self._uuid is not None and self._sensor is not None:
             facts = self._sensor.checked_device(self._uuid, address)
         return checked_device(device, address, facts, self._cpu_name)
 
 
-class _Told:
+class _StageEvents:
     """A stage's steps, findings and readings as events."""
 
     def __init__(self, round_: CheckRound, name: StageName, bench: StageBench) -> None:
@@ -180,10 +175,10 @@ class _Told:
         self._name = name
         self._bench = bench
         self._offset_s = round_.elapsed_s
-        self._findings_told = 0
-        self._readings_told = 0
+        self._findings_sent = 0
+        self._readings_sent = 0
         self._step = Step(doing="", tested="")
-        self._told_s: float | None = None
+        self._progress_s: float | None = None
         self._is_whole = False
 
     def follow(self, steps: Generator[Step, None, bool]) -> Iterator[Event]:
@@ -194,15 +189,15 @@ class _Told:
             except StopIteration as end:
                 self._is_whole = bool(end.value)
                 return
-            yield from self._news()
+            yield from self._new_events()
             now_s = self._bench.elapsed_s
-            if self._told_s is None or now_s - self._told_s >= _PROGRESS_EVERY_S:
-                self._told_s = now_s
+            if self._progress_s is None or now_s - self._progress_s >= _PROGRESS_EVERY_S:
+                self._progress_s = now_s
                 yield self._progress()
 
     def end(self) -> Iterator[Event]:
         """Yield the last events of the stage."""
-        yield from self._news()
+        yield from self._new_events()
         bench, request = self._bench, self._round.request
         tested = self._step.tested
         coverage = self._step.coverage
@@ -215,15 +210,15 @@ class _Told:
             seconds=bench.elapsed_s, coverage=coverage,
         )  # fmt: skip
 
-    def _news(self) -> Iterator[Event]:
+    def _new_events(self) -> Iterator[Event]:
         bench, check_id = self._bench, self._round.request.check_id
-        for at_s, vitals in bench.readings[self._readings_told :]:
+        for at_s, vitals in bench.readings[self._readings_sent :]:
             yield CheckVitalsRead(check_id=check_id, elapsed_s=self._offset_s + at_s, vitals=vitals)
-        self._readings_told = len(bench.readings)
-        for found in bench.findings[self._findings_told :]:
+        self._readings_sent = len(bench.readings)
+        for found in bench.findings[self._findings_sent :]:
             finding = msgspec.structs.replace(found, at_s=self._offset_s + found.at_s)
             yield CheckFindingMade(check_id=check_id, finding=finding)
-        self._findings_told = len(bench.findings)
+        self._findings_sent = len(bench.findings)
 
     def _progress(self) -> CheckProgressed:
         bench = self._bench
@@ -246,12 +241,12 @@ def checked_device(
             ecc="The program cannot read whether this PC's RAM has ECC.",
         )  # fmt: skip
     capability = accelerator_of(device).capability(device)
-    told = facts or CheckedDevice(address=address, name=card_name(device))
+    known = facts or CheckedDevice(address=address, name=card_name(device))
     return msgspec.structs.replace(
-        told,
+        known,
         torch_version=str(torch.__version__),
         compute_capability=capability and "{}.{}".format(*capability),
-        memory_total_bytes=told.memory_total_bytes or total_bytes(device),
+        memory_total_bytes=known.memory_total_bytes or total_bytes(device),
     )
 
 

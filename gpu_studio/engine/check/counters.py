@@ -50,8 +50,8 @@ def report_ecc_errors(bench: StageBench, first: Vitals | None) -> None:
 def _rise(bench: StageBench, first: Vitals | None, count: Callable[[Vitals], int | None]) -> int:
     """Return how far a counter rose since a first reading; 0 if the card has no such counter."""
     before = None if first is None else count(first)
-    told = [count(vitals) for _, vitals in bench.readings]
-    known = [number for number in told if number is not None]
+    counts = [count(vitals) for _, vitals in bench.readings]
+    known = [number for number in counts if number is not None]
     if before is None or not known:
         return 0
     return max(0, known[-1] - before)

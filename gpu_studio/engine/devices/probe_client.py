@@ -43,9 +43,9 @@ def probe_pc(
     """Return the last value of `probing`."""
     patience = (start_patience_s, card_patience_s)
     last = PcProbed()
-    for told in probing(log_path, load_s=load_s, patience_s=patience, is_over=is_over):
-        if isinstance(told, PcProbed):
-            last = told
+    for event in probing(log_path, load_s=load_s, patience_s=patience, is_over=is_over):
+        if isinstance(event, PcProbed):
+            last = event
     return last
 
 
@@ -83,9 +83,9 @@ def probing(
         if found is None:
             yield PcProbed(error=f"PyTorch could not start CUDA: {attempt.why}.")
             return
-        told = attempt.told()
-        probed += told
-        if not told or len(probed) >= len(cards) or is_over():
+        outcomes = attempt.outcomes()
+        probed += outcomes
+        if not outcomes or len(probed) >= len(cards) or is_over():
             yield msgspec.structs.replace(found, cards=tuple(probed))
             return
 
@@ -129,13 +129,13 @@ class _Attempt:
             if line is None:
                 self._note_end()
                 return
-            self._take(_decoder.decode(line))
+            self._add(_decoder.decode(line))
             if self.begun is not None:
                 yield self.begun
             patience_s = card_patience_s + self._load_s
             deadline_s = time.monotonic() + patience_s
 
-    def told(self) -> list[CardProbed]:
+    def outcomes(self) -> list[CardProbed]:
         """Return the outcome of each card, including a card that crashed or blocked the child."""
         if self.outcome is None or self.begun is None:
             return self.probed
@@ -147,7 +147,7 @@ class _Attempt:
         self._child.kill()
         self._child.end()
 
-    def _take(self, step: ProbeStep) -> None:
+    def _add(self, step: ProbeStep) -> None:
         if step.pc is not None:
             self.pc, self.cards = step.pc, step.cards
         self.begun = step.begun

@@ -55,13 +55,15 @@ class Float16OnOldCard:
             seconds("float32_s", "Product in float32", single_s),
             ratio("slower", "float16 time / float32 time", half_s / single_s),
         )
-        told = (
+        sentence = (
             f"float16 takes {format_duration(half_s)}, float32 {format_duration(single_s)}: "
             f"float16 is {speed_words(half_s, single_s)} on this {self._device(bench)}."
         )
         if part == "fixed":
-            told = f"{told} {_advice(half_s, single_s)}"
-        return PitfallOutcome(part=part, sentence=told, figures=figures, stand_in=bench.stand_in)
+            sentence = f"{sentence} {_advice(half_s, single_s)}"
+        return PitfallOutcome(
+            part=part, sentence=sentence, figures=figures, stand_in=bench.stand_in
+        )
 
     @staticmethod
     def _device(bench: Bench) -> str:

@@ -45,19 +45,19 @@ class OldAmpImport:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             error = error_of(_use_old if part == "broken" else lambda: _use_new(bench.device.type))
-        told = [
+        warned = [
             str(one.message).strip() for one in caught if issubclass(one.category, FutureWarning)
         ]
-        text = error or "\n".join(f"FutureWarning: {line}" for line in told)
-        many = "1 warning" if len(told) == 1 else f"{len(told)} warnings"
-        sentence = f"{many} about old names." if told else "No warning."
+        text = error or "\n".join(f"FutureWarning: {line}" for line in warned)
+        many = "1 warning" if len(warned) == 1 else f"{len(warned)} warnings"
+        sentence = f"{many} about old names." if warned else "No warning."
         if error:
             sentence = "This PyTorch no longer has the old names."
         return PitfallOutcome(
             part=part,
             sentence=sentence,
             error=text,
-            figures=(count("warnings", "Warnings", len(told), aim="less"),),
+            figures=(count("warnings", "Warnings", len(warned), aim="less"),),
         )
 
 

@@ -86,7 +86,7 @@ class Placement:
         """
         dtype = _dtype_of(request.dtype)
         device = resolve_device(request.device)
-        thing = self._take(request)
+        thing = self._load(request)
         self._check(thing, device, dtype)
         before = {name: _Place.of(tensor) for name, _, tensor in thing.tensors()}
         thing.begin_proof()
@@ -131,7 +131,7 @@ class Placement:
             self._placed = thing
             raise
 
-    def _take(self, request: PlaceModel) -> Placed:
+    def _load(self, request: PlaceModel) -> Placed:
         """Return the thing on its current device, or a new one on the CPU.
 
         A file that has changed since then is opened again: its mapped tensors are no longer valid.

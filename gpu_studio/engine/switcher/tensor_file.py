@@ -126,12 +126,12 @@ def _tensors(mapping: Any, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
 
 def _compare(tensors: dict[str, torch.Tensor], header: FileHeader) -> None:
     """Refuse a file that PyTorch reads differently from its header."""
-    told = {tensor.name: (tensor.shape, tensor.dtype) for tensor in header.tensors}
+    announced = {tensor.name: (tensor.shape, tensor.dtype) for tensor in header.tensors}
     found = {
         name: (tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
         for name, tensor in tensors.items()
     }
-    if told != found:
+    if announced != found:
         refuse("The file is damaged: its list of tensors and its tensors do not agree.")
 
 
@@ -244,8 +244,8 @@ def _what_else(head: bytes, size_bytes: int, shown: str) -> str:
         (header_bytes,) = struct.unpack("<Q", head[:8])
         what = f"{shown} looks like a safetensors file"
         if header_bytes > size_bytes:
-            told = format_bytes(header_bytes)
-            return f"{what} whose header claims {told}, more than the whole file. {_ONLY}"
+            claimed = format_bytes(header_bytes)
+            return f"{what} whose header claims {claimed}, more than the whole file. {_ONLY}"
         return f"{what}. {_ONLY}"
     return f"{shown} is not a torch.save file: it begins with neither of its two formats. {_ONLY}"
 

@@ -111,15 +111,15 @@ class Conv2d(Workload):
         that the weights' gradient comes from them alone.
         """
         pictures, weights, above = _operands(case, seeded())
-        kept = sorted({0, case.size - 1})
-        above = torch.where(_is_kept(case, kept), above, torch.zeros_like(above))
+        rows = sorted({0, case.size - 1})
+        above = torch.where(_is_in_rows(case, rows), above, torch.zeros_like(above))
         with contextlib.closing(Conv2dCall(case, pictures, weights, above)) as call:
             found = call()
         if wrong_place := next(filter(None, (misplaced(one, case.device) for one in found)), ""):
             return Verification(False, wrong_place, (_compared(case.size),))
         result, input_gradient, weight_gradient = (one.detach().cpu() for one in found)
-        found = (result[kept], input_gradient[kept], weight_gradient)
-        operands = [one.detach().cpu().double() for one in (pictures[kept], weights, above[kept])]
+        found = (result[rows], input_gradient[rows], weight_gradient)
+        operands = [one.detach().cpu().double() for one in (pictures[rows], weights, above[rows])]
         expected = _convolved(*operands)
         magnitudes = _convolved(*map(torch.abs, operands))
         wrong = next(filter(None, map(partial(_wrong, case), found, expected, magnitudes)), "")
@@ -192,19 +192,19 @@ class Conv2dCall(Call):
         if not self._case.is_on_card:
             return ("These switches belong to cuDNN: they do not affect the CPU's convolutions.",)
         later_s = time_once(self, self._case.device)
-        told = (
+        findings = (
             f"The first call of this kind took {format_duration(self._choosing_s)} in this engine, "
             f"including the time to load cuDNN's code and choose an algorithm; a call now takes "
             f"{format_duration(later_s)}.",
         )
         if not torch.backends.cudnn.enabled:
-            return (*told, "cuDNN is switched off here, so its switches have no effect.")
+            return (*findings, "cuDNN is switched off here, so its switches have no effect.")
         if _uses_tf32(self._case):
             return (
-                *told,
+                *findings,
                 "On this card, PyTorch rounds the factors of float32 convolutions to TF32.",
             )
-        return told
+        return findings
 
     def close(self) -> None:
         """Restore the switches."""
@@ -307,9 +307,9 @@ def _uses_tf32(case: Case) -> bool:
     )
 
 
-def _is_kept(case: Case, kept: list[int]) -> torch.Tensor:
+def _is_in_rows(case: Case, rows: list[int]) -> torch.Tensor:
     index = torch.arange(case.size, device=case.device)[:, None, None, None]
-    return (index == kept[0]) | (index == kept[-1])
+    return (index == rows[0]) | (index == rows[-1])
 
 
 def _compared(size: int) -> str:

@@ -93,8 +93,10 @@ class ModuleCall(Call):
 
         with self._network.register_forward_pre_hook(note):
             output = self._model(self._on_device[0])
-        told = f"{_told_shares(sorted(seen))} The outputs were collected on {output.device}."
-        return (told, *(self._scaling.sentences() if self._scaling else ()))
+        sentence = (
+            f"{_shares_sentence(sorted(seen))} The outputs were collected on {output.device}."
+        )
+        return (sentence, *(self._scaling.sentences() if self._scaling else ()))
 
     def doubts(self) -> dict[str, str]:
         """Return reasons to doubt the gain."""
@@ -130,7 +132,7 @@ class GroupCall(Call):
         self._case = case
         self._devices = devices_of(case)
         self._key = (tuple(self._devices), case.size)
-        self._group: ReplicaGroup | None = _kept.take(self._key) or ReplicaGroup(
+        self._group: ReplicaGroup | None = _waiting_group.take(self._key) or ReplicaGroup(
             self._devices, case.size
         )
         self._elapsed_s: float | None = None
@@ -184,7 +186,7 @@ class GroupCall(Call):
         if group.has_fallen_back:
             start += " NCCL does not work here; the reason is in the log."
         gained = self._scaling.sentences() if self._scaling else ()
-        return (_told_shares(shares), start, *gained)
+        return (_shares_sentence(shares), start, *gained)
 
     def doubts(self) -> dict[str, str]:
         """Return reasons to doubt the gain."""
@@ -193,7 +195,7 @@ class GroupCall(Call):
     def keep(self) -> None:
         """Keep the processes for the next call of the same kind; `close` then does not end them."""
         assert self._group is not None
-        _kept.put(self._key, self._group)
+        _waiting_group.put(self._key, self._group)
         self._group = None
 
     def close(self) -> None:
@@ -202,7 +204,7 @@ class GroupCall(Call):
             self._group.close()
 
 
-class _Kept:
+class _WaitingGroup:
     """Holds at most one group for the next call; the group ends if no call comes."""
 
     def __init__(self) -> None:
@@ -239,7 +241,7 @@ class _Kept:
         assert group is None
 
 
-_kept = _Kept()
+_waiting_group = _WaitingGroup()
 
 
 def devices_of(case: Case) -> list[str]:
@@ -257,6 +259,6 @@ def _steps_to(sharers: int) -> list[int]:
     return [count for count in (1, 2, 4) if count <= sharers]
 
 
-def _told_shares(shares: Sequence[tuple[str, int]]) -> str:
+def _shares_sentence(shares: Sequence[tuple[str, int]]) -> str:
     parts = ", ".join(f"{rows} on {device}" for device, rows in shares)
     return f"The batch was split: {parts}."

@@ -240,14 +240,14 @@ class NvmlCard:
         """
         version = getattr(self._library, "nvmlMemory_v2", None)
         answer = None if version is None else self.ask("nvmlDeviceGetMemoryInfo", version)
-        told_reserved = getattr(answer, "reserved", None)
+        reserved_answer = getattr(answer, "reserved", None)
         if answer is None:
             answer = self.ask("nvmlDeviceGetMemoryInfo")
-        told_total: Any = getattr(answer, "total", None)
-        self._total_bytes = number_from(told_total) or None
-        if told_total is not None and self._total_bytes is None:
+        total_answer: Any = getattr(answer, "total", None)
+        self._total_bytes = number_from(total_answer) or None
+        if total_answer is not None and self._total_bytes is None:
             return None, None, None, None
-        parts = (getattr(answer, "used", None), getattr(answer, "free", None), told_reserved)
+        parts = (getattr(answer, "used", None), getattr(answer, "free", None), reserved_answer)
         used, free, reserved = map(self.part_of_memory, parts)
         return self._total_bytes, used, free, reserved
 

@@ -79,7 +79,7 @@ def test_a_group_that_learns_wrong_is_not_verified(
     check = WORKLOAD.verify(case_of(way=PROCESSES, processes="2"))
     assert check.verified is False
     assert words in check.finding
-    replicated._kept.end()
+    replicated._waiting_group.end()
 
 
 def test_a_group_that_waits_is_for_the_same_call_alone(monkeypatch: pytest.MonkeyPatch):
