@@ -53,6 +53,7 @@ class Comparison(msgspec.Struct, frozen=True):
         low, high: what the 95 % intervals of both medians allow.
         doubts: why one of the times may be far off, in a word or two each.
         is_wrong: whether one of the two computed wrong results.
+        remedies: what would remove the doubts.
     """
 
     size: int
@@ -61,6 +62,7 @@ class Comparison(msgspec.Struct, frozen=True):
     high: float
     doubts: tuple[str, ...] = ()
     is_wrong: bool = False
+    remedies: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> Claim:
@@ -119,28 +121,21 @@ def compare(reference: RunFinished, device: RunFinished) -> Comparison | None:
     """
     if not (_has_time(reference) and _has_time(device)):
         return None
-    doubts = [timing_doubts(result) for result in (reference, device)]
+    doubts = [doubt for result in (reference, device) for doubt in timing_doubts(result)]
     return Comparison(
         size=device.size,
         ratio=reference.median_s / device.median_s,
         low=reference.ci95_s[0] / device.ci95_s[1],
         high=reference.ci95_s[1] / device.ci95_s[0],
-        doubts=tuple(dict.fromkeys(doubt for each in doubts for doubt in each)),
+        doubts=tuple(dict.fromkeys(doubt.word for doubt in doubts)),
+        remedies=tuple(dict.fromkeys(TIMING_REMEDIES[doubt.kind] for doubt in doubts)),
         is_wrong=False in (reference.verified, device.verified),
     )
 
 
 def next_steps(comparisons: Iterable[Comparison]) -> str:
     """Return the steps that would decide unclear comparisons, as a sentence; empty if none."""
-    doubts = dict.fromkeys(doubt for each in comparisons for doubt in each.doubts)
-    steps = list(
-        dict.fromkeys(
-            step
-            for doubt in doubts
-            for word, step in TIMING_REMEDIES.items()
-            if doubt.startswith(word)
-        )
-    )
+    steps = dict.fromkeys(step for each in comparisons for step in each.remedies)
     text = " and ".join(steps)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 

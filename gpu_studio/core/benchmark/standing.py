@@ -45,6 +45,13 @@ class Standing(msgspec.Struct, frozen=True):
         return format_size(self.results[0].size, self.results[0].size_text)
 
     @property
+    def has_ratio(self) -> bool:
+        """Whether `ratio_text` says how many times faster a device is."""
+        if self.wrong or self.comparison is None:
+            return False
+        return self.comparison.outcome in (Claim.FASTER, Claim.SLOWER)
+
+    @property
     def ratio_text(self) -> str:
         """The claim in a few words, such as ``3.1 × faster``; empty if there is no comparison.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,14 @@ _FEW = "few samples"
 _AT_LIMIT = ", at the power limit (normal under load)"
 _FEWEST_SAMPLES = 10
 _WIDEST_IQR = 0.10  # torch.utils.benchmark warns at the same spread
+
+
+class Doubt(NamedTuple):
+    """A reason not to trust a number; ``kind`` is for `TIMING_REMEDIES`, ``word`` for a cell."""
+
+    kind: str
+    word: str
+    sentence: str
 
 
 class TrustStamp(msgspec.Struct, frozen=True):
@@ -53,9 +61,9 @@ def stamp_of(result: RunFinished) -> TrustStamp:
     """Return the stamp of a finished run."""
     doubts = list(_doubts(result))
     return TrustStamp(
-        doubts=tuple(sentence for _, sentence in doubts),
+        doubts=tuple(doubt.sentence for doubt in doubts),
         facts=tuple(_facts(result)),
-        words=tuple(word for word, _ in doubts),
+        words=tuple(doubt.word for doubt in doubts),
     )
 
 
@@ -68,20 +76,20 @@ TIMING_REMEDIES = {
     "not steady": "give the runs more time",
     "in window": "run it in a separate engine",
 }
-"""The doubts about a time itself, by the beginnings of their words, and the remedy for each."""
+"""The kinds of doubts about a time itself, and the remedy for each."""
 
 
-def timing_doubts(result: RunFinished) -> tuple[str, ...]:
-    """Return the reasons why a result's time may be far off, in a word or two each.
+def timing_doubts(result: RunFinished) -> tuple[Doubt, ...]:
+    """Return the reasons why a result's time may be far off.
 
     Few samples count as soon as they have no 95 % interval. A wrong result, or a recording, says
     nothing about the time.
     """
     return tuple(
-        word
-        for word, _ in _doubts(result)
-        if word.startswith(tuple(TIMING_REMEDIES))
-        and (word != _FEW or result.samples < SAMPLES_OF_AN_INTERVAL)
+        doubt
+        for doubt in _doubts(result)
+        if doubt.kind in TIMING_REMEDIES
+        and (doubt.kind != _FEW or result.samples < SAMPLES_OF_AN_INTERVAL)
     )
 
 
@@ -141,32 +149,37 @@ def relative_iqr(result: RunFinished) -> float:
     return result.iqr_s / result.median_s if result.median_s else 0.0
 
 
-def _doubts(result: RunFinished) -> Iterable[tuple[str, str]]:
-    """Yield each doubt as a word and a sentence."""
+def _doubts(result: RunFinished) -> Iterable[Doubt]:
     if result.verified is False:
-        yield "wrong result", f"the result is wrong: {result.verification}"
+        yield _doubt("wrong result", f"the result is wrong: {result.verification}")
     elif result.verified is None:
         reason = result.verification or "no reference"
-        yield "not checked", f"the result was not checked: {reason}"
+        yield _doubt("not checked", f"the result was not checked: {reason}")
     if result.samples < _FEWEST_SAMPLES:
         noun = "sample" if result.samples == 1 else "samples"
         what = f"only {result.samples} {noun}"
         if 1 < result.samples < SAMPLES_OF_AN_INTERVAL:
             what += ", so the interval is their whole range"
-        yield _FEW, f"{what}: give it more time"
+        yield _doubt(_FEW, f"{what}: give it more time")
     spread = relative_iqr(result)
     if spread > _WIDEST_IQR:
         shown = format_percent(spread)
-        yield f"spread {shown}", f"the middle half of the samples spans {shown} of the median"
+        text = f"the middle half of the samples spans {shown} of the median"
+        yield Doubt("spread", f"spread {shown}", text)
     if result.throttled:
-        yield "throttled", "the card slowed itself down during the run"
+        yield _doubt("throttled", "the card slowed itself down during the run")
     if result.other_processes:
-        yield _shared(result)
-    yield from result.doubts.items()
+        yield _doubt(*_shared(result))
+    yield from (_doubt(*item) for item in result.doubts.items())
     if result.in_window_process:
-        yield "in window", "it ran inside the window's process, which disturbs the timing"
+        text = "it ran inside the window's process, which disturbs the timing"
+        yield _doubt("in window", text)
     if result.recording:
-        yield "recording", f"it is a recording: {result.recording}"
+        yield _doubt("recording", f"it is a recording: {result.recording}")
+
+
+def _doubt(kind: str, sentence: str) -> Doubt:
+    return Doubt(kind, kind, sentence)
 
 
 def _shared(result: RunFinished) -> tuple[str, str]:

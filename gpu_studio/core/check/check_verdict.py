@@ -145,12 +145,27 @@ def result_sentence(
         return _failure(stages, findings)
     if interruptions:
         return interruption_sentence(interruptions[-1])
-    doubts = [finding for finding in findings if finding.severity == "doubt"]
-    if doubts:
-        return f"No errors found, but the result is doubtful. {doubts[0].sentence}"
+    doubt = sentence_finding(verdict, findings)
+    if doubt is not None:
+        return f"No errors found, but the result is doubtful. {doubt.sentence}"
     if not titles:
         return "Nothing was tested."
     return f"No errors found so far, but not everything was tested. Tested: {_listed(titles)}."
+
+
+def sentence_finding(
+    verdict: CheckVerdict,
+    findings: Sequence[CheckFinding],
+    interruptions: Sequence[Interruption] = (),
+) -> CheckFinding | None:
+    """Return the finding whose sentence is part of the `result_sentence`; None if there is none."""
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if verdict == "failed":
+        lost = next((finding for finding in errors if finding.kind == "card_lost"), None)
+        return lost or next(iter(errors), None)
+    if verdict == "passed" or interruptions:
+        return None
+    return next((finding for finding in findings if finding.severity == "doubt"), None)
 
 
 def interruption_sentence(interruption: Interruption) -> str:
@@ -227,15 +242,15 @@ def _after_pass(minutes: int, earlier: CheckRecord | None) -> str:
 
 
 def _failure(stages: Sequence[StageOutcome], findings: Sequence[CheckFinding]) -> str:
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if {finding.kind for finding in errors} == {"disagreement"}:
-        return errors[0].sentence
+    kinds = {finding.kind for finding in findings if finding.severity == "error"}
+    worst = sentence_finding("failed", findings)
     count = sum(stage.errors for stage in stages)
-    lost = next((finding for finding in errors if finding.kind == "card_lost"), None)
-    if lost is not None:
-        return f"{lost.sentence}{_before_the_loss(count - lost.count)}"
+    if worst is not None and kinds == {"disagreement"}:
+        return worst.sentence
+    if worst is not None and worst.kind == "card_lost":
+        return f"{worst.sentence}{_before_the_loss(count - worst.count)}"
     noun = "error" if count == 1 else "errors"
-    first = f" {errors[0].sentence}" if errors else ""
+    first = f" {worst.sentence}" if worst is not None else ""
     return f"{format_count(count)} {noun} found.{first}"
 
 

@@ -292,12 +292,18 @@ class Benchmark(QObject):
         self._updating.stop()
         self.plan_changed.emit()
 
+    @property
+    def has_lost_engine(self) -> bool:
+        """Whether the last plan ended because its engine did, which its notice explains."""
+        last = self._queue.last
+        return last is not None and not self._queue.is_stopped and _took_the_engine(last)
+
     def _ended(self) -> Notice:
         """Return how the plan ended."""
         last = self._queue.last
         if self._queue.is_stopped:
             return Notice(f"Stopped: {self._count()}. The results so far are kept.")
-        if last is not None and _took_the_engine(last):
+        if last is not None and self.has_lost_engine:
             return self._engine_gone(self.planned[-1], last)
         failed = sum(run.state is RunState.FAILED for run in self.planned)
         reasons = f" {failed} could not run: see the table." if failed else ""

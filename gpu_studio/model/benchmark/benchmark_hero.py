@@ -58,6 +58,7 @@ class Hero(msgspec.Struct, frozen=True):
     Attributes:
         headline: the claim in a few words, a question, or empty for a single device.
         is_final: False shows the headline in gray.
+        is_ratio: whether the headline is a ratio, in larger type than words.
         work: what the bars compare, or a hint.
         bars: one for each device and mode.
         chip: how far to trust the result, with all reasons; empty for no chip.
@@ -68,6 +69,7 @@ class Hero(msgspec.Struct, frozen=True):
     work: str
     bars: tuple[HeroBar, ...] = ()
     is_final: bool = True
+    is_ratio: bool = False
     chip: Notice = Notice()
     has_failed: bool = False
 
@@ -130,6 +132,7 @@ class _Words:
         )
         return Hero(
             headline=standing.ratio_text,
+            is_ratio=standing.has_ratio,
             work=self._work_of(standing),
             bars=tuple(bars),
             chip=Notice(trust, tone, detail="\n".join(reasons)),
@@ -150,6 +153,7 @@ class _Words:
         left = left_words(left_s) if left_s is not None else "running"
         return Hero(
             headline=headline or "Measuring…",
+            is_ratio=so_far is not None and so_far.has_ratio,
             work=self._work(run.request, run.size_label, mode_words(run)),
             bars=tuple(bars),
             is_final=False,
@@ -166,11 +170,10 @@ class _Words:
             return Hero("Stopped", notice.sentence, bars, is_final=False)
         failures = [run.failure for run in benchmark.planned if run.failure is not None]
         causes = dict.fromkeys(failure.message for failure in failures)
-        # If the engine ended, the notice has the cause and what to do now.
-        is_told = any(cause in notice.sentence for cause in causes)
         is_full = any(failure.kind is FailureKind.OUT_OF_MEMORY for failure in failures)
-        said = (*causes, _FREE_MEMORY) if is_full else causes
-        cause = notice.sentence if is_told else " ".join(said)
+        explanation = " ".join((*causes, _FREE_MEMORY) if is_full else causes)
+        # If the engine ended, the notice has the cause and what to do now.
+        cause = notice.sentence if benchmark.has_lost_engine else explanation
         return Hero("No result", cause, bars, chip=Notice("Failed", Tone.FAILURE), has_failed=True)
 
     def before_any_run(self, devices: Sequence[str]) -> Hero:

@@ -113,8 +113,7 @@ class HeroCard(Card):
     def _fit(self) -> None:
         """Choose the largest type in which the headline fits beside the chip."""
         self._bars.set_dense(self._is_dense or len(self._bars.bars) > _MOST_THICK_BARS)
-        text = self._headline.text()
-        is_ratio = self._hero is not None and "×" in text
+        is_ratio = self._hero is not None and self._hero.is_ratio
         roles = _RATIO_ROLES if is_ratio and not self._is_dense else _WORDS_ROLES
         margins = self.column.contentsMargins()
         room = self.width() - margins.left() - margins.right()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar
 
+from gpu_studio.core.check.check_verdict import sentence_finding
 from gpu_studio.core.check.record_words import coverage_share, coverage_text
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import format_percent
@@ -78,7 +79,11 @@ class CheckHero(Card):
         self._show(self._detail, notice.next_step)
         source = check.record or (check.run if check.phase.is_busy else None)
         findings = source.findings if source is not None else ()
-        self._show_findings([one for one in findings if one.sentence not in notice.detail])
+        said = None
+        if check.record is not None:
+            record = check.record
+            said = sentence_finding(record.verdict, record.findings, record.interruptions)
+        self._show_findings([one for one in findings if one is not said])
         is_card = not is_cpu(check.checked_address)  # of the RAM, a check tests a modest share
         self._show_coverage(source.coverage if source is not None and is_card else None)
         self._fit()

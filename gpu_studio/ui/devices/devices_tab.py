@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 
 _DETAILS = "gpu_studio.ui.devices.device_details:DeviceDetails"
+# The verdicts that say why the card cannot be read.
+_SAY_TROUBLE = frozenset({"card_asleep", "card_lost", "card_unreadable", "driver_library_mismatch"})
 
 
 class DevicesTab(TabContents):
@@ -151,9 +153,8 @@ class DevicesTab(TabContents):
             return
         self._hero.list.follow(device.identity)
         trouble = self._model.trouble
-        is_shown_above = verdict.code == "card_asleep" or trouble in verdict.sentence
         self._trouble.setText(trouble)
-        self._trouble.setVisible(not is_shown_above)
+        self._trouble.setVisible(bool(trouble) and verdict.code not in _SAY_TROUBLE)
 
     def _show_also_found(self, headlines: Sequence[Headline]) -> None:
         """Show the other findings above the answers, each in a line."""
