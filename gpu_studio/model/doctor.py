@@ -16,7 +16,6 @@ from gpu_studio.model.worker import Worker
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.devices.finding import Finding
     from gpu_studio.core.devices.link import Link
     from gpu_studio.core.failure import Failure
@@ -53,7 +52,8 @@ class Doctor(QObject):
         super().__init__(parent)
         self._session, self._sensors, self._probe = session, sensors, probe
         self._findings: Sequence[Finding] = ()
-        self._inventory: Inventory | None = None
+        self._cards: tuple[str, ...] = ()
+        self._build: tuple[str, str | None] = ("", None)
         self.probed: PcProbed | None = None
         self._turn: TorchCard | None = None
         self._links: dict[str, Link] = {}
@@ -165,15 +165,11 @@ class Doctor(QObject):
             return
         from gpu_studio.core.devices.findings import find  # 20 ms
 
-        before = self._inventory
-        if before is not None and _identities(before) != _identities(inventory):
-            self.probed = None  # the cards changed: none of them was tested
-        self._inventory, self._links = inventory, dict(self._sensors.links)
-        self._findings = find(
-            inventory, self._session.description, probe=self.probed, links=self._links
-        )
+        engine = self._session.description
+        cards = tuple(card.identity for card in inventory.cards)
+        build = (engine.torch_version, engine.cuda_build) if engine is not None else self._build
+        if (cards, build) != (self._cards, self._build):
+            self.probed = None  # other cards, or another PyTorch: not tested
+        self._cards, self._build, self._links = cards, build, dict(self._sensors.links)
+        self._findings = find(inventory, engine, probe=self.probed, links=self._links)
         self.findings_changed.emit()
-
-
-def _identities(inventory: Inventory) -> tuple[str, ...]:
-    return tuple(card.identity for card in inventory.cards)

@@ -132,6 +132,20 @@ def test_other_cards_were_not_tried(qtbot, studio, probe, sensor_source):
     assert studio.doctor.sentence == ""
 
 
+@pytest.mark.parametrize("probe", [ScriptedProbe(two_cards(), outcome="no_code")])
+def test_another_build_of_pytorch_was_not_tried(qtbot, studio, probe, engines):
+    check(qtbot, studio, probe)
+    studio.session.restart()
+    qtbot.waitUntil(lambda: studio.session.is_free)
+    assert [card.obstacle for card in studio.board.cards] == [Obstacle.NO_CODE] * 2
+    other = described_with_cuda(device_count=2, torch_version="2.13.0+cu130", cuda_build="13.0")
+    engines.scripts[DescribeEngine] = [other]
+    studio.session.restart()
+    qtbot.waitUntil(lambda: studio.session.is_free)
+    assert [card.obstacle for card in studio.board.cards] == [None, None]
+    assert studio.doctor.sentence == ""
+
+
 def test_closing_gives_a_check_up(studio, probe):
     studio.doctor.check()
     studio.close()
