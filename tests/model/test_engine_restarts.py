@@ -182,7 +182,7 @@ def test_an_engine_ends_in_the_middle_of_its_work_and_none_starts_before_the_res
     qtbot.waitUntil(lambda: reply.is_finished)
     assert reply.last == EngineEnded(exit_code=None, stopped=True)
     assert len(engines.made) == 1
-    assert "close" in engines.latest.calls
+    assert engines.latest.calls == ["abandon", "close"]
     start(qtbot, session)
     assert len(engines.made) == 2
     assert watcher.losses == []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History
-from gpu_studio.core.messages.run_messages import RunFinished
+from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import PAINT
@@ -19,12 +19,14 @@ from gpu_studio.model.race.sharing import ghost_side
 from tests.fakes.race_answers import race_run, race_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.model.race.race import Race
     from gpu_studio.model.studio import Studio
+    from tests.fakes.scripted_engine import Engines
 
 
 @pytest.fixture
@@ -50,6 +52,25 @@ def test_each_run_of_a_race_is_kept_once(
 
     entries = History(tmp_path / "data" / FOLDER_NAME).contents().entries
     assert sorted(entry.header.result.cpu_threads for entry in entries) == [1, 4]
+
+
+def test_a_run_that_ended_before_the_window_closed_in_a_race_is_kept(
+    qtbot: QtBot, race: Race, ready_studio: Studio, racing: Engines, tmp_path: Path
+) -> None:
+    def answer(_engine: object, request: RunWorkload) -> Iterator[object]:
+        yield from race_run(
+            request, tmp_path, pause_after=4 if request.race.threads is None else None
+        )
+
+    racing.scripts[RunWorkload] = answer
+    kept = RaceHistory(ready_studio, race, race)
+    race.start()
+    qtbot.waitUntil(lambda: racing.latest.paused.is_set())
+    qtbot.waitUntil(lambda: len(race.sides[1].track) == 5)
+    kept.close()
+
+    (entry,) = History(tmp_path / "data" / FOLDER_NAME).contents().entries
+    assert entry.header.result.cpu_threads == 1
 
 
 def test_an_earlier_run_is_a_ghost_with_its_way_but_without_pictures(
