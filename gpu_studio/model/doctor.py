@@ -104,7 +104,7 @@ class Doctor(QObject):
         self._trouble, self._turn = "", None
         self._is_over.clear()
         self._worker = Worker(self._probe_once, self)
-        self._worker.value_produced.connect(self._take)
+        self._worker.value_produced.connect(self._on_probed)
         self._worker.failure_raised.connect(self._fail)
         self._worker.finished.connect(self._finish)
         self._worker.finished.connect(self._worker.deleteLater)
@@ -141,14 +141,14 @@ class Doctor(QObject):
         if self._links != self._sensors.links:
             self._look()
 
-    def _take(self, told: TorchCard | PcProbed) -> None:
+    def _on_probed(self, probed: TorchCard | PcProbed) -> None:
         if self._is_over.is_set():
             return  # an incomplete check says nothing about the other cards
-        if isinstance(told, PcProbed):
-            self.probed = told
+        if isinstance(probed, PcProbed):
+            self.probed = probed
             self._look()
         else:
-            self._turn = told
+            self._turn = probed
             self.check_changed.emit()
 
     def _fail(self, _failure: Failure) -> None:

@@ -101,7 +101,7 @@ class Settings(QObject):
             try:
                 _set_aside(self._path, "before")
             except OSError as error:
-                self._tell(error.strerror or str(error))
+                self._report(error.strerror or str(error))
                 return False
         self._choices = Choices()
         self.choices_changed.emit(self._choices)
@@ -117,11 +117,11 @@ class Settings(QObject):
             kept = msgspec.to_builtins(self._choices)
         reason = _write(self._path, kept | msgspec.to_builtins(changed))
         if reason:
-            self._tell(reason)
+            self._report(reason)
         else:
             self._was_told = False
 
-    def _tell(self, reason: str) -> None:
+    def _report(self, reason: str) -> None:
         _log.warning("The settings could not be kept in %s: %s", self._path, reason)
         if not self._was_told:
             self._was_told = True

@@ -77,7 +77,7 @@ class TextTable(QAbstractTableModel):
                 return self._alignment(section)
         return None
 
-    def _tell_all_cells(self) -> None:
+    def _emit_all_cells(self) -> None:
         """Report that every cell may have changed; the number of rows is the same."""
         if self.row_count:
             last = self.index(self.row_count - 1, len(self._head) - 1)
@@ -113,7 +113,7 @@ class TextRows(TextTable):
         if len(rows) == len(self._rows):
             if list(rows) != self._rows:
                 self._rows = list(rows)
-                self._tell_all_cells()
+                self._emit_all_cells()
             return
         self.beginResetModel()
         self._rows = list(rows)

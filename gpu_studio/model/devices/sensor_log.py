@@ -40,7 +40,7 @@ class SensorLog(QObject):
         self._path: Path | None = None
         self._readings = 0
         self._trouble = ""
-        sensors.reading_taken.connect(self._take)
+        sensors.reading_taken.connect(self._on_reading)
         sensors.closed.connect(self.close)
 
     @property
@@ -89,7 +89,7 @@ class SensorLog(QObject):
             self.stop()
             self._worker.wait(_LONGEST_END_MS)
 
-    def _take(self, reading: Reading) -> None:
+    def _on_reading(self, reading: Reading) -> None:
         inventory = self._sensors.inventory
         if self._worker is not None and inventory is not None:
             from gpu_studio.core.devices.sensor_history import csv_lines  # numpy: 80 ms

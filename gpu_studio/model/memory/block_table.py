@@ -32,7 +32,7 @@ class BlockTable(TextTable):
         count = place.stop - place.start
         if count == self._count:
             self._map, self._first = blocks, place.start
-            self._tell_all_cells()
+            self._emit_all_cells()
             return
         self.beginResetModel()
         self._map, self._first, self._count = blocks, place.start, count

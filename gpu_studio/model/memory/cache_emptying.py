@@ -58,7 +58,7 @@ class CacheEmptying(QObject):
         self._device: Device | None = None
         self._awaited_readings = 0
         self.result = ""
-        sensors.reading_taken.connect(self._take_sensors)
+        sensors.reading_taken.connect(self._on_reading)
 
     @property
     def is_going_on(self) -> bool:
@@ -78,13 +78,13 @@ class CacheEmptying(QObject):
         self._reply, self._device = session.submit(EmptyCache(device=address)), device
         self._reply.finished.connect(self._finish)
         self._awaited_readings = 0
-        self._say("")
+        self._set_result("")
 
     def forget(self) -> None:
         """Clear the outcome: the card or the engine changed."""
         self._awaited_readings = 0
         if self.result:
-            self._say("")
+            self._set_result("")
 
     def _finish(self) -> None:
         assert self._reply is not None
@@ -103,9 +103,9 @@ class CacheEmptying(QObject):
                 result = "empty_cache did not answer. The engine ended, so all its memory is free."
             case _:
                 return
-        self._say(result)
+        self._set_result(result)
 
-    def _take_sensors(self) -> None:
+    def _on_reading(self) -> None:
         """Add the card's use from NVML, which nvidia-smi shows as well."""
         if not self._awaited_readings or self._device is None:
             return
@@ -117,8 +117,8 @@ class CacheEmptying(QObject):
         total_bytes = self._device.memory_total_bytes
         if used_bytes is not None and total_bytes is not None:
             shown = f"{used_bytes / _MIB:.0f} MiB of {total_bytes / _MIB:.0f} MiB"
-            self._say(f"{self.result} nvidia-smi shows {shown} in use.")
+            self._set_result(f"{self.result} nvidia-smi shows {shown} in use.")
 
-    def _say(self, result: str) -> None:
+    def _set_result(self, result: str) -> None:
         self.result = result
         self.changed.emit()

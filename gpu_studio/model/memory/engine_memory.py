@@ -68,7 +68,7 @@ class EngineMemory(QObject):
         """Listen to this session from now on."""
         self._session = session
         session.request_submitted.connect(self._follow)
-        session.engine_described.connect(self._take_engine)
+        session.engine_described.connect(self._on_engine_described)
         session.engine_lost.connect(self._mark_death)
         if session.description is not None:
             self.pid = session.description.pid
@@ -113,15 +113,15 @@ class EngineMemory(QObject):
     def _receive(self, event: Event) -> None:
         match event:
             case MemoryRead():
-                self._take_read(event)
+                self._add_read(event)
             case SegmentsRead():
-                self._take_read(event.read)
+                self._add_read(event.read)
                 identity = self._identity_of(event.device)
                 self._segments[identity] = event
                 self.segments_taken.emit(identity)
             case CacheEmptied():
-                self._take_read(event.before)
-                self._take_read(event.after)
+                self._add_read(event.before)
+                self._add_read(event.after)
             case RunStarted():
                 self.mark(event.device, "run")
             case StageBegan() if self._device:
@@ -131,7 +131,7 @@ class EngineMemory(QObject):
             case _:
                 pass
 
-    def _take_read(self, read: MemoryRead) -> None:
+    def _add_read(self, read: MemoryRead) -> None:
         identity = self._identity_of(read.device)
         if self._clock_offset_s is None:
             self._clock_offset_s = self._clock() - read.taken_at_s
@@ -154,6 +154,6 @@ class EngineMemory(QObject):
         self.mark(self._device or "cpu", "engine died", is_failure=True)
         self._forget_engine()
 
-    def _take_engine(self, description: EngineDescribed) -> None:
+    def _on_engine_described(self, description: EngineDescribed) -> None:
         self._forget_engine()
         self.pid = description.pid

@@ -89,17 +89,17 @@ class FitQuestion(QObject):
             )
 
         self._task = Task(work_out, self)
-        self._task.succeeded.connect(self._take)
-        self._task.failed.connect(self._take_failure)
+        self._task.succeeded.connect(self._on_answered)
+        self._task.failed.connect(self._on_failed)
         self._task.finished.connect(self._finish)
         self._task.start()
 
-    def _take(self, answer: FitAnswer) -> None:
+    def _on_answered(self, answer: FitAnswer) -> None:
         self._fits[answer.question.card] = answer.fit
         if answer.question == self._wanted:
             self.answered.emit(answer)
 
-    def _take_failure(self) -> None:
+    def _on_failed(self) -> None:
         self.failed.emit("This cannot be computed. The log says why.")
 
     def _finish(self) -> None:

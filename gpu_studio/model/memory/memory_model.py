@@ -73,18 +73,18 @@ class MemoryModel(QObject):
 
     def _listen(self, studio: Studio) -> None:
         for memory in (self._main, self._lab, self._modelled):
-            memory.read_taken.connect(self._tell_memory)
-            memory.segments_taken.connect(self._tell_segments)
-            memory.marked.connect(self._tell_marks)
+            memory.read_taken.connect(self._on_memory_read)
+            memory.segments_taken.connect(self._on_segments_read)
+            memory.marked.connect(self._on_marked)
             memory.forgotten.connect(self.memory_changed)
         studio.lab.state_changed.connect(self._lab_changed)
         self.experiment.state_changed.connect(self._follow_experiment)
-        self.experiment.results_changed.connect(self._tell_all)
+        self.experiment.results_changed.connect(self._emit_all)
         for changed in (self.memory_changed, self.segments_changed):
             self._result.aged.connect(changed)
-        self.devices.chosen_changed.connect(self._take_device)
+        self.devices.chosen_changed.connect(self._on_device_chosen)
         self._session.engine_described.connect(self.emptying.forget)
-        studio.sensors.reading_taken.connect(self._take_sensors)
+        studio.sensors.reading_taken.connect(self._on_reading)
         studio.closing.connect(self.closing)
 
     # ── the choice ───────────────────────────────────────────────────────────────────────────
@@ -112,7 +112,7 @@ class MemoryModel(QObject):
         if engine != self._engine:
             self._engine = engine
             self.emptying.forget()
-            self._tell_all()
+            self._emit_all()
 
     @property
     def session(self) -> EngineSession | None:
@@ -233,28 +233,28 @@ class MemoryModel(QObject):
 
     # ── events ───────────────────────────────────────────────────────────────────────────────
 
-    def _take_device(self) -> None:
+    def _on_device_chosen(self) -> None:
         self.emptying.forget()
-        self._tell_all()
+        self._emit_all()
 
-    def _take_sensors(self) -> None:
+    def _on_reading(self) -> None:
         self.tanks.learn(self.chosen.device, self._memory)
         if not self.chosen.is_modelled:
             self.memory_changed.emit()
 
-    def _tell_memory(self, identity: str) -> None:
+    def _on_memory_read(self, identity: str) -> None:
         if identity == self.chosen.identity and self.sender() is self._memory:
             self.memory_changed.emit()
 
-    def _tell_segments(self, identity: str) -> None:
+    def _on_segments_read(self, identity: str) -> None:
         if identity == self.chosen.identity and self.sender() is self._memory:
             self.segments_changed.emit()
 
-    def _tell_marks(self, identity: str) -> None:
+    def _on_marked(self, identity: str) -> None:
         if identity == self.chosen.identity and self.sender() is self._memory:
             self.marks_changed.emit()
 
-    def _tell_all(self) -> None:
+    def _emit_all(self) -> None:
         self.chosen_changed.emit()
         self.memory_changed.emit()
         self.segments_changed.emit()
@@ -264,13 +264,13 @@ class MemoryModel(QObject):
 
     def _lab_changed(self, state: EngineState) -> None:
         if state is EngineState.ABSENT:
-            self._tell_all()
+            self._emit_all()
 
     def _follow_experiment(self) -> None:
         """Show the lab's engine as soon as it is running."""
         if self.experiment.state is OomState.WAITING:
             self._engine = LAB
-            self._tell_all()
+            self._emit_all()
 
     @property
     def _memory(self) -> EngineMemory:
