@@ -89,13 +89,14 @@ class MainWindow(QMainWindow):
         self.tabs = QTabWidget()
         self._pages = [LazyPage(tab.contents, studio, theme, parent=self) for tab in TABS]
         self._fill_tabs()
-        self._pages[self._last_tab()].make()
-        while not tabs_after_paint and (page := self._unmade()) is not None:
-            page.make()
         self.setCentralWidget(self._page())
         self._code = CodeDrawer(studio.snippets, theme, self.tabs)
         self._code.setVisible(studio.settings.choices.code_drawer)
         self._code.opened_or_closed.connect(self._keep_code_drawer)
+        # After the drawer: its button is before the pages in Tab order.
+        self._pages[self._last_tab()].make()
+        while not tabs_after_paint and (page := self._unmade()) is not None:
+            page.make()
         self.statusBar().addWidget(StatusLine(studio))  # at the left on every tab
         self._effect = EffectLine(studio)
         self.statusBar().addPermanentWidget(self._effect, 1)
