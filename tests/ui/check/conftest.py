@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu_studio.model.studio import Studio
+from gpu_studio.ui.check import check_tab
 from gpu_studio.ui.check.check_tab import CheckTab
 from tests.fakes.check_answers import checking_engines
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
     from tests.fakes.pc import SteadySensors
     from tests.fakes.scripted_engine import Engines
+
+
+@pytest.fixture(autouse=True)
+def words_change_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_tab, "_WORDS_MS", 10)
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import ReadMemory
+from gpu_studio.model.memory import fit_question
 from gpu_studio.model.memory.memory_model import MemoryModel
-from gpu_studio.ui.memory import memory_tab
+from gpu_studio.ui.memory import error_page, memory_tab
 from gpu_studio.ui.memory.memory_tab import MemoryTab
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.memory_answers import (
@@ -17,8 +18,10 @@ from tests.fakes.pc import gt_1030
 
 
 @pytest.fixture(autouse=True)
-def polls_come_soon(monkeypatch):
+def polls_and_answers_come_soon(monkeypatch):
     monkeypatch.setattr(memory_tab, "_POLL_MS", 20)
+    for module in (error_page, fit_question):
+        monkeypatch.setattr(module, "_AFTER_TYPING_MS", 10)
 
 
 @pytest.fixture

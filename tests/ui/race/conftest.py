@@ -8,6 +8,7 @@ import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunAtOnce, RunWorkload
+from gpu_studio.ui.race import race_tab
 from gpu_studio.ui.race.race_tab import RaceTab
 from tests.fakes.descriptions import described_for
 from tests.fakes.race_answers import race_run, runs_at_once
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
+
+
+@pytest.fixture(autouse=True)
+def words_change_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race_tab, "_WORDS_MS", 10)
 
 
 @pytest.fixture
