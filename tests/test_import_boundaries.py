@@ -284,7 +284,7 @@ _AFTER_PAINT = [
     "gpu_studio.ui.benchmark.benchmark_tab", "gpu_studio.ui.memory.memory_tab",
     "gpu_studio.ui.devices.sensor_grid", "gpu_studio.ui.devices.fact_grid",
     "gpu_studio.core.check", "gpu_studio.builds", "gpu_studio.core.builds",
-    "gpu_studio.model.builds",  # only a program without a PyTorch of its own installs one
+    "gpu_studio.model.builds",  # only a program that keeps its own engines installs one
     "hashlib",  # loads OpenSSL
 ]  # fmt: skip
 

@@ -35,7 +35,7 @@ foreach ($place in 'Desktop', 'Programs') {
 
 
 def make_shortcut(root: Path) -> list[Path]:
-    """Make the launcher for this system; it runs bootstrap.py, which notices a new card.
+    """Make the launcher for this system; it runs bootstrap.py, which notices an update.
 
     Args:
         root: The checkout.
