@@ -245,7 +245,7 @@ def checked_device(
     return msgspec.structs.replace(
         known,
         torch_version=str(torch.__version__),
-        compute_capability=capability and "{}.{}".format(*capability),
+        compute_capability=f"{capability[0]}.{capability[1]}" if capability else None,
         memory_total_bytes=known.memory_total_bytes or total_bytes(device),
     )
 
