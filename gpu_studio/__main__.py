@@ -64,7 +64,7 @@ def _answers(display: str) -> bool:
     if not number.isdecimal() or "/" in host:
         return True
     if host not in ("", "unix"):
-        import socket
+        import socket  # 2 ms, which only X11 needs
 
         try:
             socket.create_connection((host, 6000 + int(number)), _PATIENCE_S).close()
@@ -77,7 +77,7 @@ def _answers(display: str) -> bool:
 
 def _is_listening(path: str) -> bool:
     """Return whether a server listens at a Unix socket, which Python on Windows lacks."""
-    import socket
+    import socket  # 2 ms, which only X11 needs
 
     is_listening = False
     if sys.platform != "win32":

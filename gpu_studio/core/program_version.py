@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 
 def program_version() -> str:
     """Return this program's version, from its installation or from its checkout."""
-    import re
     from importlib import metadata  # 14 ms
 
     try:

@@ -401,7 +401,7 @@ class Builds(QObject):
         self.engine.best = self.installed.used
 
     def _on_inventory(self, inventory: Inventory) -> None:
-        from gpu_studio.core.devices.pc_facts import recommended_build
+        from gpu_studio.core.devices.pc_facts import recommended_build  # 10 ms
 
         choice = recommended_build(inventory)
         if choice != self._choice:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.model.build_ports import BuildInstallerPort, BuildStore
-    from gpu_studio.model.builds import Builds
+    from gpu_studio.model.builds import Builds  # 10 ms
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.pages import Page
     from gpu_studio.model.sensors import SensorSource

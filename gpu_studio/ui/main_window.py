@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.headline import Headline
     from gpu_studio.model.pages import Destination, Page
     from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.setup.setup_line import SetupLine
+    from gpu_studio.ui.setup.setup_line import SetupLine  # 13 ms
     from gpu_studio.ui.theme import Theme
 
 _BAD_END = "GPU Studio did not close properly last time."
@@ -244,7 +244,7 @@ class MainWindow(QMainWindow):
         if builds is None or not isinstance(column, QVBoxLayout):
             return
         if self._setup_page is None:
-            from gpu_studio.ui.setup_page import SetupPage
+            from gpu_studio.ui.setup_page import SetupPage  # 15 ms
 
             self._setup_page = TabScroll(SetupPage(builds, self._hide_setup))
             column.addWidget(self._setup_page, 1)

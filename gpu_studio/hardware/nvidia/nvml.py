@@ -82,7 +82,7 @@ class Nvml:
 
     def __init__(self, library: Any = None) -> None:
         if library is None:
-            import pynvml
+            import pynvml  # 10 ms
 
             library = pynvml
         self._library = library
