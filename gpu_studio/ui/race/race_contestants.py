@@ -34,6 +34,7 @@ class RaceContestants(FlowRow):
         self._race = race
         self._lists: list[QComboBox] = []
         self._choices: list[list[Contestant | RaceSide]] = [[], []]
+        self._shown_places = [0, 0]  # of the shown choices
         for number, side in enumerate(_SIDES):
             made = QComboBox()
             made.setObjectName(f"race.contestants.{side}")
@@ -61,7 +62,8 @@ class RaceContestants(FlowRow):
                 if [made.itemText(n) for n in range(made.count())] != list(choices):
                     made.clear()
                     made.addItems(list(choices))
-                made.setCurrentIndex(list(choices).index(entry.label))
+                self._shown_places[number] = list(choices).index(entry.label)
+                made.setCurrentIndex(self._shown_places[number])
             self._choices[number] = list(choices.values())
             made.setEnabled(not race.state.is_busy)
             turn = f"Who runs {'first' if number == 0 else 'second'}"
@@ -69,9 +71,9 @@ class RaceContestants(FlowRow):
         self.updateGeometry()
 
     def _choose(self, side: int, place: int) -> None:
-        choices = self._race.choices
-        if choices.chosen[side].label == self._lists[side].itemText(place):
+        if place == self._shown_places[side]:
             return
+        choices = self._race.choices
         chosen = self._choices[side][place]
         if isinstance(chosen, Contestant):
             choices.choose_contestant(side, chosen)
