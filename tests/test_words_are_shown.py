@@ -40,11 +40,8 @@ SHAPING = {
     ("ui/race/race_contestants.py", "list(choices).index(entry.label)"),  # the key of an entry
     ("ui/switcher/comparison_card.py", "sentence.replace"),  # identifiers into words
 }
-# What still has no value beside its words.
-READING = {
-    ("core/benchmark/ceilings.py", "ceiling.startswith(words)"),  # the file of a result has no more
-    ("ui/memory/mark_labels.py", "mark.label == 'freed'"),
-}
+# The file of a result has no value beside these words.
+READING = {("core/benchmark/ceilings.py", "ceiling.startswith(words)")}
 ALLOWED = SHAPING | READING
 
 

@@ -99,12 +99,14 @@ class EngineMemory(QObject):
         return all(point.upper_bytes == latest.reserved_bytes for point in points)
 
     def mark(
-        self, address: str, label: str, at_s: float | None = None, *, is_failure: bool = False
-    ) -> None:
+        self, address: str, label: str, at_s: float | None = None, *, is_failure: bool = False,
+        is_minor: bool = False,
+    ) -> None:  # fmt: skip
         """Add a mark for an event on a device."""
         identity = self._identity_of(address)
         at_s = self._clock() if at_s is None else at_s
-        self.history(identity).mark(Mark(at_s=at_s, label=label, is_failure=is_failure))
+        mark = Mark(at_s=at_s, label=label, is_failure=is_failure, is_minor=is_minor)
+        self.history(identity).mark(mark)
         self.marked.emit(identity)
 
     def _follow(self, reply: Reply) -> None:
@@ -140,7 +142,10 @@ class EngineMemory(QObject):
         self._latest[identity] = read
         self._device = read.device
         if read.mark in _MARKS:
-            self.mark(read.device, _MARKS[read.mark], at_s, is_failure=read.mark == "oom")
+            self.mark(
+                read.device, _MARKS[read.mark], at_s, is_failure=read.mark == "oom",
+                is_minor=read.mark == "freed",
+            )  # fmt: skip
         self.read_taken.emit(identity)
 
     def _forget_engine(self) -> None:

@@ -21,11 +21,12 @@ _ROWS_SHOWN = 200
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """An event; if ``is_failure``, it is drawn in the color of failures."""
+    """An event; ``is_failure`` has the color of failures, ``is_minor`` the last place for a label."""
 
     at_s: float
     label: str
     is_failure: bool = False
+    is_minor: bool = False
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):

@@ -54,4 +54,4 @@ def _label_place(mark: Mark, span_s: tuple[float, float], plot: LivePlot) -> tup
 
 def _importance(mark: Mark) -> tuple[bool, bool, float]:
     """Order marks: failures, then user actions, then automatic events; newest first."""
-    return not mark.is_failure, mark.label == "freed", -mark.at_s
+    return not mark.is_failure, mark.is_minor, -mark.at_s

@@ -91,7 +91,8 @@ def test_marks_that_are_near_share_the_room_for_a_label_and_failures_come_first(
     tab.model.history.mark(Mark(at_s=now_s + 12, label="empty_cache"))
     tab.model.marks_changed.emit()
     assert plot._markers[-1].label == "empty_cache"
-    tab.model.history.mark(Mark(at_s=now_s + 12.2, label="freed"))  # in the middle of its label
+    freed = Mark(at_s=now_s + 12.2, label="freed", is_minor=True)  # in the middle of its label
+    tab.model.history.mark(freed)
     tab.model.marks_changed.emit()
     assert plot._markers[-1].label == "empty_cache"
     assert len(plot._markers) == 3
