@@ -21,7 +21,7 @@ _ROWS_SHOWN = 200
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """An event; ``is_failure`` has the color of failures, ``is_minor`` the last place for a label."""
+    """An event; ``is_failure`` has the color of failures, ``is_minor`` is labeled last."""
 
     at_s: float
     label: str
