@@ -278,9 +278,11 @@ class EngineSession(QObject):
         if self._closed or self.state is EngineState.ABSENT:
             return None
         retired = self._engines.renew()
-        assert retired is not None
         self._forget_engine()
         self._lost = False
+        if retired is None:  # none was created yet, or it ended by itself
+            self._enter(EngineState.ABSENT)
+            return None
         if self._reply is not None:
             retired.abandon()
             self._farewell.start()
