@@ -39,6 +39,7 @@ def _run(options: argparse.Namespace, _log_path: Path) -> int:
     with at_work(engine) as work:
         runs = BenchRuns(work, as_json=options.json)
         runs.size_texts = {run.request.workload: run.size_text for run in recording.runs}
+        runs.cards = {card.address: card for card in described.cards}
         runs.make_all([run.request for run in recording.runs])
     if options.export is not None:
         export(runs.runs, described, options.export)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.cli.answers import CommandEngine
     from gpu_studio.core.benchmark.plan import RunPlan
-    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 
@@ -51,6 +51,7 @@ def started_runs(
     with started_engine(log_path) as (work, described):
         runs = BenchRuns(work, as_json=as_json, finished=finished)
         runs.size_texts = {one.name: one.size_text for one in described.workloads}
+        runs.cards = {card.address: card for card in described.cards}
         yield runs, described
 
 
@@ -78,6 +79,8 @@ class BenchRuns:
         self.runs: list[Run] = []
         self.size_texts: Mapping[str, str] = {}
         """The size format of each workload, for messages before a run reports its own."""
+        self.cards: Mapping[str, TorchCard] = {}
+        """The cards by address, for the causes of a low share."""
         self.with_transfers = False
         """Whether copies were requested; a remark then says that the CPU needs none."""
         self.may_skip = False
@@ -150,7 +153,7 @@ class BenchRuns:
 
     def _show(self, result: RunFinished) -> None:
         say(self._table.row(_cells(result, self.results)))
-        lines = [*remarks(result)]
+        lines = [*remarks(result, self.cards.get(result.device))]
         if self.with_transfers and is_cpu(result.device):
             lines.append(_NO_TRANSFERS.format(compute=format_duration(result.median_s)))
         for line in lines:
@@ -166,12 +169,12 @@ class BenchRuns:
             note(f"{_title(run)}: {skipped}{run.failure.message}")
 
 
-def remarks(result: RunFinished) -> Iterator[str]:
+def remarks(result: RunFinished, card: TorchCard | None = None) -> Iterator[str]:
     """Yield the remarks to print below a result's row, one line each."""
     for doubt in stamp_of(result).doubts:
         yield f"in doubt: {doubt}"
     if is_worth_a_line(result):
-        yield is_this_normal(result)
+        yield is_this_normal(result, card)
     if result.loaded_s is not None and not is_cpu(result.device):
         loaded = format_duration(result.loaded_s)
         yield f"the card was already under load for {loaded} before the first sample"

@@ -42,6 +42,7 @@ def show_first_look(log_path: Path) -> int:
                 say(line)
             say()
         runs = BenchRuns(work)
+        runs.cards = {card.address: card for card in description.cards}
         runs.make_all(
             [
                 _request(workload, size, device)

@@ -6,12 +6,15 @@ engine measures them: how fast it copies memory, and how fast it multiplies larg
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.compute_capability import version_numbers
 from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.devices.facts import peaks_of
 from gpu_studio.core.devices.link import link_bytes_per_s
 from gpu_studio.core.units import format_duration, format_percent, format_rate
@@ -19,8 +22,8 @@ from gpu_studio.core.units import format_duration, format_percent, format_rate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.devices.peaks import CardPeaks
+    from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.core.messages.run_messages import RunFinished
 
 
@@ -184,7 +187,7 @@ _FEW_LANES = 8
 _LARGE_BYTES = 256 << 20
 
 
-def likely_causes(result: RunFinished, device: Device | None) -> Iterator[str]:
+def likely_causes(result: RunFinished, device: Device | TorchCard | None) -> Iterator[str]:
     """Yield the likely causes of a low share, the most likely first."""
     limit = limit_of(result.ceiling)
     if limit is not Limit.LINK:
@@ -246,8 +249,8 @@ def _asking(result: RunFinished) -> Iterator[str]:
         )
 
 
-def _narrow_link(device: Device | None) -> Iterator[str]:
-    if device is None or not device.pcie_width_max:
+def _narrow_link(device: Device | TorchCard | None) -> Iterator[str]:
+    if not isinstance(device, Device) or not device.pcie_width_max:
         return
     now, most = device.telemetry.pcie_width, device.pcie_width_max
     if now and now < most:
@@ -256,23 +259,85 @@ def _narrow_link(device: Device | None) -> Iterator[str]:
         yield f"The card has only {most} PCIe lanes by design."
 
 
-def _slow_dtype(dtype: str, device: Device | None) -> Iterator[str]:
+def _slow_dtype(dtype: str, device: Device | TorchCard | None) -> Iterator[str]:
     peaks = peaks_of(device, None) if device else None
     if device is None or peaks is None:
         return
-    usual, ours = peaks.arithmetic_flops.get("float32"), peaks.arithmetic_flops.get(dtype)
-    fastest = max(ours or 0.0, peaks.tensor_core_flops.get(dtype, 0.0))
+    usual, ours = peaks.arithmetic_flops.get("float32"), peaks.best_flops(dtype)
+    if usual and ours and ours < usual:
+        yield (
+            f"{dtype} with compute capability {device.compute_capability} runs at "
+            f"1/{usual / ours:.0f} of float32: use float32 here."
+        )
+
+
+class Handicap(msgspec.Struct, frozen=True):
+    """A reason why PyTorch stays below the peak of a card, and the share that it reaches then."""
+
+    usual_share: float
+    reason: str
+
+
+_MINING_CARD = re.compile(r"\bCMP \d+HX\b")
+_MINING = Handicap(
+    0.0, "NVIDIA slows down the arithmetic of this mining card; its memory has full speed."
+)
+# T4 float16: 24 of 65 TFLOPS at 70 W (forums.developer.nvidia.com/t/264462). The others also have
+# few watts for their peak: a PCIe card has half of what the same chip has in a server's socket.
+_LOW_POWER_CARD = re.compile(
+    r"Laptop|Max-Q|Mobile|\bSFF\b|PCIe|\bMX\d{3}|\d{3}MX?\b"
+    r"|\b(T4G?|L4|A2|A10|A16|P4|M4|T\d{3,4}|(RTX )?A(400|1000|2000))\b|RTX (2000|4000 SFF) Ada"
+)
+_LOW_POWER = Handicap(0.5, "The power limit of such a card keeps its clock below the highest one.")
+# Measured with torch.matmul (zzc0721/torch-performance-test-data): GTX 1660 Ti, GTX 1650 Ti and
+# MX450 6 % in float16, P100 45 %. pytorch#195716 and #121957 report the first.
+_SLOW_FLOAT16 = Handicap(
+    0.06, "Without tensor cores, float16 in PyTorch is slow on this chip: use float32 here."
+)
+_FLOAT32_SUMS = Handicap(
+    0.5,
+    "PyTorch adds float16 products up in float32, so float16 without tensor cores is no faster "
+    "than float32.",
+)
+_EMULATED_SHARE = 0.1  # of float32's peak: T4 and GTX 1660 Ti reach a quarter to a half
+
+
+def handicap_of(result: RunFinished, device: Device | TorchCard | None) -> Handicap | None:
+    """Return why a card is usually far below its peak arithmetic in a result's dtype, or None.
+
+    Args:
+        result: its dtype and the name of its card.
+        device: the card's facts; without them only its name decides.
+    """
+    if is_cpu(result.device) or limit_of(result.ceiling) is not Limit.ARITHMETIC:
+        return None
+    name = device.name if device else result.device_name
+    if _MINING_CARD.search(name):
+        return _MINING
+    of_dtype = _dtype_handicap(result.computed_in or result.dtype, device) if device else None
+    if of_dtype is not None:
+        return of_dtype
+    is_low_power = bool(_LOW_POWER_CARD.search(name) or result.power_capped)
+    return _LOW_POWER if is_low_power and not result.throttled else None
+
+
+def _dtype_handicap(dtype: str, device: Device | TorchCard) -> Handicap | None:
+    """Return why a 16-bit dtype is slow on a card without tensor cores for it."""
+    peaks = peaks_of(device, None)
+    if peaks is None or dtype not in ("float16", "bfloat16") or dtype in peaks.tensor_core_flops:
+        return None
     capability = device.compute_capability
-    if not fastest:
-        yield (
-            f"Compute capability {capability} has no arithmetic for {dtype}, which is emulated: "
-            "use float32 or float16 here."
-        )
-    elif usual and fastest < usual:
-        yield (
-            f"{dtype} with compute capability {capability} runs at 1/{usual / fastest:.0f} of "
-            "float32: use float32 here."
-        )
+    usual, ours = peaks.arithmetic_flops.get("float32"), peaks.arithmetic_flops.get(dtype)
+    if ours is None and version_numbers(capability) < (8, 0):
+        faster = "float32 or float16" if "float16" in peaks.tensor_core_flops else "float32"
+        reason = f"Compute capability {capability} has no arithmetic for {dtype}"
+        return Handicap(_EMULATED_SHARE, f"{reason}, which is emulated: use {faster} here.")
+    if dtype == "bfloat16" or not ours or not usual:
+        return None
+    if ours < usual:
+        reason = f"float16 with compute capability {capability} runs at 1/{usual / ours:.0f}"
+        return Handicap(ours / usual, f"{reason} of float32: use float32 here.")
+    return _SLOW_FLOAT16 if capability == "7.5" else _FLOAT32_SUMS
 
 
 NORMAL_FROM = 0.5  # of a ceiling that nothing reaches completely
@@ -280,7 +345,7 @@ ABOVE_FROM = 1.05
 _LEAST_SHOWN = 0.001
 
 
-def is_this_normal(result: RunFinished, device: Device | None = None) -> str:
+def is_this_normal(result: RunFinished, device: Device | TorchCard | None = None) -> str:
     """Return how close a result came to its device's ceiling and, if far, the likely cause.
 
     Empty if its ceiling is unknown.
@@ -306,6 +371,9 @@ def is_this_normal(result: RunFinished, device: Device | None = None) -> str:
         return f"{text}: normal."
     if _is_asking_alone(result):
         return f"{text}: as expected. There is next to no work in it; it measures overhead."
+    handicap = handicap_of(result, device)
+    if handicap is not None and share >= NORMAL_FROM * handicap.usual_share:
+        return f"{text}: normal here. {handicap.reason}"
     cause = next(likely_causes(result, device), "")
     return f"{text}: low. {cause or 'The measurement shows no cause.'}"
 

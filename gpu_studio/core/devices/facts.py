@@ -146,7 +146,7 @@ _NOT_TOLD = "PyTorch does not see this card, or is still starting."
 _MHZ = 1e6
 
 
-def peaks_of(card: Device, torch_card: TorchCard | None) -> CardPeaks | None:
+def peaks_of(card: Device | TorchCard, torch_card: TorchCard | None) -> CardPeaks | None:
     """Return a card's peaks at its highest clocks; None if the card reports too little."""
     from gpu_studio.core.devices.peaks import card_peaks  # 1 ms
 

@@ -14,8 +14,6 @@ from gpu_studio.core.json_resource import read_resource
 
 _TABLE = "card_peaks.json"
 _OPERATIONS = 2  # NVIDIA's peaks count a multiply-add as two operations, and so do ours
-# Cards of compute capability 7.5 without tensor cores: GTX 16, MX, T400 to T2000 (T4 has them).
-_NO_TENSOR_CORES = re.compile(r"\b(GTX \d+|MX\d+|T\d{3,4})\b")
 
 
 class CardPeaks(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,25 +31,41 @@ class CardPeaks(msgspec.Struct, frozen=True, kw_only=True):
     def best_flops(self, dtype: str, *, tf32: bool = False) -> float | None:
         """Return the highest rate that PyTorch can reach in a dtype, in operations per second.
 
-        If a card is slower in a 16-bit dtype than in float32, or has no arithmetic for it,
-        PyTorch may compute in float32 and only store the dtype. Then float32's peak applies.
+        In a 16-bit dtype, PyTorch uses tensor cores wherever a card has them. If a card is slower
+        in it than in float32, or has no arithmetic for it, PyTorch may compute in float32 and only
+        store the dtype. Then float32's peak applies.
 
         Args:
             dtype: PyTorch's name of the dtype.
             tf32: whether PyTorch may multiply float32 matrices in TF32.
         """
-        found = [self.arithmetic_flops.get(dtype), self.tensor_core_flops.get(dtype)]
-        if dtype in ("float16", "bfloat16"):
+        found = [self.tensor_core_flops.get(dtype)]
+        is_half = dtype in ("float16", "bfloat16")
+        if is_half:
             found.append(self.arithmetic_flops.get("float32"))
+        if not is_half or found[0] is None:
+            found.append(self.arithmetic_flops.get(dtype))
         if dtype == "float32" and tf32:
             found.append(self.tensor_core_flops.get("tf32"))
         return max((peak for peak in found if peak is not None), default=None)
 
 
+class _LimitedCards(msgspec.Struct, frozen=True, kw_only=True):
+    """Cards that compute slower than others of their compute capability, by a pattern of names.
+
+    ``arithmetic`` and ``tensor_cores`` have the share that is left in each dtype: 0 for none.
+    """
+
+    name: str
+    compute_capabilities: tuple[str, ...]
+    arithmetic: dict[str, float] = {}
+    tensor_cores: dict[str, float] = {}
+
+
 class _Table(msgspec.Struct, frozen=True, kw_only=True):
     arithmetic: dict[str, dict[str, int]]
     tensor_cores: dict[str, dict[str, int]]
-    geforce_halves_tensor_cores: tuple[str, ...]
+    limited: tuple[_LimitedCards, ...]
 
 
 def card_peaks(
@@ -71,7 +85,8 @@ def card_peaks(
             current one for the peak right now.
         bus_width_bits: the width of the memory bus, None if unknown.
         memory_clock_hz: as reported by NVML and CUDA, which is half the data rate; or None.
-        name: the card's name; GeForce tensor cores are slower, and a GTX 16 has none.
+        name: the card's name; GeForce tensor cores are slower, a GTX 16 has none, and mining
+            cards are limited.
 
     Raises:
         MissingResourceError: the program's own table is missing or damaged.
@@ -81,14 +96,21 @@ def card_peaks(
     if rates is None:
         return None
     clocks = sm_count * sm_clock_hz * _OPERATIONS
-    factor = _tensor_core_factor(table, compute_capability, name)
-    tensor_rates = table.tensor_cores.get(compute_capability, {}) if factor else {}
+    arithmetic = {dtype: clocks * rate for dtype, rate in rates.items()}
+    tensor_cores = {
+        dtype: clocks * rate
+        for dtype, rate in table.tensor_cores.get(compute_capability, {}).items()
+    }
+    for limited in table.limited:
+        if compute_capability in limited.compute_capabilities and re.search(limited.name, name):
+            arithmetic = _limited(arithmetic, limited.arithmetic)
+            tensor_cores = _limited(tensor_cores, limited.tensor_cores)
     memory = None
     if bus_width_bits and memory_clock_hz:
         memory = 2 * memory_clock_hz * bus_width_bits / 8
     return CardPeaks(
-        arithmetic_flops={dtype: clocks * rate for dtype, rate in rates.items()},
-        tensor_core_flops={dtype: clocks * rate * factor for dtype, rate in tensor_rates.items()},
+        arithmetic_flops=arithmetic,
+        tensor_core_flops=tensor_cores,
         memory_bytes_per_s=memory,
     )
 
@@ -107,11 +129,10 @@ def cores_per_multiprocessor(compute_capability: str) -> int | None:
     return _table().arithmetic.get(compute_capability, {}).get("float32")
 
 
-def _tensor_core_factor(table: _Table, compute_capability: str, name: str) -> float:
-    if compute_capability == "7.5" and _NO_TENSOR_CORES.search(name):
-        return 0.0
-    is_halved = compute_capability in table.geforce_halves_tensor_cores and "GeForce" in name
-    return 0.5 if is_halved else 1.0
+def _limited(flops: dict[str, float], shares: dict[str, float]) -> dict[str, float]:
+    """Return the rates that are left, without those that are gone."""
+    left = {dtype: rate * shares.get(dtype, 1.0) for dtype, rate in flops.items()}
+    return {dtype: rate for dtype, rate in left.items() if rate}
 
 
 @cache

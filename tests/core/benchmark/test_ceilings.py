@@ -23,6 +23,7 @@ from gpu_studio.core.benchmark.ceilings import (
 from gpu_studio.core.devices.devices import Device, Telemetry
 from gpu_studio.core.devices.facts import peaks_of
 from gpu_studio.core.devices.peaks import card_peaks
+from gpu_studio.core.messages.engine_messages import TorchCard
 from tests.core.benchmark.cards import GT_1030
 from tests.core.benchmark.kept_runs import finished_run
 
@@ -167,10 +168,10 @@ def test_pageable_memory_is_a_cause_where_the_link_decides() -> None:
     [
         ({"throttled": True}, "slowed itself down"),
         ({"power_capped": True}, "at its power limit, as most cards are under load"),
+        ({"dtype": "float16", "share": 0.005}, "shows no cause"),
+        ({"dtype": "bfloat16", "share": 0.02}, "shows no cause"),
         ({"other_processes": True}, "Other programs"),
-        ({"dtype": "float16"}, "float16 with compute capability 6.1 runs at 1/64 of float32"),
         ({"dtype": "float64"}, "float64 with compute capability 6.1 runs at 1/32 of float32"),
-        ({"dtype": "bfloat16"}, "Compute capability 6.1 has no arithmetic for bfloat16"),
         ({"median_s": 1e-5}, "mostly overhead"),
         (
             {"median_s": 1e-4, "parts_s": {"launch": 9e-5}},
@@ -211,6 +212,122 @@ def test_a_link_with_lanes_missing_is_told_before_a_card_that_has_few() -> None:
     assert "uses 4 of its 16 lanes: try another slot" in text
     whole = msgspec.structs.replace(card, telemetry=Telemetry(pcie_width=16))
     assert "lanes" not in answer_text(result(ceiling="PCIe link, 15.8 GB/s"), whole)
+
+
+def card(name: str, capability: str, multiprocessors: int = 40, sm_mhz: float = 1500) -> Device:
+    return Device(
+        kind="cuda", name=f"NVIDIA {name}", compute_capability=capability,
+        multiprocessors=multiprocessors, memory_bus_width_bits=256, sm_clock_max_mhz=sm_mhz,
+        memory_clock_max_mhz=6000,
+    )  # fmt: skip
+
+
+def share_of(device: Device, dtype: str, tflops: float) -> RunFinished:
+    """Return the result of a matrix product that reached a speed."""
+    peaks = peaks_of(device, None)
+    assert peaks is not None
+    share = share_of_ceiling(card_ceilings(peaks, dtype), 1.0, operations=tflops * 1e12)
+    assert share is not None
+    return result(
+        share=share.share, ceiling=share.ceiling, dtype=dtype, device_name=device.name, median_s=1.0
+    )
+
+
+GTX_1660_TI = card("GeForce GTX 1660 Ti", "7.5", 24, 1770)
+GTX_1650_TI = card("GeForce GTX 1650 Ti", "7.5", 16, 1485)
+MX450 = card("GeForce MX450", "7.5", 14, 1575)
+P100 = card("Tesla P100-PCIE-16GB", "6.0", 56, 1328)
+P40 = card("Tesla P40", "6.1", 30, 1531)
+T4 = card("Tesla T4", "7.5", 40, 1590)
+V100 = card("Tesla V100-SXM2-16GB", "7.0", 80, 1530)
+CMP_170HX = card("CMP 170HX", "8.0", 70, 1410)
+CMP_90HX = card("CMP 90HX", "8.6", 50, 1710)
+H20 = card("H20", "9.0", 78, 1980)
+L40 = card("L40", "8.9", 142, 2490)
+RTX_3080_LAPTOP = card("GeForce RTX 3080 Laptop GPU", "8.6", 48, 2100)
+RTX_2080_MAX_Q = card("GeForce RTX 2080 with Max-Q Design", "7.5", 46, 2100)
+RTX_2080_TI = card("GeForce RTX 2080 Ti", "7.5", 68, 1635)
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "tflops", "reason"),
+    [
+        (GTX_1660_TI, "float16", 0.61, "Without tensor cores, float16 in PyTorch is slow"),
+        (GTX_1650_TI, "float16", 0.36, "use float32 here"),
+        (MX450, "float16", 0.34, "use float32 here"),
+        (GTX_1660_TI, "bfloat16", 1.3, "which is emulated: use float32 here."),
+        (P100, "float16", 8.6, "adds float16 products up in float32"),
+        (P40, "float16", 0.18, "float16 with compute capability 6.1 runs at 1/64 of float32"),
+        (P40, "bfloat16", 3.0, "has no arithmetic for bfloat16, which is emulated: use float32"),
+        (GT_1030, "float16", 0.1, "use float32 here"),
+        (card("GeForce GTX 970", "5.2"), "float16", 1.0, "has no arithmetic for float16"),
+        (V100, "bfloat16", 4.0, "which is emulated: use float32 or float16 here."),
+        (T4, "bfloat16", 2.2, "which is emulated: use float32 or float16 here."),
+        (T4, "float16", 24.0, "power limit"),
+        (RTX_3080_LAPTOP, "float32", 10.0, "power limit"),
+        (RTX_2080_MAX_Q, "float16", 16.0, "power limit"),
+        (CMP_90HX, "float32", 2.2, "mining card"),
+        (CMP_90HX, "float16", 1.4, "mining card"),
+        (CMP_170HX, "bfloat16", 0.39, "mining card"),
+    ],
+)
+def test_what_is_usual_for_a_card_is_normal_and_has_its_reason(
+    device: Device, dtype: str, tflops: float, reason: str
+) -> None:
+    found = share_of(device, dtype, tflops)
+    assert found.share_of_ceiling is not None
+    assert found.share_of_ceiling < 0.5
+    text = answer_text(found, device)
+    assert ": normal here. " in text
+    assert reason in text
+    assert "low" not in text.replace("slow", "").replace("below", "")
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "tflops"),
+    [
+        (GTX_1660_TI, "float32", 4.4), (GTX_1660_TI, "bfloat16", 2.84), (P100, "float32", 8.0),
+        (P40, "float32", 9.5), (P40, "float16", 8.0), (T4, "float32", 4.2), (V100, "float16", 92),
+        (CMP_170HX, "float32", 0.39), (CMP_170HX, "float16", 6.2), (H20, "float16", 138),
+        (H20, "bfloat16", 140), (H20, "float32", 36), (H20, "float64", 1.0),
+        (L40, "bfloat16", 150), (RTX_2080_TI, "float16", 48),
+    ],
+)  # fmt: skip
+def test_what_is_usual_for_a_card_is_close_to_its_ceiling(
+    device: Device, dtype: str, tflops: float
+) -> None:
+    assert answer_text(share_of(device, dtype, tflops), device).endswith(": normal.")
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "tflops"),
+    [
+        (GTX_1660_TI, "float32", 1.0), (GTX_1660_TI, "float16", 0.2), (P100, "float16", 2.0),
+        (T4, "float16", 8.0), (V100, "float16", 20.0), (H20, "float16", 40),
+        (RTX_2080_TI, "float16", 10.0),
+    ],
+)  # fmt: skip
+def test_what_is_not_usual_for_a_card_stays_low(device: Device, dtype: str, tflops: float) -> None:
+    assert ": low. " in answer_text(share_of(device, dtype, tflops), device)
+
+
+def test_a_hot_laptop_is_not_normal_and_a_capped_card_is() -> None:
+    found = share_of(RTX_3080_LAPTOP, "float32", 10.0)
+    hot = msgspec.structs.replace(found, throttled=True, power_capped=True)
+    assert "slowed itself down" in answer_text(hot, RTX_3080_LAPTOP)
+    capped = result(share=0.4, power_capped=True)
+    assert ": normal here. The power limit" in answer_text(capped)
+    assert ": low. " in answer_text(result(share=0.4))
+
+
+def test_the_terminal_knows_a_card_by_pytorch_s_facts_or_by_its_name() -> None:
+    found = share_of(GTX_1660_TI, "float16", 0.61)
+    by_torch = TorchCard(
+        cuda_index=0, name=GTX_1660_TI.name, compute_capability="7.5", multiprocessors=24,
+        sm_clock_max_mhz=1770,
+    )  # fmt: skip
+    assert ": normal here. Without tensor cores" in is_this_normal(found, by_torch)
+    assert "mining card" in is_this_normal(share_of(CMP_90HX, "float32", 2.2))
 
 
 def test_a_slow_dtype_is_no_cause_where_memory_decides() -> None:

@@ -29,6 +29,14 @@ def peaks_of(capability, sm_count, sm_mhz, bus_bits, memory_mhz, name=""):
         (("8.9", 128, 2520, 384, 10501), 82.58, 1008),  # RTX 4090
         (("12.0", 170, 2407, 512, 14001), 104.75, 1792),  # RTX 5090
         (("9.0", 132, 1980, 5120, 2619), 66.9, 3352),  # H100 SXM
+        (("6.1", 28, 1582, 352, 5505), 11.34, 484),  # GTX 1080 Ti, GDDR5X
+        (("6.0", 56, 1480, 4096, 715), 10.6, 732),  # P100 SXM2
+        (("7.5", 40, 1590, 256, 5001), 8.14, 320),  # T4
+        (("8.6", 48, 1710, 256, 7001), 21.01, 448),  # RTX 3080 laptop, 150 W
+        (("8.6", 26, 1200, 192, 6001), 7.99, 288),  # RTX A2000
+        (("8.9", 60, 2040, 192, 6251), 31.33, 300),  # L4
+        (("8.9", 142, 2490, 384, 9001), 90.5, 864),  # L40
+        (("8.6", 72, 1695, 384, 6251), 31.2, 600),  # A10
     ],
 )
 def test_float32_and_memory_are_what_the_maker_states(card, float32_tflops, memory_gb_per_s):
@@ -51,6 +59,18 @@ def test_float32_and_memory_are_what_the_maker_states(card, float32_tflops, memo
         (("9.0", 132, 1830, 5120, 2619, "NVIDIA H100"), "float16", 989.4),
         (("12.0", 170, 2407, 512, 14001, "NVIDIA GeForce RTX 5090"), "float16", 209.5),
         (("12.0", 188, 2617, 512, 14001, "NVIDIA RTX PRO 6000"), "float16", 503.8),
+        (("7.5", 40, 1590, 256, 5001, "Tesla T4"), "float16", 65.1),
+        (("8.9", 142, 2490, 384, 9001, "NVIDIA L40"), "float16", 181.05),
+        (("8.9", 142, 2490, 384, 9001, "NVIDIA L40"), "tf32", 90.5),
+        (("8.9", 142, 2520, 384, 9001, "NVIDIA L40S"), "tf32", 183),
+        (("8.9", 92, 2535, 384, 9001, "NVIDIA L20"), "float16", 119.5),
+        # NVIDIA's figures for H20 are for 1.85 GHz.
+        (("9.0", 78, 1850, 6144, 2619, "NVIDIA H20"), "float16", 148),
+        (("9.0", 78, 1850, 6144, 2619, "NVIDIA H20"), "tf32", 74),
+        (("9.0", 132, 1830, 6144, 3201, "NVIDIA H200"), "float16", 989.4),
+        (("8.0", 70, 1410, 4096, 1458, "NVIDIA CMP 170HX"), "float16", 6.3),
+        (("8.0", 70, 1410, 4096, 1458, "NVIDIA CMP 170HX"), "bfloat16", 6.3),
+        (("8.0", 70, 1410, 4096, 1458, "NVIDIA CMP 170HX"), "float32", 0.395),
     ],
 )
 def test_tensor_cores_are_what_the_maker_states(card, dtype, tflops):
@@ -77,7 +97,8 @@ def test_tf32_is_counted_only_where_it_is_on():
     ("name", "has_them"),
     [
         ("NVIDIA GeForce GTX 1660 Ti", False), ("NVIDIA GeForce MX450", False),
-        ("NVIDIA T1000", False), ("Tesla T4", True), ("NVIDIA GeForce RTX 2060", True),
+        ("NVIDIA T1000", False), ("NVIDIA CMP 30HX", False),
+        ("Tesla T4", True), ("NVIDIA GeForce RTX 2060", True),
     ],
 )  # fmt: skip
 def test_a_turing_without_tensor_cores(name, has_them):
