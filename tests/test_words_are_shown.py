@@ -7,18 +7,21 @@ labels may not: what they say is in enums and values beside them.
 from __future__ import annotations
 
 import ast
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.test_import_boundaries import PACKAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 ROOMS = ("cli", "core", "model", "ui")
 # Attributes and variables that hold our own words.
 WORDS = frozenset(
     {
         "sentence", "label", "action_label", "detail", "next_step", "explanation", "caption",
-        "words",
+        "words", "message", "ceiling",
     }
 )  # fmt: skip
 READERS = frozenset(
@@ -27,61 +30,84 @@ READERS = frozenset(
         "replace", "find", "index", "count",
     }
 )  # fmt: skip
-# What shapes a text for its place, or asks whether another one is shown: it decides nothing else.
-SHAPING = {
-    ("core/benchmark/comparison.py", "label not in wrong"),  # the key of a result
-    ("core/benchmark/run.py", "label in name"),  # the name would say it twice
-    ("core/devices/finding.py", "sentence.split"),
-    ("model/memory/memory_history.py", "last.label == mark.label"),  # drawn as one
-    ("ui/banner.py", "headline.sentence != self.sentence"),  # folds the details again
-    ("ui/benchmark/benchmark_choices.py", "note != row.label"),
-    ("ui/benchmark/benchmark_choices.py", "row.label.replace"),  # & is a mnemonic of Qt
-    ("ui/plots/live_plot.py", "curve.label.replace"),  # & and < are HTML
-    ("ui/race/race_contestants.py", "list(choices).index(entry.label)"),  # the key of an entry
-    ("ui/switcher/comparison_card.py", "sentence.replace"),  # identifiers into words
-}
-# The file of a result has no value beside these words.
-READING = {("core/benchmark/ceilings.py", "ceiling.startswith(words)")}
-ALLOWED = SHAPING | READING
+# What stands in the place of a missing value.
+PLACEHOLDER = "n/a"
 
 
-def reads_of_words(source: str) -> list[str]:
-    """Return the expressions of a file that compare our words, or search in them."""
+def text_constants(source: str) -> set[str]:
+    """Return the names of a file's constants that are sentences, or the placeholder."""
+    names = set()
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and _is_text(node.value):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return names
+
+
+def reads_of_words(source: str, constants: Collection[str] = ()) -> list[str]:
+    """Return the expressions of a file that compare our words, or search in them.
+
+    Args:
+        source: of the file.
+        constants: the names of other files' constants that are sentences; its own are found.
+    """
+    imported = {
+        alias.asname or alias.name
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    names = {*imported.intersection(constants), *text_constants(source)}
     found = []
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Compare) and _compares_words(node):
+        if isinstance(node, ast.Compare) and _compares_words(node, names):
             found.append(ast.unparse(node))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             reads = node.func.attr in READERS or (node.func.attr == "split" and node.args)
             if reads and _is_words(node.func.value):
                 found.append(ast.unparse(node.func))
-            elif reads and any(_is_words(argument) for argument in node.args[:1]):
+            elif reads and any(_is_searched(argument, names) for argument in node.args[:1]):
                 found.append(ast.unparse(node))
     return found
 
 
-def _compares_words(node: ast.Compare) -> bool:
-    operands = [node.left, *node.comparators]
+def _compares_words(node: ast.Compare, names: Collection[str]) -> bool:
+    operands = [node.left]
+    for one in node.comparators:
+        operands += one.elts if isinstance(one, (ast.Tuple, ast.List, ast.Set)) else [one]
     if not all(isinstance(one, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)) for one in node.ops):
         return False
     # An empty text is no sentence: it says that there is none.
-    if any(isinstance(one, ast.Constant) and not one.value for one in operands):
+    if any(isinstance(one, ast.Constant) and one.value == "" for one in operands):
         return False
-    return any(map(_is_words, operands)) or any(map(_is_sentence, operands))
+    return any(_is_our_text(one, names) for one in operands)
+
+
+def _is_searched(node: ast.expr, names: Collection[str]) -> bool:
+    """Whether it is our text; a few words without a full stop are searched in other programs'."""
+    is_part = isinstance(node, ast.Constant) and not str(node.value).endswith((".", PLACEHOLDER))
+    return not is_part and _is_our_text(node, names)
+
+
+def _is_our_text(node: ast.expr, names: Collection[str]) -> bool:
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return _is_words(node) or _is_text(node) or name in names
 
 
 def _is_words(node: ast.expr) -> bool:
     name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return node.func.attr in ("text", "itemText", "tabText")
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
+        return _is_words(node.elt)
     return name in WORDS
 
 
-def _is_sentence(node: ast.expr) -> bool:
-    """Whether it is a text of several words that begins with a capital, as ours do."""
+def _is_text(node: ast.expr) -> bool:
+    """Whether it is the placeholder, or a text of several words that begins with a capital."""
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
         return False
-    return node.value[:1].isupper() and " " in node.value.strip()
+    words = node.value.strip()
+    return words == PLACEHOLDER or (words[:1].isupper() and " " in words)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +120,16 @@ def _is_sentence(node: ast.expr) -> bool:
         'words = verdict.sentence.replace(work, "")',
         'if reason.startswith(words): skip()',
         'if title == "Set up the engine": begin()',
+        'WAS_UPDATED = "Restart the PC."\nif WAS_UPDATED in reasons: restart()',
+        'words = failure.message.removesuffix(" The engine has to restart.")',
+        'words = message.removesuffix(" The engine has to restart.")',
+        'NOT_AVAILABLE = "n/a"\nis_known = not value.startswith(NOT_AVAILABLE)',
+        'if value == "n/a": explain()',
+        'ASLEEP = "It is asleep."\nif card.unreadable in (None, ASLEEP): count()',
+        'return next(limit for limit in limits if result.ceiling.startswith(limit.name))',
+        'sentence = option.sentence.replace(value, value_words(value))',
+        'place = list(choices).index(entry.label)',
+        'if [combo.itemText(n) for n in places] != list(choices): fill()',
     ],
 )  # fmt: skip
 def test_a_decision_from_words_is_found(source: str) -> None:
@@ -113,16 +149,20 @@ def test_what_only_shows_words_is_no_decision(source: str) -> None:
     assert not reads_of_words(source)
 
 
+def test_a_sentence_of_another_file_is_found_by_its_name() -> None:
+    assert text_constants('UPDATED = "Restart the PC."\nKIND = "updated"') == {"UPDATED"}
+    source = "from facts import UPDATED\nif UPDATED in reasons or UPDATED == reason: restart()"
+    assert len(reads_of_words(source, {"UPDATED"})) == 2
+
+
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_decision_comes_from_words(room: str) -> None:
+    files = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+    constants = set().union(*map(text_constants, files.values()))
     found = {
         (path.relative_to(PACKAGE).as_posix(), read)
-        for path in sorted(Path(PACKAGE / room).rglob("*.py"))
-        for read in reads_of_words(path.read_text(encoding="utf-8"))
+        for path, source in files.items()
+        if path.is_relative_to(PACKAGE / room)
+        for read in reads_of_words(source, constants)
     }
-    assert found - ALLOWED == set()
-
-
-def test_what_is_allowed_is_still_there() -> None:
-    for file, read in ALLOWED:
-        assert read in reads_of_words((PACKAGE / file).read_text(encoding="utf-8")), (file, read)
+    assert found == set()

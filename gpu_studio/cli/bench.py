@@ -13,6 +13,7 @@ from gpu_studio.cli.bench_runs import add_measuring, export, kinds_of, started_r
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.recorder import Recorder
 from gpu_studio.cli.screen import note, say, say_list
+from gpu_studio.core.benchmark.option_words import explain_option
 from gpu_studio.core.benchmark.plan import Plan, Sweep
 from gpu_studio.core.benchmark.verdict import verdict_of
 from gpu_studio.core.benchmark.verdict_words import crossover_sentences
@@ -73,7 +74,8 @@ def _workload_lines(workload: WorkloadDescription) -> Iterator[str]:
     yield f"{indent}{workload.size_title}: {sizes}"
     yield f"{indent}{', '.join(workload.dtypes)}"
     for option in workload.options:
-        yield f"{indent}--option {option.name}={'|'.join(option.values)}  {option.sentence}"
+        explanation = explain_option(option, str)
+        yield f"{indent}--option {option.name}={'|'.join(option.values)}  {explanation}"
 
 
 def _no_crossover(results: Sequence[RunFinished]) -> str:

@@ -34,12 +34,14 @@ class Failure(msgspec.Struct, frozen=True):
     """A failure: a sentence for people, and the traceback only for the log.
 
     ``fatal`` means that the engine cannot continue (a sticky CUDA error) and must be replaced.
+    ``cause`` is what happened, where ``message`` also says what follows from it.
     """
 
     kind: FailureKind
     message: str
     traceback_text: str = ""
     fatal: bool = False
+    cause: str = ""
 
 
 class StudioError(Exception):

@@ -33,14 +33,14 @@ def main() -> int:
     if not torch.equal(product, numbers):
         raise RuntimeError("the product on the CPU is wrong")
     sentence = "A test computation on the CPU was correct."
-    available, reason = accelerator_state()
-    probed = [probe_card(card) for card in torch_cards()] if available else []
+    state = accelerator_state()
+    probed = [probe_card(card) for card in torch_cards()] if state.is_available else []
     ran = [one for one in probed if one.outcome == "ran"]
     if ran:
         names = ", ".join(dict.fromkeys(one.card.name for one in ran))
         sentence = f"A kernel ran on {names}."
     elif accelerator().build is not None:
-        why = "; ".join(one.message or "" for one in probed) or reason or "no card"
+        why = "; ".join(one.message or "" for one in probed) or state.reason or "no card"
         sentence = f"It runs on the CPU, but on no card: {why}"
     answer = {
         "torch_version": torch.__version__,

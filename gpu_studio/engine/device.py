@@ -7,7 +7,7 @@ import threading
 import time
 import warnings
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -32,6 +32,14 @@ _CARDS_ASLEEP = (
 _are_cards_left_alone = threading.Event()
 
 
+class AcceleratorState(NamedTuple):
+    """Whether cards can be used; if not, why, and whether an updated driver is the cause."""
+
+    is_available: bool
+    reason: str | None = None
+    driver_updated: bool = False
+
+
 def accelerator() -> Accelerator:
     """Return what this PyTorch is built for."""
     return next((one for one in ACCELERATORS if one.build is not None), ACCELERATORS[0])
@@ -45,9 +53,8 @@ def accelerator_of(device: torch.device) -> Accelerator:
 
 def addresses() -> list[str]:
     """Return the devices: ``cpu``, then ``cuda:0`` and so on. Creates no context."""
-    available, _ = accelerator_state()
     cards = accelerator()
-    indices = range(cards.count() if available else 0)
+    indices = range(cards.count() if accelerator_state().is_available else 0)
     return [CPU, *(str(DeviceName(cards.kind, index)) for index in indices)]
 
 
@@ -60,9 +67,11 @@ def resolve(address: str) -> torch.device:
     if is_cpu(address):
         return torch.device(CPU)
     index = _index_of(address)
-    available, reason = accelerator_state()
-    if index is not None and not available:
-        raise StudioError(FailureKind.NO_CUDA, f"There is no {address} here, only cpu. {reason}")
+    state = accelerator_state()
+    if index is not None and not state.is_available:
+        raise StudioError(
+            FailureKind.NO_CUDA, f"There is no {address} here, only cpu. {state.reason}"
+        )
     if index is None or index >= accelerator().count():
         there_are = ", ".join(addresses())
         verb = "are" if "," in there_are else "is"
@@ -107,19 +116,19 @@ def leave_cards_alone(is_wished: bool) -> bool:
     return _are_cards_left_alone.is_set()
 
 
-def accelerator_state() -> tuple[bool, str | None]:
-    """Return whether cards can be used, and if not, a sentence why. Creates no context.
+def accelerator_state() -> AcceleratorState:
+    """Return whether cards can be used, and if not, why. Creates no context.
 
     The state does not change while a process lives, because CUDA reads its environment once. While
     the cards are left alone, they cannot be used and are not called.
     """
     if _are_cards_left_alone.is_set():
-        return False, _CARDS_ASLEEP
+        return AcceleratorState(False, _CARDS_ASLEEP)
     return _first_state()
 
 
 @lru_cache(maxsize=1)
-def _first_state() -> tuple[bool, str | None]:
+def _first_state() -> AcceleratorState:
     cards = accelerator()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -127,7 +136,7 @@ def _first_state() -> tuple[bool, str | None]:
     for warning in caught:
         _log.warning("CUDA: %s", warning.message)
     if available:
-        return True, None
+        return AcceleratorState(True)
     try:
         # This cannot succeed now, and its error says more than is_available does.
         cards.start()
@@ -135,7 +144,7 @@ def _first_state() -> tuple[bool, str | None]:
         text = str(error)
     else:
         text = ""
-    return False, cards.explain(text)
+    return AcceleratorState(False, cards.explain(text), cards.is_driver_updated(text))
 
 
 def prove_kernels(device: torch.device) -> None:

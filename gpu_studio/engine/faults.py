@@ -35,9 +35,13 @@ def failure_of(error: BaseException) -> Failure:
     kind, message = _read(error, str(error))
     if kind is FailureKind.INTERNAL:
         return failure
-    # After any other error, the driver refuses every call until the process ends.
-    fatal = kind is FailureKind.CUDA_ERROR
-    return msgspec.structs.replace(failure, kind=kind, message=message, fatal=fatal)
+    if kind is FailureKind.CUDA_ERROR:
+        # After it, the driver refuses every call until the process ends.
+        return msgspec.structs.replace(
+            failure, kind=kind, message=f"{message} The engine has to restart.", fatal=True,
+            cause=message,
+        )  # fmt: skip
+    return msgspec.structs.replace(failure, kind=kind, message=message)
 
 
 def _read(error: BaseException, text: str) -> tuple[FailureKind, str]:
@@ -57,9 +61,7 @@ def _read(error: BaseException, text: str) -> tuple[FailureKind, str]:
             f"This device does not support this operation in this dtype: {_first_line(text)}"
         )
     if any(sign in text for sign in _CUDA):
-        return FailureKind.CUDA_ERROR, (
-            f"The card stopped with an error: {_first_line(text)}. The engine has to restart."
-        )
+        return FailureKind.CUDA_ERROR, f"The card stopped with an error: {_first_line(text)}."
     return FailureKind.INTERNAL, ""
 
 

@@ -10,7 +10,7 @@ from gpu_studio.engine.device import accelerator, accelerator_state
 
 def complete(snippet: str) -> str:
     """Return a snippet with the lines that `whole_snippet.complete` adds on this PC."""
-    if "cuda" not in snippet or not accelerator_state()[0]:
+    if "cuda" not in snippet or not accelerator_state().is_available:
         return snippet
     return whole_snippet.complete(
         snippet,

@@ -270,7 +270,7 @@ class MakerCards:
 
     def _numbered(self, cards: list[Device]) -> list[Device]:
         """Assign CUDA's numbers to the cards that CUDA can see, including sleeping cards."""
-        usable = [card for card in cards if card.unreadable in (None, ASLEEP)]
+        usable = [card for card in cards if card.answers_or_sleeps]
         numbered = {card.identity: card for card in number_cards(usable, self._visible_devices)}
         return [numbered.get(card.identity, card) for card in cards]
 

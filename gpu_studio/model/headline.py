@@ -69,6 +69,11 @@ class Headline(Notice, frozen=True, kw_only=True):
         return self.code in SEVERITIES and self.code not in _LIVE
 
     @property
+    def subject(self) -> Headline:
+        """What it is about, whatever its detail and its command are."""
+        return msgspec.structs.replace(self, detail="", command="")
+
+    @property
     def action_label(self) -> str:
         """The label of its button; empty without one."""
         return action_label(self.action, self.build_tag)

@@ -9,7 +9,6 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.devices.devices import (
-    ASLEEP,
     Device,
     Inventory,
     Reading,
@@ -234,7 +233,7 @@ class Sensors(QObject):
     def _renumber(self) -> None:
         assert self._found is not None
         # CUDA counts a sleeping card, but no card that the driver does not support.
-        usable = [card for card in self._found.cards if card.unreadable in (None, ASLEEP)]
+        usable = [card for card in self._found.cards if card.answers_or_sleeps]
         numbered = {card.identity: card for card in number_cards(usable, self._visible_devices)}
         devices = (numbered.get(device.identity, device) for device in self._found.devices)
         inventory = msgspec.structs.replace(self._found, devices=tuple(devices))

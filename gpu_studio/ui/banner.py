@@ -38,6 +38,7 @@ class Banner(Card):
         super().__init__(parent, name="banner")
         self.setAccessibleName("Notice")
         self._theme, self._is_failure = theme, False
+        self._subject: Headline | None = None
         self._sign = QLabel()
         self._sentence = Text(role="value", name="banner.sentence", wraps=True)
         self._detail = Text(role="muted", name="banner.detail", wraps=True)
@@ -72,8 +73,9 @@ class Banner(Card):
     def show_headline(self, headline: Headline) -> None:
         """Show a sentence with its detail, a command to copy, and two buttons."""
         detail, command = headline.detail, headline.command
-        if headline.sentence != self.sentence:
+        if headline.subject != self._subject or self.isHidden():
             self._more.setChecked(False)
+        self._subject = headline.subject
         self._sentence.setText(headline.sentence)
         self._detail.setText(detail)
         self._command.setText(command)

@@ -148,6 +148,11 @@ def rule() -> QFrame:
     return widget
 
 
+def without_mnemonic(text: str) -> str:
+    """Return a text for a button or a box that has no mnemonic: a single & would be one."""
+    return text.replace("&", "&&")
+
+
 def section(text: str) -> Text:
     """Return the small heading above a group of controls."""
     return Text(text.upper(), "section")

@@ -5,7 +5,6 @@ import warnings
 import pytest
 import torch
 
-from gpu_studio.core.devices.torch_facts import DRIVER_HALVES_DIFFER
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.placement_messages import UseDevice
@@ -90,7 +89,7 @@ def test_what_torch_warns_of_goes_to_the_log(
     monkeypatch.setattr(torch.cuda, "is_available", is_available)
     devices._first_state.cache_clear()
     try:
-        assert devices.accelerator_state()[0] is False
+        assert devices.accelerator_state().is_available is False
     finally:
         devices._first_state.cache_clear()
     assert "CUDA unknown error" in caplog.text
@@ -119,7 +118,7 @@ def test_what_torch_warns_of_goes_to_the_log(
             "Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions? "
             "Error 804: forward compatibility was attempted on non supported HW",
             None,
-            DRIVER_HALVES_DIFFER,
+            "its two halves no longer match. Restart the PC.",
         ),
         (
             "Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions? "
@@ -140,6 +139,32 @@ def test_why_cuda_is_not_available(
     assert words in sentence
     assert sentence.count("\n") == 0
     assert "cudaGetDeviceCount" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "is_updated"),
+    [
+        ("Error 803: system has unsupported display driver / cuda driver combination", True),
+        ("Error 804: forward compatibility was attempted on non supported HW", True),
+        ("Error 802: system not yet initialized", False),
+        ("No CUDA GPUs are available", False),
+    ],
+)
+def test_a_driver_updated_meanwhile_is_a_value_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, text: str, is_updated: bool
+):
+    def start() -> None:
+        raise RuntimeError(text)
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "init", start)
+    devices._first_state.cache_clear()
+    try:
+        (described,) = ask(DescribeEngine())
+    finally:
+        devices._first_state.cache_clear()
+    assert not described.cuda_available
+    assert described.driver_updated is is_updated
 
 
 def test_a_cpu_build_says_so_whatever_its_error_is(monkeypatch: pytest.MonkeyPatch):

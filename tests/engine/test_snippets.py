@@ -22,6 +22,7 @@ from gpu_studio.core.messages.placement_messages import (
 from gpu_studio.core.messages.run_messages import RunStarted
 from gpu_studio.core.switcher.whole_snippet import runs_as_it_stands, snippet_for_device
 from gpu_studio.engine import snippets
+from gpu_studio.engine.device import AcceleratorState
 from gpu_studio.engine.memory import caching_allocator
 from gpu_studio.engine.pitfalls.registry import PITFALLS, find_pitfall
 from gpu_studio.engine.switcher import placement
@@ -158,7 +159,7 @@ def test_a_pitfalls_snippet_for_a_card_names_that_card(pitfall: Pitfall, part: s
 @pytest.fixture
 def cards(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def have(count: int) -> None:
-        monkeypatch.setattr(snippets, "accelerator_state", lambda: (count > 0, None))
+        monkeypatch.setattr(snippets, "accelerator_state", lambda: AcceleratorState(count > 0))
         monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

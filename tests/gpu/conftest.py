@@ -47,9 +47,9 @@ class StartEngine(Protocol):
 
 def _usable_cards() -> tuple[list[str], str]:
     """Return the cards that PyTorch has code for, and why there are none."""
-    available, reason = accelerator_state()
-    if not available:
-        return [], f"there is no CUDA card: {reason}"
+    state = accelerator_state()
+    if not state.is_available:
+        return [], f"there is no CUDA card: {state.reason}"
     usable, reasons = [], []
     for address in addresses()[1:]:
         try:

@@ -109,7 +109,7 @@ def test_a_card_that_the_driver_does_not_serve_takes_no_number(qtbot, make):
 
 def test_a_sleeping_card_keeps_the_number_that_cuda_will_give_it(qtbot, make):
     found = two_cards()
-    asleep = msgspec.structs.replace(found.cards[0], unreadable=ASLEEP)
+    asleep = msgspec.structs.replace(found.cards[0], unreadable=ASLEEP, unreadable_code="asleep")
     inventory = msgspec.structs.replace(found, devices=(found.cpu, asleep, found.cards[1]))
     sensors = make(SteadySensors(inventory))
     with qtbot.waitSignal(sensors.inventory_changed):

@@ -7,7 +7,6 @@ engine measures them: how fast it copies memory, and how fast it multiplies larg
 from __future__ import annotations
 
 import re
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +16,7 @@ from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.devices.facts import peaks_of
 from gpu_studio.core.devices.link import link_bytes_per_s
+from gpu_studio.core.messages.run_messages import Limit
 from gpu_studio.core.units import format_duration, format_percent, format_rate
 
 if TYPE_CHECKING:
@@ -29,14 +29,6 @@ if TYPE_CHECKING:
 
 CALLS_PER_S = "calls/s"
 """The throughput unit of a workload that does hardly anything besides calling."""
-
-
-class Limit(str, Enum):
-    """The limit of a call under ideal conditions."""
-
-    ARITHMETIC = "arithmetic"
-    MEMORY = "memory"
-    LINK = "link"
 
 
 _WORDS = {
@@ -174,11 +166,6 @@ def share_of_ceiling(
     return CeilingShare(least_s[limit] / median_s, limit, f"{_WORDS[limit]}, {peak_text}")
 
 
-def limit_of(ceiling: str) -> Limit | None:
-    """Return the limit that a result's ``ceiling`` names; None for any other text."""
-    return next((limit for limit, words in _WORDS.items() if ceiling.startswith(words)), None)
-
-
 # A call this short is mostly overhead: a launch takes some microseconds (`launch` measures it).
 _SHORT_ON_CPU_S, _SHORT_ON_CARD_S = 20e-6, 60e-6
 _FEW_LANES = 8
@@ -189,7 +176,7 @@ _LARGE_BYTES = 256 << 20
 
 def likely_causes(result: RunFinished, device: Device | TorchCard | None) -> Iterator[str]:
     """Yield the likely causes of a low share, the most likely first."""
-    limit = limit_of(result.ceiling)
+    limit = result.limit
     if limit is not Limit.LINK:
         # Neither heat nor other programs explain a call with next to no work.
         yield from _asking(result)
@@ -309,7 +296,7 @@ def handicap_of(result: RunFinished, device: Device | TorchCard | None) -> Handi
         result: its dtype and the name of its card.
         device: the card's facts; without them only its name decides.
     """
-    if is_cpu(result.device) or limit_of(result.ceiling) is not Limit.ARITHMETIC:
+    if is_cpu(result.device) or result.limit is not Limit.ARITHMETIC:
         return None
     name = device.name if device else result.device_name
     if _MINING_CARD.search(name):
@@ -381,7 +368,7 @@ def is_this_normal(result: RunFinished, device: Device | TorchCard | None = None
 def stays_in_cache(result: RunFinished) -> bool:
     """Return whether a result beats its device's memory, which only a cache can do."""
     share = result.share_of_ceiling
-    return share is not None and share > ABOVE_FROM and limit_of(result.ceiling) is Limit.MEMORY
+    return share is not None and share > ABOVE_FROM and result.limit is Limit.MEMORY
 
 
 def believed_share(result: RunFinished) -> float | None:

@@ -174,7 +174,7 @@ def compare_ways(results: Mapping[str, RunFinished]) -> str:
     if len(results) < 2:
         return ""
     wrong = [label for label, result in results.items() if result.verified is False]
-    right = {label: result for label, result in results.items() if label not in wrong}
+    right = {label: result for label, result in results.items() if result.verified is not False}
     sentences = [f"Don't trust {_named(wrong)}: wrong results."] if wrong else []
     if len(right) > 1:
         sentences += [*_speed(right), *_memory(right)]

@@ -6,7 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from gpu_studio.core.messages.run_messages import WorkloadOption
 
 # Options whose identifier is no word of the field; the others stand as they are.
 _NAMES = {
@@ -30,6 +32,17 @@ def value_words(value: str) -> str:
     if shape is not None:
         return f"{int(shape[1]):,} × {int(shape[2]):,}"
     return _VALUES.get(value, value.replace("_", " "))
+
+
+def explain_option(option: WorkloadOption, write_value: Callable[[str], str] = value_words) -> str:
+    """Return an option's sentence and the meanings of its values.
+
+    Args:
+        option: of a workload.
+        write_value: how to write a value: in words, or as the identifier that a flag needs.
+    """
+    meanings = (f"{write_value(value)}: {text}" for value, text in option.meanings.items())
+    return " ".join((option.sentence, *meanings))
 
 
 def option_words(options: Mapping[str, str]) -> list[str]:

@@ -292,7 +292,7 @@ def describe_run(run: Run, device_label: str, title: str = "") -> list[str]:
     said = (title or request.workload, run.size_label, request.dtype, mode_words(run))
     what = [part for part in said if part]
     name = run.result.device_name if run.result else device_label
-    lines = [f"{' · '.join(what)} · {_device(name, device_label)}: {_median(run)}"]
+    lines = [f"{' · '.join(what)} · {_both_names(name, device_label)}: {_median(run)}"]
     lines += _samples(run)
     stamp = run.stamp
     if stamp is not None:
@@ -308,8 +308,9 @@ def describe_run(run: Run, device_label: str, title: str = "") -> list[str]:
     return lines
 
 
-def _device(name: str, label: str) -> str:
-    return name if label in name else f"{label} ({name})"
+def _both_names(full: str, short: str) -> str:
+    """Return the two names of a device, or the full one if it has the short one in it."""
+    return full if short in full else f"{short} ({full})"
 
 
 def _median(run: Run) -> str:

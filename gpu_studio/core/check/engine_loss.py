@@ -65,12 +65,12 @@ def failure_finding(failure: Failure, stage: StageName, at_s: float, address: st
 
 
 def _of_failure(failure: Failure, title: str) -> tuple[Severity, str]:
-    words = failure.message.removesuffix(" The engine has to restart.")
+    cause = failure.cause or failure.message
     if failure.kind is FailureKind.CUDA_ERROR:
-        if any(sign in failure.message for sign in _LOST_SIGNS):
-            return "error", f"The card was lost during “{title}”. {words}"
-        return "error", f"The card failed during “{title}”. {words}"
-    return "doubt", f"“{title}” could not run to its end. {words}"
+        if any(sign in cause for sign in _LOST_SIGNS):
+            return "error", f"The card was lost during “{title}”. {cause}"
+        return "error", f"The card failed during “{title}”. {cause}"
+    return "doubt", f"“{title}” could not run to its end. {cause}"
 
 
 def _of_process(event: EngineEnded, title: str, *, is_card: bool) -> tuple[Severity, str]:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices.cards import disagreements, misnamings, torch_card_of
-from gpu_studio.core.devices.devices import ASLEEP, PROHIBITED
+from gpu_studio.core.devices.devices import PROHIBITED
 from gpu_studio.core.devices.finding import DRIVER_PAGE, TORCH_PAGE, Finding, restart
 from gpu_studio.core.devices.link import widest_link
 from gpu_studio.core.listing import listed
@@ -49,7 +49,7 @@ def card_unreadable(facts: PcFacts) -> Iterator[Finding]:
     if facts.driver.error is not None or facts.driver.is_silent:
         return
     for card in facts.inventory.cards:
-        if card.unreadable in (None, ASLEEP) or card.unreadable_code in _TOLD_OTHERWISE:
+        if card.answers_or_sleeps or card.unreadable_code in _TOLD_OTHERWISE:
             continue
         yield Finding(
             code="card_unreadable",

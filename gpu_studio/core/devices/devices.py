@@ -26,7 +26,7 @@ DriverProblem = Literal[
 ]  # fmt: skip
 # The compute mode that lets no program run on a card.
 PROHIBITED = "prohibited"
-# `Device.unreadable` of a card that Linux has switched off.
+# `Device.unreadable` of a card that is asleep.
 ASLEEP = (
     "The card is asleep to save power, and reading it would wake it. It wakes when a program uses "
     "it."
@@ -135,6 +135,16 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     def is_cpu(self) -> bool:
         """Whether this is the CPU and not a card."""
         return self.kind == CPU
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether the system has switched it off to save power."""
+        return self.unreadable_code == "asleep"
+
+    @property
+    def answers_or_sleeps(self) -> bool:
+        """Whether CUDA counts it: it can be read, or could be if reading would not wake it."""
+        return self.unreadable is None or self.is_asleep
 
     @property
     def address(self) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.devices.devices import ASLEEP
 from gpu_studio.core.devices.finding import (
     WAKE_BY_HAND,
     Finding,
@@ -14,7 +13,6 @@ from gpu_studio.core.devices.finding import (
     restart,
 )
 from gpu_studio.core.devices.pc_facts import architecture_of
-from gpu_studio.core.devices.torch_facts import DRIVER_HALVES_DIFFER
 from gpu_studio.core.listing import listed
 from gpu_studio.core.notice import Action
 
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.devices.pc_facts import PcFacts
 
+_AT_PYTORCHS_START = "CUDA error 803 or 804 at the start of PyTorch"
 _TWO_VERSIONS = "The driver's library and its kernel module have different versions"
 _UPDATED_ON_DISK = (
     "The NVIDIA driver was updated while GPU Studio was running. Programs that are already running "
@@ -94,9 +93,10 @@ def _version_mismatch(facts: PcFacts) -> tuple[str, str] | None:
             return card.unreadable or "", _TWO_VERSIONS
         if reading is not None and reading.error_code == "driver_updated":
             return reading.error or "", _TWO_VERSIONS
-    reasons = (engine.cuda_reason if engine else None, probe.error if probe else None)
-    if DRIVER_HALVES_DIFFER in reasons:
-        return DRIVER_HALVES_DIFFER, "CUDA error 803 or 804 at the start of PyTorch"
+    if engine is not None and engine.driver_updated:
+        return engine.cuda_reason or "", _AT_PYTORCHS_START
+    if probe is not None and probe.driver_updated:
+        return probe.error or "", _AT_PYTORCHS_START
     if driver.was_updated:
         return _UPDATED_ON_DISK, "The driver library in use is no longer on the disk"
     return None
@@ -259,7 +259,7 @@ def card_asleep(facts: PcFacts) -> Iterator[Finding]:
     engine = facts.engine
     is_unasked = engine is not None and engine.cards_asleep
     for card in facts.inventory.cards:
-        if card.unreadable == ASLEEP:
+        if card.is_asleep:
             yield Finding(
                 code="card_asleep",
                 sentence=f"Your {card.short_name} is asleep to save power. "

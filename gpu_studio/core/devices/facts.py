@@ -44,11 +44,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     value: str
     reason: str = ""
-
-    @property
-    def is_known(self) -> bool:
-        """Whether there is a value."""
-        return not self.value.startswith(NOT_AVAILABLE)
+    is_known: bool = True
 
 
 class FactGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,9 +95,9 @@ class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 def fact(key: str, label: str, value: str | None, why_not: str = "", note: str = "") -> Fact:
     """Return a row; ``why_not`` explains a missing value, ``note`` adds to a known one."""
-    text = value or NOT_AVAILABLE
-    is_known = not text.startswith(NOT_AVAILABLE)
-    return Fact(key=key, label=label, value=text, reason=note if is_known else why_not)
+    if not value:
+        return Fact(key=key, label=label, value=NOT_AVAILABLE, reason=why_not, is_known=False)
+    return Fact(key=key, label=label, value=value, reason=note)
 
 
 def bytes_text(size_bytes: int | None) -> str | None:
@@ -312,20 +308,34 @@ class _Rows:
     def _row(self, key: str, label: str, value: str | None, note: str = "") -> Fact:
         return fact(key, label, value, self._why_not, note)
 
+    def _amount(
+        self,
+        key: str,
+        label: str,
+        value: float | None,
+        most: float | None,
+        unit: str = "MHz",
+        most_word: str = "highest",
+    ) -> Fact:
+        """Return a row with a maximum, which is shown without a value as well."""
+        row = self._row(key, label, amount_text(value, most, unit, most_word))
+        if value is not None:
+            return row
+        return msgspec.structs.replace(row, reason=self._why_not, is_known=False)
+
     def now(self) -> FactGroup:
         card, now, row = self._card, self._telemetry, self._row
         pstate = None if now.pstate is None else f"P{now.pstate}"
-        power = amount_text(now.power_w, now.power_limit_w, "W", "limit")
-        sm_clock = amount_text(now.sm_clock_mhz, card.sm_clock_max_mhz, "MHz")
-        memory_clock = amount_text(now.memory_clock_mhz, card.memory_clock_max_mhz, "MHz")
         facts = (
             row("utilization", "Utilization", percent_text(now.utilization_percent)),
             row("temperature", "Temperature", celsius_text(now.temperature_c)),
             row("fan", "Fan", percent_text(now.fan_percent)),
             row("pstate", "P-state", pstate, "P0 is the fastest; P8 and above save power."),
-            row("power", "Power", power),
-            row("sm_clock", "SM clock", sm_clock),
-            row("memory_clock", "Memory clock", memory_clock),
+            self._amount("power", "Power", now.power_w, now.power_limit_w, "W", "limit"),
+            self._amount("sm_clock", "SM clock", now.sm_clock_mhz, card.sm_clock_max_mhz),
+            self._amount(
+                "memory_clock", "Memory clock", now.memory_clock_mhz, card.memory_clock_max_mhz
+            ),
             row("clock_reasons", "Clock status", clock_reason_words(now.clock_event_reasons)),
             row("pcie", "PCIe", self._pcie(), "An idle card drops to a slower generation."),
             fact("pcie_at_work", "PCIe at work", self._pcie_at_work(), _SEEN_AT_WORK),

@@ -101,12 +101,11 @@ WAKE_BY_HAND = "nvidia-smi"
 TORCH_PAGE = "https://pytorch.org/get-started/locally/"
 
 
-def continued(sentence: str) -> str:
+def continued(text: str) -> str:
     """Return a sentence as it reads after a colon; acronyms keep their capitals."""
-    first = sentence.split(" ", 1)[0]
-    if first in ("The", "No", "This", "A"):
-        return sentence[0].lower() + sentence[1:]
-    return sentence
+    if text.split(" ", 1)[0] in ("The", "No", "This", "A"):
+        return text[0].lower() + text[1:]
+    return text
 
 
 def install_driver(system: str, inventory: Inventory) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.compute_capability import serves, version_numbers
 from gpu_studio.core.devices.access import capability_of, has_code, lists_code, probe_of
 from gpu_studio.core.devices.cards import chip_of, driver_branches, torch_card_of
-from gpu_studio.core.devices.devices import ASLEEP, number_cards
+from gpu_studio.core.devices.devices import number_cards
 from gpu_studio.core.devices.link import links_under_load
 from gpu_studio.core.devices.published_builds import (
     driver_floor,
@@ -66,7 +66,7 @@ class PcFacts:
         self._platform_key = platform_key(system, machine)
         visible_devices = engine.visible_devices if engine else None
         # CUDA counts a sleeping card, too.
-        usable = [card for card in inventory.cards if card.unreadable in (None, ASLEEP)]
+        usable = [card for card in inventory.cards if card.answers_or_sleeps]
         numbered = number_cards(usable, visible_devices)
         self.cards = [card for card in numbered if card.unreadable is None]
         self.sleeping = [card for card in numbered if card.unreadable is not None]

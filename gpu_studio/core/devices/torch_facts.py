@@ -8,11 +8,6 @@ import msgspec
 
 from gpu_studio.core.messages.engine_messages import TorchCard  # noqa: TC001  # msgspec reads the annotations
 
-# PyTorch's errors 803 and 804, as they occur on a PC at home; findings compare this sentence.
-DRIVER_HALVES_DIFFER = (
-    "The NVIDIA driver was updated while the PC was running, and its two halves no longer match. "
-    "Restart the PC."
-)
 Outcome = Literal["ran", "no_code", "busy", "lost", "out_of_memory", "failed", "died", "silent"]
 
 
@@ -45,11 +40,13 @@ class PcProbed(msgspec.Struct, frozen=True, kw_only=True):
     """The results of a separate process with your own environment that used CUDA.
 
     ``cards`` are in the order of that process, which is the order of your own scripts. ``error``
-    says why CUDA did not start at all.
+    says why CUDA did not start at all, ``driver_updated`` that another driver was installed while
+    the PC was running.
     """
 
     cards: tuple[CardProbed, ...] = ()
     error: str | None = None
+    driver_updated: bool = False
     visible_devices: str | None = None
     device_order: str | None = None
 

@@ -65,6 +65,8 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     (``{"12.6": ("5.0", …)}``), empty if it has none. With ``cards_asleep``, CUDA was not asked, so
     that the cards stay asleep; ``cuda_available`` then means nothing. ``pictures`` are the
     workloads of races. ``accelerator`` is PyTorch's word for the cards: ``cuda`` or ``xpu``.
+    ``cuda_reason`` says why they cannot be used; with ``driver_updated``, it is that another driver
+    was installed while the PC was running.
     """
 
     pid: int
@@ -72,6 +74,7 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     cuda_build: str | None = None
     cuda_available: bool = False
     cuda_reason: str | None = None
+    driver_updated: bool = False
     device_count: CardCount = 0
     arch_list: tuple[str, ...] = ()
     cpu_capability: str | None = None

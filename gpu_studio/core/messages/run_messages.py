@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 import msgspec
@@ -30,6 +31,14 @@ from gpu_studio.core.messages.race_messages import (  # noqa: TC001  # msgspec r
 MOST_AT_ONCE = 8
 # How to write a size unless a workload says otherwise: `WorkloadDescription.size_text`.
 SQUARE = "{size} × {size}"
+
+
+class Limit(str, Enum):
+    """The limit of a call under ideal conditions."""
+
+    ARITHMETIC = "arithmetic"
+    MEMORY = "memory"
+    LINK = "link"
 
 
 class RunParameters(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,12 +110,16 @@ class RunsEnded(LastEvent, frozen=True, kw_only=True):
 
 
 class WorkloadOption(msgspec.Struct, frozen=True, kw_only=True):
-    """A choice that a workload offers; the first of ``values`` is the default."""
+    """A choice that a workload offers; the first of ``values`` is the default.
+
+    ``meanings`` explains values whose names do not, each after the value and a colon.
+    """
 
     name: str
     title: str
     sentence: str
     values: tuple[str, ...]
+    meanings: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,7 +210,8 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     ``verified`` is true or false, or null if it could not be checked. ``throttled`` means heat, a
     hardware slowdown, or a clock far below the base clock. ``power_capped`` means that the power
     limit set the clock, which is normal under load. These two, ``other_processes`` and
-    ``share_of_ceiling`` are null if unknown. ``throughput`` is in ``throughput_unit`` (``B/s``,
+    ``share_of_ceiling`` are null if unknown, and so is ``limit``, what the ``ceiling`` is one of.
+    ``throughput`` is in ``throughput_unit`` (``B/s``,
     ``FLOP/s``), from the median.
 
     ``options`` includes the defaults. ``parts_s`` splits one call by name (``copy in``, ``launch``,
@@ -236,6 +250,7 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     other_processes: bool | None = None
     share_of_ceiling: Amount | None = None
     ceiling: str = ""
+    limit: Limit | None = None
     parts_s: dict[str, Seconds] = msgspec.field(default_factory=dict)
     curves: dict[str, tuple[Ordinate, ...]] = msgspec.field(default_factory=dict)
     findings: tuple[str, ...] = ()

@@ -48,6 +48,9 @@ class Accelerator(Protocol):
     def explain(self, text: str) -> str:
         """Return why the devices cannot be used, from the text of the error of `start`."""
 
+    def is_driver_updated(self, text: str) -> bool:
+        """Return whether that error is another driver, installed while the PC was running."""
+
     def lacks(self, feature: Feature) -> str:
         """Return why these devices do not have a feature; empty if they have it."""
 

@@ -44,6 +44,9 @@ class Cpu:
     def explain(self, text: str) -> str:
         return text
 
+    def is_driver_updated(self, text: str) -> bool:
+        return False
+
     def lacks(self, feature: Feature) -> str:
         return _NO_ALLOCATOR if feature == "segments" else _NO_KERNELS
 

@@ -11,7 +11,6 @@ import torch
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices.published_builds import advice_for
-from gpu_studio.core.devices.torch_facts import DRIVER_HALVES_DIFFER
 from gpu_studio.core.failure import first_line
 from gpu_studio.core.memory.oom_text import is_out_of_memory
 from gpu_studio.core.messages.engine_messages import TorchCard
@@ -62,6 +61,10 @@ class Cuda:
 
     def explain(self, text: str) -> str:
         return explain_unavailable(text, os.environ.get("CUDA_VISIBLE_DEVICES"))
+
+    def is_driver_updated(self, text: str) -> bool:
+        started = _START_ERROR.search(text)
+        return started is not None and int(started["code"]) in _HALVES_DIFFER
 
     def lacks(self, feature: Feature) -> str:
         return ""
@@ -240,7 +243,10 @@ def explain_unavailable(text: str, visible_devices: str | None) -> str:
         return "The NVIDIA driver is running, but it sees no card."
     started = _START_ERROR.search(text)
     if started is not None and int(started["code"]) in _HALVES_DIFFER:
-        return DRIVER_HALVES_DIFFER
+        return (
+            "The NVIDIA driver was updated while the PC was running, and its two halves no longer "
+            "match. Restart the PC."
+        )
     if "unknown error" in text:
         return (
             "CUDA could not start (the driver gave an unknown error). This is common after the PC "

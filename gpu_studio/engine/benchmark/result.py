@@ -98,6 +98,7 @@ def finish(
         peak_allocated_bytes=found.peak_allocated_bytes,
         share_of_ceiling=reached.share if reached else None,
         ceiling=reached.ceiling if reached else "",
+        limit=reached.limit if reached else None,
         tf32=computed_in == TF32 if case.is_on_card else None,
         computed_in=computed_in,
         loaded_s=found.loaded_s,

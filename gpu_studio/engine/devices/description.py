@@ -36,17 +36,18 @@ def describe_engine(cards_asleep: bool = False) -> EngineDescribed:
     """
     cards = accelerator()
     is_left_alone = leave_cards_alone(cards_asleep and cards.build is not None)
-    available, reason = accelerator_state()
+    state = accelerator_state()
     return EngineDescribed(
         pid=os.getpid(),
         torch_version=str(torch.__version__),
         cuda_build=cards.build,
         accelerator=cards.kind,
-        cuda_available=available,
-        cuda_reason=reason,
-        device_count=cards.count() if available else 0,
+        cuda_available=state.is_available,
+        cuda_reason=state.reason,
+        driver_updated=state.driver_updated,
+        device_count=cards.count() if state.is_available else 0,
         # This also asks whether CUDA is available, and is empty if it is not.
-        arch_list=cards.arch_list() if available else (),
+        arch_list=cards.arch_list() if state.is_available else (),
         cpu_capability=torch.backends.cpu.get_cpu_capability(),
         cpu_threads=torch.get_num_threads(),
         visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),

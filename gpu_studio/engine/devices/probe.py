@@ -52,16 +52,17 @@ _TEXTS: tuple[tuple[str, Outcome], ...] = (
 
 def steps(first: int, load_s: float) -> Iterator[ProbeStep]:
     """Yield CUDA's answer, then the start and the outcome of each card from ``first`` on."""
-    available, reason = accelerator_state()
+    state = accelerator_state()
     yield ProbeStep(
         pc=PcProbed(
-            error=None if available else reason,
+            error=state.reason,
+            driver_updated=state.driver_updated,
             visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
             device_order=os.environ.get("CUDA_DEVICE_ORDER"),
         ),
         cards=torch_cards(),
     )
-    for index in range(first, accelerator().count() if available else 0):
+    for index in range(first, accelerator().count() if state.is_available else 0):
         card = torch_card(index)
         yield ProbeStep(begun=card)
         probed = probe_card(card, load_s)

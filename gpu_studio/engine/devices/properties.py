@@ -12,8 +12,7 @@ _log = logging.getLogger(__name__)
 
 def torch_cards() -> tuple[TorchCard, ...]:
     """Return the cards that PyTorch sees, in its order; facts missing in an old one are None."""
-    available, _ = accelerator_state()
-    if not available:
+    if not accelerator_state().is_available:
         return ()
     start_accelerator()
     return tuple(torch_card(index) for index in range(accelerator().count()))

@@ -49,9 +49,9 @@ def use_device(cuda_index: int) -> DeviceUsed:
     Raises:
         StudioError: no CUDA, or no such card; the sentence has the valid range.
     """
-    available, reason = accelerator_state()
-    if not available:
-        raise StudioError(FailureKind.NO_CUDA, f"CUDA is not available: {reason}")
+    state = accelerator_state()
+    if not state.is_available:
+        raise StudioError(FailureKind.NO_CUDA, f"CUDA is not available: {state.reason}")
     cards = accelerator()
     count = cards.count()
     if not 0 <= cuda_index < count:

@@ -85,11 +85,11 @@ class CustomKernel(Workload):
 
     def skipped(self) -> str:
         """Return why no kernel can be compiled or run here; empty if it can."""
-        available, reason = accelerator_state()
-        if not available:
+        state = accelerator_state()
+        if not state.is_available:
             return (
-                f"{reason} It needs an NVIDIA card, its driver and a CUDA build of PyTorch, and "
-                "nothing else."
+                f"{state.reason} It needs an NVIDIA card, its driver and a CUDA build of PyTorch, "
+                "and nothing else."
             )
         return accelerator().lacks("custom kernels") or why_no_compiler()
 

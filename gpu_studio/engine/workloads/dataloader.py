@@ -55,12 +55,14 @@ class Dataloader(Workload):
             WorkloadOption(
                 name="way",
                 title="Transfer method",
-                sentence=(
-                    "batch_by_batch: a DataLoader copies each batch. whole_set: the whole data set "
-                    "is already on the device. pinned: from pinned memory, which a card can read "
-                    "directly. pinned_non_blocking: the same, without waiting for the copy."
-                ),
+                sentence="How the batches come to the device.",
                 values=WAYS,
+                meanings={
+                    "batch_by_batch": "a DataLoader copies each batch.",
+                    "whole_set": "the whole data set is already on the device.",
+                    "pinned": "from pinned memory, which a card can read directly.",
+                    "pinned_non_blocking": "the same, without waiting for the copy.",
+                },
             ),
             WorkloadOption(
                 name="num_workers",

@@ -78,7 +78,8 @@ class MemoryHistory:
     def mark(self, mark: Mark) -> None:
         """Keep an event; the same event soon after adds no mark."""
         last = self.marks[-1] if self.marks else None
-        if last is not None and last.label == mark.label and mark.at_s - last.at_s < _SAME_MARK_S:
+        again = None if last is None else msgspec.structs.replace(last, at_s=mark.at_s)
+        if last is not None and again == mark and mark.at_s - last.at_s < _SAME_MARK_S:
             return
         self.marks.append(mark)
         del self.marks[:-_MOST_MARKS]

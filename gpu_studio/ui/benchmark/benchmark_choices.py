@@ -29,7 +29,7 @@ from gpu_studio.ui.benchmark.benchmark_options import (
 from gpu_studio.ui.benchmark.more_options import MoreOptions
 from gpu_studio.ui.benchmark.sizes_choice import SizesChoice
 from gpu_studio.ui.benchmark.swatch import SIDE, swatch
-from gpu_studio.ui.parts import Text, section
+from gpu_studio.ui.parts import Text, section, without_mnemonic
 
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.plan import RunPlan
@@ -382,7 +382,7 @@ class DeviceBoxes(QWidget):
         self.changed.emit()
 
     def _add(self, row: DeviceRow) -> QCheckBox:
-        box = QCheckBox(row.label.replace("&", "&&"))  # a single & would be a mnemonic
+        box = QCheckBox(without_mnemonic(row.label))
         box.setObjectName(f"benchmark.devices.{row.address or row.identity}")
         box.setIcon(swatch(self._theme, row.address, self.devicePixelRatioF()))
         box.setIconSize(QSize(SIDE, SIDE))
@@ -395,8 +395,8 @@ class DeviceBoxes(QWidget):
         box.setToolTip(plain_tip(note))
         box.toggled.connect(self._note)
         self._column.addWidget(box)
-        if note != row.label:
-            text = Text(note, "muted", wraps=True)
+        for more in list(dict.fromkeys((row.label, note)))[1:]:  # nothing is shown twice
+            text = Text(more, "muted", wraps=True)
             text.setContentsMargins(_INDENT, 0, 0, 2)
             self._column.addWidget(text)
             self._notes.append(text)

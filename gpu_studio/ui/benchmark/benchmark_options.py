@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QToolButton, QVBoxLayout, QWidget
 
-from gpu_studio.core.benchmark.option_words import value_words
+from gpu_studio.core.benchmark.option_words import explain_option, value_words
 from gpu_studio.ui.eliding import ElidingCombo
 from gpu_studio.ui.parts import Text, section
 
@@ -108,15 +108,16 @@ class WorkloadOptions(QWidget):
             combo.setMinimumContentsLength(_VALUE_LENGTH)
             combo.setObjectName(f"benchmark.option.{option.name}")
             combo.setAccessibleName(option.title)
-            combo.setAccessibleDescription(option.sentence)
-            combo.setToolTip(option.sentence)
+            explanation = explain_option(option)
+            combo.setAccessibleDescription(explanation)
+            combo.setToolTip(explanation)
             for value in option.values:
                 combo.addItem(value_words(value), value)
             before = self._chosen.get(workload.name, {}).get(option.name)
             combo.setCurrentIndex(max(combo.findData(before), 0))
             combo.currentIndexChanged.connect(self.changed)
             label = Text(option.title, wraps=True)
-            label.setToolTip(option.sentence)
+            label.setToolTip(explanation)
             label.setBuddy(combo)
             grid.addWidget(label, row, 0)
             grid.addWidget(combo, row, 1)

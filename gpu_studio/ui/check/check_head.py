@@ -114,9 +114,7 @@ class CheckHead(FlowRow):
     def _show_records(self) -> None:
         titles = [kept_title(record) for record in self._check.kept]
         with QSignalBlocker(self._records):
-            if [self._records.itemText(n) for n in range(1, self._records.count())] != titles:
-                self._records.clear()
-                self._records.addItems([_KEPT, *titles])
+            show_items(self._records, [(_KEPT, ""), *((title, title) for title in titles)])
             self._records.setCurrentIndex(0)
         self._records.setVisible(bool(titles) and not self._check.phase.is_busy)
 

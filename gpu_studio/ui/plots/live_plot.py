@@ -7,6 +7,7 @@ antialiasing: thicker or smoother pens take seconds for ten thousand points.
 
 from __future__ import annotations
 
+import html
 import math
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -284,7 +285,7 @@ class LivePlot(QFrame):
     def _add_item(self, curve: Curve) -> None:
         assert self.plot is not None
         # pyqtgraph writes labels as HTML, and a device's name comes from outside.
-        label = curve.label.replace("&", "&amp;").replace("<", "&lt;")
+        label = html.escape(curve.label, quote=False)
         curve.show_in(self.plot.plot([], [], name=label or None, **curve.options(self._theme)))
         self._place_legend()
 

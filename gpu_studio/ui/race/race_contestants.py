@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.model.race.race import Race
+    from gpu_studio.model.race.race_entries import RaceEntry
     from gpu_studio.model.race.race_history import RaceHistory
     from gpu_studio.model.race.race_side import RaceSide
 
@@ -33,6 +34,7 @@ class RaceContestants(FlowRow):
         self.setAccessibleName("Contestants")
         self._race = race
         self._lists: list[QComboBox] = []
+        self._entries: list[list[RaceEntry]] = [[], []]
         self._choices: list[list[Contestant | RaceSide]] = [[], []]
         self._shown_places = [0, 0]  # of the shown choices
         for number, side in enumerate(_SIDES):
@@ -50,20 +52,23 @@ class RaceContestants(FlowRow):
     def show_race(self) -> None:
         """Show the contestants that can be chosen, and the chosen ones."""
         race = self._race
-        for number, (made, entry) in enumerate(zip(self._lists, race.choices.chosen, strict=True)):
-            choices: dict[str, Contestant | RaceSide] = {
-                one.label: one.contestant for one in race.choices.entries
-            }
-            if number == 0:
-                chosen = [race.choices.ghost] if race.choices.ghost else []
-                ghosts = [*chosen, *self._history.ghosts]
-                choices |= {ghost.entry.label: ghost for ghost in ghosts}
+        entries: list[tuple[RaceEntry, Contestant | RaceSide]] = [
+            (one, one.contestant) for one in race.choices.entries
+        ]
+        ghost = race.choices.ghost
+        ghosts = [*([ghost] if ghost else []), *self._history.ghosts]
+        # Of ghosts with equal entries, the last one is raced against.
+        at_the_left = dict([*entries, *((one.entry, one) for one in ghosts)])
+        for number, (made, chosen) in enumerate(zip(self._lists, race.choices.chosen, strict=True)):
+            choices = at_the_left if number == 0 else dict(entries)
+            shown = list(choices)
             with QSignalBlocker(made):
-                if [made.itemText(n) for n in range(made.count())] != list(choices):
+                if shown != self._entries[number]:
                     made.clear()
-                    made.addItems(list(choices))
-                self._shown_places[number] = list(choices).index(entry.label)
+                    made.addItems([entry.label for entry in shown])
+                self._shown_places[number] = shown.index(chosen)
                 made.setCurrentIndex(self._shown_places[number])
+            self._entries[number] = shown
             self._choices[number] = list(choices.values())
             made.setEnabled(not race.state.is_busy)
             turn = f"Who runs {'first' if number == 0 else 'second'}"

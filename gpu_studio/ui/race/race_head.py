@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.ui.combo_items import show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, stops
@@ -110,11 +111,7 @@ class RaceHead(FlowRow):
         self._photo.setVisible(learns)
         self._open.setVisible(learns)
         with QSignalBlocker(self._photo):
-            if [self._photo.itemText(n) for n in range(self._photo.count())] != list(
-                race.choices.photo.names
-            ):
-                self._photo.clear()
-                self._photo.addItems(list(race.choices.photo.names))
+            show_items(self._photo, [(name, name) for name in race.choices.photo.names])
             self._photo.setCurrentIndex(race.choices.photo.chosen)
         self._photo.setEnabled(not busy)
         self._open.setEnabled(not busy and not race.choices.photo.is_reading)

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QWidget
 
 from gpu_studio.core.benchmark.comparison import compare_ways, findings_of, label_of
-from gpu_studio.core.benchmark.option_words import value_words
+from gpu_studio.core.benchmark.option_words import explain_option, value_words
 from gpu_studio.core.benchmark.run import RunState, parts_beside_medians
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
@@ -24,11 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.messages.run_messages import (
-        RunFinished,
-        WorkloadDescription,
-        WorkloadOption,
-    )
+    from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
     from gpu_studio.model.benchmark.comparison_model import ComparisonModel
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
@@ -162,7 +158,7 @@ class ComparisonCard(Card):
         self._boxes = {}
         for place, option in enumerate(workload.options):
             title = Text(option.title, "muted")
-            sentence = _sentence_of(option)
+            sentence = explain_option(option)
             title.setToolTip(sentence)
             self._choices.addWidget(title, place, 0)
             boxes: dict[str, QCheckBox] = {}
@@ -266,15 +262,6 @@ class ComparisonCard(Card):
         if self._plot is not None:
             self._plot.setVisible(bool(curves))
             self._plot.show_curves(curves)
-
-
-def _sentence_of(option: WorkloadOption) -> str:
-    """Return an option's sentence with its values in words; the terminal needs the identifiers."""
-    sentence = option.sentence
-    for value in sorted(option.values, key=len, reverse=True):
-        if "_" in value:
-            sentence = sentence.replace(f"{value}:", f"{value_words(value)}:")
-    return sentence
 
 
 def _cells(label: str, run: Run) -> tuple[str, ...]:

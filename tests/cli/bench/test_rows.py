@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpu_studio.core.messages.run_messages import NaiveTime, RunWorkload
+from gpu_studio.core.messages.run_messages import Limit, NaiveTime, RunWorkload
 from tests.fakes.run_answers import run_events
 
 AMBER = "in doubt: "
@@ -12,6 +12,7 @@ def test_what_a_result_has_to_say_stands_under_its_row(engines, type_in):
     naive = NaiveTime(printed_s=1.0, finished_s=2.0, sentence="A script would print 1 s.")
     engines.scripts[RunWorkload] = lambda _, request: run_events(
         request, throttled=True, share_of_ceiling=0.1, ceiling="memory bandwidth, 48 GB/s",
+        limit=Limit.MEMORY,
         parts_s={"copy in": 1e-3, "compute": 2e-3}, peak_allocated_bytes=3 << 20, naive=naive,
         computed_in="float16",
         findings=("Found it.",),
@@ -42,7 +43,7 @@ def test_a_finding_is_reported_once_and_not_under_every_row(engines, type_in):
 
 def test_faster_than_memory_is_called_cached(engines, type_in):
     engines.scripts[RunWorkload] = lambda _, request: run_events(
-        request, share_of_ceiling=3.7, ceiling="memory bandwidth, 48 GB/s"
+        request, share_of_ceiling=3.7, ceiling="memory bandwidth, 48 GB/s", limit=Limit.MEMORY
     )
     _, output, _ = type_in("matmul", "--size", "64", "--device", "cpu")
     assert "cached" in output

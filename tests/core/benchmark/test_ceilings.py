@@ -9,14 +9,12 @@ import pytest
 
 from gpu_studio.core.benchmark.ceilings import (
     Ceilings,
-    Limit,
     MeasuredCeilings,
     believed_share,
     card_ceilings,
     cpu_ceilings,
     is_this_normal,
     is_worth_a_line,
-    limit_of,
     share_of_ceiling,
     share_text,
 )
@@ -24,6 +22,7 @@ from gpu_studio.core.devices.devices import Device, Telemetry
 from gpu_studio.core.devices.facts import peaks_of
 from gpu_studio.core.devices.peaks import card_peaks
 from gpu_studio.core.messages.engine_messages import TorchCard
+from gpu_studio.core.messages.run_messages import Limit
 from tests.core.benchmark.cards import GT_1030
 from tests.core.benchmark.kept_runs import finished_run
 
@@ -49,8 +48,15 @@ def test_the_ceiling_that_allows_the_least_decides() -> None:
     assert (sent.share, sent.limit) == (pytest.approx(0.625), Limit.LINK)
 
 
-@pytest.mark.parametrize("limit", Limit)
-def test_a_ceiling_s_words_name_it(limit: Limit) -> None:
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        (Limit.ARITHMETIC, "peak arithmetic, "),
+        (Limit.MEMORY, "memory bandwidth, "),
+        (Limit.LINK, "PCIe link, "),
+    ],
+)
+def test_a_ceiling_s_words_name_it(limit: Limit, words: str) -> None:
     amounts = {
         Limit.ARITHMETIC: "operations",
         Limit.MEMORY: "bytes_moved",
@@ -58,7 +64,8 @@ def test_a_ceiling_s_words_name_it(limit: Limit) -> None:
     }
     share = share_of_ceiling(SLOW, 1.0, **{amounts[limit]: 1.0})
     assert share is not None
-    assert limit_of(share.ceiling) is limit
+    assert share.limit is limit
+    assert share.ceiling.startswith(words)
 
 
 def test_what_is_not_known_gives_no_share() -> None:
@@ -68,7 +75,6 @@ def test_what_is_not_known_gives_no_share() -> None:
     half = share_of_ceiling(Ceilings(memory_bytes_per_s=1e9), 1.0, operations=1e15, bytes_moved=1e9)
     assert half is not None
     assert half.limit is Limit.MEMORY
-    assert limit_of("") is None
 
 
 def test_a_cpu_s_ceilings_are_what_was_measured_in_the_dtype() -> None:
@@ -94,7 +100,8 @@ def result(device: str = "cuda:0", share: float = 0.1, **changes: Any) -> RunFin
     found = finished_run(512, device).result
     assert found is not None
     usual: dict[str, Any] = {
-        "share_of_ceiling": share, "ceiling": "peak arithmetic, 1.13 TFLOP/s", "median_s": 1e-3,
+        "share_of_ceiling": share, "ceiling": "peak arithmetic, 1.13 TFLOP/s",
+        "limit": Limit.ARITHMETIC, "median_s": 1e-3,
     }  # fmt: skip
     return msgspec.structs.replace(found, **(usual | changes))
 
@@ -130,7 +137,9 @@ def test_nothing_is_said_without_a_ceiling() -> None:
 
 
 def test_more_than_memory_can_do_came_from_a_cache() -> None:
-    text = answer_text(result("cpu", share=3.7, ceiling="memory bandwidth, 24.0 GB/s"))
+    text = answer_text(
+        result("cpu", share=3.7, ceiling="memory bandwidth, 24.0 GB/s", limit=Limit.MEMORY)
+    )
     assert text.startswith("Faster than this CPU's memory bandwidth, 24.0 GB/s: ")
     assert "370" not in text
     assert "cache" in text
@@ -158,7 +167,7 @@ def test_more_than_the_arithmetic_can_do_is_not_believed() -> None:
 
 def test_pageable_memory_is_a_cause_where_the_link_decides() -> None:
     wide = msgspec.structs.replace(GT_1030, pcie_width_max=16, telemetry=Telemetry(pcie_width=16))
-    link = {"ceiling": "PCIe link, 15.8 GB/s"}
+    link = {"ceiling": "PCIe link, 15.8 GB/s", "limit": Limit.LINK}
     assert "pinned memory is not" in answer_text(result(**link), wide)
     assert "no cause" in answer_text(result(**link, options={"memory": "pinned"}), wide)
 
@@ -177,7 +186,7 @@ def test_pageable_memory_is_a_cause_where_the_link_decides() -> None:
             {"median_s": 1e-4, "parts_s": {"launch": 9e-5}},
             "The launch takes 90.0 µs of 100 µs",
         ),
-        ({"ceiling": "PCIe link, 3.94 GB/s"}, "only 4 PCIe lanes"),
+        ({"ceiling": "PCIe link, 3.94 GB/s", "limit": Limit.LINK}, "only 4 PCIe lanes"),
         ({"transfers": True}, "only 4 PCIe lanes"),
         ({"parts_s": {"loading": 3.0, "computing": 1.0}}, "75 % of a call is loading, while"),
         ({"parts_s": {"loading": 1.0, "computing": 3.0}}, "shows no cause"),
@@ -201,17 +210,23 @@ def test_next_to_no_work_is_told_before_what_disturbed_it(
 
 
 def test_a_short_copy_is_slow_for_its_link_before_its_asking() -> None:
-    link: dict[str, Any] = {"ceiling": "PCIe link, 15.8 GB/s", "median_s": 1e-5}
+    link: dict[str, Any] = {
+        "ceiling": "PCIe link, 15.8 GB/s",
+        "limit": Limit.LINK,
+        "median_s": 1e-5,
+    }
     assert "pinned memory is not" in answer_text(result(**link), None)
     assert "mostly overhead" in answer_text(result(**link, options={"memory": "pinned"}), None)
 
 
 def test_a_link_with_lanes_missing_is_told_before_a_card_that_has_few() -> None:
     card = msgspec.structs.replace(GT_1030, pcie_width_max=16, telemetry=Telemetry(pcie_width=4))
-    text = answer_text(result(ceiling="PCIe link, 15.8 GB/s"), card)
+    text = answer_text(result(ceiling="PCIe link, 15.8 GB/s", limit=Limit.LINK), card)
     assert "uses 4 of its 16 lanes: try another slot" in text
     whole = msgspec.structs.replace(card, telemetry=Telemetry(pcie_width=16))
-    assert "lanes" not in answer_text(result(ceiling="PCIe link, 15.8 GB/s"), whole)
+    assert "lanes" not in answer_text(
+        result(ceiling="PCIe link, 15.8 GB/s", limit=Limit.LINK), whole
+    )
 
 
 def card(name: str, capability: str, multiprocessors: int = 40, sm_mhz: float = 1500) -> Device:
@@ -229,7 +244,12 @@ def share_of(device: Device, dtype: str, tflops: float) -> RunFinished:
     share = share_of_ceiling(card_ceilings(peaks, dtype), 1.0, operations=tflops * 1e12)
     assert share is not None
     return result(
-        share=share.share, ceiling=share.ceiling, dtype=dtype, device_name=device.name, median_s=1.0
+        share=share.share,
+        ceiling=share.ceiling,
+        limit=share.limit,
+        dtype=dtype,
+        device_name=device.name,
+        median_s=1.0,
     )
 
 
@@ -331,7 +351,9 @@ def test_the_terminal_knows_a_card_by_pytorch_s_facts_or_by_its_name() -> None:
 
 
 def test_a_slow_dtype_is_no_cause_where_memory_decides() -> None:
-    assert "no cause" in answer_text(result(dtype="float16", ceiling="memory bandwidth, 48.1 GB/s"))
+    assert "no cause" in answer_text(
+        result(dtype="float16", ceiling="memory bandwidth, 48.1 GB/s", limit=Limit.MEMORY)
+    )
 
 
 def test_without_the_card_s_facts_what_was_measured_is_still_told() -> None:
@@ -342,7 +364,11 @@ def test_without_the_card_s_facts_what_was_measured_is_still_told() -> None:
 def test_a_cpu_s_own_causes() -> None:
     short = result("cpu", median_s=5e-6)
     assert "mostly overhead" in answer_text(short, None)
-    large = result("cpu", ceiling="memory bandwidth, 24.0 GB/s", bytes_per_call=1e9)
+    large = result(
+        "cpu", ceiling="memory bandwidth, 24.0 GB/s", limit=Limit.MEMORY, bytes_per_call=1e9
+    )
     assert "clears every page" in answer_text(large, None)
-    small = result("cpu", ceiling="memory bandwidth, 24.0 GB/s", bytes_per_call=1e6)
+    small = result(
+        "cpu", ceiling="memory bandwidth, 24.0 GB/s", limit=Limit.MEMORY, bytes_per_call=1e6
+    )
     assert "no cause" in answer_text(small, None)

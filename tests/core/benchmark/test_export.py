@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from gpu_studio.core.benchmark.export import results_of, to_csv, to_json, to_markdown, to_text
 from gpu_studio.core.benchmark.run import Run, state_text
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.run_messages import NaiveTime, RunFailed, RunStopped, RunWorkload
+from gpu_studio.core.messages.run_messages import (
+    Limit,
+    NaiveTime,
+    RunFailed,
+    RunStopped,
+    RunWorkload,
+)
 from tests.fakes.descriptions import described
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
 
@@ -125,8 +131,8 @@ def test_csv_says_how_a_run_was_measured_even_where_it_did_not_finish() -> None:
     full, stopped = lines(
         [
             finished_run(
-                asked, naive=naive, ceiling="memory bandwidth, 48 GB/s", share_of_ceiling=0.62,
-                peak_allocated_bytes=4096,
+                asked, naive=naive, ceiling="memory bandwidth, 48 GB/s", limit=Limit.MEMORY,
+                share_of_ceiling=0.62, peak_allocated_bytes=4096,
             ),
             partial_run(asked, RunStopped(run_id="1")),
         ]

@@ -35,6 +35,7 @@ CUDA_ERROR = RequestFailed(
         "The card stopped with an error: unspecified launch failure. The engine has to restart.",
         "Traceback (most recent call last)",
         fatal=True,
+        cause="The card stopped with an error: unspecified launch failure.",
     )
 )
 RESTART = Interruption(after_s=2460.0, is_restart=True)

@@ -12,7 +12,6 @@ from gpu_studio.core.devices.devices import (
     Telemetry,
 )
 from gpu_studio.core.devices.finding import is_usable
-from gpu_studio.core.devices.torch_facts import DRIVER_HALVES_DIFFER
 from tests.core.devices.doctor_facts import (
     CPU_ENGINE,
     ENGINE,
@@ -60,14 +59,15 @@ def test_two_halves_of_a_driver_are_told_with_their_versions():
 
 
 def test_cuda_that_meets_another_driver_says_so_and_no_other_step():
-    engine = changed(ENGINE, cuda_available=False, cuda_reason=DRIVER_HALVES_DIFFER)
-    told = Driver(version="570.86.15", library_version="580.95.05")
+    reason = "The driver was updated. Restart the PC."
+    engine = changed(ENGINE, cuda_available=False, cuda_reason=reason, driver_updated=True)
+    driver = Driver(version="570.86.15", library_version="580.95.05")
     for findings in (
-        examined(pc(RTX_3060, driver=told), engine),
-        examined(pc(RTX_3060, driver=told), probe=probe(error=DRIVER_HALVES_DIFFER)),
+        examined(pc(RTX_3060, driver=driver), engine),
+        examined(pc(RTX_3060, driver=driver), probe=probe(error=reason, driver_updated=True)),
     ):
         finding = one("driver_library_mismatch", findings)
-        assert finding.sentence == DRIVER_HALVES_DIFFER
+        assert finding.sentence == reason
         assert "CUDA error 803 or 804" in finding.evidence
         assert "library 580.95.05" in finding.evidence
         assert finding.command == "sudo reboot"

@@ -131,7 +131,11 @@ def codes(*arguments, **options):
         (pc(RTX_3060, RTX_5090), torch(cuda_available=False, visible_devices="1"),
          ["cuda_init_failed", "hidden_by_environment"]),
         # Cards that cannot be read.
-        (pc(card("RTX 3060", None, unreadable=ASLEEP)), torch("cu130"), ["card_asleep"]),
+        (
+            pc(card("RTX 3060", None, unreadable=ASLEEP, unreadable_code="asleep")),
+            torch("cu130"),
+            ["card_asleep"],
+        ),
         (pc(card("RTX 3060", None, unreadable="Lost."), RTX_5090), torch("cu130"),
          ["card_unreadable", "ok"]),
         # PyTorch is not known yet.
@@ -267,7 +271,13 @@ def test_a_driver_that_hides_its_version_is_not_called_old():
 
 
 def test_a_sleeping_card_keeps_its_number_for_the_others():
-    asleep = Device(kind="cuda", name="GT 1030", pci_bus_id="00000000:01:00.0", unreadable=ASLEEP)
+    asleep = Device(
+        kind="cuda",
+        name="GT 1030",
+        pci_bus_id="00000000:01:00.0",
+        unreadable=ASLEEP,
+        unreadable_code="asleep",
+    )
     awake = card("RTX 3060", "8.6", bus=2)
     inventory = Inventory(devices=(CPU, asleep, awake), driver=Driver(version="580.95.05"))
     engine = EngineDescribed(

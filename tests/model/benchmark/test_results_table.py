@@ -9,6 +9,7 @@ from PySide6.QtTest import QAbstractItemModelTester
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import (
+    Limit,
     RunFailed,
     RunFinished,
     RunPhaseChanged,
@@ -186,7 +187,9 @@ def test_the_mode_and_the_ceiling_are_cells(runs: Runs, table: ResultsTable) -> 
 
 def test_what_a_cache_does_is_no_share_of_the_memory(runs: Runs, table: ResultsTable) -> None:
     run = runs.begin()
-    runs.finish(run, share_of_ceiling=38.75, ceiling="memory bandwidth, 4.10 GB/s")
+    runs.finish(
+        run, share_of_ceiling=38.75, ceiling="memory bandwidth, 4.10 GB/s", limit=Limit.MEMORY
+    )
     assert texts(table, 0)[Column.CEILING] == "cached"
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtWidgets import QComboBox, QPushButton, QScrollArea, QTableView, QWidget
 
-from gpu_studio.core.messages.run_messages import NaiveTime, RunWorkload
+from gpu_studio.core.messages.run_messages import Limit, NaiveTime, RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.share_bars import ShareBars
@@ -179,7 +179,7 @@ def test_a_cached_result_has_a_whole_bar_and_no_absurd_share(
     qtbot: QtBot, engines: Engines, ready: BenchmarkTab
 ) -> None:
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(
-        request, share_of_ceiling=38.75, ceiling="memory bandwidth, 4.10 GB/s"
+        request, share_of_ceiling=38.75, ceiling="memory bandwidth, 4.10 GB/s", limit=Limit.MEMORY
     )
     run(ready, "64")
     click(ready, "benchmark.view.explanation")

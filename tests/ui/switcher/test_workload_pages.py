@@ -137,7 +137,9 @@ def test_a_run_that_fails_says_so_in_the_sentence(feeding, engines, studio, qtbo
 def test_a_way_is_named_and_not_called_by_its_identifier(feeding, engines, studio, qtbot):
     way = WorkloadOption(
         name="way", title="Transfer method", values=("pinned", "pinned_non_blocking"),
-        sentence="pinned: a card can read it. pinned_non_blocking: the same, without waiting.",
+        sentence="How it comes.", meanings={
+            "pinned": "a card can read it.", "pinned_non_blocking": "the same, without waiting.",
+        },
     )  # fmt: skip
     loading = msgspec.structs.replace(WORKLOADS[0], options=(way,))
     engines.scripts[DescribeEngine] = [described_with_cuda(workloads=(loading,))]
