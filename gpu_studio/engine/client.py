@@ -13,6 +13,7 @@ from gpu_studio.core.messages.engine_messages import EngineEnded, Heartbeat, Req
 from gpu_studio.core.protocol import decode_line, encode
 from gpu_studio.process.child_process import LONGEST_LINE, ChildProcess
 from gpu_studio.process.packages_folder import variables_for
+from gpu_studio.process.steady_memory import steady_variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -151,7 +152,11 @@ class ProcessEngine:
             unsent, self._unsent = self._unsent, []
             self._child = ChildProcess(
                 _MODULE,
-                environment=self._environment.variables() | variables_for(self._packages()),
+                environment={
+                    **self._environment.variables(),
+                    **variables_for(self._packages()),
+                    **steady_variables(),
+                },
                 log_path=self._log_path,
             )
             for line in unsent:

@@ -249,7 +249,8 @@ class ChildProcess:
     Args:
         module: the module to run, as for ``python -m``, or the path of a script.
         arguments: its arguments.
-        environment: environment variables in addition to this process's.
+        environment: environment variables in addition to the inherited ones.
+        inherited: the environment variables of this process that the child gets; None for all.
         log_path: the file for its standard error; None inherits this process's, and so does a
             file that cannot be opened.
     """
@@ -260,6 +261,7 @@ class ChildProcess:
         arguments: Sequence[str] = (),
         *,
         environment: Mapping[str, str] | None = None,
+        inherited: Mapping[str, str] | None = None,
         log_path: Path | None = None,
     ) -> None:
         self._family = _Family()
@@ -275,7 +277,7 @@ class ChildProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={
-                    **os.environ,
+                    **(os.environ if inherited is None else inherited),
                     **launched,
                     **self._family.environment(),
                     **(environment or {}),

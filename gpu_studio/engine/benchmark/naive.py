@@ -15,6 +15,7 @@ from gpu_studio.core.messages.run_messages import NaiveTime, RunParameters
 from gpu_studio.core.units import format_duration, format_ratio
 from gpu_studio.engine.benchmark.naive_script import NaiveAnswer
 from gpu_studio.process.child_process import ChildProcess
+from gpu_studio.process.steady_memory import without_steady
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,9 @@ def time_naively(workload_name: str, case: Case, stop: threading.Event) -> Naive
         transfers=case.transfers,
     )
     try:
-        child = ChildProcess(_SCRIPT, [msgspec.json.encode(asked).decode()])
+        child = ChildProcess(
+            _SCRIPT, [msgspec.json.encode(asked).decode()], inherited=without_steady()
+        )
     except OSError as error:
         return NaiveAnswer(failure=f"a new process could not start: {error.strerror or error}")
     try:

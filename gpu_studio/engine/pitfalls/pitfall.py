@@ -18,6 +18,7 @@ from gpu_studio.core.statistics import quantile
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.pitfalls import fresh_process
 from gpu_studio.process.child_process import direct_start
+from gpu_studio.process.steady_memory import without_steady
 
 if TYPE_CHECKING:
     import threading
@@ -122,7 +123,7 @@ class Bench:
                 stderr=subprocess.PIPE,
                 encoding="utf-8",
                 errors="replace",
-                env={**os.environ, **launched, "PYTHONIOENCODING": "utf-8"},
+                env={**without_steady(), **launched, "PYTHONIOENCODING": "utf-8"},
                 creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
             )
             try:
