@@ -10,7 +10,7 @@ from gpu_studio.cli.answers import started_engine
 from gpu_studio.cli.screen import TerminalTable, note, now, say, say_bytes
 from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
-from gpu_studio.core.benchmark.run import Run, RunState, spread_text
+from gpu_studio.core.benchmark.run import Run, RunState, fresh_memory_sentence, spread_text
 from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
 from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of
 from gpu_studio.core.benchmark.verdict_words import verdict_text
@@ -182,6 +182,8 @@ def remarks(result: RunFinished, card: TorchCard | None = None) -> Iterator[str]
         yield computed_in_words(result)
     if len(result.parts_s) > 1:
         yield f"per call: {_parts(result.parts_s.items())}"
+    if fresh := fresh_memory_sentence(result, result.device):
+        yield fresh
     if result.peak_allocated_bytes is not None:
         yield f"peak memory: {result.peak_allocated_bytes / (1 << 20):.1f} MiB"
     if result.naive is not None:

@@ -219,7 +219,13 @@ def test_every_snippet_that_names_a_card_runs(
 
 
 # These are run as scripts by their pitfall, or train for longer than a test should.
-_ALONE = ("starved_gpu", "visible_devices_too_late", "sticky_error", "out_of_memory")
+_ALONE = (
+    "starved_gpu",
+    "visible_devices_too_late",
+    "sticky_error",
+    "out_of_memory",
+    "fresh_results",
+)
 
 
 @pytest.mark.parametrize("part", ["broken", "fixed"])

@@ -381,6 +381,7 @@ def part_rows(result: RunFinished) -> list[tuple[str, str, str]]:
 
 _COPIES = ("copy in", "copy out")
 # A smaller difference between the parts' sum and the median is the spread of the calls.
+_SLOWER_WITH_FRESH_MEMORY = 1.2
 _ALIKE = 0.1
 
 
@@ -446,6 +447,24 @@ def _split_beside_median(result: RunFinished) -> str:
     return (
         f"The parts are timed one after the other in a call of their own, which takes "
         f"{format_duration(split_s)}; an undivided call takes {format_duration(median_s)}, {why}."
+    )
+
+
+def fresh_memory_sentence(result: RunFinished, device: str) -> str:
+    """Return what a CPU call takes if its results get new memory; empty if that is no slower.
+
+    Args:
+        result: with its ``fresh_memory_s``.
+        device: the name of its device.
+    """
+    fresh_s = result.fresh_memory_s
+    if fresh_s is None or fresh_s <= _SLOWER_WITH_FRESH_MEMORY * result.median_s:
+        return ""
+    return (
+        f"{device}: with new memory from the system for each result, a call takes "
+        f"{format_duration(fresh_s)} instead of {format_duration(result.median_s)}. GPU Studio "
+        "keeps freed memory; in a script of yours, chance decides. A GPU that beats only the "
+        "slower time beats the memory's setup, not the processor."
     )
 
 

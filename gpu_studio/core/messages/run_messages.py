@@ -222,6 +222,9 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     the time that the device had worked without a pause before the first sample, including earlier
     runs. ``timed_s`` is the sum of all timed calls.
 
+    ``fresh_memory_s`` is the time of a CPU call whose results get new memory from the system; null
+    if that is not slower, or unknown.
+
     ``outcome`` says how far a run of a race came; null for every other run.
 
     Older versions leave ``computed_in`` empty, and ``loaded_s`` and ``timed_s`` null.
@@ -252,6 +255,7 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     ceiling: str = ""
     limit: Limit | None = None
     parts_s: dict[str, Seconds] = msgspec.field(default_factory=dict)
+    fresh_memory_s: Seconds | None = None
     curves: dict[str, tuple[Ordinate, ...]] = msgspec.field(default_factory=dict)
     findings: tuple[str, ...] = ()
     doubts: dict[str, str] = msgspec.field(default_factory=dict)

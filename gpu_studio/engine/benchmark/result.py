@@ -41,6 +41,7 @@ class Findings:
     naive: NaiveAnswer | None = None
     peak_allocated_bytes: int | None = None
     parts_s: dict[str, float] = field(default_factory=dict)
+    fresh_memory_s: float | None = None
     curves: dict[str, tuple[float, ...]] = field(default_factory=dict)
     sentences: tuple[str, ...] = ()
     doubts: dict[str, str] = field(default_factory=dict)
@@ -91,6 +92,7 @@ def finish(
         other_processes=found.watch.other_processes,
         # The CPU needs no copies and has no driver to ask.
         parts_s=found.parts_s or ({} if case.is_on_card else {"compute": summary.median_s}),
+        fresh_memory_s=found.fresh_memory_s,
         curves=found.curves,
         findings=found.sentences + _remarks(case, found),
         doubts=found.doubts,

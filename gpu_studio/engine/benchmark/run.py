@@ -214,6 +214,7 @@ class WorkloadRun:
             found.peak_allocated_bytes = memory.peak_bytes()
         del stopwatch
         found.parts_s = call.parts_s()
+        found.fresh_memory_s = call.fresh_memory_s()
         found.curves = found.curves or call.curves()
         found.sentences = call.findings()
         found.doubts = call.doubts()

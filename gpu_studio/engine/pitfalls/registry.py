@@ -11,6 +11,7 @@ from gpu_studio.core.switcher.pitfall_words import compare_parts
 from gpu_studio.engine.device import accelerator_of, prove_kernels, resolve
 from gpu_studio.engine.pitfalls.exception_keeps_tensors import ExceptionKeepsTensors
 from gpu_studio.engine.pitfalls.float16_on_old_card import Float16OnOldCard
+from gpu_studio.engine.pitfalls.fresh_results import FreshResults
 from gpu_studio.engine.pitfalls.mixed_devices import MixedDevices
 from gpu_studio.engine.pitfalls.model_on_cpu import ModelOnCpu
 from gpu_studio.engine.pitfalls.no_synchronize import NoSynchronize
@@ -44,6 +45,7 @@ PITFALLS: tuple[Pitfall, ...] = (
     ExceptionKeepsTensors(),
     StickyError(),
     OldAmpImport(),
+    FreshResults(),
 )
 _PARTS = {"broken": ("broken",), "fixed": ("fixed",), "both": ("broken", "fixed")}
 

@@ -86,7 +86,7 @@ def test_a_stop_ends_the_fresh_process(monkeypatch: pytest.MonkeyPatch):
     stop, killed = threading.Event(), threading.Event()
 
     class Hanging:
-        def __init__(self, module: str, arguments: list[str]) -> None:
+        def __init__(self, module: str, arguments: list[str], *, inherited: object) -> None:
             stop.set()
 
         def lines(self) -> Iterator[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -17,6 +18,7 @@ from gpu_studio.engine.pitfalls import (
 )
 from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd
 from gpu_studio.engine.pitfalls.registry import find_pitfall
+from gpu_studio.process.steady_memory import glibc_version
 from tests.engine.answers import ask
 from tests.engine.pitfalls.outcomes import both, finish, plain
 
@@ -199,3 +201,65 @@ def test_two_times_of_the_same_device_are_not_compared():
     assert finished.fixed.sentence.endswith("that is chance and says nothing about a card.")
     assert "by chance" not in finished.broken.sentence
     assert not finished.comparison
+
+
+def test_a_loop_with_new_results_is_timed_beside_one_that_writes_into_the_same():
+    finished = finish("fresh_results")
+    broken, fixed = finished.broken, finished.fixed
+    for part, how in ((broken, "new memory for each result"), (fixed, "into the same memory")):
+        assert part.output == f"{part.figures[0].value:.6f} s per call"
+        assert plain(part.sentence).startswith("An addition of 64 MiB takes ")
+        assert how in part.sentence
+        assert not part.stand_in
+    assert "y = a + b" in finished.broken_snippet
+    assert "torch.add(a, b, out=y)" in finished.fixed_snippet
+    assert "time per addition" in finished.comparison
+
+
+def test_each_new_result_is_new_memory_by_default():
+    """The script counts the pages that the system maps: none for the same memory."""
+    resource = pytest.importorskip("resource")
+    assert resource
+    bench = Bench(torch.device("cpu"), threading.Event())
+    faults = {}
+    for part in ("broken", "fixed"):
+        script = find_pitfall("fresh_results").snippet(part, "cpu")
+        script = script.replace("times = []", _COUNTED_FROM) + _COUNTED
+        faults[part] = int(bench.run_script(script).output.split()[-1])
+    pages = 4 * 4096**2 // resource.getpagesize()
+    assert faults["fixed"] < 2 * pages  # its memory is mapped once
+    if glibc_version() is not None and not _has_huge_pages():
+        assert faults["broken"] > 10 * pages
+
+
+_COUNTED_FROM = """\
+import resource
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+times = []"""
+_COUNTED = "print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)\n"
+
+
+def _has_huge_pages() -> bool:
+    setting = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    return setting.exists() and "[always]" in setting.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("kept_s", "start"),
+    [(0.005, "With the fix: "), (0.025, "The fix did not help here: ")],
+)
+def test_whether_the_same_memory_is_faster_is_said_as_measured(
+    kept_s: float, start: str, monkeypatch: pytest.MonkeyPatch
+):
+    def run_script(_: Bench, script: str) -> ScriptEnd:
+        return ScriptEnd(f"{kept_s if 'out=y' in script else 0.025:.6f} s per call", "")
+
+    monkeypatch.setattr(Bench, "run_script", run_script)
+    assert finish("fresh_results").comparison.startswith(start)
+
+
+def test_an_addition_that_breaks_off_is_a_failure(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Bench, "run_script", lambda *_: ScriptEnd("", "MemoryError"))
+    failed = ask(RunPitfall(name="fresh_results", device="cpu"))[-1]
+    assert isinstance(failed, PitfallFailed)
+    assert "MemoryError" in failed.failure.message

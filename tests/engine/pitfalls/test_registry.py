@@ -25,7 +25,7 @@ NAMES = [pitfall.description.name for pitfall in PITFALLS]
 # Their parts are new processes, a second or two each.
 
 
-IN_FRESH_PROCESSES = {"starved_gpu", "visible_devices_too_late", "sticky_error"}
+IN_FRESH_PROCESSES = {"starved_gpu", "visible_devices_too_late", "sticky_error", "fresh_results"}
 
 
 REAL_ON_ANY_PC = {"old_amp_import"}

@@ -1,0 +1,84 @@
+"""Every result of a loop on the CPU gets new memory from the system."""
+
+from __future__ import annotations
+
+import re
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.units import format_bytes, format_duration
+from gpu_studio.engine.pitfalls.pitfall import Bench, seconds
+
+# Larger than any result that glibc keeps by default (32 MiB): there is no luck in it.
+_SIZE = 4096
+_RESULT_BYTES = 4 * _SIZE**2
+_RESULT = re.compile(r"([\d.]+) s per call")
+
+
+class FreshResults:
+    """See `pitfall.Pitfall`. It runs a script: the engine keeps memory that a script gives back."""
+
+    description = PitfallDescription(
+        name="fresh_results",
+        title="Results that are made anew",
+        sentence="y = a + b asks the system for the result's memory again and again.",
+        why=(
+            "On the CPU, PyTorch has no cache of its own. A large result that is no longer used "
+            "goes back to the system, and the next one gets new memory: the system must clear and "
+            "map each of its pages when the CPU first writes to it. That can take longer than the "
+            "addition itself. Smaller results are kept or not by chance, so the same script can "
+            "take several times as long in the next process. On a card, PyTorch keeps freed "
+            "memory. So a comparison may measure the memory's setup, not the processors."
+        ),
+        remedy="Make the result once, and write into it: torch.add(a, b, out=y), or a.add_(b).",
+        source="mallopt(3): M_MMAP_THRESHOLD, M_TRIM_THRESHOLD",
+        otherwise=(
+            "Your system hands out memory quickly, or keeps what was freed. Then both loops take "
+            "the same time."
+        ),
+    )
+
+    def snippet(self, part: str, device: str) -> str:
+        """Return the script that `run` starts."""
+        return _SCRIPT.format(
+            size=_SIZE,
+            made="" if part == "broken" else _MADE.format(size=_SIZE),
+            call=_FRESH if part == "broken" else _KEPT,
+        )
+
+    def run(self, part: str, bench: Bench) -> PitfallOutcome:
+        """Run the script in a new process and read its time."""
+        end = bench.run_script(self.snippet(part, bench.address))
+        match = _RESULT.search(end.output)
+        if match is None:
+            raise StudioError(FailureKind.INTERNAL, f"The new process failed: {end.error}")
+        call_s = float(match[1])
+        how = "with new memory for each result" if part == "broken" else "into the same memory"
+        return PitfallOutcome(
+            part=part,
+            sentence=(
+                f"An addition of {format_bytes(_RESULT_BYTES)} takes {format_duration(call_s)} on "
+                f"the CPU, {how}."
+            ),
+            figures=(seconds("call_s", "Time per addition", call_s, aim="less"),),
+            output=end.output,
+        )
+
+
+_MADE = "y = torch.empty({size}, {size})  # once\n"
+_FRESH = "y = a + b"
+_KEPT = "torch.add(a, b, out=y)"
+_SCRIPT = """\
+import time
+
+import torch
+
+a = torch.rand({size}, {size})
+b = torch.rand({size}, {size})
+{made}times = []
+for _ in range(11):
+    start = time.perf_counter()
+    {call}
+    times.append(time.perf_counter() - start)
+print(f"{{sorted(times)[5]:.6f}} s per call")  # the median
+"""
