@@ -33,8 +33,6 @@ class Summary(msgspec.Struct, frozen=True):
     median_s: float
     iqr_s: float
     ci95_s: tuple[float, float]
-    minimum_s: float
-    maximum_s: float
     p99_s: float
 
     @property
@@ -59,8 +57,6 @@ def summarize(samples_s: Iterable[float]) -> Summary | None:
         median_s=quantile(ordered, 0.5),
         iqr_s=quantile(ordered, 0.75) - quantile(ordered, 0.25),
         ci95_s=median_interval(ordered),
-        minimum_s=ordered[0],
-        maximum_s=ordered[-1],
         p99_s=quantile(ordered, 0.99),
     )
 

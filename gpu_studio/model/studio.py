@@ -52,13 +52,11 @@ class Studio(QObject):
 
     Signals:
         destination_wanted(Destination): the user wants to see a page of the window.
-        installation_wanted(str): the user wants to install this build of PyTorch.
         set_up_wanted(): the user wants to see the page that installs the engine.
         closing(): the program is ending: receivers finish their writing.
     """
 
     destination_wanted = Signal(Destination)
-    installation_wanted = Signal(str)
     set_up_wanted = Signal()
     closing = Signal()
 
@@ -106,7 +104,6 @@ class Studio(QObject):
         )
         self.headlines.cards_wanted.connect(self.wake_cards)
         self.headlines.set_up_wanted.connect(self.set_up_wanted)
-        self.headlines.installation_wanted.connect(self.installation_wanted)
         self.headlines.check_wanted.connect(self._show_check)
         self.runs = RunMarks(self.session, self.sensors, self)
         self.snippets = Snippets(self)

@@ -105,7 +105,7 @@ class MainWindow(QMainWindow):
         studio.headlines.log_wanted.connect(self.show_diagnostics)
         studio.destination_wanted.connect(self._go_to)
         FileDrop(self, *(end for tab in TABS for end in tab.opens)).dropped.connect(self._open)
-        studio.installation_wanted.connect(self._show_installation)
+        studio.headlines.installation_wanted.connect(self._show_installation)
         if bad_end is not None:
             studio.headlines.notify(
                 _BAD_END, studio.settings.trouble or _NOTHING_LOST, Action.SHOW_LOG

@@ -224,8 +224,8 @@ def long_path(folder: str, longest: int) -> Trouble:
     return Trouble(
         TroubleKind.LONG_PATH,
         f"The folder's name has {len(folder)} characters, too many for the files of PyTorch.",
-        f"Windows allows {longest} characters here. Turn on long paths in Windows, or use an "
-        "account with a shorter name.",
+        f"Windows allows {longest} characters here. Turn on long paths in Windows, or use a "
+        "shorter name: move a checkout, or install the program for an account with a shorter name.",
         folder,
     )
 

@@ -48,7 +48,6 @@ class PcProbed(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     driver_updated: bool = False
     visible_devices: str | None = None
-    device_order: str | None = None
 
 
 class ProbeStep(msgspec.Struct, frozen=True, kw_only=True):

@@ -123,11 +123,6 @@ class SegmentMap:
         """Return the range of a segment's blocks in the block arrays."""
         return slice(int(self.first_blocks[segment]), int(self.first_blocks[segment + 1]))
 
-    def held_bytes(self, segment: int, state: int = ALLOCATED) -> int:
-        """Return the bytes of a segment that are in a state."""
-        held, place = self._held[state], self.blocks_of(segment)
-        return int(held[place.stop] - held[place.start])
-
     def coverage(self, segment: int, columns: int, state: int = ALLOCATED) -> NDArray[np.float64]:
         """Return the share of each column that is in a state, from 0 to 1.
 

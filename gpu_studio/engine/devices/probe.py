@@ -58,7 +58,6 @@ def steps(first: int, load_s: float) -> Iterator[ProbeStep]:
             error=state.reason,
             driver_updated=state.driver_updated,
             visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
-            device_order=os.environ.get("CUDA_DEVICE_ORDER"),
         ),
         cards=torch_cards(),
     )
