@@ -17,7 +17,7 @@ from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.allocator.options import parse_configuration
 from gpu_studio.core.memory.experiment import check_experiment
-from gpu_studio.core.memory.fit import MOST_PARAMETERS, fit_on, model_fit
+from gpu_studio.core.memory.fit import MemoryNeed, fit_on, model_fit
 from gpu_studio.core.memory.modelled_cards import (
     ModelledCardChoice,
     card_at,
@@ -25,6 +25,12 @@ from gpu_studio.core.memory.modelled_cards import (
     modelled_card_table,
     modelled_cards,
     needs_budget,
+)
+from gpu_studio.core.memory.networks import (
+    MOST_PARAMETERS,
+    NETWORK_NAMES,
+    known_network,
+    read_network,
 )
 from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.core.memory.oom_text import MOST_CHARACTERS
@@ -54,6 +60,8 @@ if TYPE_CHECKING:
     import argparse
 
     from gpu_studio.core.engine import Engine
+    from gpu_studio.core.memory.fit import ModelFit
+    from gpu_studio.core.memory.networks import Network
     from gpu_studio.core.messages.message import Event
 
 _MOST_MIB = 1 << 30
@@ -259,11 +267,11 @@ def _show_fit(options: argparse.Namespace, log_path: Path) -> int:
     )
     card = card_at(device) if is_modelled(device) else _as_it_is(device, conf, log_path)
     fit = fit_on(card, conf)
-    network = model_fit(card, options.parameters, options.dtype, conf, plan)
+    network = model_fit(card, _network(options), options.dtype, conf, plan)
     if options.json:
         value = {
             "type": "fit_finished", "device": device, "modelled": is_modelled(device),
-            **msgspec.structs.asdict(fit), **msgspec.structs.asdict(network),
+            **msgspec.structs.asdict(fit), **_fit_values(network),
             "taken_bytes": card.context_bytes, "sentence": f"{fit.sentence} {network.sentence}",
         }  # fmt: skip
         say_json(value)
@@ -274,6 +282,27 @@ def _show_fit(options: argparse.Namespace, log_path: Path) -> int:
     say(fit.sentence)
     say(network.sentence)
     return DONE
+
+
+def _network(options: argparse.Namespace) -> int | Network:
+    """Return the network asked about, or only its number of parameters."""
+    if options.file is not None:
+        return read_network(options.file)
+    known = known_network(options.network) if options.network else None
+    return known or options.parameters
+
+
+def _fit_values(network: ModelFit) -> dict[str, object]:
+    """Return the answer's fields for JSON; a need is flat, with its least and most bytes."""
+    values: dict[str, object] = {}
+    for key, value in msgspec.structs.asdict(network).items():
+        if isinstance(value, MemoryNeed):
+            values[f"{key}_bytes"] = value.least_bytes
+            values[f"{key}_most_bytes"] = value.most_bytes
+            values[f"{key}_fits"] = value.fits
+        else:
+            values[key] = value
+    return values
 
 
 def _as_it_is(device: str, conf: str, log_path: Path) -> ModelledCardChoice:
@@ -369,10 +398,15 @@ def _add_oom(parser: argparse.ArgumentParser) -> None:
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
     _add_lab_card(parser)
-    parser.add_argument(
+    network = parser.add_mutually_exclusive_group()
+    network.add_argument(
         "--parameters", metavar="N", type=types.count(MOST_PARAMETERS), default=10**9,
         help="parameter count (default: 1e9)",
     )  # fmt: skip
+    network.add_argument("--network", choices=NETWORK_NAMES, help="a known network")
+    network.add_argument(
+        "--file", metavar="FILE", type=Path, help="the network of a safetensors file"
+    )
     for name, choices, usual, summary in (
         ("--dtype", DTYPES, "float32", "default"),
         ("--optimizer", OPTIMIZERS, "adam", "default"),

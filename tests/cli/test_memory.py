@@ -165,17 +165,43 @@ def test_fit(type_in: Any):
     assert status == 0
     assert "modeled" in lines[0]
     assert "22528 × 22528" in lines[1]
-    assert "inference fits" in lines[2]
+    assert "inference may fit, depending on the shapes of its tensors" in lines[2]
     finished = json.loads(type_in("fit", *options, "--json")[1][-1])
     assert finished["type"] == "fit_finished"
     assert finished["largest_square_side"] == 22528
-    assert (finished["inference_fits"], finished["training_fits"]) == (True, False)
+    assert (finished["inference_fits"], finished["training_fits"]) == (None, False)
+    assert finished["inference_bytes"] < finished["inference_most_bytes"]
+    half = json.loads(
+        type_in("fit", "--device", "model:1996", "--parameters", "3e8", "--json")[1][-1]
+    )
+    assert (half["inference_fits"], half["training_fits"]) == (True, False)
     sgd = (*options, "--optimizer", "sgd", "--masters", "--json")
     other = json.loads(type_in("fit", *sgd)[1][-1])
     assert (other["optimizer"], other["has_masters"]) == ("sgd", True)
     assert other["training_bytes"] == pytest.approx(12e9, rel=0.02)
-    for wrong in (("--optimizer", "lion"), ("--implementation", "x"), ("--masters",)):
+    wrongs = (
+        ("--optimizer", "lion"),
+        ("--implementation", "x"),
+        ("--masters",),
+        ("--network", "x"),
+    )
+    for wrong in wrongs:
         assert type_in("fit", "--device", "model:1996", *wrong)[0] == 2
+
+
+def test_fit_of_a_known_network_and_of_a_file(type_in: Any, tmp_path: Path):
+    status, lines, _ = type_in("fit", "--device", "model:1996", "--network", "ResNet-18")
+    assert status == 0
+    assert "ResNet-18, with 11.6895 million parameters in float32, reserves 64\u202fMiB" in lines[2]
+    header = json.dumps({"weight": {"dtype": "F32", "shape": [4096, 4096]}}).encode()
+    path = tmp_path / "one.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    options = ("fit", "--device", "model:1996", "--file", str(path), "--json")
+    finished = json.loads(type_in(*options)[1][-1])
+    assert finished["network"] == "one.safetensors"
+    assert finished["training_bytes"] == finished["training_most_bytes"] == 5 * 64 << 20
+    path.write_bytes(b"no")
+    assert type_in(*options)[0] == 1
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,9 @@
 A formula ignores that requests are rounded, that segments are shared, and that the context uses
 memory, too. Each question here goes to a model of the whole allocator, which finds the largest size
 that fits by search.
+
+The number of parameters alone does not decide how much memory a network needs. So the model also
+gets the shapes that pack best and worst, and the answer is a range.
 """
 
 from __future__ import annotations
@@ -24,38 +27,75 @@ from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
+    from gpu_studio.core.memory.networks import Network
 
 
-MOST_PARAMETERS = 10**14
-# The matrices of a large network, 4096 × 4096; at most this many of them are modeled.
-_TENSOR_PARAMETERS = 4096 * 4096
-_MOST_TENSORS = 1000
+# Tensors of these numbers of parameters fill PyTorch's segments of 2 MiB, or of their own size,
+# without a gap in every dtype.
+_LARGE, _SMALL = 4096 * 4096, 1 << 17
+_MOST_TENSORS = 300
+# PyTorch asks the driver for 2 MiB at a time for tensors of up to 1 MiB, and for 20 MiB up to
+# 10 MiB (c10/cuda/CUDACachingAllocator.cpp). It rounds every tensor up to 512 bytes.
+_SMALL_SEGMENT, _LARGE_SEGMENT, _ROUNDED_TO = 2 << 20, 20 << 20, 512
+_TINY, _MOST_TINY = 64, 4000
 _LARGEST_BATCH = 1 << 27
+_ENDLESS = 1 << 62
+
+
+class MemoryNeed(msgspec.Struct, frozen=True, kw_only=True):
+    """The memory that PyTorch reserves for a network, by the shapes of its tensors.
+
+    Attributes:
+        least_bytes, most_bytes: the same if the tensors are known.
+        fits: whether a card has room for it; None if that depends on the shapes.
+    """
+
+    least_bytes: int
+    most_bytes: int
+    fits: bool | None
+
+    @property
+    def range_text(self) -> str:
+        """The need in words: ``9.31 GiB to 14.0 GiB``."""
+        least, most = format_bytes(self.least_bytes), format_bytes(self.most_bytes)
+        return least if least == most else f"{least} to {most}"
+
+    @property
+    def decisive_bytes(self) -> int:
+        """The need to show on a card: the least if even that does not fit, else the most."""
+        return self.least_bytes if self.fits is False else self.most_bytes
+
+    @property
+    def verdict(self) -> str:
+        """Whether it fits, in words."""
+        if self.fits is None:
+            return "may fit, depending on the shapes of its tensors"
+        return "fits" if self.fits else "does not fit"
 
 
 class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a network with a given number of parameters fits, without activations.
+    """Whether a network fits, without activations.
 
     Attributes:
-        inference_bytes: the memory that PyTorch reserves for the weights.
-        training_bytes: the most that it reserves for training; Adam reaches it inside ``step()``.
+        network: the network's name; empty if only its number of parameters is known.
+        inference: the memory for the weights.
+        training: the most memory for training; Adam reaches it inside ``step()``.
         optimizer, implementation, has_masters: the training plan (`TrainingPlan`).
-        fused_bytes: the same with ``fused=True``, if that fits and this plan does not.
+        fused: the same with ``fused=True``, if that fits and this plan may not.
     """
 
+    network: str = ""
     parameters: int
     dtype: str
-    inference_bytes: int
-    inference_fits: bool
-    training_bytes: int
-    training_fits: bool
+    inference: MemoryNeed
+    training: MemoryNeed
     optimizer: str
     implementation: str
     has_masters: bool
-    fused_bytes: int | None = None
+    fused: MemoryNeed | None = None
 
     @property
     def plan(self) -> TrainingPlan:
@@ -69,18 +109,16 @@ class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """The answer in words."""
-        infers = "fits" if self.inference_fits else "does not fit"
-        trains = "fits" if self.training_fits else "does not fit"
         fused = (
-            f" With fused=True it reserves {format_bytes(self.fused_bytes)} and fits."
-            if self.fused_bytes is not None
-            else ""
+            f" With fused=True it reserves {self.fused.range_text} and fits." if self.fused else ""
         )
+        count = f"{_count(self.parameters)} parameters in {self.dtype}"
+        network = f"{self.network}, with {count}," if self.network else f"A network with {count}"
         return (
-            f"A network with {_count(self.parameters)} parameters in {self.dtype} reserves "
-            f"{format_bytes(self.inference_bytes)} for its weights: inference {infers}. Training "
-            f"with {self.plan.words} reserves {format_bytes(self.training_bytes)} at its peak "
-            f"and {trains}.{fused} Activations need additional memory in both cases."
+            f"{network} reserves {self.inference.range_text} for its weights: "
+            f"inference {self.inference.verdict}. Training "
+            f"with {self.plan.words} reserves {self.training.range_text} at its peak "
+            f"and {self.training.verdict}.{fused} Activations need additional memory in both cases."
         )
 
 
@@ -169,16 +207,16 @@ def largest_batch(card: ModelledCardChoice, conf: str = "", *, trains: bool) -> 
 
 def model_fit(
     card: ModelledCardChoice,
-    parameters: int,
+    network: int | Network,
     dtype: str,
     conf: str = "",
     plan: TrainingPlan | None = None,
 ) -> ModelFit:
-    """Return whether a network with this many parameters can be used and trained on a card.
+    """Return whether a network can be used and trained on a card.
 
     Args:
         card: the card.
-        parameters: the number of parameters.
+        network: its tensors, or only its number of parameters.
         dtype: the type of weights and gradients.
         conf: the allocator's options.
         plan: how to train; if None, with Adam and PyTorch's defaults.
@@ -192,54 +230,96 @@ def model_fit(
             FailureKind.DTYPE_UNSUPPORTED,
             f"Float32 masters are for float16 and bfloat16, not for {dtype}.",
         )
-    counts = _tensors_of(parameters)
+    parameters = network if isinstance(network, int) else network.parameters
+    item_bytes = {ITEM_BYTES[dtype], ITEM_BYTES[plan.optimized_dtype(dtype)]}
+    shapes = (
+        list(_shapes_of(parameters, sorted(item_bytes)))
+        if isinstance(network, int)
+        else [_Shape(network.tensors)]
+    )
 
-    def infer(allocator: AllocatorModel) -> None:
+    def infer(allocator: AllocatorModel, counts: Sequence[int]) -> None:
         for count in counts:
             allocator.allocate(count * ITEM_BYTES[dtype])
 
-    def trained(plan: TrainingPlan) -> tuple[int, bool]:
-        ask = partial(train, parameters=counts, dtype=dtype, plan=plan)
-        return _reserved(card, conf, ask, 16 * ITEM_BYTES["float64"] * parameters)
+    def trained(plan: TrainingPlan) -> MemoryNeed:
+        return _need(card, conf, shapes, partial(train, dtype=dtype, plan=plan))
 
-    inference_bytes, inference_fits = _reserved(card, conf, infer, 8 * parameters)
-    training_bytes, training_fits = trained(plan)
-    fused_bytes = None
-    if not training_fits and plan.implementation != "fused":
-        needed, fits = trained(msgspec.structs.replace(plan, implementation="fused"))
-        fused_bytes = needed if fits else None
+    training = trained(plan)
+    fused = None
+    if not training.fits and plan.implementation != "fused":
+        fused = trained(msgspec.structs.replace(plan, implementation="fused"))
     return ModelFit(
+        network="" if isinstance(network, int) else network.name,
         parameters=parameters,
         dtype=dtype,
-        inference_bytes=inference_bytes,
-        inference_fits=inference_fits,
-        training_bytes=training_bytes,
-        training_fits=training_fits,
+        inference=_need(card, conf, shapes, infer),
+        training=training,
         optimizer=plan.optimizer,
         implementation=plan.implementation,
         has_masters=plan.has_masters,
-        fused_bytes=fused_bytes,
+        fused=fused if fused and fused.fits else None,
     )
 
 
-def _tensors_of(parameters: int) -> list[int]:
-    """Return the number of parameters in each tensor of a network of unknown shape."""
-    each = max(_TENSOR_PARAMETERS, -(-parameters // _MOST_TENSORS))
-    whole, rest = divmod(parameters, each)
-    return [each] * whole + ([rest] if rest else [])
+class _Shape(msgspec.Struct, frozen=True):
+    """The tensors of a network, which has them several times."""
+
+    tensors: Sequence[int]
+    times: int = 1
 
 
-def _reserved(
-    card: ModelledCardChoice, conf: str, ask: Callable[[AllocatorModel], None], most_bytes: int
-) -> tuple[int, bool]:
-    """Return the peak of the reserved bytes and whether the card has room for it."""
-    roomy = AllocatorModel(2 * most_bytes + (1 << 40), conf=conf)
-    ask(roomy)
-    try:
-        ask(_allocator(card, conf))
-    except ModelledOutOfMemory:
-        return roomy.stats()["reserved_bytes.all.peak"], False
-    return roomy.stats()["reserved_bytes.all.peak"], True
+def _shapes_of(parameters: int, item_bytes: Sequence[int]) -> Iterator[_Shape]:
+    """Yield the tensors that a network may have: those that pack best first, then bad ones."""
+    large = _LARGE * -(-parameters // (_LARGE * _MOST_TENSORS))
+    yield _Shape(_split(parameters, large, _LARGE, _SMALL))
+    yield _Shape([parameters])
+    if parameters <= _TINY * _MOST_TINY:
+        yield _Shape(_split(parameters, _TINY))
+    for size in item_bytes:
+        # Two of these fit in a segment, and a third does not by a hair.
+        small, large = ((s // 3 + _ROUNDED_TO) // size for s in (_SMALL_SEGMENT, _LARGE_SEGMENT))
+        times = -(-parameters // (large * _MOST_TENSORS))
+        yield _Shape(_split(-(-parameters // times), large), times)
+        # One tensor that asks for a whole large segment, beside small ones.
+        alone = _SMALL_SEGMENT // 2 // size + 1
+        if alone < parameters <= small * _MOST_TENSORS:
+            yield _Shape([alone, *_split(parameters - alone, small)])
+
+
+def _split(parameters: int, *sizes: int) -> list[int]:
+    """Return tensors of the first size, then of the next ones, and a last one with the rest."""
+    tensors: list[int] = []
+    for size in sizes:
+        whole, parameters = divmod(parameters, size)
+        tensors += [size] * whole
+    return [*tensors, parameters] if parameters else tensors
+
+
+def _need(
+    card: ModelledCardChoice,
+    conf: str,
+    shapes: Sequence[_Shape],
+    ask: Callable[[AllocatorModel, Sequence[int]], None],
+) -> MemoryNeed:
+    """Return the peaks of the reserved bytes and whether the card has room for them."""
+    peaks: list[int] = []
+    fits: set[bool] = set()
+    for shape in shapes:
+        roomy = AllocatorModel(_ENDLESS, conf=conf)
+        ask(roomy, shape.tensors)
+        peaks.append(shape.times * roomy.stats()["reserved_bytes.all.peak"])
+        try:
+            own = AllocatorModel(
+                card.total_bytes // shape.times, card.context_bytes // shape.times, conf=conf
+            )
+            ask(own, shape.tensors)
+            fits.add(True)
+        except ModelledOutOfMemory:
+            fits.add(False)
+    return MemoryNeed(
+        least_bytes=min(peaks), most_bytes=max(peaks), fits=fits.pop() if len(fits) == 1 else None
+    )
 
 
 def _allocator(card: ModelledCardChoice, conf: str) -> AllocatorModel:

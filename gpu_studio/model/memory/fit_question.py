@@ -13,16 +13,17 @@ from gpu_studio.model.task import Task
 if TYPE_CHECKING:
     from gpu_studio.core.memory.fit import Fit, ModelFit
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
+    from gpu_studio.core.memory.networks import Network
     from gpu_studio.core.memory.training import TrainingPlan
 
 _AFTER_TYPING_MS = 200
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A card, a network's number of parameters and data type, and its training plan."""
+    """A card, a network or its number of parameters, its data type, and its training plan."""
 
     card: ModelledCardChoice
-    parameters: int
+    network: int | Network
     dtype: str
     plan: TrainingPlan
 
@@ -84,7 +85,7 @@ class FitQuestion(QObject):
                 question=question,
                 fit=known or fit_on(question.card),
                 model_fit=model_fit(
-                    question.card, question.parameters, question.dtype, plan=question.plan
+                    question.card, question.network, question.dtype, plan=question.plan
                 ),
             )
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from gpu_studio.core.memory.fit import MOST_PARAMETERS, inference_tank, parse_count, training_tank
+from gpu_studio.core.memory.fit import inference_tank, parse_count, training_tank
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
+from gpu_studio.core.memory.networks import MOST_PARAMETERS, NETWORK_NAMES, known_network
 from gpu_studio.core.memory.training import plans_for
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.tensors import DTYPES
@@ -30,14 +31,13 @@ from gpu_studio.ui.scroll_page import PageColumn
 if TYPE_CHECKING:
     from PySide6.QtGui import QShowEvent
 
+    from gpu_studio.core.memory.fit import MemoryNeed
     from gpu_studio.core.memory.tank import Tank
     from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.ui.theme import Theme
 
 _FIRST = "1 billion"
-_NETWORKS = (
-    "11 million: ResNet-18", "124 million: GPT-2", "1 billion", "7 billion", "70 billion",
-)  # fmt: skip
+_NETWORKS = (*NETWORK_NAMES, "11 million", "124 million", "1 billion", "7 billion", "70 billion")
 
 
 class FitPage(QWidget):
@@ -117,7 +117,9 @@ class FitPage(QWidget):
         self._count.setAccessibleName("Number of parameters")
         if (field := self._count.lineEdit()) is not None:
             field.setAccessibleName("Number of parameters")
-        self._count.setToolTip("A number such as 7B, 350 M, 1e9 or 1,000,000")
+        self._count.setToolTip(
+            "A known network such as GPT-2, or a number such as 7B, 350 M, 1e9 or 1,000,000"
+        )
         self._count.addItems(_NETWORKS)
         self._count.setCurrentText(_FIRST)
         self._count.setMinimumWidth(letters(self._count, 29))
@@ -175,9 +177,9 @@ class FitPage(QWidget):
     def _ask(self) -> None:
         if not self.isVisible():
             return
-        text = self._count.currentText().partition(":")[0]
-        parameters, card = parse_count(text), self._card()
-        if parameters is None or not 0 < parameters <= MOST_PARAMETERS:
+        text, card = self._count.currentText(), self._card()
+        network = known_network(text) or parse_count(text)
+        if network is None or (isinstance(network, int) and not 0 < network <= MOST_PARAMETERS):
             self._say("Enter a number such as 7B, 350 M or 1,000,000.", is_wrong=True)
         elif card is None:
             self._say("Choose a card above, or a modeled card.", is_wrong=False)
@@ -186,7 +188,7 @@ class FitPage(QWidget):
             self._question.ask(
                 Question(
                     card=card,
-                    parameters=parameters,
+                    network=network,
                     dtype=self._dtype.currentText(),
                     plan=self._optimizer.currentData(),
                 )
@@ -212,13 +214,13 @@ class FitPage(QWidget):
         )
         self._most["training"][0].setText(format_count(fit.largest_training_batch))
         self._most["inference"][0].setText(format_count(fit.largest_inference_batch))
+        inference, training = network.inference, network.training
         self._inference.show_fit(
-            "Inference", network.inference_fits, network.inference_bytes,
-            inference_tank(card, network.inference_bytes),
-        )  # fmt: skip
+            "Inference", inference, inference_tank(card, inference.decisive_bytes)
+        )
         self._training.show_fit(
-            f"Training with {network.plan.words}", network.training_fits, network.training_bytes,
-            training_tank(card, network.training_bytes, network.dtype, network.plan),
+            f"Training with {network.plan.words}", training,
+            training_tank(card, training.decisive_bytes, network.dtype, network.plan),
         )  # fmt: skip
         self._sentence.setText(f"{fit.sentence} {network.sentence}")
 
@@ -240,16 +242,21 @@ class _FitCard(Card):
             self.column.addWidget(widget)
         self.column.addStretch(1)
 
-    def show_fit(self, what: str, fits: bool, reserved_bytes: int, tank: Tank) -> None:
+    def show_fit(self, what: str, need: MemoryNeed, tank: Tank) -> None:
         """Show whether the network fits."""
         missing = tank.total_bytes - (tank.card_bytes or tank.total_bytes)
-        lacks = f": needs {format_bytes(missing)} more" if missing else ""
-        self._verdict.setText(f"✔ {what} fits" if fits else f"✖ {what} does not fit{lacks}")
-        self.set_tone(Tone.GOOD if fits else Tone.FAILURE)
+        lacks = f"{format_bytes(missing)} more" if missing else ""
+        if need.fits is None:
+            self._verdict.setText(f"? {what} may fit, or need up to {lacks}")
+            self.set_tone(Tone.AMBER)
+        elif need.fits:
+            self._verdict.setText(f"✔ {what} fits")
+            self.set_tone(Tone.GOOD)
+        else:
+            self._verdict.setText(f"✖ {what} does not fit: needs {lacks}")
+            self.set_tone(Tone.FAILURE)
         beyond = "" if tank.card_bytes is None else " The line marks the end of the card."
-        self._words = (
-            f"PyTorch would reserve {format_bytes(reserved_bytes)}, without activations.{beyond}"
-        )
+        self._words = f"PyTorch would reserve {need.range_text}, without activations.{beyond}"
         self._message.setText(self._words)
         self._tank.show_tank(tank)
 

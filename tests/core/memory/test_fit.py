@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
@@ -21,8 +22,11 @@ from gpu_studio.core.memory.modelled_cards import (
     modelled_cards,
 )
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
+from gpu_studio.core.memory.networks import Network, known_network
 from gpu_studio.core.memory.training import TrainingPlan
+from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import format_count
+from tests.core.memory.published_networks import FURTHER, PUBLISHED, many_tiny_tensors, thirds
 
 MIB, GIB = 1 << 20, 1 << 30
 GT_1030 = card_at("model:1996")
@@ -95,25 +99,27 @@ def test_expandable_segments_round_to_larger_pages():
 
 def test_a_billion_parameters():
     small = model_fit(GT_1030, 10**9, "float16")
-    assert (small.inference_fits, small.training_fits) == (True, False)
-    assert 2 * 10**9 <= small.inference_bytes < 2 * 10**9 + 20 * MIB
-    assert 10 * 10**9 <= small.training_bytes < 10 * 10**9 + 80 * MIB
-    assert not model_fit(GT_1030, 10**9, "float32").inference_fits
+    assert (small.inference.fits, small.training.fits) == (None, False)
+    assert 2 * 10**9 <= small.inference.least_bytes < 2 * 10**9 + 20 * MIB
+    assert 10 * 10**9 <= small.training.least_bytes < 10 * 10**9 + 80 * MIB
+    assert model_fit(GT_1030, 10**9, "float32").inference.fits is False
     large = model_fit(modelled_cards()[-1], 10**9, "float32")
-    assert (large.inference_fits, large.training_fits) == (True, True)
+    assert (large.inference.fits, large.training.fits) == (True, True)
     assert "1 billion parameters in float32" in large.sentence
     assert "training" in large.sentence.lower()
+    assert "inference may fit, depending on the shapes of its tensors. " in small.sentence
 
 
 def test_adam_needs_a_fifth_copy_while_it_steps():
-    card = ModelledCardChoice(name="24 GiB", total_bytes=24 << 30, context_bytes=400 * MIB)
+    card = ModelledCardChoice(name="34 GiB", total_bytes=34 << 30, context_bytes=400 * MIB)
     fit = model_fit(card, 14 * 10**8, "float32")
-    assert fit.training_bytes == pytest.approx(5 * 4 * 14 * 10**8, rel=0.02)
-    assert not fit.training_fits
-    assert fit.fused_bytes == pytest.approx(4 * 4 * 14 * 10**8, rel=0.02)
-    assert "does not fit. With fused=True it reserves " in fit.sentence
+    assert fit.training.least_bytes == pytest.approx(5 * 4 * 14 * 10**8, rel=0.02)
+    assert fit.training.fits is None
+    assert fit.fused is not None
+    assert fit.fused.least_bytes == pytest.approx(4 * 4 * 14 * 10**8, rel=0.02)
+    assert " With fused=True it reserves " in fit.sentence
     fused = model_fit(card, 14 * 10**8, "float32", plan=TrainingPlan(implementation="fused"))
-    assert fused.training_fits
+    assert fused.training.fits
     assert "with Adam (fused=True) reserves" in fused.sentence
 
 
@@ -129,8 +135,71 @@ def test_adam_needs_a_fifth_copy_while_it_steps():
 )
 def test_every_optimizer_has_its_own_need(plan, dtype, bytes_each):
     fit = model_fit(GT_1030, 10**10, dtype, plan=plan)
-    assert fit.training_bytes == pytest.approx(bytes_each * 10**10, rel=0.02)
+    assert fit.training.least_bytes == pytest.approx(bytes_each * 10**10, rel=0.02)
     assert sum(plan.bytes_by_purpose(dtype).values()) == bytes_each
+
+
+def reserved_by(counts: list[int], item_bytes: int) -> tuple[int, int]:
+    """Return the reserved bytes of weights and of training with Adam, in PyTorch's order.
+
+    The backward pass makes the gradients of the last layers first.
+    """
+    allocator = AllocatorModel(1 << 50)
+
+    def made(sizes):
+        return [allocator.allocate(count * item_bytes) for count in sizes]
+
+    kept = [made(counts)]
+    weights_bytes = allocator.stats()["reserved_bytes.all.peak"]
+    for step in range(3):
+        gradients = made(reversed(counts))
+        if step == 0:
+            kept.append(made(count for count in counts for _ in ("exp_avg", "exp_avg_sq")))
+        for block in made(counts) + gradients:  # the square roots, then the gradients
+            allocator.free(block)
+    return weights_bytes, allocator.stats()["reserved_bytes.all.peak"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("network", [*PUBLISHED, *FURTHER], ids=lambda one: one.__name__)
+def test_the_range_covers_a_real_network(network, dtype: str):
+    with torch.device("meta"):
+        counts = network()
+    weights_bytes, training_bytes = reserved_by(counts, ITEM_BYTES[dtype])
+    fit = model_fit(modelled_cards()[-1], sum(counts), dtype)
+    assert fit.inference.least_bytes <= weights_bytes <= fit.inference.most_bytes
+    assert fit.training.least_bytes <= training_bytes <= fit.training.most_bytes
+    # No network can need less, and at worst a third of every segment is lost.
+    copies_bytes = 5 * ITEM_BYTES[dtype] * sum(counts)
+    assert fit.training.least_bytes <= copies_bytes + 4 * MIB
+    if network is not many_tiny_tensors:
+        assert fit.training.most_bytes <= 1.5 * copies_bytes + 42 * MIB
+    known = Network(name="it", tensors=tuple(counts))
+    exactly = model_fit(modelled_cards()[-1], known, dtype)
+    assert exactly.inference.least_bytes == exactly.inference.most_bytes == weights_bytes
+    assert exactly.training.least_bytes == exactly.training.most_bytes
+    assert exactly.training.most_bytes == pytest.approx(training_bytes, rel=0.005)
+
+
+@pytest.mark.parametrize("network", [thirds, many_tiny_tensors])
+def test_the_range_is_no_wider_than_it_must_be(network):
+    counts = network()
+    most_bytes = model_fit(GT_1030, sum(counts), "float32").training.most_bytes
+    assert most_bytes <= 1.03 * reserved_by(counts, 4)[1]
+
+
+def test_a_known_network_has_one_answer():
+    network = known_network("gpt-2")
+    card = ModelledCardChoice(name="4 GiB", total_bytes=4 << 30, context_bytes=400 * MIB)
+    fit = model_fit(card, network, "float32")
+    assert fit.training.fits
+    assert fit.sentence.startswith(
+        "GPT-2, with 124.44 million parameters in float32, reserves 530\u202fMiB for its weights"
+    )
+    assert " to " not in fit.sentence
+    by_count = model_fit(card, network.parameters, "float32")
+    assert (by_count.training.fits, by_count.network) == (True, "")
+    assert " to " in by_count.sentence
 
 
 def test_masters_are_of_half_types():
@@ -141,9 +210,9 @@ def test_masters_are_of_half_types():
 @pytest.mark.parametrize("parameters", [1, 110, 999_999, 10**12, 10**14])
 def test_any_number_of_parameters_has_an_answer(parameters: int):
     fit = model_fit(GT_1030, parameters, "float64")
-    assert fit.inference_bytes >= 8 * parameters
-    assert fit.training_bytes >= 5 * 8 * parameters
-    assert fit.inference_fits == (parameters < 10**9)
+    assert fit.inference.least_bytes >= 8 * parameters
+    assert fit.training.least_bytes >= 5 * 8 * parameters
+    assert fit.inference.fits == (parameters < 10**9)
 
 
 CARD = ModelledCardChoice(name="a card", total_bytes=1996 * MIB, context_bytes=60 * MIB)

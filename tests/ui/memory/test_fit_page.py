@@ -45,7 +45,20 @@ def test_what_a_modelled_gt_1030_holds_and_what_not(fits, qtbot):
     tank.grab()
     network = find(fits, "memory.fit.parameters", QComboBox)
     network.setCurrentText("90M")
+    qtbot.waitUntil(lambda: text(fits, "memory.fit.training_fit.verdict").startswith("?"))
+    assert "may fit, or need up to " in text(fits, "memory.fit.training_fit.verdict")
+    assert " to " in text(fits, "memory.fit.training_fit.told")
+    network.setCurrentText("60M")
     qtbot.waitUntil(lambda: text(fits, "memory.fit.training_fit.verdict").startswith("✔"))
+
+
+def test_a_known_network_has_its_own_answer(fits, qtbot):
+    network = find(fits, "memory.fit.parameters", QComboBox)
+    assert network.findText("ViT-B/16") >= 0
+    network.setCurrentText("ViT-B/16")
+    qtbot.waitUntil(lambda: "ViT-B/16" in text(fits, "memory.fit.sentence"))
+    assert "1.80 GiB" in text(fits, "memory.fit.training_fit.told").replace("\u202f", " ")
+    assert "million" in text(fits, "memory.fit.sentence")
 
 
 def test_the_optimizer_and_its_way_decide_what_training_needs(fits, qtbot):
