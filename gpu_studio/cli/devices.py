@@ -101,9 +101,8 @@ def device_lines(inventory: Inventory, description: EngineDescribed | None) -> I
     for name in inventory.other_gpus:
         yield f"{'(no CUDA)':<10}{name}"
     if description is not None:
-        build = description.cuda_build
-        built_for = f"CUDA {build}" if build else "the CPU only"
-        yield f"{'PyTorch':<10}{description.torch_version}, built for {built_for}"
+        build = f"{description.torch_version}, built for {description.built_for}"
+        yield f"{'PyTorch':<10}{build}"
     driver = inventory.driver
     cuda = f", supports CUDA up to {driver.cuda_version}" if driver.cuda_version else ""
     yield f"{'Driver':<10}{driver.error or driver.version or 'unknown'}{cuda}"

@@ -84,9 +84,8 @@ def identity_lines(
     for card in inventory.cards:
         yield f"{card.short_name}: {identity_line(card)}"
     if engine is not None:
-        build = f"CUDA {engine.cuda_build}" if engine.cuda_build else "the CPU only"
         kernel = "tested with a real kernel" if probe else "no kernel was run"
-        yield f"PyTorch {engine.torch_version}, built for {build}; {kernel}"
+        yield f"PyTorch {engine.torch_version}, built for {engine.built_for}; {kernel}"
     yield f"Driver: {inventory.driver.version or inventory.driver.error or 'unknown'}"
     yield ""
 

@@ -102,6 +102,7 @@ def choose_wheel(
     *,
     system: str | None = None,
     machine: str | None = None,
+    driver_system: str | None = None,
     installed_tag: str | None = None,
     table: WheelTable | None = None,
 ) -> WheelChoice:
@@ -116,6 +117,7 @@ def choose_wheel(
         driver_version: For example "580.65.06"; None if unknown.
         system: "Linux", "Windows" or "Darwin"; this PC's if None.
         machine: "x86_64", "aarch64" or their other names; this PC's if None.
+        driver_system: The system that the driver is for, "Windows" in WSL 2; ``system`` if None.
         installed_tag: The installed build, which needs no download.
         table: The table of builds; the program's own if None.
 
@@ -130,7 +132,8 @@ def choose_wheel(
     if not cards:
         sentence = "No NVIDIA card found, so PyTorch's CPU build is used."
         return _choice(table, CPU_TAG, sentence)
-    match = _Match(table, tuple(cards), driver_version, system, key)
+    driver_system = (driver_system or system).lower()
+    match = _Match(table, tuple(cards), driver_version, driver_system, key)
     tag = match.best_tag(installed_tag)
     if tag == CPU_TAG:
         return _choice(table, CPU_TAG, match.why_none())
@@ -177,7 +180,7 @@ class _Match:
     table: WheelTable
     cards: tuple[CudaCard, ...]
     driver_version: str | None
-    system: str
+    driver_system: str
     platform_key: str
 
     def served(self, build: TorchBuild) -> list[CudaCard]:
@@ -185,7 +188,7 @@ class _Match:
         return [card for card in self.cards if serves(arch_list, card.compute_capability)]
 
     def driver_runs(self, build: TorchBuild) -> bool:
-        floor = version_numbers(build.driver_floor.get(self.system))
+        floor = version_numbers(build.driver_floor.get(self.driver_system))
         return bool(floor) and version_numbers(self.driver_version) >= floor
 
     def best_tag(self, installed_tag: str | None) -> str:
@@ -230,7 +233,7 @@ class _Match:
         return [build for build in self.table.builds if card in self.served(build)]
 
     def _floor(self, card: CudaCard) -> str:
-        floors = [build.driver_floor[self.system] for build in self._serving(card)]
+        floors = [build.driver_floor[self.driver_system] for build in self._serving(card)]
         return min(floors, key=version_numbers)
 
     def _left_out(self, card: CudaCard) -> str:

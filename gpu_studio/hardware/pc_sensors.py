@@ -11,7 +11,12 @@ from gpu_studio.hardware.cpu import CpuSensor, describe_cpu
 from gpu_studio.hardware.maker_cards import MakerCards
 from gpu_studio.hardware.makers import MAKERS
 from gpu_studio.hardware.pci import DisplayAdapter, display_adapters
-from gpu_studio.hardware.surroundings import cuda_variables, is_wsl, linux_distribution
+from gpu_studio.hardware.surroundings import (
+    cuda_variables,
+    has_secure_boot,
+    is_wsl,
+    linux_distribution,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,6 +65,7 @@ class PcSensors:
             other_gpus=tuple(one.name for one in adapters if one.vendor_id not in known),
             is_wsl=is_wsl(),
             distribution=linux_distribution(),
+            secure_boot=has_secure_boot(),
             variables=cuda_variables(),
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The program's surroundings: WSL, the Linux distribution, the user's CUDA variables, the boot."""
+"""The program's surroundings: WSL, the distribution, Secure Boot, CUDA variables, the boot."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ _VARIABLES = (
 )
 _SOFT_CARDS = "SOFT_CARDS_DIR"
 _OS_RELEASE = Path("/etc/os-release")
+# The UEFI specification's variable; every user may read it. Linux puts four bytes of attributes
+# before the value: Documentation/filesystems/efivarfs.rst.
+_SECURE_BOOT = Path("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # proc_sys_kernel(5): random at each boot
 
 
@@ -48,6 +51,14 @@ def linux_distribution(os_release: Path = _OS_RELEASE) -> str:
     fields = dict(line.split("=", 1) for line in lines if "=" in line)
     names = (fields.get(key, "").strip("\"'") for key in ("ID", "ID_LIKE"))
     return " ".join(name for name in names if name)
+
+
+def has_secure_boot(variable: Path = _SECURE_BOOT) -> bool:
+    """Return whether Linux was started with Secure Boot, as far as it reports that."""
+    try:
+        return variable.read_bytes()[4:] == b"\x01"
+    except OSError:
+        return False
 
 
 def boot_mark(boot_id: Path = _BOOT_ID) -> str:

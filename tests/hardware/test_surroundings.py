@@ -10,6 +10,7 @@ from gpu_studio.hardware.nvidia.nvml import is_library_replaced, library_version
 from gpu_studio.hardware.surroundings import (
     boot_mark,
     cuda_variables,
+    has_secure_boot,
     is_wsl,
     linux_distribution,
 )
@@ -31,6 +32,17 @@ def test_a_linux_is_told_with_those_it_descends_from(tmp_path):
     path.write_text('NAME="Linux Mint"\nID=linuxmint\nID_LIKE="ubuntu debian"\n')
     assert linux_distribution(path) == "linuxmint ubuntu debian"
     assert linux_distribution(tmp_path / "none") == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "is_on"),
+    [(b"\x06\0\0\0\x01", True), (b"\x06\0\0\0\0", False), (b"\x01", False), (b"", False)],
+)
+def test_secure_boot_is_the_byte_behind_the_attributes(value, is_on, tmp_path):
+    path = tmp_path / "SecureBoot"
+    path.write_bytes(value)
+    assert has_secure_boot(path) is is_on
+    assert not has_secure_boot(tmp_path / "none")
 
 
 def test_only_what_cuda_reads_is_told_of_the_environment(monkeypatch):

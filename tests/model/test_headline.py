@@ -72,7 +72,7 @@ def test_a_card_without_code_is_the_headline_with_its_command(qtbot, studio, eng
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_a_cpu_build_beside_a_card_is_told(qtbot, studio, model):
     start(qtbot, studio)
-    assert model.headline.code == "cpu_only_build"
+    assert model.headline.code == "build_without_cuda"
     assert model.headline.tone == Tone.AMBER
 
 
@@ -218,7 +218,7 @@ def test_a_card_that_is_lost_is_told_before_what_was_found(
     qtbot, studio, sensor_source, inventory, model
 ):
     start(qtbot, studio)
-    assert model.headline.code == "cpu_only_build"
+    assert model.headline.code == "build_without_cuda"
     lost = CardReading(
         uuid=inventory.cards[0].identity, telemetry=Telemetry(), error="It was lost."
     )
@@ -226,7 +226,7 @@ def test_a_card_that_is_lost_is_told_before_what_was_found(
     qtbot.waitUntil(lambda: model.headline.code == "card_lost")
     assert all(part in model.headline.sentence for part in ("GT 1030", "It was lost."))
     sensor_source.send(reading(inventory, 2.0))
-    qtbot.waitUntil(lambda: model.headline.code == "cpu_only_build")
+    qtbot.waitUntil(lambda: model.headline.code == "build_without_cuda")
 
 
 def test_every_finding_has_a_tone_that_the_window_knows(qtbot, studio, model):

@@ -38,8 +38,9 @@ def card_lost(facts: PcFacts) -> Iterator[Finding]:
                 code="card_lost",
                 sentence=f"{card.short_name}: {reason}",
                 evidence=(probed.message if probed else "")
-                or "NVML error 15 or 16; often caused by power, the slot or a riser cable",
-                command=restart(facts.system),
+                or "NVML error 15 or 16; often caused by power, the slot, or the cable of a riser "
+                "or of an external box",
+                command=restart(facts),
                 device_uuid=card.identity,
             )
 
@@ -207,13 +208,14 @@ def _order_of_scripts(facts: PcFacts, cards: list[Device]) -> tuple[list[Device 
 
 # How PyTorch supports other makers' cards: pytorch.org/get-started/locally, the documentation of
 # torch.xpu and torch.mps, and rocm.docs.amd.com, "Install PyTorch", for AMD's own builds. AMD has
-# builds for Linux and Windows, each for one family of chips. This program measures CUDA.
+# builds for Linux and Windows, each for one chip. This program measures CUDA.
 _OTHERS = {
     "AMD": "PyTorch can use newer AMD cards on Linux and Windows with AMD's ROCm build for that "
-    "family of cards (not tested by us)",
+    "chip (not tested by us)",
     "Intel": "PyTorch can use Intel's Arc and newer graphics through its XPU build (not tested by "
     "us)",
 }
+_CUDA_ONLY = "CUDA, which this program measures, runs only on NVIDIA cards"
 _DRAWS_ALONE = "can draw, but PyTorch cannot use it"
 _MAC = (
     "This program measures CUDA, which no Mac has. PyTorch's standard build uses a Mac's own GPU "
@@ -222,12 +224,28 @@ _MAC = (
 # Next steps to copy: a package index of PyTorch, a question to PyTorch, and this program's own
 # benchmark on the CPU.
 _XPU_BUILD = "python -m pip install torch --index-url https://download.pytorch.org/whl/xpu"
-_AMD_BUILD = "python -m pip install torch --index-url https://repo.amd.com/rocm/whl/{family}/"
-_AMD_PAGE = "https://rocm.docs.amd.com/"
-_AMD_FAMILIES = (
-    (re.compile(r"\bRX 9\d{3}\b|\bR9700\b"), "gfx120X-all"),
-    (re.compile(r"\bRX 7\d{3}\b|\bW7\d00\b"), "gfx110X-all"),
+# Only from AMD's index, for Linux and Windows: PyPI has empty packages of the same names.
+_AMD_BUILD = (
+    'python -m pip install "torch[device-{chip}]" --index-url '
+    "https://repo.amd.com/rocm/whl-multi-arch/"
 )
+_AMD_PAGE = "https://rocm.docs.amd.com/"
+# llvm.org/docs/AMDGPUUsage.html, "Processors". A laptop's card (RX 6800M) has another chip.
+_AMD_CHIPS = tuple(
+    (re.compile(rf"\b(?:{names})(?![0-9MS])"), chip)
+    for names, chip in (
+        ("RX 5[67]00", "gfx1010"), ("RX 5500", "gfx1012"), ("RX 6[89][05]0|W6800", "gfx1030"),
+        ("RX 67[05]0", "gfx1031"), ("RX 66[05]0|W6600", "gfx1032"),
+        ("RX 6[45]00", "gfx1034"), ("RX 79\\d0|W7[89]00", "gfx1100"),
+        ("RX 7[78]00|W7700", "gfx1101"), ("RX 7600|W7[56]00", "gfx1102"),
+        ("RX 90[56]0", "gfx1200"), ("RX 9070|R9700", "gfx1201"),
+    )
+)  # fmt: skip
+# What asks a build of PyTorch for another maker's cards whether it can use them.
+_ASK_BUILD = {
+    ("AMD", "rocm"): 'python -c "import torch; print(torch.cuda.is_available())"',
+    ("Intel", "xpu"): 'python -c "import torch; print(torch.xpu.is_available())"',
+}
 _ASK_MPS = 'python -c "import torch; print(torch.backends.mps.is_available())"'
 _TIME_CPU = "gpu-studio bench matmul --device cpu"
 
@@ -248,7 +266,7 @@ def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
         sentence += f" {_MAC}"
     if others:
         verb = "is" if len(others) == 1 else "are"
-        sentence += f" {listed(others)} {verb} present: " + "; ".join(_uses(others)) + "."
+        sentence += f" {listed(others)} {verb} present: " + "; ".join(_uses(others, facts)) + "."
     command, action = _next_step(facts)
     yield Finding(
         code="no_nvidia_card",
@@ -263,6 +281,9 @@ def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
 def _next_step(facts: PcFacts) -> tuple[str, Action | None]:
     """Return a command or an address to copy, and what the window does instead."""
     others = facts.inventory.other_gpus
+    for name in others:
+        if (question := _question(name, facts)) is not None:
+            return question, None
     if any(name.startswith("Intel Arc") for name in others):
         return _XPU_BUILD, None
     for name in others:
@@ -278,21 +299,28 @@ def _next_step(facts: PcFacts) -> tuple[str, Action | None]:
 
 
 def _amd_build(name: str) -> str:
-    """Return AMD's build for a card, or AMD's page if the name does not identify the family."""
-    for pattern, family in _AMD_FAMILIES:
+    """Return AMD's build for a card, or AMD's page if the name does not identify the chip."""
+    for pattern, chip in _AMD_CHIPS:
         if pattern.search(name):
-            return _AMD_BUILD.format(family=family)
+            return _AMD_BUILD.format(chip=chip)
     return _AMD_PAGE
 
 
-def _uses(others: Sequence[str]) -> Iterator[str]:
+def _uses(others: Sequence[str], facts: PcFacts) -> Iterator[str]:
     makers = list(dict.fromkeys(_maker(name) for name in others))
     for maker in makers:
-        if maker in _OTHERS:
-            yield f"{_OTHERS[maker]}; CUDA, which this program measures, runs only on NVIDIA cards"
+        if _question(maker, facts) is not None:
+            yield f"This PyTorch is built for it (not tested by us); {_CUDA_ONLY}"
+        elif maker in _OTHERS:
+            yield f"{_OTHERS[maker]}; {_CUDA_ONLY}"
         else:
             names = [name for name in others if _maker(name) == maker]
             yield f"{listed(names)} {_DRAWS_ALONE}"
+
+
+def _question(name: str, facts: PcFacts) -> str | None:
+    """Return what asks the installed PyTorch for a card, if it is a build for that maker."""
+    return _ASK_BUILD.get((_maker(name), facts.engine.build_kind)) if facts.engine else None
 
 
 def _maker(name: str) -> str:

@@ -51,9 +51,11 @@ class DriverBranches(msgspec.Struct, frozen=True, kw_only=True):
     """The last driver branch that supports an architecture, and the first one without it.
 
     On Windows the numbers in between still belong to the last branch: 581.80 is branch 580.
+    ``windows`` names those of its drivers that can still be downloaded there: ``581 or 582``.
     """
 
     last: int
+    windows: str
     first_without: int
 
 

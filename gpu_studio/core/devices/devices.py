@@ -204,7 +204,8 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
     """Everything found in this PC; the CPU is always the first device.
 
     ``variables`` are the variables of your environment that CUDA reads; ``distribution`` is the
-    name of the Linux distribution, followed by the ones it is based on (``ubuntu debian``).
+    name of the Linux distribution, followed by the ones it is based on (``ubuntu debian``). With
+    ``secure_boot``, Linux may refuse a driver that is not signed with a key the firmware knows.
     ``driver`` is that of the cards that PyTorch is looked at for, NVIDIA's; ``other_drivers`` are
     the other makers'.
     """
@@ -215,6 +216,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
     other_gpus: tuple[str, ...] = ()
     is_wsl: bool = False
     distribution: str = ""
+    secure_boot: bool = False
     variables: dict[str, str] = msgspec.field(default_factory=dict)
 
     @property

@@ -10,6 +10,7 @@ from gpu_studio.core.devices.finding import (
     continued,
     driver_page,
     install_driver,
+    newer_driver,
     restart,
 )
 from gpu_studio.core.devices.pc_facts import architecture_of
@@ -30,6 +31,25 @@ _UPDATED_ON_DISK = (
 )
 _LEFT_ASLEEP = "GPU Studio did not ask PyTorch about it, because that would wake it."
 _WAKES_WHEN_USED = "Reading it would wake it. It wakes up when a program uses it."
+_USED_BY_OTHERS = "Another driver or a virtual machine is using it."
+_VIRTUAL_MACHINE = "vfio-pci"
+_LOAD_MODULE = "sudo modprobe nvidia"
+_SECURE_BOOT = (
+    "Secure Boot is on, so Linux refuses a driver whose key is not enrolled. Enroll the key, or "
+    "turn Secure Boot off."
+)
+_REFUSAL = "; Secure Boot is the reason if modprobe answers “Key was rejected by service”"
+# The kernel is the same inside and outside of a container, the files are not.
+_LIBRARY_IS_MISSING = (
+    "its driver runs, but the driver's library is missing here. Start a container with access to "
+    "the card, or reinstall the driver."
+)
+_TRY_CONTAINER = "docker run --rm --gpus all ubuntu nvidia-smi"
+# docs.nvidia.com, driver installation guide, "Kernel Modules": the open module needs the processor
+# (GSP) that cards have since Turing. developer.nvidia.com/blog, "NVIDIA Transitions Fully Towards
+# Open-Source GPU Kernel Modules": Blackwell needs the open module.
+_WITHOUT_GSP = frozenset({"Maxwell", "Pascal", "Volta"})
+_OPEN_MODULE_ONLY = frozenset({"Blackwell"})
 
 
 def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
@@ -42,7 +62,7 @@ def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
             "Restart the PC.",
             evidence="A call into the driver did not return"
             + (f"; on the bus: {names}" if names else "."),
-            command=restart(facts.system),
+            command=restart(facts),
         )
         return
     for card in facts.inventory.cards:
@@ -54,7 +74,7 @@ def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
                 sentence=f"The driver does not answer for your {card.short_name}: a call that "
                 "should take a moment never returned. Restart the PC.",
                 evidence=(probed.message if probed else "") or "A call into NVML did not return.",
-                command=restart(facts.system),
+                command=restart(facts),
                 device_uuid=card.identity,
             )
 
@@ -78,7 +98,7 @@ def driver_library_mismatch(facts: PcFacts) -> Iterator[Finding]:
         code="driver_library_mismatch",
         sentence=sentence,
         evidence=evidence + (f" ({', '.join(halves)})" if halves else ""),
-        command=restart(facts.system),
+        command=restart(facts),
     )
 
 
@@ -116,37 +136,76 @@ def no_driver(facts: PcFacts) -> Iterator[Finding]:
         return
     names = listed([card.short_name for card in cards])
     subject = f"Your {names} is installed, but not ready" if names else "A card is not reachable"
+    reason, command = _reason_and_step(facts, cards)
+    refusal = _REFUSAL if driver.error_code == "not_running" and facts.inventory.secure_boot else ""
     yield Finding(
         code="no_driver",
-        sentence=f"{subject}: {continued(driver.error)} {_next_step(facts, cards)}",
-        evidence=driver.evidence + (f"; on the bus: {names}" if names else "") + _held_words(cards),
-        command=_driver_action(facts),
+        sentence=f"{subject}: {reason}",
+        evidence=driver.evidence
+        + (f"; on the bus: {names}" if names else "")
+        + _held_words(cards)
+        + refusal,
+        command=command,
     )
 
 
-def _next_step(facts: PcFacts, cards: Sequence[Device]) -> str:
-    code = facts.driver.error_code
-    if code == "not_running":
-        return "Start the driver, or restart the PC."
-    if code != "not_installed":
-        return "Restart the PC."
-    branches = {branch for card in cards if (branch := facts.last_branch(card))}
-    if len(branches) == 1:
-        kind = listed(
-            sorted({architecture_of(card) or "" for card in cards if architecture_of(card)})
+def _reason_and_step(facts: PcFacts, cards: Sequence[Device]) -> tuple[str, str]:
+    """Return why the driver cannot be used with what to do, and the command for it."""
+    code, reason = facts.driver.error_code, continued(facts.driver.error or "")
+    if code == "not_installed" and any(card.kernel_driver == "nvidia" for card in cards):
+        return _LIBRARY_IS_MISSING, _TRY_CONTAINER
+    if code == "not_installed":
+        return f"{reason} {_driver_to_install(facts, cards)}", install_driver(facts)
+    if facts.inventory.is_wsl:
+        return f"{reason} It is the driver of Windows. Restart the PC.", restart(facts)
+    if code == "not_running" and facts.system == "Linux":
+        step, command = _how_to_start(facts, cards)
+        return f"{reason} {step}", command
+    step = "Start the driver, or restart the PC." if code == "not_running" else "Restart the PC."
+    return f"{reason} {step}", restart(facts)
+
+
+def _how_to_start(facts: PcFacts, cards: Sequence[Device]) -> tuple[str, str]:
+    """Return how to start an installed driver on Linux: in words, and the command."""
+    holders = {card.kernel_driver for card in cards if card.kernel_driver} - {"nvidia"}
+    if _VIRTUAL_MACHINE in holders:
+        return "The driver vfio-pci reserves it for a virtual machine.", ""
+    if facts.inventory.secure_boot:
+        return _SECURE_BOOT, _LOAD_MODULE
+    if holders:
+        return f"The driver {listed(sorted(holders))} is in its place. Restart the PC.", restart(
+            facts
         )
-        return f"Install NVIDIA driver branch {branches.pop()}, the last for {kind} cards."
+    modules = [module for card in cards if (module := _kernel_module_for(facts, card))]
+    if modules:
+        return f"Start the driver. If that fails: {continued(modules[0])}", _LOAD_MODULE
+    return "Start the driver, or restart the PC.", _LOAD_MODULE
+
+
+def _kernel_module_for(facts: PcFacts, card: Device) -> str:
+    """Return which of the driver's two kernel modules a card needs; empty if both support it."""
+    architecture = architecture_of(card)
+    if facts.driver_system != "Linux" or card.kernel_driver not in (None, "nvidia"):
+        return ""
+    if architecture in _WITHOUT_GSP:
+        return (
+            f"A {architecture} card needs the driver's proprietary kernel module, not the open one."
+        )
+    if architecture in _OPEN_MODULE_ONLY:
+        return f"A {architecture} card needs the driver's open kernel module."
+    return ""
+
+
+def _driver_to_install(facts: PcFacts, cards: Sequence[Device]) -> str:
+    # A driver for a card that PyTorch cannot use may be too old for a card that it can use.
+    wanted = [card for card in cards if facts.any_build(card)] or cards
+    old = [card for card in wanted if facts.last_driver(card)]
+    last = {facts.last_driver(card) for card in old}
+    if len(last) == 1:
+        kinds = listed(sorted({architecture_of(card) or "" for card in old}))
+        return f"Install NVIDIA driver {last.pop()}, the last for {kinds} cards."
     own_tool = " with your system's driver tool." if facts.system == "Linux" else "."
     return f"Install the NVIDIA driver{own_tool}"
-
-
-def _driver_action(facts: PcFacts) -> str:
-    code = facts.driver.error_code
-    if code == "not_installed":
-        return install_driver(facts.system, facts.inventory)
-    if facts.system == "Linux" and code == "not_running":
-        return "sudo modprobe nvidia"
-    return restart(facts.system)
 
 
 def _held_words(cards: Sequence[Device]) -> str:
@@ -160,7 +219,7 @@ def _held_by_others(facts: PcFacts) -> Iterator[Finding]:
             yield Finding(
                 code="no_driver",
                 sentence=f"Your {card.short_name} is installed, but the NVIDIA driver does not "
-                "control it. Another driver or a virtual machine is using it.",
+                f"control it. {_kernel_module_for(facts, card) or _USED_BY_OTHERS}",
                 evidence=f"On the bus at {card.pci_bus_id}, not in NVML's list"
                 + _held_words([card]),
                 device_uuid=card.identity,
@@ -170,22 +229,21 @@ def _held_by_others(facts: PcFacts) -> Iterator[Finding]:
 def driver_dropped_card(facts: PcFacts) -> Iterator[Finding]:
     """The driver is newer than the last one that supports a card, so it ignores the card."""
     for card in facts.inventory.cards:
-        last = facts.last_branch(card)
-        if not facts.is_dropped(card) or last is None:
+        if not facts.is_dropped(card):
             continue
         kind = architecture_of(card)
         sentence = (
-            f"Driver {facts.driver_number} no longer supports your {card.short_name} ({kind}). The "
-            f"last branch that does is {last}. Install a driver of branch {last}"
+            f"Driver {facts.driver_number} no longer supports your {card.short_name} ({kind}). "
+            f"Install NVIDIA driver {facts.last_driver(card)}, the last for {kind} cards"
         )
         if facts.last_build(card) is None:
-            sentence += " to see it again; no PyTorch build has code for this card"
+            sentence += ", to see it again; no PyTorch build has code for this card"
         yield Finding(
             code="driver_dropped_card",
             sentence=sentence + ".",
             evidence=f"Driver {facts.driver.version or facts.driver.library_version}; the card is "
             f"at {card.pci_bus_id}, device id {card.pci_device_id or 0:04x}",
-            command=driver_page(facts.system),
+            command=driver_page(facts),
             device_uuid=card.identity,
         )
 
@@ -209,12 +267,12 @@ def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
     yield Finding(
         code="driver_too_old",
         sentence=f"The NVIDIA driver is too old for this PyTorch: it needs {floor} or newer, and "
-        f"yours is {facts.driver.version}. Update the driver"
+        f"yours is {facts.driver.version}. Update {newer_driver(facts, cards)}"
         + (f", or install the {other.tag} build." if other else published),
         evidence=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; found driver "
         f"{facts.driver.version}, which runs CUDA up to {facts.driver.cuda_version or 'unknown'}; "
         f"needed {floor}",
-        command=other.pip_command if other else driver_page(facts.system),
+        command=other.pip_command if other else driver_page(facts),
         build_tag=other.tag if other else "",
     )
 

@@ -449,7 +449,6 @@ def _switch(state: bool | None) -> str | None:
 
 _NO_CPU_SENSOR = "The system has no such sensor for this CPU."
 _NOT_READ_YET = "Not read yet."
-_CPU_BUILD = "This PyTorch is a CPU-only build."
 _STARTING = EngineDescribed(pid=0, torch_version="")
 _SIMD = "Used by PyTorch's own kernels on this CPU."
 
@@ -522,14 +521,14 @@ def _torch_group(snapshot: PcSnapshot) -> FactGroup:
     engine = snapshot.engine or _STARTING
     why_not = "PyTorch does not report it." if snapshot.engine else snapshot.why_no_engine
     no_cuda = engine.cuda_reason or ("PyTorch sees no card." if snapshot.engine else why_not)
-    cpu_build = _CPU_BUILD if snapshot.engine else why_not
-    no_code = "PyTorch reports it only if it can use CUDA." if engine.cuda_build else cpu_build
+    other_build = f"This PyTorch is {engine.build_words}." if snapshot.engine else why_not
+    no_code = "PyTorch reports it only if it can use CUDA." if engine.cuda_build else other_build
     is_asked = snapshot.engine is not None and not engine.cards_asleep
     count = str(engine.device_count) if is_asked else None
     facts: tuple[Fact, ...] = (
         _cuda_available(snapshot.engine, no_cuda),
         fact("torch_version", "PyTorch", engine.torch_version, why_not),
-        fact("cuda_build", "Built for CUDA", engine.cuda_build, cpu_build),
+        fact("cuda_build", "Built for CUDA", engine.cuda_build, other_build),
         fact("arch_list", "Has code for", " ".join(engine.arch_list), no_code),
         fact("device_count", "Cards it sees", count, no_cuda),
         fact("current_device", "Current card", _current_card(snapshot), no_cuda),

@@ -13,7 +13,8 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.devices.devices import Inventory
+    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.core.devices.pc_facts import PcFacts
     from gpu_studio.core.notice import Action
 
 
@@ -28,7 +29,7 @@ SEVERITIES: dict[str, Severity] = {
     "no_driver": "failure",
     "driver_dropped_card": "failure",
     "driver_too_old": "warning",
-    "cpu_only_build": "warning",
+    "build_without_cuda": "warning",
     "no_code_for_card": "failure",
     "cuda_init_failed": "failure",
     "device_busy": "warning",
@@ -108,11 +109,11 @@ def continued(text: str) -> str:
     return text
 
 
-def install_driver(system: str, inventory: Inventory) -> str:
+def install_driver(facts: PcFacts) -> str:
     """Return how to install NVIDIA's driver: the system's own command if it has one, or a page."""
-    if system == "Windows" or inventory.is_wsl:
+    family = facts.inventory.distribution.split()
+    if facts.driver_system == "Windows":
         return DRIVER_PAGE
-    family = inventory.distribution.split()
     if "ubuntu" in family:
         return "sudo ubuntu-drivers install"
     if "debian" in family:
@@ -120,20 +121,36 @@ def install_driver(system: str, inventory: Inventory) -> str:
     return UNIX_DRIVER_PAGE
 
 
-def driver_page(system: str) -> str:
+def driver_page(facts: PcFacts) -> str:
     """Return the page with all driver branches; a Linux system offers only its own."""
-    return DRIVER_PAGE if system == "Windows" else UNIX_DRIVER_PAGE
+    return DRIVER_PAGE if facts.driver_system == "Windows" else UNIX_DRIVER_PAGE
 
 
-def restart(system: str) -> str:
-    """Return the command that restarts the PC."""
-    return "shutdown /r" if system == "Windows" else "sudo reboot"
+def newer_driver(facts: PcFacts, cards: Sequence[Device], oldest: str = "") -> str:
+    """Return what to update, and to which driver: never past the last one that supports a card.
+
+    Args:
+        facts: the PC.
+        cards: the cards that the driver is for.
+        oldest: the oldest driver that is new enough, if that should be said.
+    """
+    last = {driver for card in cards if (driver := facts.last_driver(card))}
+    where = " in Windows" if facts.inventory.is_wsl else ""
+    enough = f" to {oldest} or newer" if oldest else ""
+    return f"the driver{where}" + (f" to {last.pop()}" if len(last) == 1 else enough)
 
 
-def reload_cuda(system: str, *, is_wsl: bool) -> str:
+def restart(facts: PcFacts) -> str:
+    """Return the command that restarts the PC, which is Windows if WSL runs inside it."""
+    if facts.inventory.is_wsl:
+        return "shutdown.exe /r"
+    return "shutdown /r" if facts.system == "Windows" else "sudo reboot"
+
+
+def reload_cuda(facts: PcFacts) -> str:
     """Return the command that restores CUDA after the PC has slept."""
-    if is_wsl:
+    if facts.inventory.is_wsl:
         return "wsl --shutdown"
-    if system == "Linux":
+    if facts.system == "Linux":
         return "sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm"
-    return restart(system)
+    return restart(facts)

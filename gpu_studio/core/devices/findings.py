@@ -43,7 +43,7 @@ _RULES: tuple[Callable[[PcFacts], Iterator[Finding]], ...] = (
     driver_findings.no_driver,
     driver_findings.driver_dropped_card,
     driver_findings.driver_too_old,
-    torch_findings.cpu_only_build,
+    torch_findings.build_without_cuda,
     torch_findings.no_code_for_card,
     torch_findings.cuda_init_failed,
     card_findings.device_busy,

@@ -41,6 +41,7 @@ class PcFacts:
         links: the fastest link of each card under load; None takes it from ``readings``.
 
     Attributes:
+        driver_system: the system that NVIDIA's driver is for: in WSL 2 it is the one of Windows.
         cards: the readable cards, with this engine's numbers.
         sleeping: the cards that are switched off, with their numbers: PyTorch wakes them.
     """
@@ -59,6 +60,7 @@ class PcFacts:
         self.engine = engine
         self.driver = inventory.driver
         self.system = system
+        self.driver_system = "Windows" if inventory.is_wsl else system
         self.probe = probe
         self.readings = readings
         self.links = links_under_load(inventory.cards, readings) if links is None else links
@@ -94,6 +96,7 @@ class PcFacts:
             self.driver.version,
             system=self.system,
             machine=self._machine,
+            driver_system=self.driver_system,
             installed_tag=build.tag if build else None,
             table=self._table,
         )
@@ -125,13 +128,29 @@ class PcFacts:
         """Return whether PyTorch's own list has code for a card; None if unknown."""
         return lists_code(card, self._own_arch_list())
 
-    def has_any_build(self, card: Device) -> bool:
-        """Return whether any build of the program's PyTorch version has code for a card."""
+    @property
+    def has_cuda_builds(self) -> bool:
+        """Whether PyTorch publishes CUDA builds for this system and processor."""
+        builds = self._table.builds if self._table else ()
+        return any(self._platform_key in build.arch_list for build in builds)
+
+    def any_build(self, card: Device) -> TorchBuild | None:
+        """Return the build of the program's PyTorch version with code for a card.
+
+        Of several builds it is the one that runs with the oldest driver.
+        """
         capability = capability_of(card)
-        if capability is None or self._table is None:
-            return False
-        arch_lists = [build.arch_list.get(self._platform_key, ()) for build in self._table.builds]
-        return any(serves(arch_list, capability) for arch_list in arch_lists)
+        builds = self._table.builds if self._table else ()
+        serving = [
+            build
+            for build in builds
+            if capability and serves(build.arch_list.get(self._platform_key, ()), capability)
+        ]
+        return min(serving, key=lambda build: version_numbers(self.floor_of(build)), default=None)
+
+    def floor_of(self, build: TorchBuild) -> str:
+        """Return the oldest driver that runs a build of the program's PyTorch version."""
+        return build.driver_floor[self.driver_system.lower()]
 
     def served_less(self, tag: str) -> list[str]:
         """Return the cards that the installed PyTorch supports, but the given build does not."""
@@ -145,6 +164,11 @@ class PcFacts:
             and not any(serves(arch_list, capability) for arch_list in archs)
         ]
 
+    @property
+    def knows_older_builds(self) -> bool:
+        """Whether the table of published builds is for this kind of processor."""
+        return self._platform_key.endswith("-x86_64")
+
     def last_build(self, card: Device) -> PublishedBuild | None:
         """Return the newest published build with code for a card, of any PyTorch version."""
         capability = capability_of(card)
@@ -155,7 +179,7 @@ class PcFacts:
         engine, own = self.cuda_build, version_numbers(self.driver.version)
         if engine is None or self._table is None or not own:
             return None
-        floor = driver_floor(self._table, engine.cuda_build, self.system)
+        floor = driver_floor(self._table, engine.cuda_build, self.driver_system)
         return floor if floor and own < version_numbers(floor) else None
 
     def build_for_this_driver(self, cards: Sequence[Device]) -> PublishedBuild | None:
@@ -169,7 +193,9 @@ class PcFacts:
         series, installed = version_numbers(self._table.torch_version)[:2], self._table.builds
         for build in reversed(self._table.published):
             oldest, newest = map(version_numbers, build.torch)
-            floor = driver_floor(self._table, f"{build.tag[2:4]}.{build.tag[4:]}", self.system)
+            floor = driver_floor(
+                self._table, f"{build.tag[2:4]}.{build.tag[4:]}", self.driver_system
+            )
             if not oldest <= series <= newest or build.tag in {each.tag for each in installed}:
                 continue
             if floor is None or own < version_numbers(floor):
@@ -178,10 +204,15 @@ class PcFacts:
                 return build
         return None
 
-    def last_branch(self, card: Device) -> int | None:
-        """Return the last driver branch that supports a card; None if the newest one does."""
+    def last_driver(self, card: Device) -> str:
+        """Return the last drivers that support a card, ``branch 580``; empty if the newest does.
+
+        Windows shows no branch, only the drivers' own numbers: ``581 or 582``.
+        """
         branches = driver_branches(architecture_of(card))
-        return branches.last if branches else None
+        if branches is None:
+            return ""
+        return branches.windows if self.driver_system == "Windows" else f"branch {branches.last}"
 
     def is_dropped(self, card: Device) -> bool:
         """Return whether the installed driver no longer supports a card."""
@@ -233,7 +264,11 @@ def recommended_build(inventory: Inventory) -> WheelChoice:
     Raises:
         MissingResourceError: The table of builds is missing or broken.
     """
-    return choose_wheel(_cuda_cards(inventory.cards), inventory.driver.version)
+    return choose_wheel(
+        _cuda_cards(inventory.cards),
+        inventory.driver.version,
+        driver_system="Windows" if inventory.is_wsl else None,
+    )
 
 
 def _cuda_cards(cards: Sequence[Device]) -> list[CudaCard]:

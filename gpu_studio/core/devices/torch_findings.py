@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices.access import capability_of, label_of, no_code_words
 from gpu_studio.core.devices.devices import PROHIBITED
-from gpu_studio.core.devices.finding import Finding, continued, driver_page, reload_cuda
+from gpu_studio.core.devices.finding import (
+    Finding,
+    continued,
+    driver_page,
+    newer_driver,
+    reload_cuda,
+)
 from gpu_studio.core.listing import listed
 from gpu_studio.core.wheels import CPU_TAG
 
@@ -19,11 +25,12 @@ if TYPE_CHECKING:
 
 # Nano and TX1, TX2, Xavier, Orin: PyTorch's standard builds have no code for them.
 _JETSON = frozenset({(5, 3), (6, 2), (7, 2), (8, 7)})
+_NO_CUDA_BUILDS = "PyTorch has no CUDA build for this kind of PC"
 _JETSON_PAGE = "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/"
 
 
-def cpu_only_build(facts: PcFacts) -> Iterator[Finding]:
-    """There are NVIDIA cards, but the installed PyTorch has no CUDA."""
+def build_without_cuda(facts: PcFacts) -> Iterator[Finding]:
+    """There are NVIDIA cards, but the installed PyTorch is for the CPU or for another maker."""
     engine, cards = facts.engine, [*facts.cards, *facts.sleeping]
     if engine is None or engine.cuda_build is not None or not cards:
         return
@@ -33,25 +40,30 @@ def cpu_only_build(facts: PcFacts) -> Iterator[Finding]:
     if choice is not None and choice.tag == CPU_TAG:
         # No build would support the card, so switching builds does not help; the choice says why.
         why = continued(choice.sentence)
-        if any(facts.has_any_build(card) for card in cards):
+        usable = [card for card in cards if facts.any_build(card)]
+        build = facts.any_build(usable[0]) if usable else None
+        if build is not None:
             yield Finding(
                 code="driver_too_old",
-                sentence=f"PyTorch cannot use your {names}: {why}",
-                evidence=evidence,
-                command=driver_page(facts.system),
+                sentence=f"PyTorch cannot use your {names} yet: its builds need driver "
+                f"{facts.floor_of(build)} or newer, and yours is {facts.driver.version}. "
+                f"Update {newer_driver(facts, usable)}.",
+                evidence=f"{why.rstrip('.')}; {evidence}",
+                command=driver_page(facts),
             )
         else:
+            reason = "no current build helps" if facts.has_cuda_builds else _NO_CUDA_BUILDS
             older = _older_builds(facts, cards[0])
             yield Finding(
                 code="no_code_for_card",
-                sentence=f"PyTorch cannot use your {names}: no current build helps.{older}",
+                sentence=f"PyTorch cannot use your {names}: {reason}.{older}",
                 evidence=f"{why.rstrip('.')}; {evidence}",
             )
         return
-    build = f" The {choice.tag} build can use it." if choice else ""
+    other = f" The {choice.tag} build can use it." if choice else ""
     yield Finding(
-        code="cpu_only_build",
-        sentence=f"Your {names} is fine, but this PyTorch is a CPU-only build.{build}",
+        code="build_without_cuda",
+        sentence=f"Your {names} is fine, but this PyTorch is {engine.build_words}.{other}",
         evidence=evidence,
         command=choice.pip_command if choice else "",
         build_tag=choice.tag if choice else "",
@@ -70,6 +82,7 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
         why = ""  # for Details: the sentence is one line
         sentence = no_code_words(card)
         lost = facts.served_less(other.tag) if other else []
+        build = facts.any_build(card)
         if is_jetson:
             sentence += ": NVIDIA itself publishes PyTorch for each Jetson (not tested by us)."
         elif other and lost:
@@ -77,11 +90,20 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
             why = f"the {other.tag} build has none for your {listed(lost)}; "
         elif other:
             sentence += f": install the {other.tag} build."
-        elif choice:
+        elif build and choice:
+            newer = newer_driver(facts, [card], facts.floor_of(build))
+            sentence += f": update {newer}, then install the {build.tag} build."
+            why = f"{continued(choice.sentence).rstrip('.')}; "
+        elif choice and facts.has_cuda_builds:
             sentence += f", and no other build helps.{_older_builds(facts, card)}"
             why = f"{continued(choice.sentence).rstrip('.')}; "
         else:
             sentence += "."
+        command = driver_page(facts) if build and choice else ""
+        if is_jetson:
+            command = _JETSON_PAGE
+        elif other:
+            command = other.pip_command
         arch_list = " ".join(engine.arch_list) or "unknown; the published build's list is used"
         probed = facts.probed(card)
         tried = f"; a real kernel failed: {probed.message}" if probed and probed.message else ""
@@ -90,7 +112,7 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
             sentence=sentence,
             evidence=f"{why}torch {engine.torch_version} has code for: {arch_list}; the card is "
             f"{label_of(card)}; driver {facts.driver.version}{tried}",
-            command=_JETSON_PAGE if is_jetson else other.pip_command if other else "",
+            command=command,
             build_tag=other.tag if other and not lost and not is_jetson else "",
             device_uuid=card.identity,
         )
@@ -98,7 +120,7 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
 
 def _older_builds(facts: PcFacts, card: Device) -> str:
     """Return the older PyTorch with code for a card that the current builds have dropped."""
-    if facts.has_any_build(card):
+    if facts.any_build(card) or not facts.knows_older_builds:
         return ""
     last = facts.last_build(card)
     if last is None:
@@ -111,7 +133,7 @@ def cuda_init_failed(facts: PcFacts) -> Iterator[Finding]:
     engine = facts.cuda_build
     if engine is None:
         return
-    action = reload_cuda(facts.system, is_wsl=facts.inventory.is_wsl)
+    action = reload_cuda(facts)
     started = facts.probe is None or facts.probe.error is None
     # Cards that were left asleep are not a failure.
     if facts.inventory.cards and not ((engine.cuda_available or engine.cards_asleep) and started):

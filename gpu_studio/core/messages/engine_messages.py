@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from gpu_studio.core.device_name import DeviceName
@@ -16,6 +18,8 @@ from gpu_studio.core.messages.message import (
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription  # noqa: TC001
 from gpu_studio.core.messages.placement_messages import ModelDescription  # noqa: TC001
 from gpu_studio.core.messages.run_messages import WorkloadDescription  # noqa: TC001
+
+BuildKind = Literal["cuda", "rocm", "xpu", "cpu"]
 
 
 class DescribeEngine(Request, frozen=True, kw_only=True):
@@ -67,6 +71,8 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     workloads of races. ``accelerator`` is PyTorch's word for the cards: ``cuda`` or ``xpu``.
     ``cuda_reason`` says why they cannot be used; with ``driver_updated``, it is that another driver
     was installed while the PC was running.
+    ``hip_build`` and ``xpu_build`` are the versions of AMD's and Intel's software that this PyTorch
+    is built for.
     """
 
     pid: int
@@ -92,6 +98,29 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     own_table: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     cards_asleep: bool = False
     accelerator: str = "cuda"
+    hip_build: str | None = None
+    xpu_build: str | None = None
+
+    @property
+    def build_kind(self) -> BuildKind:
+        """What its PyTorch is built for; the version's local part names it as well."""
+        local = self.torch_version.partition("+")[2]
+        if self.cuda_build is not None:
+            return "cuda"
+        if self.hip_build is not None or local.startswith("rocm"):
+            return "rocm"
+        return "xpu" if self.xpu_build is not None or local.startswith("xpu") else "cpu"
+
+    @property
+    def built_for(self) -> str:
+        """What its PyTorch is built for, in words: ``CUDA 12.6``, ``AMD cards (ROCm)``."""
+        words = {"rocm": "AMD cards (ROCm)", "xpu": "Intel cards (XPU)", "cpu": "the CPU only"}
+        return words.get(self.build_kind, f"CUDA {self.cuda_build}")
+
+    @property
+    def build_words(self) -> str:
+        """The kind of build, as a sentence about this PyTorch ends: ``a CPU-only build``."""
+        return {"cpu": "a CPU-only build"}.get(self.build_kind, f"built for {self.built_for}")
 
     def address(self, index: int) -> str:
         """Return the name of a card of this engine: ``cuda:0``."""

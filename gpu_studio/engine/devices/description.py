@@ -65,4 +65,6 @@ def describe_engine(cards_asleep: bool = False) -> EngineDescribed:
         cards=torch_cards(),
         own_table=cards.own_table(),
         cards_asleep=is_left_alone,
+        hip_build=torch.version.hip,
+        xpu_build=getattr(torch.version, "xpu", None),  # older versions do not have it
     )

@@ -30,16 +30,22 @@ KINDS = {
     for kind in (
         Kind("GT 710", "3.5", 0x128B, "Kepler", 495),
         Kind("GTX 680", "3.0", 0x1180, "Kepler", 495),
+        Kind("Quadro K4000", "3.0", 0x11FA, "Kepler", 495),
         Kind("Tesla K80", "3.7", 0x102D, "Kepler", 495),
         Kind("GTX 750 Ti", "5.0", 0x1380, "Maxwell", 590),
+        Kind("Quadro K2200", "5.0", 0x13BA, "Maxwell", 590),
         Kind("GTX 970", "5.2", 0x13C2, "Maxwell", 590),
         Kind("GT 1030", "6.1", 0x1D01, "Pascal", 590),
+        Kind("GTX 1060", "6.1", 0x1C03, "Pascal", 590),
+        Kind("Tesla P40", "6.1", 0x1B38, "Pascal", 590),
         Kind("GTX 1080 Ti", "6.1", 0x1B06, "Pascal", 590),
         Kind("Tesla P100-PCIE-16GB", "6.0", 0x15F8, "Pascal", 590),
         Kind("TITAN V", "7.0", 0x1D81, "Volta", 590),
         Kind("GTX 1650", "7.5", 0x1F82, "Turing"),
+        Kind("CMP 30HX", "7.5", 0x2189, "Turing"),
         Kind("RTX 2080 Ti", "7.5", 0x1E07, "Turing"),
         Kind("A100-SXM4-40GB", "8.0", 0x20B0, "Ampere"),
+        Kind("CMP 170HX", "8.0", 0x20C2, "Ampere"),
         Kind("RTX 3060", "8.6", 0x2504, "Ampere"),
         Kind("RTX 4090", "8.9", 0x2684, "Ada"),
         Kind("H200", "9.0", 0x2335, "Hopper"),
@@ -61,8 +67,14 @@ ARCH_LISTS = {
     "2.10.0+cu128": VOLTA_TO_BLACKWELL,
     "2.11.0+cu128": TURING_TO_BLACKWELL,
     "2.8.0+cu129": (*VOLTA_TO_BLACKWELL, "compute_120"),
+    "2.13.0+cu129": TURING_TO_BLACKWELL,
     "2.13.0+cu130": TURING_TO_BLACKWELL,
     "2.13.0+cu132": TURING_TO_BLACKWELL,
+    "2.14.1+cu126": MAXWELL_TO_HOPPER,
+    "2.14.1+cu130": TURING_TO_BLACKWELL,
+    "2.15.0+cu130": TURING_TO_BLACKWELL,
+    "2.15.0+cu132": TURING_TO_BLACKWELL,
+    "2.15.0+cu134": TURING_TO_BLACKWELL,
 }
 # CUDA minor version compatibility: the oldest driver of each generation.
 FLOORS = {
@@ -81,12 +93,19 @@ class Situation(NamedTuple):
     system: str
     codes: tuple[str, ...]
     words: str
+    action: str
     source: str
+    is_wsl: bool = False
 
     @property
     def title(self) -> str:
         names = " and ".join(kind.name for kind in self.kinds)
-        return f"{names}, {self.driver}, {self.wheel}, {self.system}"
+        system = "WSL" if self.is_wsl else self.system
+        return f"{names}, {self.driver}, {self.wheel}, {system}"
+
+    @property
+    def driver_system(self) -> str:
+        return "Windows" if self.is_wsl else self.system
 
 
 def situations() -> list[Situation]:
@@ -97,16 +116,26 @@ def situations() -> list[Situation]:
 
 
 def _situation(cells: list[str]) -> Situation:
-    names, driver, wheel, system, codes, words, source = cells
+    names, driver, wheel, system, codes, words, action, source = cells
     return Situation(
         tuple(KINDS[name] for name in names.split(" + ")),
         driver,
         wheel,
-        {"L": "Linux", "W": "Windows"}[system],
+        {"L": "Linux", "W": "Windows", "S": "Linux"}[system],
         tuple(codes.split()),
         words,
+        action,
         source,
+        is_wsl=system == "S",
     )
+
+
+def action_of(command: str) -> str:
+    """The next step of a finding as the table names it."""
+    if " pip install " in command:
+        return command.partition("+")[2].split()[0]
+    pages = {"https://www.nvidia.com/drivers": "driver", "": "-"}
+    return {**pages, "https://www.nvidia.com/en-us/drivers/unix/": "unix"}[command]
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -145,16 +174,16 @@ def inventory_of(situation: Situation) -> Inventory:
             library_version=driver, error="The NVIDIA driver is installed, but it is not running.",
             error_code="not_running", evidence="NVML error 9",
         )  # fmt: skip
-    return Inventory(devices=(CPU, *cards), driver=told)
+    return Inventory(devices=(CPU, *cards), driver=told, is_wsl=situation.is_wsl)
 
 
 def engine_of(situation: Situation) -> EngineDescribed:
     """PyTorch as its engine describes it: its list is known only if CUDA starts."""
     version = situation.wheel
     tag = version.partition("+")[2]
-    if tag == "cpu":
+    if not tag.startswith("cu"):
         return EngineDescribed(pid=1, torch_version=version)
-    floor = FLOORS[tag[2:4], situation.system]
+    floor = FLOORS[tag[2:4], situation.driver_system]
     starts = numbers(situation.driver) >= floor and any(
         is_served_by(kind, situation.driver) for kind in situation.kinds
     )

@@ -159,7 +159,7 @@ def test_a_sleeping_card_is_judged_by_its_chip_and_by_what_a_kernel_did():
     old = changed(on_the_bus(GT_1030, "asleep"), unreadable=ASLEEP)
     cu130 = msgspec.structs.replace(ENGINE, torch_version="2.13.0+cu130", arch_list=("sm_75",))
     assert codes(examined(pc(old), cu130)) == ["no_code_for_card", "card_asleep"]
-    assert codes(examined(pc(old), CPU_ENGINE)) == ["cpu_only_build", "card_asleep"]
+    assert codes(examined(pc(old), CPU_ENGINE)) == ["build_without_cuda", "card_asleep"]
     # PyTorch tells its slot, the bus tells nothing else.
     unknown = changed(asleep, pci_device_id=None)
     assert codes(examined(pc(unknown))) == ["card_asleep"]

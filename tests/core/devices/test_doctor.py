@@ -3,7 +3,13 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.devices.findings import find
-from tests.core.devices.doctor_table import Situation, engine_of, inventory_of, situations
+from tests.core.devices.doctor_table import (
+    Situation,
+    action_of,
+    engine_of,
+    inventory_of,
+    situations,
+)
 
 SITUATIONS = situations()
 
@@ -16,6 +22,7 @@ def test_the_doctor_says_what_the_sources_say(situation: Situation) -> None:
     told = [f for f in findings if f.code != "mixed_order"]
     assert tuple(finding.code for finding in told) == situation.codes, situation.source
     assert situation.words in told[0].sentence, situation.source
+    assert action_of(told[0].command) == situation.action, situation.source
 
 
 @pytest.mark.parametrize(
@@ -33,12 +40,13 @@ def test_a_card_without_code_is_told_in_one_line(situation: Situation) -> None:
 
 
 def test_the_table_is_as_wide_as_promised() -> None:
-    assert len(SITUATIONS) >= 60
+    assert len(SITUATIONS) >= 110
     assert len({situation.title for situation in SITUATIONS}) == len(SITUATIONS)
     assert all(situation.source for situation in SITUATIONS)
     branches = {situation.driver.split(".")[0] for situation in SITUATIONS}
     assert {"470", "600"} <= branches
     tags = {situation.wheel.partition("+")[2] for situation in SITUATIONS}
     assert tags == {
-        "cpu", "cu118", "cu121", "cu124", "cu126", "cu128", "cu129", "cu130", "cu132",
+        "cpu", "cu118", "cu121", "cu124", "cu126", "cu128", "cu129", "cu130", "cu132", "cu134",
+        "rocm7.1", "xpu",
     }  # fmt: skip

@@ -157,13 +157,13 @@ def test_the_limits_of_wsl_are_told_beside_what_works():
 @pytest.mark.parametrize(
     ("others", "facts", "words", "action"),
     [
-        (("AMD Radeon RX 6600",), {}, "not tested by us", "rocm.docs.amd.com"),
-        (("AMD Radeon RX 7600",), {}, "ROCm", "whl/gfx110X-all/"),
+        (("AMD Radeon RX 6600",), {}, "not tested by us", "torch[device-gfx1032]"),
+        (("AMD Radeon RX 7600",), {}, "ROCm", "torch[device-gfx1102]"),
         (
             ("AMD Radeon RX 9070 XT",),
             {"system": "Windows", "machine": "AMD64"},
             "Windows",
-            "-m pip install torch --index-url https://repo.amd.com/rocm/whl/gfx120X-all/",
+            '"torch[device-gfx1201]" --index-url https://repo.amd.com/rocm/whl-multi-arch/',
         ),
         (("Intel Arc A380",), {}, "XPU", "pip install torch --index-url"),
         (("Intel UHD Graphics 630",), {}, "Arc and newer", "pytorch.org/get-started"),

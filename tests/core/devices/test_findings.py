@@ -103,8 +103,8 @@ def codes(*arguments, **options):
         (pc(RTX_5090, driver="570.86.15"), torch("cu130", cuda_available=False),
          ["driver_too_old"]),
         # The CPU build.
-        (pc(RTX_3060), torch("cpu"), ["cpu_only_build"]),
-        (pc(GT_1030, driver="570.86.15"), torch("cpu"), ["cpu_only_build"]),
+        (pc(RTX_3060), torch("cpu"), ["build_without_cuda"]),
+        (pc(GT_1030, driver="570.86.15"), torch("cpu"), ["build_without_cuda"]),
         (pc(GT_710, driver="470.256.02"), torch("cpu"), ["no_code_for_card"]),
         (pc(RTX_5090, driver="570.86.15"), torch("cpu"), ["driver_too_old"]),
         # No driver, a broken one, no card.
@@ -266,7 +266,7 @@ def test_without_the_table_there_are_findings_without_commands(monkeypatch):
 
 def test_a_driver_that_hides_its_version_is_not_called_old():
     finding = only(pc(RTX_3060, driver=Driver()), torch("cpu"))
-    assert finding.code == "cpu_only_build"
+    assert finding.code == "build_without_cuda"
     assert finding.command == ""
 
 

@@ -1,0 +1,197 @@
+"""What the doctor says of PCs that people have at home, and which next step it gives."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gpu_studio.core.devices.devices import ASLEEP, Driver
+from gpu_studio.core.messages.engine_messages import EngineDescribed
+from tests.core.devices.doctor_facts import (
+    CPU_ENGINE,
+    ENGINE,
+    GT_1030,
+    NOT_RUNNING,
+    RTX_3060,
+    changed,
+    codes,
+    examined,
+    on_the_bus,
+    one,
+    pc,
+)
+
+GTX_1060 = changed(
+    GT_1030, name="NVIDIA GeForce GTX 1060 6GB", pci_device_id=0x1C03, multiprocessors=10,
+    memory_bus_width_bits=192,
+)  # fmt: skip
+RTX_5090 = changed(
+    RTX_3060, name="NVIDIA GeForce RTX 5090", architecture="Blackwell", compute_capability="12.0",
+    multiprocessors=170, memory_bus_width_bits=512, pci_device_id=0x2B85,
+)  # fmt: skip
+GT_710 = changed(
+    GT_1030, name="NVIDIA GeForce GT 710", architecture="Kepler", compute_capability="3.5",
+    pci_device_id=0x128B, multiprocessors=1, pci_bus_id="00000000:03:00.0",
+)  # fmt: skip
+STOPPED = Driver(library_version="580.95.05", error=NOT_RUNNING, error_code="not_running")
+ABSENT = Driver(error="No NVIDIA driver is installed.", error_code="not_installed")
+NO_CUDA = msgspec.structs.replace(ENGINE, cuda_available=False)
+
+
+@pytest.mark.parametrize(
+    ("card", "kernel_driver", "secure_boot", "words", "action"),
+    [
+        (RTX_3060, None, False, "Start the driver", "sudo modprobe nvidia"),
+        (RTX_3060, None, True, "Secure Boot is on", "sudo modprobe nvidia"),
+        (RTX_3060, "nouveau", False, "nouveau is in its place. Restart", "sudo reboot"),
+        (RTX_3060, "nouveau", True, "Secure Boot is on", "sudo modprobe nvidia"),
+        (RTX_3060, "vfio-pci", False, "reserves it for a virtual machine", ""),
+        (GTX_1060, None, False, "proprietary kernel module", "sudo modprobe nvidia"),
+        (RTX_5090, None, False, "open kernel module", "sudo modprobe nvidia"),
+    ],
+)
+def test_a_driver_that_is_installed_but_not_running(
+    card, kernel_driver, secure_boot, words, action
+):
+    found = on_the_bus(card, "no_driver", kernel_driver=kernel_driver)
+    findings = examined(pc(found, driver=STOPPED, secure_boot=secure_boot), NO_CUDA)
+    assert codes(findings) == ["no_driver"]
+    assert words in findings[0].sentence
+    assert findings[0].command == action
+    assert ("Key was rejected" in findings[0].evidence) is secure_boot
+
+
+def test_a_container_without_access_to_the_card_needs_no_driver():
+    """The kernel's half of the driver runs: only the container does not see the other half."""
+    card = on_the_bus(RTX_3060, "no_driver", kernel_driver="nvidia")
+    finding = one("no_driver", examined(pc(card, driver=ABSENT, distribution="ubuntu"), NO_CUDA))
+    assert "container" in finding.sentence
+    assert "Install" not in finding.sentence
+    assert "--gpus all" in finding.command
+
+
+def test_beside_a_card_that_works_the_wrong_kernel_module_is_named():
+    """Before Turing no card has the processor (GSP) that the open kernel module needs."""
+    card = on_the_bus(GTX_1060, "not_served")
+    findings = examined(pc(card, RTX_3060))
+    assert codes(findings) == ["no_driver", "ok"]
+    assert "proprietary kernel module" in findings[0].sentence
+    assert "virtual machine" not in findings[0].sentence
+    held = examined(pc(on_the_bus(GTX_1060, "not_served", kernel_driver="vfio-pci"), RTX_3060))
+    assert "virtual machine" in held[0].sentence
+
+
+def test_a_driver_is_chosen_for_the_card_that_pytorch_can_use():
+    """The last driver of the old card would be too old for the other one."""
+    old, new = (on_the_bus(card, "no_driver") for card in (GT_710, RTX_3060))
+    finding = one("no_driver", examined(pc(old, new, driver=ABSENT), NO_CUDA))
+    assert "470" not in finding.sentence
+    pascal = on_the_bus(GTX_1060, "no_driver")
+    both = one("no_driver", examined(pc(pascal, new, driver=ABSENT), NO_CUDA))
+    assert "branch 580, the last for Pascal cards" in both.sentence
+    windows = one("no_driver", examined(pc(pascal, driver=ABSENT), NO_CUDA, system="Windows"))
+    assert "driver 581 or 582, the last for Pascal cards" in windows.sentence
+    assert windows.command == "https://www.nvidia.com/drivers"
+
+
+def test_wsl_restarts_windows_and_starts_no_linux_driver():
+    lost = changed(RTX_3060, unreadable="It was lost.", unreadable_code="lost")
+    assert one("card_lost", examined(pc(lost, is_wsl=True))).command == "shutdown.exe /r"
+    card = on_the_bus(RTX_3060, "no_driver")
+    finding = one("no_driver", examined(pc(card, driver=STOPPED, is_wsl=True), NO_CUDA))
+    assert finding.command == "shutdown.exe /r"
+    assert "Windows" in finding.sentence
+
+
+def test_a_laptop_s_sleeping_card_gets_its_build_before_it_wakes():
+    asleep = changed(on_the_bus(RTX_3060, "asleep"), unreadable=ASLEEP)
+    findings = examined(pc(asleep), CPU_ENGINE)
+    assert codes(findings) == ["build_without_cuda", "card_asleep"]
+    assert "+cu130" in findings[0].command
+
+
+def test_an_external_card_that_was_unplugged_is_lost_by_its_cable():
+    lost = changed(RTX_3060, unreadable="The card was lost.", unreadable_code="lost")
+    assert "external box" in one("card_lost", examined(pc(lost))).evidence
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "name", "capability", "words"),
+    [
+        ("Windows", "ARM64", "NVIDIA N1X", "12.1", "no CUDA build for this kind of PC"),
+        ("Linux", "aarch64", "NVIDIA T1000", "7.5", "no current build helps"),
+    ],
+)
+def test_a_pc_with_an_arm_processor_is_not_sent_to_builds_of_another(
+    system, machine, name, capability, words
+):
+    card = changed(RTX_3060, name=name, compute_capability=capability, pci_device_id=None)
+    findings = examined(pc(card), CPU_ENGINE, system=system, machine=machine)
+    assert codes(findings) == ["no_code_for_card"]
+    assert words in findings[0].sentence
+    assert "The last PyTorch" not in findings[0].sentence
+
+
+@pytest.mark.parametrize("name", ["NVIDIA CMP 30HX", "NVIDIA CMP 40HX", "NVIDIA CMP 90HX"])
+def test_a_mining_card_is_a_card_like_others(name):
+    card = changed(RTX_3060, name=name, pci_device_id=None, compute_capability="7.5")
+    assert codes(examined(pc(card))) == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind", "words"),
+    [
+        ({"torch_version": "2.13.0+cu126", "cuda_build": "12.6"}, "cuda", "CUDA 12.6"),
+        ({"torch_version": "2.12.0+rocm7.14.0"}, "rocm", "AMD cards (ROCm)"),
+        ({"torch_version": "2.10.0a0", "hip_build": "7.2.26015"}, "rocm", "AMD cards (ROCm)"),
+        ({"torch_version": "2.13.0+xpu"}, "xpu", "Intel cards (XPU)"),
+        ({"torch_version": "2.13.0", "xpu_build": "20250301"}, "xpu", "Intel cards (XPU)"),
+        ({"torch_version": "2.13.0+cpu"}, "cpu", "the CPU only"),
+        ({"torch_version": "2.13.0"}, "cpu", "the CPU only"),
+    ],
+)
+def test_a_build_is_called_what_it_is(facts, kind, words):
+    engine = EngineDescribed(pid=1, **facts)
+    assert (engine.build_kind, engine.built_for) == (kind, words)
+
+
+def _without_nvidia(*others: str, engine: EngineDescribed = CPU_ENGINE, **facts: str):
+    return one("no_nvidia_card", examined(pc(driver=ABSENT, other_gpus=others), engine, **facts))
+
+
+@pytest.mark.parametrize(
+    ("name", "chip"),
+    [
+        ("AMD Radeon RX 5700/5700 XT", "gfx1010"), ("AMD Radeon RX 5500 XT", "gfx1012"),
+        ("AMD Radeon RX 6800/6800 XT / 6900 XT", "gfx1030"), ("AMD Radeon RX 6750 XT", "gfx1031"),
+        ("AMD Radeon RX 6600/6600 XT/6600M", "gfx1032"), ("AMD Radeon RX 7900 XTX", "gfx1100"),
+        ("AMD Radeon RX 7800 XT", "gfx1101"), ("AMD Radeon RX 7600", "gfx1102"),
+        ("AMD Radeon RX 9060 XT", "gfx1200"), ("AMD Radeon RX 9070 XT", "gfx1201"),
+    ],
+)  # fmt: skip
+def test_amd_s_build_is_that_of_the_card_s_chip(name, chip):
+    """Never beside another index: the packages of these names on PyPI are empty."""
+    command = _without_nvidia(name).command
+    assert (
+        f'"torch[device-{chip}]" --index-url https://repo.amd.com/rocm/whl-multi-arch/' in command
+    )
+    assert "extra-index" not in command
+
+
+@pytest.mark.parametrize("name", ["AMD Radeon RX 6800M", "AMD Radeon RX 580", "AMD Radeon 780M"])
+def test_a_name_that_does_not_tell_the_chip_leads_to_amd_s_page(name):
+    assert _without_nvidia(name).command == "https://rocm.docs.amd.com/"
+
+
+@pytest.mark.parametrize(
+    ("name", "torch_version", "question"),
+    [("AMD Radeon RX 7600", "2.12.0+rocm7.14.0", "torch.cuda.is_available"),
+     ("Intel Arc A770", "2.13.0+xpu", "torch.xpu.is_available")],
+)  # fmt: skip
+def test_who_has_the_build_for_the_other_card_is_not_told_to_install_it(
+    name, torch_version, question
+):
+    finding = _without_nvidia(name, engine=EngineDescribed(pid=1, torch_version=torch_version))
+    assert "This PyTorch is built for it" in finding.sentence
+    assert "pip install" not in finding.command
+    assert question in finding.command
