@@ -74,7 +74,7 @@ def _explain(options: argparse.Namespace, _log_path: Path) -> int:
     """Explain the error in a file, or say why not; return the exit status."""
     found = explain_oom_text(_decoded(_content(options.file)), last=options.last)
     if found is None:
-        note("This text has no PyTorch out-of-memory error.")
+        note("This text has no out-of-memory error.")
         if options.json:
             say_bytes(b"{}\n")
         return FAILED
@@ -437,7 +437,8 @@ COMMAND = Command(
     parts={
         "explain": Command(
             help="explain an out-of-memory error",
-            about="Explain a PyTorch out-of-memory error, and what to try first.",
+            about="Explain an out-of-memory error of PyTorch, ComfyUI, llama.cpp or JAX, and what "
+            "to try first.",
             run=_explain,
             add_arguments=_add_explain,
             json="print the numbers as one JSON object",

@@ -1,12 +1,14 @@
 """The numbers in the text of an out-of-memory error, for every version of PyTorch since 1.0.
 
-The texts are PyTorch's own (c10/cuda/CUDACachingAllocator.cpp). ``format_size`` of
+Most texts are PyTorch's own (c10/cuda/CUDACachingAllocator.cpp). ``format_size`` of
 c10/core/Allocator.h writes the sizes: plain bytes up to 1 KiB, then two decimals of KiB, MiB and
 GiB. So a number read here is exact to 0.005 of its unit. Since 2.0, "tried" is the segment that the
-allocator requested from the driver, not the tensor.
+allocator requested from the driver, not the tensor. Older PyTorch on Apple's GPUs writes GB and
+means GiB. JAX and llama.cpp have their own forms.
 
-Texts come from terminals and forums: lines are wrapped and quoted, and stand between tracebacks.
-They may also be hostile, so no part of a pattern here can match in two ways.
+Texts come from terminals, containers and forums: lines are wrapped, colored and quoted, begin with
+times or ranks, and stand between tracebacks. They may also be hostile, so no pattern here takes
+long on any text.
 """
 
 from __future__ import annotations
@@ -16,48 +18,90 @@ import re
 
 import msgspec
 
-_UNITS = {"byte": 1, "bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-# It only begins at the start of a number, so that a row of a million digits is read once.
-_SIZE = r"(?<!\d)(?<!\d\.)(\d{1,20}(?:\.\d{1,6})?)(bytes|byte|KiB|MiB|GiB)"
+_UNITS = {
+    "": 1, "B": 1, "byte": 1, "bytes": 1,
+    "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40,
+    "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+}  # fmt: skip
+# It only begins at the start of a number, so that a row of a million digits is read once. Programs
+# that set the system's locale write decimal commas.
+SIZE = r"(?<!\d)(?<!\d[.,])(\d{1,20}(?:[.,]\d{1,6})?)(bytes|byte|[KMGT]i?B|B)"
+_BYTES = r"(?<!\d)(\d{1,20})()(?!\d)"
 # Without spaces, because the text is read without them: a terminal wraps in the middle of a word.
 _FORMS = {
     "tried_bytes": (
-        f"Triedtoallocate{_SIZE}",
-        f"Requestedsize:{_SIZE}",
-        f"youtriedtoallocate{_SIZE}",
-        f"Requested:{_SIZE}",
+        f"Triedtoallocate{SIZE}",
+        f"Requestedsize:{SIZE}",
+        f"youtriedtoallocate{SIZE}",
+        f"Requested:{SIZE}",
+        f"Invalidbuffersize:{SIZE}",
+        f"MTLBufferforsize{_BYTES}",
+        f"allocating{SIZE}",
+        f"(?:tryingto|failedto)allocate{SIZE}",
+        f"allocaterequestfor{SIZE}",
+        f"(?:bufferof|allocationof)size{_BYTES}",
     ),
     "total_bytes": (
-        f"totalcapaci?tyof{_SIZE}",
-        f"{_SIZE}totalcapaci?ty",
-        f"Devicelimit:{_SIZE}",
+        f"totalcapaci?tyof{SIZE}",
+        f"{SIZE}totalcapaci?ty",
+        f"Devicelimit:{SIZE}",
+        rf"Freememory/Totalmemory:\d{{1,20}}/{_BYTES}",
     ),
     "free_bytes": (
-        f"ofwhich{_SIZE}isfree",
-        f"{_SIZE}free",
-        rf"Free\(accordingtoCUDA\):{_SIZE}",
+        f"ofwhich{SIZE}isfree",
+        f"{SIZE}free",
+        rf"Free\(accordingtoCUDA\):{SIZE}",
+        f"Freememory/Totalmemory:{_BYTES}",
     ),
-    "in_use_bytes": (f"thisprocesshas{_SIZE}memoryinuse",),
+    "in_use_bytes": (f"thisprocesshas{SIZE}memoryinuse",),
     "limit_bytes": (
-        f"{_SIZE}allowed",
-        rf"PyTorchlimit\(setbyuser-suppliedmemoryfraction\):{_SIZE}",
+        f"{SIZE}allowed",
+        rf"PyTorchlimit\(setbyuser-suppliedmemoryfraction\):{SIZE}",
+        f"maxallowed:{SIZE}",
     ),
     "allocated_bytes": (
-        f"Oftheallocatedmemory{_SIZE}isallocated",
-        f"{_SIZE}alreadyallocated",
-        f"Currentlyallocated:{_SIZE}",
+        f"Oftheallocatedmemory{SIZE}isallocated",
+        f"{SIZE}alreadyallocated",
+        f"Currentlyallocated:{SIZE}",
+        f"(?:MPS|currently)allocated:{SIZE}",
     ),
-    "reserved_bytes": (f"{_SIZE}reservedintotal",),
-    "private_pools_bytes": (f"with{_SIZE}allocatedinprivatepools",),
+    "reserved_bytes": (f"{SIZE}reservedintotal",),
+    "private_pools_bytes": (f"with{SIZE}allocatedinprivatepools",),
+    "other_bytes": (f"otherallocations:{SIZE}",),
     # Up to 1.3, "cached" is the memory of no tensor. Since 1.4, "reserved in total" is all of it.
-    "unallocated_bytes": (f"{_SIZE}isreservedbyPyTorchbutunallocated", f"{_SIZE}cached"),
+    "unallocated_bytes": (f"{SIZE}isreservedbyPyTorchbutunallocated", f"{SIZE}cached"),
 }
 _PATTERNS = {
     name: tuple(re.compile(form, re.ASCII) for form in forms) for name, forms in _FORMS.items()
 }
-_DEVICE = re.compile(r"GPU(\d{1,4})(?:hasatotal|;)|ondevice(\d{1,4})would", re.ASCII)
-_PROCESS = re.compile(rf"Process(\d{{1,10}})has{_SIZE}memoryinuse", re.ASCII)
-_QUOTED = re.compile(r"(?m)^[ \t]*(?:[>|│][ \t]?)+")
+_DEVICE = re.compile(
+    r"GPU(\d{1,4})(?:hasatotal|;)|ondevice(\d{1,4})(?:would|:)|deviceordinal(\d{1,4})", re.ASCII
+)
+_PROCESS = re.compile(rf"Process(\d{{1,10}})has{SIZE}memoryinuse", re.ASCII)
+# Colors, also where the escape character was lost on the way.
+_COLOR = re.compile(r"(?:\x1b|\^\[|␛)?\[\d{0,3}(?:;\d{1,3}){0,8}m|\x1b\[[\d;?]{0,20}[A-Za-z]")
+_CLOCK = r"\d\d:\d\d:\d\d"
+_LEVEL = r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)"
+# What stands before each line of a log.
+_PREFIXES = (
+    r"[>|│]",
+    r"\[(?:rank|default)?\d{1,4}\]:",
+    r"[Rr]ank[ ]?\d{1,4}:",
+    r"\d{1,4}:(?=[ ])",
+    r"\[\d{1,4},\d{1,4}\]<std(?:err|out)>:",
+    r"[A-Za-z][\w./-]{0,60}[ ]{0,20}[|│]",
+    rf"\[?\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:[.,]\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)?\]?",
+    rf"{_CLOCK}[-.,]\d{{1,9}}(?=[ ])",
+    rf"[A-Z][a-z]{{2}}[ ]{{1,2}}\d\d?[ ]{_CLOCK}(?:[ ][\w./-]{{1,60}}){{2}}(?:\[\d{{1,10}}\])?:",
+    rf"[IWEF]\d{{4}}[ ]{_CLOCK}\.\d{{1,9}}[ ]{{1,8}}\d{{1,10}}[ ][\w./-]{{1,60}}:\d{{1,6}}\]",
+    rf"-?[ ]?[\w.]{{1,60}}[ ]-[ ]{_LEVEL}[ ]-",
+    rf"{_LEVEL}[ ]\d\d-\d\d[ ]{_CLOCK}[ ]\[[\w./-]{{1,60}}:\d{{1,6}}\]",
+    rf"{_LEVEL}(?::[\w.]{{1,60}}:|(?=[ ]))",
+    r"\((?:[\w.]{1,60}[ ])?pid=\d{1,10}(?:,[ ]ip=[\d.]{7,15})?\)",
+    r"std(?:err|out)[ ][FP](?=[ ])",
+)
+_PREFIX = re.compile(rf"(?m)^(?:[ \t]{{0,40}}(?:{'|'.join(_PREFIXES)})){{1,12}}", re.ASCII)
+_RIGHT_BORDER = re.compile(r"(?m)(?<![ \t])[ \t]{0,200}[|│]\r?$")
 # If the driver gives no value (all bits set), the text has 17179869184 GiB.
 _LARGEST_BYTES = 1 << 60
 _MOST_PROCESSES = 256
@@ -66,6 +110,9 @@ MOST_CHARACTERS = 1 << 20
 
 _SIGNS = (
     "out of memory",
+    "OUT_OF_DEVICE_MEMORY",
+    "OUT_OF_HOST_MEMORY",
+    "Invalid buffer size:",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
     "can't allocate memory",
@@ -92,6 +139,7 @@ class OomNumbers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         unallocated_bytes: the part of it that no tensor holds.
         limit_bytes: the most that PyTorch may reserve.
         private_pools_bytes: allocated in private pools, such as those of CUDA graphs.
+        other_bytes: this process's memory on an Apple GPU outside of PyTorch's pools.
     """
 
     tried_bytes: int | None = None
@@ -103,6 +151,7 @@ class OomNumbers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unallocated_bytes: int | None = None
     limit_bytes: int | None = None
     private_pools_bytes: int | None = None
+    other_bytes: int | None = None
     device_index: int | None = None
     processes: tuple[GpuProcessBytes, ...] = ()
 
@@ -144,8 +193,9 @@ def unrounded(told_bytes: int | None, counted_bytes: int | None) -> int | None:
 
 
 def letters_of(text: str) -> str:
-    """Return a text without spaces, line ends and quotation marks of lines."""
-    return "".join(_QUOTED.sub("", text[:MOST_CHARACTERS]).split())
+    """Return a text without spaces, line ends, colors, and what begins each line of a log."""
+    plain = _COLOR.sub("", text[:MOST_CHARACTERS])
+    return "".join(_PREFIX.sub("", _RIGHT_BORDER.sub("", plain)).split())
 
 
 def numbers_in(letters: str) -> OomNumbers:
@@ -154,7 +204,7 @@ def numbers_in(letters: str) -> OomNumbers:
     device = _DEVICE.search(letters)
     return OomNumbers(
         **sizes,
-        device_index=int(device[1] or device[2]) if device else None,
+        device_index=int(device[device.lastindex or 0]) if device else None,
         processes=_processes(letters),
     )
 
@@ -193,5 +243,5 @@ def _first_size(letters: str, patterns: tuple[re.Pattern[str], ...]) -> int | No
 
 
 def _size(number: str, unit: str) -> int | None:
-    size_bytes = round(float(number) * _UNITS[unit])
+    size_bytes = round(float(number.replace(",", ".")) * _UNITS[unit])
     return size_bytes if size_bytes < _LARGEST_BYTES else None

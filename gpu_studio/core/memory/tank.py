@@ -155,28 +155,35 @@ def tank_of_error(numbers: OomNumbers) -> Tank | None:
     """Return the tank that an error's text describes; None if the text has too few numbers.
 
     The rest of the card is "unknown". The text's sizes are rounded to two decimals of their unit,
-    so each part is exact to 0.005 of it.
+    so each part is exact to 0.005 of it. If PyTorch held more than the card has, the tank shows
+    all of it: the driver had moved the rest to the PC's RAM.
     """
     if numbers.total_bytes is None or numbers.free_bytes is None:
-        return None
-    filling = _Filling(numbers.total_bytes)
+        return _tank_of_limit(numbers)
+    unallocated_bytes = numbers.unallocated_bytes
+    if unallocated_bytes is None and numbers.reserved_bytes is not None:
+        unallocated_bytes = max(0, numbers.reserved_bytes - (numbers.allocated_bytes or 0))
+    own_bytes = (numbers.allocated_bytes or 0) + (unallocated_bytes or 0)
+    card_bytes = None
+    if own_bytes > numbers.total_bytes + numbers.total_bytes // 64:  # beyond the rounding
+        card_bytes = numbers.total_bytes
+    filling = _Filling(own_bytes + numbers.free_bytes if card_bytes else numbers.total_bytes)
     filling.put("free", "Free", numbers.free_bytes, "according to the error")
     if numbers.allocated_bytes is not None:
         filling.put(
-            "tensors", "Tensors", numbers.allocated_bytes, "allocated: held by existing tensors"
-        )
-    unallocated_bytes = numbers.unallocated_bytes
-    if unallocated_bytes is None and numbers.reserved_bytes is not None:
-        unallocated_bytes = numbers.reserved_bytes - (numbers.allocated_bytes or 0)
+            "tensors", "Tensors", numbers.allocated_bytes,
+            "allocated: held by existing tensors, those past the line in the PC's RAM"
+            if card_bytes
+            else "allocated: held by existing tensors",
+        )  # fmt: skip
     if unallocated_bytes is not None:
         filling.put(
             "holes", "Reserved, empty", unallocated_bytes,
             "reserved by PyTorch but not allocated: in pieces that were too small",
         )  # fmt: skip
     if numbers.in_use_bytes is not None and numbers.allocated_bytes is not None:
-        own = numbers.allocated_bytes + (unallocated_bytes or 0)
         filling.put(
-            "context", "CUDA context", numbers.in_use_bytes - own,
+            "context", "CUDA context", numbers.in_use_bytes - own_bytes,
             "memory of the process outside of PyTorch",
         )  # fmt: skip
     others = sum(process.bytes for process in numbers.processes)
@@ -185,7 +192,27 @@ def tank_of_error(numbers: OomNumbers) -> Tank | None:
     if filling.left:
         told = "the rest of the card: other programs, the driver, and anything the text leaves out"
         filling.put("not_told", "Unknown", filling.left, told)
-    return filling.tank
+    return msgspec.structs.replace(filling.tank, card_bytes=card_bytes)
+
+
+def _tank_of_limit(numbers: OomNumbers) -> Tank | None:
+    """Return the tank of a program's limit on an Apple GPU, which is what its texts describe."""
+    if None in (numbers.limit_bytes, numbers.allocated_bytes, numbers.other_bytes):
+        return None
+    assert numbers.limit_bytes is not None
+    assert numbers.allocated_bytes is not None
+    assert numbers.other_bytes is not None
+    held_bytes = numbers.allocated_bytes + numbers.other_bytes
+    is_over = held_bytes > numbers.limit_bytes
+    filling = _Filling(max(held_bytes, numbers.limit_bytes))
+    filling.put(
+        "tensors", "PyTorch", numbers.allocated_bytes, "allocated by PyTorch, with its empty pieces"
+    )
+    filling.put("context", "Metal", numbers.other_bytes, "Metal's own memory for this program")
+    filling.put("free", "Left", filling.left, "left of the limit for this program")
+    return msgspec.structs.replace(
+        filling.tank, card_bytes=numbers.limit_bytes if is_over else None
+    )
 
 
 def tank_of_sensors(telemetry: Telemetry, memory_total_bytes: int | None) -> Tank | None:

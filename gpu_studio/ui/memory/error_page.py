@@ -1,4 +1,4 @@
-"""Read an error: paste PyTorch's out-of-memory text; see its memory bar and what to try."""
+"""Read an error: paste an out-of-memory text; see its memory bar and what to try."""
 
 from __future__ import annotations
 
@@ -29,23 +29,24 @@ _LONGEST_TEXT = 200_000
 _MIB = 1 << 20
 _EMPTY = (
     "You will see the memory when it failed, what the error means, and what to try first. Errors "
-    "of any PyTorch since 1.0 work, and errors of cuBLAS and cuDNN."
+    "of any PyTorch since 1.0 work, and errors of ComfyUI, llama.cpp and JAX."
 )
 _CUT = f"The text is too long. Only its last {_LONGEST_TEXT:,} characters are used."
 _NOTHING = (
-    "This text contains no out-of-memory error of PyTorch. Include the lines that begin with “CUDA "
-    "out of memory” or “RuntimeError”."
+    "This text contains no out-of-memory error. Include the lines with “out of memory” or “Tried "
+    "to allocate”."
 )
 _LABELS = {
     "tried_bytes": "Tried to allocate",
     "total_bytes": "The card",
     "free_bytes": "Free on the card",
     "in_use_bytes": "In use by this process",
-    "limit_bytes": "Allowed by a budget",
+    "limit_bytes": "Allowed for this program",
     "allocated_bytes": "Allocated by PyTorch",
     "reserved_bytes": "Reserved by PyTorch",
     "unallocated_bytes": "Reserved, unallocated",
     "private_pools_bytes": "In private pools",
+    "other_bytes": "Held by Metal itself",
 }
 
 
