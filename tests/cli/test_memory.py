@@ -192,7 +192,7 @@ def test_fit(type_in: Any):
 def test_fit_of_a_known_network_and_of_a_file(type_in: Any, tmp_path: Path):
     status, lines, _ = type_in("fit", "--device", "model:1996", "--network", "ResNet-18")
     assert status == 0
-    assert "ResNet-18, with 11.6895 million parameters in float32, reserves 64\u202fMiB" in lines[2]
+    assert "ResNet-18, with 11.6895 million parameters in float32, reserves 64 MiB" in lines[2]
     header = json.dumps({"weight": {"dtype": "F32", "shape": [4096, 4096]}}).encode()
     path = tmp_path / "one.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header)
