@@ -10,6 +10,7 @@ from gpu_studio.cli.answers import started_engine
 from gpu_studio.cli.screen import TerminalTable, note, now, say, say_bytes
 from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
+from gpu_studio.core.benchmark.plan import in_turns
 from gpu_studio.core.benchmark.run import Run, RunState, fresh_memory_sentence, spread_text
 from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
 from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of
@@ -17,7 +18,7 @@ from gpu_studio.core.benchmark.verdict_words import verdict_text
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
-from gpu_studio.core.messages.run_messages import RunFailed
+from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunsEnded
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.units import format_duration, format_percent, format_rate, format_size
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
     from gpu_studio.core.messages.message import Event
-    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
+    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload, WorkloadDescription
 
 _NO_TRANSFERS = (
     "per call: compute {compute}; no copies, because the operands are already in CPU memory"
@@ -50,7 +51,8 @@ def started_runs(
     """Start an engine for runs; see `BenchRuns`."""
     with started_engine(log_path) as (work, described):
         runs = BenchRuns(work, as_json=as_json, finished=finished)
-        runs.size_texts = {one.name: one.size_text for one in described.workloads}
+        runs.workloads = {one.name: one for one in described.workloads}
+        runs.size_texts = {name: one.size_text for name, one in runs.workloads.items()}
         runs.cards = {card.address: card for card in described.cards}
         yield runs, described
 
@@ -77,6 +79,8 @@ class BenchRuns:
         self._titled = ""
         self._printed: set[str] = set()
         self.runs: list[Run] = []
+        self.workloads: Mapping[str, WorkloadDescription] = {}
+        """Which runs may take turns; those of a recording do not."""
         self.size_texts: Mapping[str, str] = {}
         """The size format of each workload, for messages before a run reports its own."""
         self.cards: Mapping[str, TorchCard] = {}
@@ -118,36 +122,45 @@ class BenchRuns:
 
     def make_all(self, requests: Sequence[RunWorkload]) -> bool:
         """Make runs in order; return whether all were made."""
-        for number, request in enumerate(requests):
+        runs = [Run(request) for request in requests]
+        for run in runs:
+            run.size_text = self.size_texts.get(run.request.workload, run.size_text)
+        workload = self.workloads.get(requests[0].workload) if requests else None
+        places = {run.request.run_id: place for place, run in enumerate(runs)}
+        for group in in_turns(requests, workload):
             if self._is_over():
                 return False
-            run = Run(request)
-            run.size_text = self.size_texts.get(request.workload, run.size_text)
-            self.runs.append(run)
-            self._make(run, f"{number + 1}/{len(requests)}")
+            made = [runs[places[request.run_id]] for request in group]
+            self.runs += made
+            self._make(made, f"{places[group[-1].run_id] + 1}/{len(requests)}")
             if self._is_over():
-                note(f"Stopped after {len(run.series)} samples of {_title(run)}.")
+                for run in made:
+                    note(f"Stopped after {len(run.series)} samples of {_title(run)}.")
         return not self._is_over()
 
     def _is_over(self) -> bool:
         return self._work.interrupt.is_asked
 
-    def _make(self, run: Run, number: str) -> None:
-        if not self._as_json and self._titled != run.request.workload:
-            self._titled = run.request.workload
+    def _make(self, runs: Sequence[Run], number: str) -> None:
+        if not self._as_json and self._titled != runs[0].request.workload:
+            self._titled = runs[0].request.workload
             self._printed.clear()
             say(f"{self._titled}, time per call")
             say(self._table.heading)
-        for event in self._work.answers(run.request):
-            run.apply(event)
-            if self._as_json:
+        requests = tuple(run.request for run in runs)
+        request = requests[0] if len(requests) == 1 else RunInTurns(runs=requests)
+        for event in self._work.answers(request):
+            changed = [run for run in runs if run.apply(event)]
+            if self._as_json and not isinstance(event, RunsEnded):
                 say_bytes(encode(event))
-            self._work.progress.show(f"{number}  {_progress_text(run)}")
-            self._note_failure(event, run)
+            for run in changed:
+                self._work.progress.show(f"{number}  {_progress_text(run)}")
+                self._note_failure(event, run)
         self._work.progress.clear()
-        if run.result is not None:
+        finished = [(run, run.result) for run in runs if run.result is not None]
+        for run, result in finished:
             if not self._as_json:
-                self._show(run.result)
+                self._show(result)
             if self._finished is not None:
                 self._finished(run)
 

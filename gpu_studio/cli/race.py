@@ -26,7 +26,7 @@ from gpu_studio.core.messages.race_messages import (
     FramesOpened,
     Showing,
 )
-from gpu_studio.core.messages.run_messages import MOST_AT_ONCE, RunAtOnce, RunsEnded
+from gpu_studio.core.messages.run_messages import RunInTurns, RunsEnded
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.race.contestant import (
     Contestant,
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
     from gpu_studio.cli.answers import CommandEngine
     from gpu_studio.core.messages.engine_messages import EngineDescribed
-    from gpu_studio.core.messages.message import Event, Request
-    from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadDescription
+    from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.core.race.verdict import Verdict
 
 _COLUMNS = (("steps", -9), ("time", -8), ("per step", -8), ("finish line", 20))
@@ -81,7 +81,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         contestants = _contestants(options, picture, described)
         if options.own_kernel:
             contestants += _with_own_kernel(contestants, described)
-        _check_count(len(contestants), together=options.together)
+        _check_count(len(contestants))
         recorder = Recorder(
             log_path, as_json=options.json, path=options.record or options.record_frames
         )
@@ -92,7 +92,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     if not options.no_history:
         kept = history()
         for run in race.runs:
-            if run.result is not None and not run.is_for_show:
+            if run.result is not None:
                 keep_run(kept, run)
     recorder.save(race.runs, kept_frames(race.runs, race.tracks) if records_frames else None)
     if options.save is not None:
@@ -101,17 +101,13 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     return work.exit_status(is_done=all(run.state is not RunState.FAILED for run in race.runs))
 
 
-def _check_count(count: int, *, together: bool) -> None:
+def _check_count(count: int) -> None:
     """Raise `WrongUseError` for more contestants than a race can have."""
-    most = MOST_AT_ONCE if together else MOST_CONTESTANTS
-    if count > most:
-        at_once = " that run at the same time" if together else ""
+    if count > MOST_CONTESTANTS:
         raise WrongUseError(
-            f"A race has at most {most} contestants{at_once}, and these options make {count}: "
+            f"A race has at most {MOST_CONTESTANTS} contestants, and these options make {count}: "
             "leave some out."
         )
-    if together and count < 2:
-        raise WrongUseError("A single contestant has nothing to run together with: name two.")
 
 
 def _contestants(
@@ -177,7 +173,7 @@ class _Race:
     def run(
         self, options: argparse.Namespace, contestants: Sequence[Contestant], *, shows: bool
     ) -> None:
-        """Let the contestants run: in turn, or together for show.
+        """Let the contestants take turns until all of them have ended.
 
         Args:
             options: size and time budget.
@@ -191,25 +187,14 @@ class _Race:
             contestants,
             options.budget_s,
             showing=Showing() if shows else None,
-            at_once=options.together,
         )
         self._most_bytes = min(MOST_BYTES, _MOST_FRAME_BYTES // len(requests))
-        if options.together:
-            self._run(RunAtOnce(runs=tuple(requests)), requests)
-            return
-        for one in requests:
-            if self._work.interrupt.is_asked:
-                return
-            self._run(one, [one])
-
-    def _run(self, request: Request, requests: Sequence[RunWorkload]) -> None:
-        """Run until all of them have ended."""
         runs = [Run(one) for one in requests]
         for run in runs:
             run.size_text = self.picture.size_text
             self.runs.append(run)
             self.tracks.append(RaceTrack(most_bytes=self._most_bytes))
-        for event in self._work.answers(request):
+        for event in self._work.answers(RunInTurns(runs=tuple(requests))):
             for run, track in zip(self.runs, self.tracks, strict=True):
                 if run.apply(event):
                     self._on_event(event, run, track)
@@ -319,10 +304,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--own-kernel", action="store_true",
         help="let each card also paint with a custom CUDA kernel (only paint)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--together", action="store_true",
-        help="let all run at the same time, for show: they disturb each other, so no verdict",
     )  # fmt: skip
     parser.add_argument(
         "--budget-s", metavar="S", type=types.seconds, default=DEFAULT_BUDGET_S,

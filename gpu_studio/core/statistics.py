@@ -1,13 +1,21 @@
 """Robust statistics of timing samples, for every table, verdict and export.
 
 Timings are skewed to the right, because an interruption can only add time. So the median and the
-interquartile range describe them. The interval is the distribution-free interval of order
-statistics (NIST/SEMATECH e-Handbook of Statistical Methods, section 7.2), over groups of
-neighbors if the order of the samples is known (`grouped_interval`).
+interquartile range describe them.
+
+A run is measured in rounds, because the samples of one set-up know nothing of what differs between
+two: where the tensors lie, the clock, other programs. The interval of a median, and that of a
+ratio, comes from the differences between rounds. Neighboring rounds may drift together. So the
+variance is that of Kiefer, Vogelsang and Bunzel ("Simple Robust Testing of Regression Hypotheses",
+Econometrica 68, 2000), which grows with such a drift, and its critical values are those of few
+rounds. For a median, it is the variance of the share of samples below it (Woodruff's interval,
+1952).
+`tests/core/test_interval_coverage.py` simulates the coverage.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -18,12 +26,15 @@ if TYPE_CHECKING:
 
 _Z_95 = 1.959963984540054
 _EXACT_UP_TO = 60
-# Clocks and other programs drift over some milliseconds, so closer samples are not independent.
-# The medians of consecutive groups of this length nearly are.
-GROUP_S = 0.02
-# The range of five values contains the median in only 94 of 100 cases.
 SAMPLES_OF_AN_INTERVAL = 6
-FEWEST_GROUPS = 10
+"""With fewer, there is no interval: five samples contain the median in only 94 of 100 cases."""
+ROUNDS = 12
+"""The rounds of a run. With fewer than `FEWEST_ROUNDS`, the interval is the whole range."""
+FEWEST_ROUNDS = 6
+MOST_ROUNDS = 240
+# The 95 % quantile of |mean| / `_drift_error` for this many independent normal values, simulated
+# (2,000,000 series each; the limit for many is 4.77).
+_CRITICAL = {6: 5.400, 7: 5.207, 8: 5.091, 9: 5.028, 10: 4.985, 11: 4.941, 12: 4.911}
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -80,31 +91,87 @@ def median_interval(ordered: Sequence[float]) -> tuple[float, float]:
     return ordered[rank], ordered[count - 1 - rank]
 
 
-def grouped_interval(samples_s: Sequence[float], calls_per_sample: int = 1) -> tuple[float, float]:
+def interval_of_rounds(
+    samples_s: Sequence[float], starts: Sequence[int] = ()
+) -> tuple[float, float]:
     """Return the 95 % interval of the median of samples in the order of their measurement.
-
-    The result is the order-statistic interval over the medians of consecutive groups of about
-    20 ms. Neighboring samples drift together, so the interval over the samples themselves would
-    treat them as independent and be far too narrow. If the samples last for fewer than ten groups,
-    ten shorter groups are made; if there are fewer than ten samples, each is a group.
 
     Args:
         samples_s: seconds per call, at least one sample.
-        calls_per_sample: the number of calls in each sample's mean.
+        starts: the index of the first sample of each round; empty if there were no rounds: then
+            twelve consecutive pieces of equal length stand for them.
     """
-    total_s = sum(samples_s) * calls_per_sample
-    group_s = min(GROUP_S, total_s / FEWEST_GROUPS)
-    medians_s, group, spent_s = [], [], 0.0
-    for sample_s in samples_s:
-        group.append(sample_s)
-        spent_s += sample_s * calls_per_sample
-        if spent_s >= group_s:
-            medians_s.append(quantile(sorted(group), 0.5))
-            group, spent_s = [], 0.0
-    # The last group is incomplete: it is left out here, but not of the median.
-    low, high = median_interval(sorted(medians_s))
-    middle = quantile(sorted(samples_s), 0.5)
+    rounds = _split(samples_s, starts)
+    ordered = sorted(samples_s)
+    middle = quantile(ordered, 0.5)
+    if len(rounds) < FEWEST_ROUNDS:
+        low, high = ordered[0], ordered[-1]
+    else:
+        half = _half_width([_share_below(each, middle) for each in rounds])
+        low, high = (quantile(ordered, min(max(0.5 + h, 0.0), 1.0)) for h in (-half, half))
     return min(low, middle), max(high, middle)
+
+
+def round_medians(samples_s: Sequence[float], starts: Sequence[int]) -> tuple[float, ...]:
+    """Return the median of each round; of more than `MOST_ROUNDS`, neighbors are joined.
+
+    Args:
+        samples_s: as in `interval_of_rounds`.
+        starts: likewise.
+    """
+    return tuple(quantile(sorted(each), 0.5) for each in _split(samples_s, starts, MOST_ROUNDS))
+
+
+def ratio_interval(
+    numerators_s: Sequence[float], denominators_s: Sequence[float], ratio: float
+) -> tuple[float, float]:
+    """Return the 95 % interval of a ratio of two medians that were measured in turns.
+
+    A round of one and its neighbor of the other meet the same disturbances, which cancel out.
+
+    Args:
+        numerators_s: the medians of the rounds above the line, all positive.
+        denominators_s: as many below the line.
+        ratio: the ratio of the medians of all samples, which is within the result.
+    """
+    pairs = [math.log(a / b) for a, b in zip(numerators_s, denominators_s, strict=True)]
+    logs = [math.fsum(each) / len(each) for each in _split(pairs, ())]
+    if len(logs) < FEWEST_ROUNDS:
+        low, high = min(logs), max(logs)
+    else:
+        mean, half = math.fsum(logs) / len(logs), _half_width(logs)
+        low, high = mean - half, mean + half
+    return min(math.exp(low), ratio), max(math.exp(high), ratio)
+
+
+def _split(
+    samples_s: Sequence[float], starts: Sequence[int], most: int = ROUNDS
+) -> list[Sequence[float]]:
+    """Return the rounds; neighbors are joined where there are more than ``most``."""
+    count = min(len(starts) or len(samples_s), most)
+    if starts:
+        first = [starts[len(starts) * index // count] for index in range(count)]
+    else:
+        first = [len(samples_s) * index // count for index in range(count)]
+    return [samples_s[begin:end] for begin, end in itertools.pairwise([*first, len(samples_s)])]
+
+
+def _share_below(samples_s: Sequence[float], middle: float) -> float:
+    """Return the share of samples below a value; half of those equal to it count."""
+    below = sum((sample < middle) + (sample <= middle) for sample in samples_s)
+    return below / 2 / len(samples_s)
+
+
+def _half_width(values: Sequence[float]) -> float:
+    """Return half the width of the 95 % interval of the mean of 6 to 12 values in their order."""
+    return _CRITICAL[len(values)] * _drift_error(values)
+
+
+def _drift_error(values: Sequence[float]) -> float:
+    """Return the standard error of a mean whose values may drift together."""
+    count, total = len(values), math.fsum(values)
+    sums = itertools.accumulate(value - total / count for value in values)
+    return math.sqrt(2 * math.fsum(each * each for each in sums) / count**3)
 
 
 def _lower_rank(count: int) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import uuid
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,13 +28,12 @@ from gpu_studio.core.messages.placement_messages import (
     PlaceTensors,
     UseDevice,
 )
-from gpu_studio.core.messages.run_messages import RunAtOnce, RunFailed, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpu_studio.core.messages.message import Event, Request
-    from gpu_studio.engine.benchmark.at_once import StartLine
     from gpu_studio.engine.benchmark.frames import FrameFiles
     from gpu_studio.engine.check.check_round import CheckSensor
     from gpu_studio.engine.sensor import Sensor
@@ -95,14 +95,15 @@ class Dispatcher:
             request: the request.
             stop: set by any thread to end the request between two calls.
         """
-        yield from self._guarded(request, self._answer(request, stop))
+        events = self._guarded(request, self._answer(request, stop))
+        yield from (event for event in events if event is not None)
 
     @staticmethod
-    def _guarded(request: Request, events: Iterator[Event]) -> Iterator[Event]:
+    def _guarded(request: Request, events: Iterator[Event | None]) -> Iterator[Event | None]:
         """Yield the events of a request, and its failure as an event."""
         try:
             for event in events:
-                yield _with_whole_snippet(event)
+                yield None if event is None else _with_whole_snippet(event)
             return
         except Exception as error:
             failure = _failure_of(error)
@@ -114,7 +115,7 @@ class Dispatcher:
         else:
             yield RequestFailed(failure=failure)
 
-    def _answer(self, request: Request, stop: threading.Event) -> Iterator[Event]:
+    def _answer(self, request: Request, stop: threading.Event) -> Iterator[Event | None]:
         match request:
             case DescribeEngine():
                 from gpu_studio.engine.devices.description import describe_engine
@@ -122,8 +123,8 @@ class Dispatcher:
                 yield describe_engine(not request.wakes_cards and self._are_cards_asleep())
             case RunWorkload():
                 yield from self._run_one(request, stop, self._frame_files(0))
-            case RunAtOnce():
-                yield from self._run_at_once(request, stop)
+            case RunInTurns():
+                yield from self._run_in_turns(request, stop)
             case UseDevice():
                 from gpu_studio.engine.switcher.placement import use_device
 
@@ -163,8 +164,8 @@ class Dispatcher:
         request: RunWorkload,
         stop: threading.Event,
         frames: FrameFiles,
-        line: StartLine | None = None,
-    ) -> Iterator[Event]:
+        turns: str = "",
+    ) -> Iterator[Event | None]:
         from gpu_studio.engine.benchmark.run import WorkloadRun
 
         yield from WorkloadRun(
@@ -174,23 +175,22 @@ class Dispatcher:
             in_window_process=self._in_window_process,
             cpu_name=self._cpu_name,
             frames=frames,
-            before_timing=line.wait if line is not None else None,
+            turns=turns,
         ).events()
 
-    def _run_at_once(self, request: RunAtOnce, stop: threading.Event) -> Iterator[Event]:
-        from gpu_studio.engine.benchmark.at_once import RunsAtOnce, shown_at_once
+    def _run_in_turns(self, request: RunInTurns, stop: threading.Event) -> Iterator[Event]:
+        from gpu_studio.engine.benchmark.turns import check_turns, in_turns
 
-        requests = shown_at_once(request)
-        lanes = {run.run_id: lane for lane, run in enumerate(requests)}
-
-        def make(run: RunWorkload, line: StartLine) -> Iterator[Event]:
-            frames = self._frame_files(lanes[run.run_id])
-            return self._guarded(run, self._run_one(run, stop, frames, line))
-
-        yield from RunsAtOnce(requests, make, stop).events()
+        check_turns(request)
+        turns = uuid.uuid4().hex
+        runs = [
+            self._run_one(run, stop, self._frame_files(lane), turns)
+            for lane, run in enumerate(request.runs)
+        ]
+        yield from in_turns(list(map(self._guarded, request.runs, runs)))
 
     def _frame_files(self, lane: int) -> FrameFiles:
-        """Return the files of the frames of runs one after the other; runs at once have several."""
+        """Return the files of the frames of runs one after the other, or of one in turns."""
         from gpu_studio.engine.benchmark.frames import FrameFiles
 
         with self._making_files:

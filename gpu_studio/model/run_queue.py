@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.messages.run_messages import RunInTurns
 from gpu_studio.model.work_state import WorkState
 
 if TYPE_CHECKING:
@@ -30,6 +31,13 @@ class QueueStep(NamedTuple):
 
     request: Request
     runs: tuple[Run, ...] = ()
+
+
+def step_of(runs: Sequence[Run]) -> QueueStep:
+    """Return the step of a run, or of several that take turns."""
+    if len(runs) == 1:
+        return QueueStep(runs[0].request, tuple(runs))
+    return QueueStep(RunInTurns(runs=tuple(run.request for run in runs)), tuple(runs))
 
 
 class StepPlan(Protocol):

@@ -20,10 +20,11 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, TorchCard
 from gpu_studio.core.messages.race_messages import MOST_CONTESTANTS, RaceOutcome
 from gpu_studio.core.messages.run_messages import (
-    MOST_AT_ONCE,
-    RunAtOnce,
     RunFailed,
+    RunFinished,
+    RunInTurns,
     RunsEnded,
+    RunStarted,
     RunWorkload,
 )
 from gpu_studio.core.race.kept_frames import track_of_recorded
@@ -138,32 +139,33 @@ def test_without_a_card_the_own_kernel_is_refused(type_in, engines):
     assert not asked(engines)
 
 
-def raced_together(engine, request):
+def raced_in_turns(engine, request):
     """Answer with the events of all runs mixed."""
     answers_of_each = [list(raced(engine, one)) for one in request.runs]
     yield from (event for step in zip(*answers_of_each, strict=True) for event in step)
     yield RunsEnded()
 
 
-def test_together_is_one_request_and_no_verdict(type_in, engines, tmp_path):
-    engines.scripts[RunAtOnce] = raced_together
-    status, output, _ = type_in("learn", "--together", "--json")
+def test_a_race_is_one_request_whose_contestants_take_turns(type_in, engines):
+    engines.scripts[RunInTurns] = raced_in_turns
+    status, output, _ = type_in("learn", "--json")
     assert status == 0
-    assert not asked(engines)
-    (request,) = (one for one in engines.requests if isinstance(one, RunAtOnce))
+    (request,) = (one for one in engines.latest.requests if isinstance(one, RunInTurns))
     assert [one.device for one in request.runs] == ["cpu", "cuda:0"]
-    last = json.loads(output.splitlines()[-1])
-    assert (last["at_once"], last["leader"], last["ratio"]) == (True, None, None)
-    assert all(one["reached"] for one in last["contestants"])
-    assert not History(tmp_path / "history").contents().entries
+    assert all(one["reached"] for one in json.loads(output.splitlines()[-1])["contestants"])
 
 
-def test_the_json_of_a_race_together_is_a_recording(type_in, engines):
-    engines.scripts[RunAtOnce] = raced_together
-    _, output, _ = type_in("learn", "--together", "--json")
+def test_the_json_of_runs_in_turns_is_a_recording(type_in, engines):
+    def marked(engine, request):
+        for event in raced_in_turns(engine, request):
+            is_marked = isinstance(event, (RunStarted, RunFinished))
+            yield msgspec.structs.replace(event, turns="t") if is_marked else event
+
+    engines.scripts[RunInTurns] = marked
+    _, output, _ = type_in("learn", "--json")
     runs = decode_recording(output.encode(), "race.jsonl").runs
     assert [run.request.device for run in runs] == ["cpu", "cuda:0"]
-    assert all(run.result is not None and run.request.race.at_once for run in runs)
+    assert all(run.result is not None and run.result.turns == "t" for run in runs)
 
 
 def test_an_engine_that_ends_leaves_every_contestant_without_a_finish(type_in, engines):
@@ -171,18 +173,17 @@ def test_an_engine_that_ends_leaves_every_contestant_without_a_finish(type_in, e
         yield from (started(one, race=one.race) for one in request.runs)
         yield EngineEnded(exit_code=-9)
 
-    engines.scripts[RunAtOnce] = ended
-    status, output, _ = type_in("learn", "--together", "--json")
+    engines.scripts[RunInTurns] = ended
+    status, output, _ = type_in("learn", "--json")
     assert status == 1
     last = json.loads(output.splitlines()[-1])
     assert all(one["failure"] for one in last["contestants"])
 
 
-@pytest.mark.parametrize("threads", ["1", ",".join(map(str, range(1, MOST_AT_ONCE + 2)))])
-def test_one_alone_and_too_many_do_not_run_together(threads, type_in, engines):
-    status, *_ = type_in("learn", "--together", "--device", "cpu", "--threads", threads)
+def test_too_many_contestants_are_refused(type_in):
+    threads = ",".join(map(str, range(1, MOST_CONTESTANTS + 2)))
+    status, *_ = type_in("learn", "--device", "cpu", "--threads", threads)
     assert status == 2
-    assert [type(one) for one in engines.requests] == [DescribeEngine]
 
 
 def test_the_last_line_of_json_is_the_verdict(type_in):

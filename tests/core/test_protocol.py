@@ -12,7 +12,7 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory, RunMemoryExperiment
 from gpu_studio.core.messages.message import Event, LastEvent, Message, Request
-from gpu_studio.core.messages.run_messages import RunAtOnce, RunFailed, RunStopped, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunStopped, RunWorkload
 
 _RUN = RunWorkload(workload="matmul", device="cpu", size=8, dtype="float32", run_id="1")
 _FATAL = Failure(FailureKind.ENGINE_ENDED, "gone", fatal=True)
@@ -46,8 +46,8 @@ def test_a_reading_ends_its_own_request_alone():
     assert not reading.ends(RunMemoryExperiment(preset="fill", device="cpu"))
 
 
-def test_runs_at_once_go_on_after_the_end_of_one_unless_the_engine_is_lost():
-    together = RunAtOnce(runs=(_RUN,))
+def test_runs_in_turns_go_on_after_the_end_of_one_unless_the_engine_is_lost():
+    together = RunInTurns(runs=(_RUN,))
     assert RunStopped(run_id="1").ends(_RUN)
     assert not RunStopped(run_id="1").ends(together)
     failed = RunFailed(run_id="1", failure=_FATAL)

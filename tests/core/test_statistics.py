@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_studio.core.statistics import (
-    grouped_interval,
+    interval_of_rounds,
     median_interval,
     outlier_bound,
     quantile,
+    ratio_interval,
+    round_medians,
     summarize,
 )
 
@@ -111,48 +113,47 @@ def test_outliers_lie_three_iqr_above_the_median() -> None:
     assert outlier_bound(summary) == pytest.approx(3.0 + 3 * 2.0)
 
 
-@given(SAMPLES, st.integers(1, 1000))
-def test_the_grouped_interval_holds_the_median(samples: list[float], calls: int) -> None:
-    low, high = grouped_interval(samples, calls)
+@given(SAMPLES)
+def test_the_interval_of_rounds_holds_the_median(samples: list[float]) -> None:
+    low, high = interval_of_rounds(samples)
     assert min(samples) <= low <= np.median(samples) * (1 + 1e-9)
     assert np.median(samples) * (1 - 1e-9) <= high <= max(samples)
 
 
-@pytest.mark.parametrize("count", [1, 3, 5, 9])
-def test_few_samples_are_groups_of_their_own(count: int) -> None:
-    samples = [1.0 + 0.01 * index for index in range(count)]
-    assert grouped_interval(samples) == median_interval(samples)
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_too_few_rounds_give_the_whole_range(count: int) -> None:
+    samples = [1.0 + 0.01 * index for index in range(10 * count)]
+    starts = [10 * index for index in range(count)]
+    assert interval_of_rounds(samples, starts) == (samples[0], samples[-1])
+    assert interval_of_rounds(samples[:count]) == (samples[0], samples[count - 1])
 
 
-def test_groups_last_twenty_milliseconds_of_all_calls() -> None:
-    # Ten groups of ten samples, 2 ms each: within a group all is alike, so only groups count.
-    levels = [1e-4 * level for level in (9, 1, 8, 2, 7, 3, 6, 4, 5, 10)]
-    samples = [level for level in levels for _ in range(10)]
-    calls = round(2e-2 * len(levels) / sum(samples))
-    assert grouped_interval(samples[:60], 10**6) == median_interval(sorted(samples[:60]))
-    low, high = grouped_interval(samples, calls)
-    assert (low, high) != median_interval(sorted(samples))
-    assert high - low > 3e-4
+def test_rounds_that_differ_widen_the_interval() -> None:
+    """The samples of a round are all alike, so the interval is that of the rounds."""
+    levels = [1.0, 1.3, 0.9, 1.2, 1.0, 1.1, 0.8, 1.3]
+    samples = [level for level in levels for _ in range(100)]
+    low, high = interval_of_rounds(samples, range(0, 800, 100))
+    assert high - low >= 0.2
+    alike = [1.0 + 0.01 * (index % 10) for index in range(800)]
+    low, high = interval_of_rounds(alike, range(0, 800, 100))
+    assert high - low < 0.02
 
 
-def test_the_interval_holds_the_median_where_most_samples_are_in_a_few_fast_groups() -> None:
-    samples = [0.02] * 11 + [2e-5] * 2000
-    assert grouped_interval(samples) == (2e-5, 0.02)
+def test_the_medians_of_rounds_may_differ_in_length() -> None:
+    assert round_medians([1.0, 2.0, 3.0, 8.0, 9.0], [0, 3]) == (2.0, 8.5)
 
 
-def covered(interval, generator: random.Random, rounds: int = 300) -> float:
-    """Return how often an interval holds the median of samples whose level drifts by group."""
-    hits = 0
-    for _ in range(rounds):
-        levels = [generator.gauss(1.0, 0.02) for _ in range(50)]
-        # Ten samples of 2 ms at each level: 20 ms, with a little noise of their own.
-        samples = [2e-3 * level * generator.gauss(1, 0.002) for level in levels for _ in range(10)]
-        low, high = interval(samples)
-        hits += low <= 2e-3 <= high
-    return hits / rounds
+def test_what_disturbs_both_alike_cancels_out_of_their_ratio() -> None:
+    generator = random.Random(4)
+    drift = [generator.uniform(1, 3) for _ in range(12)]
+    slow, fast = [2 * each for each in drift], [each * generator.gauss(1, 0.01) for each in drift]
+    low, high = ratio_interval(slow, fast, 2.0)
+    assert 1.9 < low < 2 < high < 2.1
+    assert interval_of_rounds(slow)[1] / interval_of_rounds(slow)[0] > 1.2
 
 
-def test_samples_that_drift_together_are_not_taken_for_independent() -> None:
-    generator = random.Random(7)
-    assert covered(lambda samples: median_interval(sorted(samples)), generator) < 0.65
-    assert covered(grouped_interval, generator) > 0.9
+def test_the_ratio_of_many_rounds_has_an_interval_as_well() -> None:
+    generator = random.Random(5)
+    slices = [[generator.gauss(1, 0.05) for _ in range(100)] for _ in range(2)]
+    low, high = ratio_interval(*slices, ratio=1.0)
+    assert 0.9 < low < 1 < high < 1.1

@@ -11,7 +11,12 @@ import msgspec
 import numpy as np
 
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceOutcome
-from gpu_studio.core.messages.run_messages import RunAtOnce, RunPhaseChanged, RunsEnded, RunWorkload
+from gpu_studio.core.messages.run_messages import (
+    RunInTurns,
+    RunPhaseChanged,
+    RunsEnded,
+    RunWorkload,
+)
 from gpu_studio.core.race.frame_file import HEADER_BYTES, header_of
 from gpu_studio.core.race.mountain_lake import mountain_lake
 from gpu_studio.core.race.pictures import PICTURES
@@ -120,8 +125,8 @@ def race_run(
     yield msgspec.structs.replace(plain, **changes)
 
 
-def runs_at_once(request: RunAtOnce, folder: Path) -> Iterator[Event | Pause]:
-    """Yield the events of several runs in turns, as an engine does that makes them at once."""
+def race_in_turns(request: RunInTurns, folder: Path) -> Iterator[Event | Pause]:
+    """Yield the events of several runs, a few of each in turns."""
     runs = [race_run(one, folder) for one in request.runs]
     for events in itertools.zip_longest(*runs):
         yield from (event for event in events if event is not None)

@@ -79,6 +79,14 @@ def finished(request: RunWorkload, samples_s: tuple[float, ...], **changes: Any)
     return msgspec.structs.replace(plain, **changes)
 
 
+def in_turns(
+    result: RunFinished, turns: str = "turns", rounds_s: tuple[float, ...] = ()
+) -> RunFinished:
+    """Return a result of a run that took turns with others; by default all rounds are alike."""
+    rounds_s = rounds_s or (result.median_s,) * 12
+    return msgspec.structs.replace(result, turns=turns, rounds_s=rounds_s)
+
+
 def run_events(request: RunWorkload, **changes: Any) -> Iterator[Event]:
     """Yield a whole run; ``changes`` are of its result."""
     samples_s = samples_of(request)

@@ -1,6 +1,7 @@
 """Engines that answer from a script.
 
-A script is a list of events, or a function of (engine, request) that yields them. A `Pause` in it
+A script is a list of events, or a function of (engine, request) that yields them. Without a script
+for runs in turns, each of them has that of a run alone, one after the other. A `Pause` in it
 holds the engine in the middle of its work until the test says `ScriptedEngine.go`, or until it is
 stopped or abandoned; a go that comes before its pause is not lost.
 """
@@ -16,9 +17,17 @@ import msgspec
 from gpu_studio.core.engine import InProcessEngine
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
-from gpu_studio.core.messages.run_messages import RunStopped, RunWorkload
+from gpu_studio.core.messages.run_messages import (
+    RunFailed,
+    RunFinished,
+    RunInTurns,
+    RunsEnded,
+    RunStarted,
+    RunStopped,
+    RunWorkload,
+)
 from tests.fakes.descriptions import described
-from tests.fakes.run_answers import run_events
+from tests.fakes.run_answers import in_turns, run_events
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -55,6 +64,21 @@ class ScriptedEngine(InProcessEngine):
         self.requests.append(request)
         with self.wake:
             self._stopped = self._abandoned = False
+        if not isinstance(request, RunInTurns) or RunInTurns in self.scripts:
+            yield from self._answer(request)
+            return
+        fatal = None
+        for run in request.runs:
+            for event in self._answer(run):
+                if isinstance(event, RunFailed) and event.ends_engine:
+                    fatal = event
+                    continue
+                yield _in_turns(event)
+                if event.ends_engine:
+                    return
+        yield fatal or RunsEnded()
+
+    def _answer(self, request: Request) -> Iterator[Event]:
         script = self.scripts.get(type(request))
         if script is None:
             message = f"No script for {type(request).__name__}."
@@ -119,6 +143,15 @@ class ScriptedEngine(InProcessEngine):
             return None
 
 
+def _in_turns(event: Event) -> Event:
+    """Return an event with the marks of a run that took turns; all of its rounds are alike."""
+    if isinstance(event, RunStarted):
+        return msgspec.structs.replace(event, turns="turns")
+    if isinstance(event, RunFinished):
+        return in_turns(event, rounds_s=event.rounds_s)
+    return event
+
+
 class Engines:
     """A factory of scripted engines; ``scripts`` are shared by all it makes, ``made`` are those.
 
@@ -146,5 +179,10 @@ class Engines:
 
     @property
     def requests(self) -> list[Request]:
-        """What all of them were asked, in order."""
-        return [request for engine in self.made for request in engine.requests]
+        """What all of them were asked, in order; runs in turns one by one."""
+        asked = [request for engine in self.made for request in engine.requests]
+        return [
+            one
+            for request in asked
+            for one in (request.runs if isinstance(request, RunInTurns) else (request,))
+        ]

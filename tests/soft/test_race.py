@@ -13,9 +13,9 @@ from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceParameters, Showing
 from gpu_studio.core.messages.run_messages import (
-    RunAtOnce,
     RunFailed,
     RunFinished,
+    RunInTurns,
     RunStarted,
     RunWorkload,
     SamplesMeasured,
@@ -126,8 +126,8 @@ def test_a_card_that_is_lost_leaves_the_contestant_beside_it(
     pc = soft_pc(GTX_1650)
     one = engine(pc)
     contestants = [Contestant(device="cpu", threads=1), Contestant(device="cuda:0")]
-    cpu, card = race_requests(GROW, 64, contestants, 3600.0, at_once=True)
-    request = RunAtOnce(runs=(msgspec.structs.replace(cpu, calls=400), card))
+    cpu, card = race_requests(GROW, 64, contestants, 3600.0)
+    request = RunInTurns(runs=(msgspec.structs.replace(cpu, calls=400), card))
 
     def break_the_card(event: Event) -> None:
         if isinstance(event, SamplesMeasured) and event.run_id == card.run_id:

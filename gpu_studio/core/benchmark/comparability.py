@@ -92,8 +92,6 @@ def _other_way(result: RunFinished, other: RunFinished) -> Iterator[str]:
         words = ("with", "without") if other.transfers else ("without", "with")
         yield f"it was measured {words[0]} copies, not {words[1]}"
     yield from _other_arithmetic(result, other)
-    if result.is_for_show or other.is_for_show:
-        yield "another contestant ran at the same time"
     if other.sustained != result.sustained:
         kinds = ("a sustained run", "a short one")
         its, own = kinds if other.sustained else kinds[::-1]

@@ -1,22 +1,33 @@
 """Which of two results is faster, and is that certain? A single function decides: `compare`.
 
-Wrong results and overlapping intervals have no winner. A doubtful time (few samples, a busy CPU, a
-throttled card, a wide spread) may be wrong by a factor of two in either direction, so a winner
-counts only if it still wins then, and its lead is rounded. If both times are doubtful, only one may
-be wrong by that factor, because a disturbance slows both down. Two results count as equally fast
-only if the whole interval of their ratio lies within ± 5 %.
+Wrong results and overlapping intervals have no winner. Results of rounds in turns met the same
+disturbances, so the interval of their ratio has them in it. While other programs keep the PC busy,
+a winner counts only if it won every round, and its lead is rounded. Results of two times may differ
+more than their intervals say, because each run finds other places in memory: a winner counts only
+if it still wins by a quarter less. Any other doubt about a time (few samples, a throttled card) may
+mean a factor of two in either direction. If both times are doubtful, only one may be wrong by that
+factor, because a disturbance slows both down. Two results count as equally fast only if the whole
+interval of their ratio lies within ± 5 %.
 """
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from gpu_studio.core.benchmark.option_words import value_words
-from gpu_studio.core.benchmark.trust import TIMING_REMEDIES, stamp_of, timing_doubts
+from gpu_studio.core.benchmark.trust import (
+    BUSY,
+    MET_BY_BOTH,
+    TIMING_REMEDIES,
+    stamp_of,
+    timing_doubts,
+)
 from gpu_studio.core.listing import listed
+from gpu_studio.core.statistics import FEWEST_ROUNDS, ratio_interval
 from gpu_studio.core.units import (
     format_about,
     format_bytes,
@@ -32,6 +43,9 @@ if TYPE_CHECKING:
 # Moving work is not worth less than this, and two runs of the same work can differ as much.
 SAME_WITHIN = 1.05
 _DOUBTED_BY = 2.0
+# How much two runs of the same work differ from run to run: elementwise work by up to 25 % between
+# processes whose memory is steady (`tests/bench/steadiness.py`).
+_APART_BY = 1.25
 
 
 class Claim(Enum):
@@ -54,6 +68,9 @@ class Comparison(msgspec.Struct, frozen=True):
         doubts: why one of the times may be far off, in a word or two each.
         is_wrong: whether one of the two computed wrong results.
         remedies: what would remove the doubts.
+        kinds: the kinds of the doubts (`core.benchmark.trust`).
+        rounds: the ratio of each round, of two results that took turns.
+        is_apart: whether they did not, and so met other disturbances.
     """
 
     size: int
@@ -63,20 +80,41 @@ class Comparison(msgspec.Struct, frozen=True):
     doubts: tuple[str, ...] = ()
     is_wrong: bool = False
     remedies: tuple[str, ...] = ()
+    kinds: frozenset[str] = frozenset()
+    rounds: tuple[float, ...] = ()
+    is_apart: bool = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether other programs used a device meanwhile."""
+        return bool(self.kinds & BUSY)
 
     @property
     def outcome(self) -> Claim:
         """The verdict."""
         if self.is_wrong:
             return Claim.WRONG
-        doubt = _DOUBTED_BY if self.doubts else 1.0
-        if self.low / doubt > 1 and self.ratio >= SAME_WITHIN:
+        doubt = self._margin
+        if self.low / doubt > 1 and self.ratio >= SAME_WITHIN and self._agrees(1):
             return Claim.FASTER
-        if self.high * doubt < 1 and self.ratio <= 1 / SAME_WITHIN:
+        if self.high * doubt < 1 and self.ratio <= 1 / SAME_WITHIN and self._agrees(-1):
             return Claim.SLOWER
         if not self.doubts and self.low >= 1 / SAME_WITHIN and self.high <= SAME_WITHIN:
             return Claim.EQUAL
         return Claim.UNDECIDED
+
+    @property
+    def _margin(self) -> float:
+        """How far the ratio may be off, beyond its interval."""
+        if self.is_apart:
+            return _DOUBTED_BY if self.doubts else _APART_BY
+        met = MET_BY_BOTH if self.rounds else frozenset[str]()
+        own = self.kinds - met
+        return _DOUBTED_BY if own else 1.0
+
+    def _agrees(self, sign: int) -> bool:
+        """Whether every round has the same winner; it matters on a busy PC."""
+        return not self.is_busy or all(sign * math.log(ratio) > 0 for ratio in self.rounds)
 
     @property
     def sign(self) -> int:
@@ -100,10 +138,14 @@ class Comparison(msgspec.Struct, frozen=True):
         """The reason why there is no winner; empty if there is one."""
         if self.outcome is not Claim.UNDECIDED:
             return ""
+        if self.is_busy and self.rounds:
+            return "other programs keep this PC busy"
         if self.low <= 1 <= self.high:
             return "the intervals of both overlap"
         if self.doubts:
             return f"the times are doubtful ({', '.join(self.doubts)})"
+        if self.is_apart and max(self.ratio, 1 / self.ratio) >= SAME_WITHIN:
+            return "runs of two times differ by as much: measure both again, together"
         return "their medians differ by less than 5 %"
 
     @property
@@ -122,13 +164,24 @@ def compare(reference: RunFinished, device: RunFinished) -> Comparison | None:
     if not (_has_time(reference) and _has_time(device)):
         return None
     doubts = [doubt for result in (reference, device) for doubt in timing_doubts(result)]
+    ratio = reference.median_s / device.median_s
+    pairs: tuple[tuple[float, float], ...] = ()
+    low, high = (a / b for a, b in zip(reference.ci95_s, reversed(device.ci95_s), strict=True))
+    if reference.turns and reference.turns == device.turns:
+        pairs = tuple(zip(reference.rounds_s, device.rounds_s, strict=False))
+        if len(pairs) >= FEWEST_ROUNDS:
+            ours, theirs = zip(*pairs, strict=True)
+            low, high = ratio_interval(ours, theirs, ratio)
     return Comparison(
         size=device.size,
-        ratio=reference.median_s / device.median_s,
-        low=reference.ci95_s[0] / device.ci95_s[1],
-        high=reference.ci95_s[1] / device.ci95_s[0],
+        ratio=ratio,
+        low=low,
+        high=high,
+        rounds=tuple(one / other for one, other in pairs),
+        is_apart=not pairs,
         doubts=tuple(dict.fromkeys(doubt.word for doubt in doubts)),
         remedies=tuple(dict.fromkeys(TIMING_REMEDIES[doubt.kind] for doubt in doubts)),
+        kinds=frozenset(doubt.kind for doubt in doubts),
         is_wrong=False in (reference.verified, device.verified),
     )
 
@@ -141,7 +194,7 @@ def next_steps(comparisons: Iterable[Comparison]) -> str:
 
 
 def _has_time(result: RunFinished) -> bool:
-    return result.median_s > 0 and result.ci95_s[0] > 0 and not result.is_for_show
+    return result.median_s > 0 and result.ci95_s[0] > 0
 
 
 # ── several ways to do the same work ─────────────────────────────────────────────────────────────

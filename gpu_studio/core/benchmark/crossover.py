@@ -78,14 +78,39 @@ def ratios_of(
             its operands in place, so all its runs count.
         reference: the device to compare with.
     """
-    ours = {
-        result.size: result
-        for result in results
-        if result.device == device and result.transfers == with_transfers
-    }
-    theirs = {result.size: result for result in results if result.device == reference}
-    compared = (compare(theirs[size], ours[size]) for size in sorted(ours.keys() & theirs.keys()))
-    return tuple(each for each in compared if each is not None)
+    histories = ratio_histories(results, device, with_transfers=with_transfers, reference=reference)
+    return tuple(each[-1] for each in histories)
+
+
+def ratio_histories(
+    results: Sequence[RunFinished],
+    device: str,
+    *,
+    with_transfers: bool = False,
+    reference: str = "cpu",
+) -> list[list[Comparison]]:
+    """Return all ratios of each size, oldest first, by ascending size; see `ratios_of`."""
+    theirs = _by_size(results, reference, False)
+    histories = []
+    for size, ours in sorted(_by_size(results, device, with_transfers).items()):
+        by_turns = {result.turns: result for result in theirs.get(size, ())}
+        last = next(reversed(by_turns.values()), None)
+        partners = [(by_turns.get(one.turns, last), one) for one in ours]
+        measured = [compare(other, one) for other, one in partners if other is not None]
+        ratios = [each for each in measured if each is not None]
+        if ratios:
+            histories.append(ratios)
+    return histories
+
+
+def _by_size(
+    results: Sequence[RunFinished], device: str, transfers: bool
+) -> dict[int, list[RunFinished]]:
+    by_size: dict[int, list[RunFinished]] = {}
+    for result in results:
+        if result.device == device and result.transfers == transfers:
+            by_size.setdefault(result.size, []).append(result)
+    return by_size
 
 
 def find_crossover(ratios: Sequence[Comparison]) -> Crossover:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from gpu_studio.core.benchmark.crossover import next_size, ratios_of
+from gpu_studio.core.benchmark.crossover import find_crossover, next_size, ratio_histories
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.benchmark.run_cost import RunCosts
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, sustained_budget_s
@@ -15,10 +15,11 @@ from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.run_messages import RunWorkload
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from gpu_studio.core.benchmark.comparison import Comparison
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.messages.run_messages import RunFinished
+    from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
 
 
 # The warm-up and the rest of a small run's setup, until this plan has measured its own.
@@ -106,6 +107,24 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def in_turns(
+    requests: Iterable[RunWorkload], workload: WorkloadDescription | None
+) -> list[tuple[RunWorkload, ...]]:
+    """Return requests in groups: the runs of a group will be compared, so they take turns.
+
+    Args:
+        requests: in their order, of one workload.
+        workload: its description; None if it is unknown.
+    """
+    if workload is None or not workload.takes_turns:
+        return [(request,) for request in requests]
+    # A sustained run has its device to itself.
+    work = itertools.groupby(
+        requests, key=lambda one: one.run_id if one.sustained else (one.size, one.dtype)
+    )
+    return [tuple(group) for _, group in work]
+
+
 def time_left_s(
     begun: Sequence[Run],
     waiting: Sequence[RunWorkload],
@@ -140,14 +159,17 @@ def _beyond_s(request: RunWorkload, costs: RunCosts) -> float:
 
 _TOLERANCE = 0.05
 # Halving an octave down to a twentieth takes four; a tie in it may take as many on both sides.
-_MOST_REFINEMENTS = 10
+_MOST_REFINEMENTS = 14
+# How often the end of a crossing is measured: until two in a row have the same winner.
+_MOST_TRIES = 4
 
 
 class Sweep:
     """Implements `plan.RunPlan`: the runs of a plan, then runs that narrow the crossovers down.
 
     Each round measures one more size for every combination of card, dtype and mode whose crossover
-    with the CPU is not yet within the tolerance. Without a CPU or a card in the plan, or if the
+    with the CPU is not yet within the tolerance. Then both ends of a crossing are measured again: a
+    run that was disturbed as a whole would move it. Without a CPU or a card in the plan, or if the
     curves do not cross, only the grid runs.
 
     Args:
@@ -174,43 +196,48 @@ class Sweep:
         for dtype in self.plan.dtypes:
             for device in self.plan.devices:
                 for transfers in self.plan.modes_of(device):
-                    size = self._finer(ours, dtype, device, transfers)
-                    if size is not None:
+                    for size in self._next_sizes(ours, dtype, device, transfers):
                         runs[size, dtype, "cpu", False] = None
                         runs[size, dtype, device, transfers] = None
-        wanted = [run for run in runs if not self._was_asked(*run)]
         return self._remembered(
-            [self.plan.request(number, *run) for number, run in enumerate(wanted, first_number)]
+            [self.plan.request(number, *run) for number, run in enumerate(runs, first_number)]
         )
 
-    def _finer(
+    def _next_sizes(
         self, results: Sequence[RunFinished], dtype: str, device: str, transfers: bool
-    ) -> int | None:
-        """Return the size that narrows one crossover down, unless enough were measured."""
+    ) -> list[int]:
+        """Return the size that narrows one crossover down, or the ends that are not sure yet."""
         pair = (dtype, device, transfers)
         if is_cpu(device) or self._rounds.get(pair, 0) >= _MOST_REFINEMENTS:
-            return None
+            return []
         tried = {
             request.size
             for request in self._asked.values()
             if (request.dtype, request.device, request.transfers) == pair
         }
-        ratios = ratios_of(
+        histories = ratio_histories(
             [result for result in results if result.dtype == dtype],
             device,
             with_transfers=transfers,
         )
+        ratios = [each[-1] for each in histories]
         size = next_size(ratios, tolerance=self._tolerance, tried=tried)
-        if size is not None:
+        sizes = [size] if size is not None else self._unsure_ends(histories)
+        if sizes:
             self._rounds[pair] = self._rounds.get(pair, 0) + 1
-        return size
+        return sizes
 
-    def _was_asked(self, size: int, dtype: str, device: str, transfers: bool) -> bool:
-        return any(
-            (asked.size, asked.dtype, asked.device, asked.transfers)
-            == (size, dtype, device, transfers)
-            for asked in self._asked.values()
-        )
+    def _unsure_ends(self, histories: Sequence[Sequence[Comparison]]) -> list[int]:
+        """Return the ends of crossings whose last two measurements have not the same winner."""
+        crossings = find_crossover([each[-1] for each in histories]).crossings
+        ends = {end for one in crossings for end in (one.low, one.high)}
+        return [
+            size
+            for each in histories
+            if (size := each[-1].size) in ends
+            and len(each) < _MOST_TRIES
+            and (len(each) < 2 or each[-1].sign != each[-2].sign)
+        ]
 
     def _remembered(self, requests: list[RunWorkload]) -> list[RunWorkload]:
         self._asked |= {request.run_id: request for request in requests}

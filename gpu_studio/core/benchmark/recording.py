@@ -347,9 +347,8 @@ class RunsOfEvents:
     def _begin(self, event: RunStarted) -> None:
         if len(self._events) == _MOST_RUNS:
             raise refused(f"it has more than {_MOST_RUNS} runs")
-        if not all(_start_of(events).is_for_show for events in self._open.values()) or (
-            event.run_id in self._open or not event.is_for_show
-        ):
+        others = {_start_of(events).turns for events in self._open.values()}
+        if event.run_id in self._open or not event.turns or others - {event.turns}:
             self._end_all(_CUT_OFF)
         self._open[event.run_id] = [_checked_start(event)]
         self._events.append(self._open[event.run_id])

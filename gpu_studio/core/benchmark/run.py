@@ -25,7 +25,7 @@ from gpu_studio.core.messages.run_messages import (
 from gpu_studio.core.statistics import (
     SAMPLES_OF_AN_INTERVAL,
     Summary,
-    grouped_interval,
+    interval_of_rounds,
     outlier_bound,
     summarize,
 )
@@ -110,11 +110,6 @@ class Run:
         return format_size(self.request.size, self.size_text)
 
     @property
-    def is_for_show(self) -> bool:
-        """Whether another contestant ran at the same time; no verdict is based on such a run."""
-        return self.request.is_for_show
-
-    @property
     def progress(self) -> float:
         """The share of the time budget, or of the requested calls, that is done; 0 to 1."""
         if self.state.is_over:
@@ -159,7 +154,7 @@ class Run:
             return self.result.ci95_s
         if self._interval_s is None and self.state.is_over and len(self.series):
             values = self.series.values.tolist()
-            self._interval_s = grouped_interval(values, self.calls_per_sample)
+            self._interval_s = interval_of_rounds(values)
         return self._interval_s
 
     @property

@@ -77,6 +77,10 @@ TIMING_REMEDIES = {
     "in window": "run it in a separate engine",
 }
 """The kinds of doubts about a time itself, and the remedy for each."""
+BUSY = frozenset({"busy CPU", "shared card"})
+"""The kinds that name other programs."""
+MET_BY_BOTH = BUSY | {"spread"}
+"""The kinds of disturbances that results of rounds in turns have met alike."""
 
 
 def timing_doubts(result: RunFinished) -> tuple[Doubt, ...]:

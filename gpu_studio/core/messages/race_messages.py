@@ -28,15 +28,12 @@ class RaceParameters(msgspec.Struct, frozen=True, kw_only=True):
     ``photo`` identifies the picture to learn: the SHA-256 of its pixels, or empty for the picture
     of this program. ``seeds`` are the points where the picture to grow begins, as shares of its
     width and height from the top left; empty for the default. With ``own_kernel``, a custom CUDA
-    kernel draws instead of PyTorch's kernels (`RaceTraits.own_kernel`); only on cards. With
-    ``at_once``, another contestant ran at the same time: the run is for show, and no verdict is
-    based on it.
+    kernel draws instead of PyTorch's kernels (`RaceTraits.own_kernel`); only on cards.
     """
 
     threads: PositiveCount | None = None
     photo: str = ""
     own_kernel: bool = False
-    at_once: bool = False
     seeds: Annotated[tuple[tuple[Fraction, Fraction], ...], Meta(max_length=MOST_SEEDS)] = ()
 
 
@@ -144,8 +141,7 @@ class RaceFinished(Message, frozen=True, kw_only=True):
 
     ``leader`` is the index of the fastest contestant, null if no winner can be claimed. ``ratio``
     says how many times faster it is than the next one; in a tie it is about 1. ``undecided`` says
-    that the results allow neither a winner nor a tie. ``at_once``: the contestants ran at the same
-    time, for show; there is no leader and no ratio.
+    that the results allow neither a winner nor a tie.
     """
 
     picture: str
@@ -155,4 +151,3 @@ class RaceFinished(Message, frozen=True, kw_only=True):
     ratio: Amount | None
     undecided: bool
     sentence: str
-    at_once: bool = False

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from gpu_studio.core.device_name import DeviceName
 from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
@@ -28,7 +29,8 @@ from gpu_studio.core.messages.race_messages import (  # noqa: TC001  # msgspec r
     Showing,
 )
 
-MOST_AT_ONCE = 8
+MOST_IN_TURNS = 64
+MOST_ROUNDS = 1000
 # How to write a size unless a workload says otherwise: `WorkloadDescription.size_text`.
 SQUARE = "{size} × {size}"
 
@@ -72,11 +74,6 @@ class RunParameters(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a custom CUDA kernel draws, instead of PyTorch's kernels."""
         return self.race is not None and self.race.own_kernel
 
-    @property
-    def is_for_show(self) -> bool:
-        """Whether another contestant runs at the same time; no verdict is based on such a run."""
-        return self.race is not None and self.race.at_once
-
 
 class RunWorkload(RunParameters, Request, frozen=True, kw_only=True):
     """Time one workload on one device. ``budget_s`` counts only the timed part.
@@ -96,8 +93,8 @@ class RunWorkload(RunParameters, Request, frozen=True, kw_only=True):
     showing: Showing | None = None
 
 
-class RunAtOnce(Request, frozen=True, kw_only=True):
-    """Make the runs of a race at the same time, for show: they disturb each other.
+class RunInTurns(Request, frozen=True, kw_only=True):
+    """Make runs in turns, so that they can be compared: each is alone while it is timed.
 
     The answer mixes the events of all runs. Each run ends by itself, and `RunsEnded` comes last.
     """
@@ -106,7 +103,7 @@ class RunAtOnce(Request, frozen=True, kw_only=True):
 
 
 class RunsEnded(LastEvent, frozen=True, kw_only=True):
-    """The end of `RunAtOnce`, after the end of each run."""
+    """The end of `RunInTurns`, after the end of each run."""
 
 
 class WorkloadOption(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +125,8 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
     ``size_title`` names the size, ``size_text`` is its format (``{size}`` is replaced). ``skipped``
     says why the workload cannot run here and how to fix that; empty if it can. ``refuses`` lists
     the modes (``cold``, ``transfers``, ``naive``) that make no sense for the workload, each with
-    a sentence that says why. ``race`` is set for a picture.
+    a sentence that says why. ``takes_turns``: several runs of it may be prepared at a time; not if
+    each holds processes of its own. ``race`` is set for a picture.
     ``device_kinds`` are the kinds of devices that it is written for; empty for all.
     """
 
@@ -144,6 +142,7 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
     size_text: str = SQUARE
     device_kinds: tuple[str, ...] = ()
     skipped: str = ""
+    takes_turns: bool = True
     refuses: dict[str, str] = msgspec.field(default_factory=dict)
     race: RaceTraits | None = None
 
@@ -156,7 +155,8 @@ class RunStarted(RunParameters, Event, frozen=True, kw_only=True):
     """A run was accepted; ``expected_call_s`` is known after the first call (`RunPhaseChanged`).
 
     ``options`` includes the defaults. ``device_name`` is set in recordings, because a viewer
-    cannot look it up. Older versions do not set ``sustained``.
+    cannot look it up. Runs with the same ``turns`` have their rounds in turns (`RunInTurns`); it is
+    empty for a run alone. Older versions do not set ``sustained``.
     """
 
     run_id: str
@@ -165,6 +165,7 @@ class RunStarted(RunParameters, Event, frozen=True, kw_only=True):
     snippet: str = ""
     device_name: str = ""
     recording: str | None = None
+    turns: str = ""
 
 
 class RunPhaseChanged(Event, frozen=True, kw_only=True):
@@ -185,11 +186,11 @@ class SamplesMeasured(Event, frozen=True, kw_only=True):
 
 
 class RunEnd(Event, frozen=True, kw_only=True):
-    """The base of what ends a run; runs at once have one each, before `RunsEnded`."""
+    """The base of what ends a run; runs in turns have one each, before `RunsEnded`."""
 
     def ends(self, request: Request) -> bool:
         """Return whether the request was this run alone."""
-        return self.ends_engine or not isinstance(request, RunAtOnce)
+        return self.ends_engine or not isinstance(request, RunInTurns)
 
 
 class NaiveTime(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,6 +227,9 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     if that is not slower, or unknown.
 
     ``outcome`` says how far a run of a race came; null for every other run.
+
+    ``rounds_s`` has the median of each round, which ``ci95_s`` comes from; empty if the run was
+    one piece. In a race, they are the mean step of each slice. ``turns`` is as in `RunStarted`.
 
     Older versions leave ``computed_in`` empty, and ``loaded_s`` and ``timed_s`` null.
     """
@@ -270,6 +274,8 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     torch_version: str = ""
     recording: str | None = None
     outcome: RaceOutcome | None = None
+    rounds_s: Annotated[tuple[CallSeconds, ...], Meta(max_length=MOST_ROUNDS)] = ()
+    turns: str = ""
 
 
 class RunStopped(RunEnd, frozen=True, kw_only=True):

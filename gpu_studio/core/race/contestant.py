@@ -59,21 +59,19 @@ def race_requests(
     showing: Showing | None = None,
     rest_s: float = 0.0,
     first_number: int = 1,
-    at_once: bool = False,
 ) -> list[RunWorkload]:
-    """Return the runs of a race: the contestants in turn, each alone on the PC.
+    """Return the runs of a race, for one `RunInTurns`.
 
     Args:
         picture: the workload.
         size: its size.
-        contestants: in the order of their runs.
+        contestants: in the order of their first turns.
         budget_s: the longest time of each.
         photo: as in `RaceParameters`.
         seeds: as in `RaceParameters`.
         showing: how the runs show their pictures; None shows none.
         rest_s: the pause after each frame, so that the window draws while nothing is timed.
         first_number: the number of the first run's id.
-        at_once: whether they are for `RunAtOnce`, for show.
     """
     return [
         RunWorkload(
@@ -87,7 +85,6 @@ def race_requests(
                 photo=photo,
                 seeds=seeds,
                 own_kernel=contestant.own_kernel,
-                at_once=at_once,
             ),
             budget_s=budget_s,
             showing=showing,

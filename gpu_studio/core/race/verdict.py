@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 # From this share of a step on, the launches set its time and not the computing.
 _LAUNCH_DECIDES = 0.5
-_FOR_SHOW = "For show, no verdict: contestants that run at the same time take time from each other."
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,8 +49,6 @@ def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
         runs: one for each contestant, over or not; recorded runs count like others.
     """
     contestants = tuple(map(contestant_result, runs))
-    if any(run.is_for_show for run in runs):
-        return _without_verdict(picture, runs, contestants)
     order = _order(runs, contestants)
     leader, ratio, undecided, sentence = None, None, False, ""
     if len(order) > 1:
@@ -76,25 +73,6 @@ def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
         sentence=" ".join([sentence, *_missing(runs, contestants)]).strip(),
     )
     return Verdict(finished=finished, reason=reason_of(picture, runs), doubts=_doubts(runs))
-
-
-def _without_verdict(
-    picture: WorkloadDescription, runs: Sequence[Run], contestants: tuple[ContestantResult, ...]
-) -> Verdict:
-    """Return the end of a race for show: its contestants ran at the same time."""
-    words = _Words(picture, runs, contestants)
-    ends = [words.alone(index) for index in _order(runs, contestants)]
-    finished = RaceFinished(
-        picture=picture.name,
-        size=runs[0].request.size,
-        contestants=contestants,
-        leader=None,
-        ratio=None,
-        undecided=True,
-        sentence=" ".join([_FOR_SHOW, *ends, *_missing(runs, contestants)]),
-        at_once=True,
-    )
-    return Verdict(finished=finished, reason="", doubts=_doubts(runs))
 
 
 def _doubts(runs: Sequence[Run]) -> tuple[str, ...]:
@@ -163,9 +141,16 @@ def _duel(slower: Run, faster: Run) -> Comparison | None:
         return steps
     # The steps vary by their interval; the number of steps to the finish line is exact.
     whole = other_s / seconds
-    scale = whole / steps.ratio
+    if steps.rounds and reference.outcome and device.outcome:
+        scale = reference.outcome.steps / device.outcome.steps
+    else:
+        scale = whole / steps.ratio
     return msgspec.structs.replace(
-        steps, ratio=whole, low=steps.low * scale, high=steps.high * scale
+        steps,
+        ratio=whole,
+        low=min(steps.low * scale, whole),
+        high=max(steps.high * scale, whole),
+        rounds=tuple(ratio * scale for ratio in steps.rounds),
     )
 
 

@@ -1,7 +1,7 @@
 """Time a drawing from its first step to its finish line.
 
 The race's clock runs only during steps. Between two batches it stands: then the sharpness is read,
-and a frame is copied.
+and a frame is copied. The contestants of a race take turns in slices, each alone while it is timed.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _POLL_PERIOD_S = 0.1
 _LINE_PERIOD_S = 1 / 20
+# Short enough that both pictures seem to move at once, long enough that the steps right after a
+# change of sides weigh little.
+_SLICE_S = 0.3
 # Enough for a smooth curve in any window.
 _MOST_POINTS = 1000
 
@@ -41,6 +44,8 @@ class RaceTiming:
         traits: the finish line.
         steps_per_batch: the steps of one sample.
         may_finish: whether the finish line counts; it does not for wrong results.
+        warm_again: brings the device back to its speed with untimed work, after another contestant
+            had its turn; None if there is no other.
         stop: ends the race between two batches.
     """
 
@@ -52,11 +57,13 @@ class RaceTiming:
         steps_per_batch: int,
         *,
         may_finish: bool,
+        warm_again: Callable[[], object] | None,
         stop: Flag,
     ) -> None:
         self._request, self._drawing, self._traits = request, drawing, traits
         self._steps_per_batch = steps_per_batch
         self._may_finish = may_finish
+        self._warm_again = warm_again
         self._stop = stop
         self._file: FrameFile | None = None
         self._period_s = PERIOD_S
@@ -64,6 +71,8 @@ class RaceTiming:
         self._measure = self._first = 0.0
         self._curve: list[tuple[float, float, float]] = []
         self.samples_s: list[float] = []
+        self.slices_s: list[float] = []
+        """The mean seconds of a step in each slice."""
         self.showing_s = 0.0
         """The seconds that frames took, outside the race's clock."""
 
@@ -86,8 +95,8 @@ class RaceTiming:
 
     def events(
         self, stopwatch: Stopwatch, watch: Watch, poll: Callable[[], Event | None]
-    ) -> Iterator[Event]:
-        """Draw from the beginning; yield samples and frames.
+    ) -> Iterator[Event | None]:
+        """Draw from the beginning; yield samples and frames, and None at the end of a turn.
 
         Args:
             stopwatch: times a batch.
@@ -99,11 +108,13 @@ class RaceTiming:
         self._curve.append((0.0, 0.0, self._measure))
         yield from self._frame()
         unsent_s: list[float] = []
+        slice_steps, slice_s = 0, 0.0
         shown_at_s = line_at_s = polled_at_s = time.perf_counter()
         while True:
             batch_s, wall_s = stopwatch.time(self._drawing.function, self._steps_per_batch)
             self._elapsed_s += wall_s
             self._steps += self._steps_per_batch
+            slice_steps, slice_s = slice_steps + self._steps_per_batch, slice_s + wall_s
             unsent_s.append(batch_s / self._steps_per_batch)
             self._measure = self._drawing.measure()
             self._curve.append((float(self._steps), self._elapsed_s, self._measure))
@@ -114,8 +125,13 @@ class RaceTiming:
                 if (event := poll()) is not None:
                     yield event
             is_over = self._is_over
+            is_slice_over = is_over or slice_s >= _SLICE_S
+            if is_slice_over:
+                self.slices_s.append(slice_s / slice_steps)
+                slice_steps, slice_s = 0, 0.0
             is_frame = self._file is not None and now_s - shown_at_s >= self._period_s
-            if not (is_over or is_frame or now_s - line_at_s >= _LINE_PERIOD_S):
+            is_line = is_slice_over or is_frame or now_s - line_at_s >= _LINE_PERIOD_S
+            if not is_line:
                 continue
             self.samples_s += unsent_s
             yield self._line(unsent_s)
@@ -125,7 +141,10 @@ class RaceTiming:
                 yield from self._frame()
             if is_over:
                 return
-            if is_frame and self._request.rest_s:
+            if is_slice_over and self._warm_again is not None:
+                yield None
+                self._warm_again()
+            elif is_frame and self._request.rest_s:
                 self._stop.wait(self._request.rest_s)
             line_at_s = time.perf_counter()
 

@@ -10,7 +10,7 @@ import torch
 
 from gpu_studio.core.benchmark.ceilings import CeilingShare, MeasuredCeilings, share_of_ceiling
 from gpu_studio.core.messages.run_messages import RunFinished
-from gpu_studio.core.statistics import grouped_interval, summarize
+from gpu_studio.core.statistics import interval_of_rounds, round_medians, summarize
 from gpu_studio.engine.benchmark.ceilings import ceilings_of
 from gpu_studio.engine.benchmark.naive import explain
 from gpu_studio.engine.device import card_name
@@ -31,6 +31,15 @@ class Findings:
     """The facts that a run's steps record, each as soon as it is known."""
 
     samples_s: list[float] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    """The index of the first sample of each round."""
+    round_s: float = math.inf
+    """The timed part of a round."""
+    spent_s: float = 0.0
+    slices_s: tuple[float, ...] = ()
+    """The mean seconds of a step in each slice of a race."""
+    clock_mhz: float | None = None
+    """The card's SM clock after the first warm-up."""
     verification: Verification | None = None
     watch: Watch | None = None
     measured: MeasuredCeilings | None = None
@@ -56,6 +65,7 @@ def finish(
     *,
     cpu_name: str,
     in_window_process: bool,
+    turns: str,
     elapsed_s: float,
 ) -> RunFinished:
     """Return the result of a run with at least one sample."""
@@ -73,7 +83,8 @@ def finish(
         device_name=card_name(case.device) if case.is_on_card else cpu_name,
         median_s=summary.median_s,
         iqr_s=summary.iqr_s,
-        ci95_s=grouped_interval(found.samples_s, found.calls_per_sample),
+        ci95_s=interval_of_rounds(found.samples_s, found.starts if len(found.starts) > 1 else ()),
+        rounds_s=found.slices_s or round_medians(found.samples_s, found.starts),
         p99_s=summary.p99_s,
         samples=summary.samples,
         calls_per_sample=found.calls_per_sample,
@@ -108,6 +119,7 @@ def finish(
         in_window_process=in_window_process,
         torch_version=str(torch.__version__),
         outcome=found.outcome,
+        turns=turns,
     )
 
 

@@ -1,7 +1,9 @@
-"""One run of a workload: setup, verification, warm-up, timing, result.
+"""One run of a workload: setup, verification, then rounds of warm-up and timing, and the result.
 
 Only the work is in the timed region. Each batch is one sample, the whole budget goes into samples,
-and events are sent only between batches.
+and events are sent only between batches. Every round makes its tensors anew, because their place in
+memory sets the speed as well, and samples of one place do not show it. Between two rounds, another
+run may have its turn (`in_turns`).
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ import time
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark import sustained
-from gpu_studio.core.benchmark.ceilings import MeasuredCeilings
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import (
     RunPhaseChanged,
@@ -21,6 +22,7 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
     SamplesMeasured,
 )
+from gpu_studio.core.statistics import FEWEST_ROUNDS, ROUNDS, interval_of_rounds, quantile
 from gpu_studio.core.tensors import check_dtype, check_size
 from gpu_studio.core.units import format_bytes, format_size
 from gpu_studio.engine.benchmark.card_limits import refuse_long_kernel, refuse_unsupported_products
@@ -30,10 +32,10 @@ from gpu_studio.engine.benchmark.naive import time_naively
 from gpu_studio.engine.benchmark.race_timing import RaceTiming
 from gpu_studio.engine.benchmark.result import Findings, finish
 from gpu_studio.engine.benchmark.timing import (
-    IntervalRule,
     choose_calls,
     stopwatch_for,
     warm_up,
+    warm_up_again,
     whole_batches,
 )
 from gpu_studio.engine.device import free_bytes, prove_kernels, resolve, time_once, uuid_of
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 
     import torch
 
+    from gpu_studio.core.benchmark.ceilings import MeasuredCeilings
     from gpu_studio.core.devices.devices import CardState
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.race_messages import RaceTraits
@@ -68,6 +71,8 @@ _POLL_PERIOD_S = 0.1
 _LONGEST_PAUSE_S = 1.0
 _LONGEST_BUDGET_S = 86400.0
 _LONGEST_REST_S = 1.0
+# Of a run that may stop as soon as its interval is known.
+_SHORT_ROUND_S = 0.2
 _MOST_CALLS = 1_000_000
 # A large result is checked only if that takes about as long as the rest of the setup.
 _LONGEST_CHECK_S = 1.0
@@ -86,8 +91,7 @@ class WorkloadRun:
         in_window_process: whether the window shares this process.
         cpu_name: the name of this PC's CPU.
         frames: makes the file of a race's frames; None shows none.
-        before_timing: called when everything is warm, and returns when the timing may begin; None
-            begins at once.
+        turns: the name of the runs that take turns with this one; empty if it is alone.
     """
 
     def __init__(
@@ -99,7 +103,7 @@ class WorkloadRun:
         in_window_process: bool = False,
         cpu_name: str = "CPU",
         frames: FrameFiles | None = None,
-        before_timing: Callable[[], None] | None = None,
+        turns: str = "",
     ) -> None:
         self._request = request
         self._stop = stop
@@ -107,24 +111,38 @@ class WorkloadRun:
         self._in_window_process = in_window_process
         self._cpu_name = cpu_name
         self._frames = frames
-        self._before_timing = before_timing
+        self._turns = turns
+        self._threads: int | None = None
         self._found = Findings()
         self._traits: RaceTraits | None = None
 
-    def events(self) -> Iterator[Event]:
-        """Yield the run's events; the last one ends the run.
+    def events(self) -> Iterator[Event | None]:
+        """Yield the run's events, and None wherever another run may have its turn.
+
+        The last event ends the run.
 
         Raises:
             StudioError: the request is impossible; the message says why.
         """
+        steps, is_over = self._steps(), False
         try:
-            yield from self._steps()
+            while not is_over:
+                # The threads of a turn: another run may use others in between.
+                with cpu_threads(self._threads):
+                    for event in steps:
+                        if event is None:
+                            break
+                        yield event
+                    else:
+                        is_over = True
+                if not is_over:
+                    yield None
             return
         except _StoppedError:
             pass  # answered below, after the failed frames and their tensors are gone
         yield RunStopped(run_id=self._request.run_id, samples=len(self._found.samples_s))
 
-    def _steps(self) -> Iterator[Event]:
+    def _steps(self) -> Iterator[Event | None]:
         started_s = time.perf_counter()
         request, found = self._request, self._found
         find = find_workload if request.race is None else find_picture
@@ -133,17 +151,19 @@ class WorkloadRun:
         self._traits = workload.description.race
         yield self._started(workload, case)
         yield self._phase("set-up")
+        if request.race is not None:
+            self._threads = request.race.threads
+            yield None  # they count from the next turn on
         prove_kernels(case.device)
         refuse_too_large(workload, case)
         refuse_long_kernel(workload, case, self._card_state(case))
         found.measured = self._cpu_ceilings(workload, case)
         self._check_stop()
-        with cpu_threads(request.race.threads if request.race else None):
-            yield from self._checked_and_timed(workload, case, started_s)
+        yield from self._checked_and_timed(workload, case, started_s)
 
     def _checked_and_timed(
         self, workload: Workload, case: Case, started_s: float
-    ) -> Iterator[Event]:
+    ) -> Iterator[Event | None]:
         request, found = self._request, self._found
         yield self._phase("verification")
         found.verification, expected_call_s = check_answers(workload, case, self._check_stop)
@@ -155,10 +175,8 @@ class WorkloadRun:
             self._check_stop()
 
         yield self._phase("warm-up", expected_call_s)
-        memory = PeakMemory(case.device)
-        with contextlib.closing(workload.prepare(case)) as call:
-            yield from self._measure(call, case, memory)
-        del call
+        found.watch = self._watch(case)
+        yield from self._rounds(workload, case)
         yield finish(
             request,
             workload,
@@ -166,77 +184,149 @@ class WorkloadRun:
             found,
             cpu_name=self._cpu_name,
             in_window_process=self._in_window_process,
+            turns=self._turns,
             elapsed_s=time.perf_counter() - started_s,
         )
 
-    def _measure(self, call: Call, case: Case, memory: PeakMemory) -> Iterator[Event]:
-        """Warm up and time a call, then record its findings."""
+    def _rounds(self, workload: Workload, case: Case) -> Iterator[Event | None]:
+        """Measure in rounds until the budget is spent; record the findings in the last one."""
+        while not self._is_enough():
+            yield None
+            self._check_stop()
+            memory = PeakMemory(case.device)
+            with contextlib.closing(workload.prepare(case)) as call:
+                yield from self._round(workload, call, case, memory)
+                while not (call.is_made_anew or self._is_enough()):
+                    yield None
+                    self._check_stop()
+                    yield from self._round(workload, call, case, memory)
+                if self._is_enough():
+                    self._record_findings(call)
+            del call
+
+    def _round(
+        self, workload: Workload, call: Call, case: Case, memory: PeakMemory
+    ) -> Iterator[Event | None]:
+        """Warm up and time a call for one round."""
         device, found = case.device, self._found
-        watch = found.watch = self._watch(case)
-        self._check_stop()
+        assert found.watch is not None
         busy_since_s = _load.begin(device)
         warming_s = time.perf_counter()
-        found.first_call_s = time_once(call, device)
+        stopwatch, call_s = self._warmed_up(call, case, memory)
         self._check_stop()
-        call_s = warm_up(
-            call,
-            device,
-            found.first_call_s,
-            watch.clock_mhz,
-            self._stop.is_set,
-            least_s=sustained.SUSTAINED_LOAD_S if self._request.sustained else None,
-        )
+        if not found.starts:
+            found.warm_up_s = time.perf_counter() - warming_s
+            yield self._phase("timing", call_s)
+            found.loaded_s = time.perf_counter() - busy_since_s
+            self._plan_rounds(call_s)
+        found.starts.append(len(found.samples_s))
+        found.watch.begin()
+        if isinstance(call, Drawing):
+            # Untimed steps would move the picture on, so a spare one takes them.
+            with contextlib.ExitStack() as stack:
+                spare = workload.prepare(case) if self._turns else None
+                if spare is not None:
+                    stack.callback(spare.close)
+                yield from self._race(stopwatch, call, case, spare)
+        else:
+            yield from self._time(stopwatch, call, case)
+        found.watch.end()
+        _load.end(device)
+        if call.elapsed_s() is None:  # a call with its own clock works in other processes
+            peaks = (found.peak_allocated_bytes, memory.peak_bytes())
+            found.peak_allocated_bytes = max((p for p in peaks if p is not None), default=None)
+
+    def _warmed_up(self, call: Call, case: Case, memory: PeakMemory) -> tuple[Stopwatch, float]:
+        """Warm up for a round; return its stopwatch and the seconds of the shortest call.
+
+        The first round chooses the calls of a sample for all of them.
+        """
+        device, found, watch = case.device, self._found, self._found.watch
+        assert watch is not None
+        first_call_s = time_once(call, device)
+        self._check_stop()
+        if found.starts:
+            call_s = warm_up_again(
+                call, device, first_call_s, watch.clock_mhz, found.clock_mhz, self._stop.is_set
+            )
+        else:
+            found.first_call_s = first_call_s
+            call_s = warm_up(
+                call,
+                device,
+                first_call_s,
+                watch.clock_mhz,
+                self._stop.is_set,
+                least_s=sustained.SUSTAINED_LOAD_S if self._request.sustained else None,
+            )
+            found.clock_mhz = watch.clock_mhz()
         stopwatch = stopwatch_for(call, device)
         if case.cache == "cold":
             stopwatch = ColdStopwatch(stopwatch, device)
-            memory.ignore(buffer_bytes(device))
-        elif call.is_batched:
+            if call.is_made_anew or not found.starts:
+                memory.ignore(buffer_bytes(device))
+        elif call.is_batched and not found.starts:
             found.calls_per_sample = choose_calls(
                 stopwatch, call.function, call_s, self._stop.is_set
             )
             if self._request.calls is not None:
                 found.calls_per_sample = whole_batches(found.calls_per_sample, self._request.calls)
-        found.warm_up_s = time.perf_counter() - warming_s
-        if self._before_timing is not None:
-            self._before_timing()
-        self._check_stop()
+        return stopwatch, call_s
 
-        yield self._phase("timing", call_s)
-        found.loaded_s = time.perf_counter() - busy_since_s
-        watch.begin()
-        if isinstance(call, Drawing):
-            yield from self._race(stopwatch, call, case)
-        else:
-            yield from self._time(stopwatch, call, case)
-        watch.end()
-        _load.end(device)
-        if call.elapsed_s() is None:  # a call with its own clock works in other processes
-            found.peak_allocated_bytes = memory.peak_bytes()
-        del stopwatch
+    def _plan_rounds(self, call_s: float) -> None:
+        """Decide how long a round is: it has time for two calls at least."""
+        request = self._request
+        if request.race is not None or request.calls is not None or request.sustained:
+            return
+        round_s = request.budget_s / ROUNDS
+        if request.stop_at_relative_interval is not None:  # it may stop after each round
+            round_s = min(round_s, _SHORT_ROUND_S)
+        rounds = max(1, int(request.budget_s / max(round_s, 2 * call_s) + 1e-6))
+        self._found.round_s = request.budget_s / rounds
+
+    def _record_findings(self, call: Call) -> None:
+        found = self._found
         found.parts_s = call.parts_s()
         found.fresh_memory_s = call.fresh_memory_s()
         found.curves = found.curves or call.curves()
         found.sentences = call.findings()
         found.doubts = call.doubts()
-        if self._request.is_for_show:
-            doubt = "another contestant ran at the same time and took time from it"
-            found.doubts = {**found.doubts, "for show": doubt}
         if self._request.sustained:
-            reason = sustained.unsteadiness(found.samples_s, watch.clocks_mhz)
+            assert found.watch is not None
+            reason = sustained.unsteadiness(found.samples_s, found.watch.clocks_mhz)
             found.doubts = {**found.doubts, **({"not steady": reason} if reason else {})}
 
-    def _race(self, stopwatch: Stopwatch, drawing: Drawing, case: Case) -> Iterator[Event]:
-        """Draw from the beginning to the finish line; send samples and frames."""
-        found = self._found
-        assert found.watch is not None
+    def _race(
+        self, stopwatch: Stopwatch, drawing: Drawing, case: Case, spare: Call | None
+    ) -> Iterator[Event | None]:
+        """Draw from the beginning to the finish line; send samples and frames.
+
+        Args:
+            stopwatch: times the steps.
+            drawing: a drawing that has been warmed up.
+            case: the case of the run.
+            spare: another drawing, whose steps bring the device back to its speed; None if this
+                contestant is alone.
+        """
+        found, watch = self._found, self._found.watch
+        assert watch is not None
         assert found.verification is not None
         assert self._traits is not None
+
+        def warm_again() -> None:
+            assert spare is not None
+            first_s = time_once(spare, case.device)
+            warm_up_again(
+                spare, case.device, first_s, watch.clock_mhz, found.clock_mhz, self._stop.is_set
+            )
+
         race = RaceTiming(
             self._request,
             drawing,
             self._traits,
             found.calls_per_sample,
             may_finish=found.verification.verified is not False,
+            warm_again=warm_again if spare is not None else None,
             stop=self._stop,
         )
         if self._frames is not None and (opened := race.open_frames(self._frames)) is not None:
@@ -244,47 +334,46 @@ class WorkloadRun:
         found.samples_s = race.samples_s
         yield from race.events(
             stopwatch,
-            found.watch,
+            watch,
             lambda: read_memory(case.device) if case.is_on_card else None,
         )
         self._check_stop()
-        found.outcome = race.outcome(found.watch.power_w)
+        found.slices_s = tuple(race.slices_s)
+        found.outcome = race.outcome(watch.power_w)
         found.curves = race.curves()
 
     def _time(self, stopwatch: Stopwatch, call: Call, case: Case) -> Iterator[Event]:
         """Take samples until there are enough; send them at the run's pace."""
-        request, watch, calls = self._request, self._found.watch, self._found.calls_per_sample
+        request, found = self._request, self._found
+        watch, calls = found.watch, found.calls_per_sample
         assert watch is not None
-        rule = IntervalRule(request.stop_at_relative_interval)
         unsent_s: list[float] = []
-        spent_s = 0.0
         # A rest would let a card cool down, so a sustained run has none.
         pace = Pace(0.0 if request.sustained else request.rest_s, self._stop)
         polled_at_s = float("-inf")
         while True:
             batch_s, wall_s = stopwatch.time(call.function, calls)
-            spent_s += wall_s
+            found.spent_s += wall_s
             unsent_s.append(batch_s / calls)
-            rule.add(unsent_s[-1], wall_s)
             now_s = time.perf_counter()
             if case.is_on_card and now_s - polled_at_s >= _POLL_PERIOD_S:
                 polled_at_s = now_s
                 watch.poll()
                 yield read_memory(case.device)
-            over = self._is_enough(spent_s, len(unsent_s)) or self._stop.is_set()
+            over = self._is_round_over(len(unsent_s)) or self._stop.is_set()
             if not over and not pace.is_due():
                 continue
             pace.begin_line()
-            self._found.samples_s += unsent_s
+            found.samples_s += unsent_s
             yield SamplesMeasured(
                 run_id=request.run_id,
                 samples_s=tuple(unsent_s),
                 calls_per_sample=calls,
-                spent_s=spent_s,
+                spent_s=found.spent_s,
             )
             unsent_s = []
             self._check_stop()
-            if over or rule.is_met():
+            if over:
                 return
             self._rest(pace, stopwatch, call, wall_s)
 
@@ -296,19 +385,31 @@ class WorkloadRun:
                 stopwatch.time(call.function, self._found.calls_per_sample)
             pace.begin_line()
 
-    def _is_enough(self, spent_s: float, unsent: int) -> bool:
-        """Return whether the budget is spent, or the requested calls are made."""
-        if self._request.calls is None:
-            budget_s = self._request.budget_s
-            is_long = self._request.sustained
-            return spent_s >= (sustained.sustained_budget_s(budget_s) if is_long else budget_s)
-        samples = len(self._found.samples_s) + unsent
-        return samples * self._found.calls_per_sample >= self._request.calls
+    def _is_round_over(self, unsent: int) -> bool:
+        """Return whether this round's share of the budget is spent, or all calls are made."""
+        found = self._found
+        if self._request.calls is not None:
+            samples = len(found.samples_s) + unsent
+            return samples * found.calls_per_sample >= self._request.calls
+        return found.spent_s >= min(found.round_s * len(found.starts), self._budget_s)
+
+    def _is_enough(self) -> bool:
+        """Return whether no further round follows."""
+        found, wanted = self._found, self._request.stop_at_relative_interval
+        if len(found.starts) >= FEWEST_ROUNDS and wanted is not None:
+            low, high = interval_of_rounds(found.samples_s, found.starts)
+            middle_s = quantile(sorted(found.samples_s), 0.5)
+            if (high - low) / 2 <= wanted * middle_s:
+                return True
+        is_one_piece = self._request.race is not None or self._request.calls is not None
+        return bool(found.starts) and (is_one_piece or found.spent_s >= self._budget_s)
+
+    @property
+    def _budget_s(self) -> float:
+        budget_s = self._request.budget_s
+        return sustained.sustained_budget_s(budget_s) if self._request.sustained else budget_s
 
     def _cpu_ceilings(self, workload: Workload, case: Case) -> MeasuredCeilings | None:
-        """Return the CPU's ceilings; none beside other runs: later runs would get too low ones."""
-        if self._request.is_for_show and not case.is_on_card:
-            return MeasuredCeilings()
         return measure_cpu(case, workload.work(case), workload.computes_in(case))
 
     def _watch(self, case: Case) -> Watch:
@@ -329,6 +430,7 @@ class WorkloadRun:
             budget_s=request.budget_s,
             size_text=workload.description.size_text,
             snippet=workload.snippet(case),
+            turns=self._turns,
         )
 
     def _phase(self, phase: str, expected_call_s: float | None = None) -> RunPhaseChanged:

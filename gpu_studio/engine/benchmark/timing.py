@@ -10,7 +10,6 @@ import time
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.device_name import is_cpu
-from gpu_studio.core.statistics import FEWEST_GROUPS, GROUP_S, median_interval, quantile
 from gpu_studio.engine.device import accelerator_of, time_once
 
 if TYPE_CHECKING:
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
 
 BATCH_S = 2e-3
 WARM_UP_S = 0.3
+# A round's tensors are new, and its device did other work: it has its caches and threads back
+# after some milliseconds.
+_WARM_AGAIN_S = 0.05
 # The time that a card's clock has to settle after that.
 _LONGEST_SETTLING_S = 2.7
 _TRIES = 5
@@ -99,6 +101,38 @@ def warm_up(
             return call_s
 
 
+def warm_up_again(
+    call: Callable[[], object],
+    device: torch.device,
+    first_call_s: float,
+    clock_mhz: Callable[[], float | None],
+    wanted_mhz: float | None,
+    stopped: Callable[[], bool],
+) -> float:
+    """Call until a device is back at its speed; return the seconds of the shortest call.
+
+    Args:
+        call: the function to call.
+        device: the device that it uses.
+        first_call_s: the first call's seconds.
+        clock_mhz: reads the card's SM clock; returns None if unknown.
+        wanted_mhz: the SM clock after the first warm-up; None if unknown.
+        stopped: checked between calls.
+    """
+    start_s = time.perf_counter()
+    call_s = first_call_s
+    while not stopped():
+        spent_s = time.perf_counter() - start_s
+        if spent_s >= _LONGEST_SETTLING_S:
+            break
+        if spent_s >= _WARM_AGAIN_S or call_s >= _WARM_AGAIN_S:
+            mhz = clock_mhz() if wanted_mhz is not None else None
+            if mhz is None or wanted_mhz is None or mhz >= (1 - _STEADY_WITHIN) * wanted_mhz:
+                break
+        call_s = min(call_s, time_once(call, device))
+    return call_s
+
+
 def _is_steady(clocks_mhz: Sequence[float]) -> bool:
     """Return whether the last three readings agree."""
     latest = clocks_mhz[-3:]
@@ -131,36 +165,3 @@ def whole_batches(calls: int, total_calls: int) -> int:
     """
     divisors = (n for n in range(calls, total_calls) if total_calls % n == 0)
     return next(divisors, total_calls)
-
-
-class IntervalRule:
-    """Decides whether a median is known well enough to stop early.
-
-    Consecutive samples are not independent, because clocks and other programs drift. So the
-    interval is that of medians over about 20 ms each; with single samples, it would stop far too
-    early.
-    """
-
-    def __init__(self, relative_interval: float | None) -> None:
-        self._wanted = relative_interval
-        self._group: list[float] = []
-        self._group_s = 0.0
-        self._medians: list[float] = []
-
-    def add(self, sample_s: float, wall_s: float) -> None:
-        """Add a sample and the time of its batch."""
-        if self._wanted is None:
-            return
-        self._group.append(sample_s)
-        self._group_s += wall_s
-        if self._group_s >= GROUP_S:
-            self._medians.append(quantile(sorted(self._group), 0.5))
-            self._group, self._group_s = [], 0.0
-
-    def is_met(self) -> bool:
-        """Return whether half the 95 % interval is within the requested share of the median."""
-        if self._wanted is None or len(self._medians) < FEWEST_GROUPS:
-            return False
-        ordered = sorted(self._medians)
-        low, high = median_interval(ordered)
-        return (high - low) / 2 <= self._wanted * quantile(ordered, 0.5)

@@ -26,6 +26,8 @@ class Call(ABC):
 
     # Whether several calls may form one sample. An epoch or a call to other processes is a sample.
     is_batched: bool = True
+    # Whether each round makes the call anew: it then says how much its place in memory matters.
+    is_made_anew: bool = False
 
     @abstractmethod
     def __call__(self) -> object:
@@ -99,6 +101,8 @@ class TensorCall(FunctionCall):
         compute: the function of the operands.
         look: returns the findings afterwards.
     """
+
+    is_made_anew = True
 
     def __init__(
         self,

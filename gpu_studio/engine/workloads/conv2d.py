@@ -153,6 +153,8 @@ class Conv2dCall(Call):
         is_tried: whether the first call, in which cuDNN chooses its way, is made here.
     """
 
+    is_made_anew = True  # its switches are the process's: another run must not meet them
+
     def __init__(
         self,
         case: Case,

@@ -41,6 +41,7 @@ class DataParallel(Workload):
 
     description = WorkloadDescription(
         name="data_parallel",
+        takes_turns=False,
         title="One batch, several devices",
         sentence=(
             "Several cards, or several processes on the CPU, each learn from a part of the batch "

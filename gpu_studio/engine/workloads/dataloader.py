@@ -39,6 +39,7 @@ class Dataloader(Workload):
 
     description = WorkloadDescription(
         name="dataloader",
+        takes_turns=False,
         title="Feeding the device",
         sentence=(
             "A small network trains on a data set, batch by batch. The result splits the time into "

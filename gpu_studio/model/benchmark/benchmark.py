@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal
 
-from gpu_studio.core.benchmark.plan import time_left_s
+from gpu_studio.core.benchmark.plan import in_turns, time_left_s
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
@@ -18,7 +18,7 @@ from gpu_studio.core.messages.run_messages import RunFailed, SamplesMeasured
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.run_labels import run_label
-from gpu_studio.model.run_queue import QueueStep, RunQueue
+from gpu_studio.model.run_queue import QueueStep, RunQueue, step_of
 from gpu_studio.model.work_state import WorkState
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.messages.message import Event
-    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
+    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload, WorkloadDescription
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.studio import Studio
 
@@ -107,21 +107,31 @@ class _Steps:
             self._add(self._plan.next_requests(results, self.next_number))
         if not self.waiting:
             return None
-        run = self._run(self.waiting.popleft())
-        return QueueStep(run.request, (run,))
+        return step_of([self._run(request) for request in self._next_group()])
+
+    def _next_group(self) -> tuple[RunWorkload, ...]:
+        described = None if self._source.recording else self._described(self.waiting[0].workload)
+        (group, *_) = in_turns(self.waiting, described)
+        for _ in group:
+            self.waiting.popleft()
+        return group
 
     def _add(self, requests: Sequence[RunWorkload]) -> None:
         self._count += len(requests)
         self.waiting += (msgspec.structs.replace(request, rest_s=REST_S) for request in requests)
 
+    def _described(self, workload: str) -> WorkloadDescription | None:
+        engine = self._source.session.description
+        known = engine.workloads if engine else ()
+        return next((one for one in known if one.name == workload), None)
+
     def _run(self, request: RunWorkload) -> Run:
         run = Run(request)
         run.recording = self._source.recording
         run.device_name = self._source.device_names.get(request.device, "")
-        engine = self._source.session.description
-        for workload in engine.workloads if engine else ():
-            if workload.name == request.workload:
-                run.size_text = workload.size_text  # a run that cannot begin sends none
+        described = self._described(request.workload)
+        if described is not None:
+            run.size_text = described.size_text  # a run that cannot begin sends none
         return run
 
 
@@ -154,6 +164,7 @@ class Benchmark(QObject):
         self._queue.finished.connect(self._finish)
         self._steps: _Steps | None = None
         self.runs: list[Run] = []
+        self._running: Run | None = None
         self._next_number = 1
         self._begun = QElapsedTimer()
         self.notice = Notice()
@@ -184,8 +195,8 @@ class Benchmark(QObject):
 
     @property
     def running(self) -> Run | None:
-        """The current run."""
-        return self._queue.step.runs[0] if self._queue.step is not None else None
+        """The current run; of runs in turns the one that was heard of last."""
+        return self._running if self._queue.step is not None else None
 
     @property
     def planned(self) -> Sequence[Run]:
@@ -258,14 +269,18 @@ class Benchmark(QObject):
             self.plan_changed.emit()
 
     def _begin_run(self, step: QueueStep) -> None:
-        (run,) = step.runs
+        self._running = step.runs[0]
         self._begun.start()
         self._updating.start()
-        self.runs.append(run)
-        self.run_begun.emit(run)
+        for run in step.runs:
+            self.runs.append(run)
+            self.run_begun.emit(run)
         self.plan_changed.emit()
 
-    def _receive(self, event: Event) -> None:
+    def _receive(self, event: Event, changed: Sequence[Run]) -> None:
+        if changed and changed[-1] is not self._running:
+            self._emit_update()  # of the one before
+            self._running = changed[-1]
         if not self._queue.is_answered and (
             not isinstance(event, SamplesMeasured) or self._is_update_due
         ):
@@ -283,7 +298,8 @@ class Benchmark(QObject):
             self.plan_changed.emit()
 
     def _end_run(self, step: QueueStep) -> None:
-        self.run_changed.emit(step.runs[0])
+        for run in step.runs:
+            self.run_changed.emit(run)
 
     def _finish(self) -> None:
         assert self._steps is not None
@@ -304,7 +320,8 @@ class Benchmark(QObject):
         if self._queue.is_stopped:
             return Notice(f"Stopped: {self._count()}. The results so far are kept.")
         if last is not None and self.has_lost_engine:
-            return self._engine_gone(self.planned[-1], last)
+            failed_runs = [run for run in self.planned if run.failure is not None]
+            return self._engine_gone((failed_runs or self.planned)[-1], last)
         failed = sum(run.state is RunState.FAILED for run in self.planned)
         reasons = f" {failed} could not run: see the table." if failed else ""
         tone = Tone.FAILURE if failed else Tone.PLAIN

@@ -191,7 +191,8 @@ class _Words:
             _with_mode(run_label(run, self._rows), run.request.transfers),
             run.request.device,
             median_s,
-            is_final=run.result is not None,
+            # A bar that has not begun to grow is not on its way.
+            is_final=run.result is not None or not run.has_begun,
         )
 
     def _label(self, request: RunWorkload, run: Run) -> str:

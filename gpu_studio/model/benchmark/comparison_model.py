@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.benchmark.plan import in_turns
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.run_messages import RunStarted, RunWorkload
-from gpu_studio.model.run_queue import QueueStep, RunQueue
+from gpu_studio.model.run_queue import QueueStep, RunQueue, step_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,19 +25,21 @@ if TYPE_CHECKING:
 _numbers = itertools.count(1)
 
 
-class _InTurn:
-    """A plan of all runs, whatever becomes of each."""
+class _Steps:
+    """A plan of all runs, in turns where they may, whatever becomes of each."""
 
-    def __init__(self, runs: Sequence[Run]) -> None:
-        self._runs = iter(runs)
+    def __init__(self, runs: Sequence[Run], workload: WorkloadDescription) -> None:
+        by_request = {run.request.run_id: run for run in runs}
+        groups = in_turns([run.request for run in runs], workload)
+        self._groups = iter([[by_request[one.run_id] for one in group] for group in groups])
 
     def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
-        run = next(self._runs, None)
-        return QueueStep(run.request, (run,)) if run is not None else None
+        group = next(self._groups, None)
+        return step_of(group) if group is not None else None
 
 
 class ComparisonModel(QObject):
-    """Runs of one workload that differ in their options, one after the other.
+    """Runs of one workload that differ in their options.
 
     Args:
         studio: the application's state.
@@ -125,7 +128,7 @@ class ComparisonModel(QObject):
             for options in self.combinations(chosen)
         ]
         self.runs = [Run(request) for request in requests]
-        self._queue.start(_InTurn(self.runs), self._session)
+        self._queue.start(_Steps(self.runs, workload), self._session)
         self.runs_changed.emit()
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""A race: its two sides in turn, the ghost beside the live one, and the result."""
+"""A race: its two sides in turns, a ghost beside a live one, and the result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, Showing
-from gpu_studio.core.messages.run_messages import RunAtOnce, SamplesMeasured
+from gpu_studio.core.messages.run_messages import SamplesMeasured
 from gpu_studio.core.notice import Notice
 from gpu_studio.core.race.contestant import race_requests
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, PICTURES
@@ -19,7 +19,7 @@ from gpu_studio.model.race import race_words
 from gpu_studio.model.race.race_choices import RaceChoices
 from gpu_studio.model.race.race_clock import RaceClock
 from gpu_studio.model.race.race_side import RaceSide
-from gpu_studio.model.run_queue import QueueStep, RunQueue
+from gpu_studio.model.run_queue import QueueStep, RunQueue, step_of
 from gpu_studio.model.work_state import WorkState
 
 if TYPE_CHECKING:
@@ -50,20 +50,16 @@ class LeadChange(NamedTuple):
         return f"{self.name} leads from {size} on."
 
 
-class _Turns:
-    """A plan in which each side runs while all before it reached their end, or all at once."""
+class _InTurns:
+    """A plan of one step: the sides that are not over take turns."""
 
-    def __init__(self, runs: Sequence[Run], *, at_once: bool) -> None:
-        self._runs, self._at_once = runs, at_once
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = tuple(runs)
 
     def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
-        waiting = [run for run in self._runs if run.state is RunState.WAITING]
-        if not waiting or any(run.state is not RunState.FINISHED for run in runs):
+        if last is not None:
             return None
-        if self._at_once:
-            together = RunAtOnce(runs=tuple(run.request for run in waiting))
-            return QueueStep(together, tuple(waiting))
-        return QueueStep(waiting[0].request, (waiting[0],))
+        return step_of(self._runs)
 
 
 class Race(QObject):
@@ -127,13 +123,8 @@ class Race(QObject):
 
     @property
     def first_finish_s(self) -> float:
-        """The time at which the first side reached the finish line, or else the last time.
-
-        For show it is always the last time: neither side is shown as the first.
-        """
+        """The time at which the first side reached the finish line, or else the last time."""
         ends = [side.end_s for side in self.sides if side.is_reached]
-        if any(side.run.is_for_show for side in self.sides):
-            return self._last_s
         return min(ends) if ends else self._last_s
 
     @property
@@ -142,7 +133,7 @@ class Race(QObject):
         if self.state is WorkState.STOPPING:
             return Notice("Stopping…")
         if self.state.is_busy:
-            return race_words.progress(self._raced, self.sides)
+            return race_words.progress(self._raced, self.sides, self.clock.now_s)
         if self.verdict is not None:
             crossover = self.crossover
             words = "" if crossover is None else crossover.words(self.choices.picture)
@@ -150,9 +141,7 @@ class Race(QObject):
             return race_words.result(self.verdict, shown, words)
         choices = self.choices
         names = [entry.label for entry in choices.chosen]
-        return race_words.invitation(
-            choices.picture, names, DEFAULT_BUDGET_S, is_at_once=choices.is_at_once
-        )
+        return race_words.invitation(choices.picture, names, DEFAULT_BUDGET_S)
 
     @property
     def leaders(self) -> dict[int, str]:
@@ -190,7 +179,7 @@ class Race(QObject):
         self.sides, self.verdict = tuple(sides), None
         choices.is_locked = True
         live = [side.run for side in sides if not side.is_over]
-        self._queue.start(_Turns(live, at_once=choices.is_at_once), self._studio.session)
+        self._queue.start(_InTurns(live), self._studio.session)
 
     def stop(self) -> None:
         """Stop the race; the frames so far are kept."""
@@ -212,8 +201,7 @@ class Race(QObject):
             sides: both over, with results of the same picture and size.
         """
         request = sides[0].run.request
-        is_for_show = any(side.run.is_for_show for side in sides)
-        ghost = None if is_for_show else min(sides, key=lambda side: side.end_s)
+        ghost = min(sides, key=lambda side: side.end_s)
         if not self.choices.race_against(ghost, request.workload, request.size):
             return
         self._raced, self.sides = self.choices.picture, sides
@@ -238,7 +226,6 @@ class Race(QObject):
             showing=Showing(photo_path=str(choices.photo.path) if photo else ""),
             rest_s=REST_S,
             first_number=self._next_number,
-            at_once=choices.is_at_once,
         )
         self._next_number += len(requests)
         return requests
@@ -262,8 +249,10 @@ class Race(QObject):
     def _advance(self, side: RaceSide, event: Event) -> None:
         if isinstance(event, FrameReady):
             side.add(event)
-            is_for_show = side.run.is_for_show
-            self.clock.set(max(self.clock.now_s, side.end_s) if is_for_show else side.end_s)
+            # Both sides are shown at one time, up to which both of them are known.
+            now_s = min((one.end_s for one in self.sides if not one.is_over), default=side.end_s)
+            if now_s > self.clock.now_s:
+                self.clock.set(now_s)
         elif not isinstance(event, (FramesOpened, SamplesMeasured)):
             if side.run.snippet:
                 self._studio.snippets.show(side.run.snippet, RACE)
@@ -274,7 +263,7 @@ class Race(QObject):
         self.verdict = judge(self._raced, [side.run for side in self.sides])
         finished = self.verdict.finished
         is_known = all(side.run.state is RunState.FINISHED for side in self.sides)
-        if is_known and not finished.at_once:
+        if is_known:
             leader = self.sides[finished.leader].entry.label if finished.leader is not None else ""
             self._leaders.setdefault(self._question, {})[finished.size] = leader
         self.clock.now_s = self.first_finish_s

@@ -1,4 +1,4 @@
-"""The choices of a race: its picture, its size, its contestants, and how they run."""
+"""The choices of a race: its picture, its size and its contestants."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ class RaceChoices(QObject):
         self._picture_name = PICTURES[0].name
         self._sizes: dict[str, int] = {}
         self._contestants: tuple[Contestant, Contestant] | None = None
-        self._wants_both = False
         self._photo_identity = photo.identity
         photo.changed.connect(self._photo_changed)
         studio.session.engine_described.connect(self.changed)
@@ -97,11 +96,6 @@ class RaceChoices(QObject):
         return (self.ghost.entry if self.ghost is not None else left), right
 
     @property
-    def is_at_once(self) -> bool:
-        """Whether both contestants run at the same time, for show."""
-        return self._wants_both and self.ghost is None
-
-    @property
     def problem(self) -> str:
         """Why the chosen picture cannot be drawn here; empty if it can."""
         return self.picture.skipped
@@ -134,12 +128,6 @@ class RaceChoices(QObject):
         chosen[side] = next(same, contestant)
         self._contestants = (chosen[0], chosen[1])
         if not self.is_locked:
-            self.question_changed.emit()
-
-    def choose_at_once(self, is_at_once: bool) -> None:
-        """Let both contestants run at the same time, for show, or in turn; not against a ghost."""
-        if is_at_once is not self._wants_both and not self.is_locked:
-            self._wants_both = is_at_once
             self.question_changed.emit()
 
     def add_seed(self, x: float, y: float) -> None:

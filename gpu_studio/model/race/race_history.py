@@ -108,7 +108,7 @@ class RaceHistory(QObject):
         for side in self._race.sides:
             run = side.run
             is_new = run.result is not None and run.request.run_id not in self._kept
-            if is_new and not side.origin and not run.is_for_show:
+            if is_new and not side.origin:
                 self._kept.add(run.request.run_id)
                 self._waiting.append(kept_of(run, now))
         if self._waiting and not self._race.state.is_busy:  # a race is not disturbed by a disk

@@ -29,8 +29,6 @@ _PHASES = {
     "warm-up": "Warming up",
     "timing": "Running",
 }
-_FOR_SHOW = "Both at the same time, for show"
-_NO_VERDICT = "They take time from each other, so this race has no winner."
 # Set-up, verification and warm-up come to each budget.
 _PREPARING_S = 8
 
@@ -43,44 +41,33 @@ class SideWords(NamedTuple):
     sign: str = "clock"
 
 
-def invitation(
-    picture: WorkloadDescription, names: Sequence[str], budget_s: float, *, is_at_once: bool
-) -> Notice:
+def invitation(picture: WorkloadDescription, names: Sequence[str], budget_s: float) -> Notice:
     """Return the question of a race that has not begun, and how it runs."""
-    if is_at_once:
-        return Notice(_FOR_SHOW, detail=f"{' beside '.join(names)}. {_NO_VERDICT}")
     longest_s = round(len(names) * (budget_s + _PREPARING_S))
     return Notice(
         _QUESTIONS.get(picture.name, picture.title),
-        detail=f"{' against '.join(names)}. They run in turn, each alone, with the same code. "
-        f"Under {longest_s}\u202fs.",
+        detail=f"{' against '.join(names)}. They take turns, each alone while it is timed, with "
+        f"the same code. Under {longest_s}\u202fs.",
     )
 
 
-def progress(picture: WorkloadDescription, sides: Sequence[RaceSide]) -> Notice:
-    """Return who leads so far."""
-    live = next((side for side in sides if not side.is_over), None)
+def progress(picture: WorkloadDescription, sides: Sequence[RaceSide], clock_s: float) -> Notice:
+    """Return who leads at a time of the race's clock."""
     traits = picture.race
     assert traits is not None
-    if any(side.run.is_for_show for side in sides):
-        return Notice(_FOR_SHOW, detail=_NO_VERDICT)
     goal = f"The first side at {measure_text(traits.finish, traits)} wins."
-    if live is None:
-        return Notice(detail=goal)
-    if not any(side.is_over for side in sides):
-        return Notice(
-            f"{live.entry.label} runs first, alone", detail=f"Then the other side. {goal}"
-        )
-    last = live.track.last
-    other = next(side for side in sides if side is not live)
-    ghost = other.at(last.elapsed_s) if last is not None else None
-    if last is None or ghost is None:
-        return Notice(f"{live.entry.label} runs next, alone", detail=goal)
-    return Notice(_lead(traits, live.entry.label, last, other.entry.label, ghost), detail=goal)
+    frames = [side.at(clock_s) for side in sides]
+    if clock_s == 0.0 or len(frames) < 2:
+        return Notice("On your marks", detail=goal)
+    one, other = frames
+    if one is None or other is None:
+        return Notice("On your marks", detail=goal)
+    names = [side.entry.label for side in sides]
+    return Notice(_lead(traits, names[0], one, names[1], other), detail=goal)
 
 
-def _lead(traits: RaceTraits, name: str, one: RaceFrame, other: str, ghost: RaceFrame) -> str:
-    ahead = one.measure - ghost.measure
+def _lead(traits: RaceTraits, name: str, one: RaceFrame, other: str, beside: RaceFrame) -> str:
+    ahead = one.measure - beside.measure
     if abs(ahead) < traits.finish / 100:
         return f"{name} and {other} are side by side"
     leader = name if ahead > 0 else other
@@ -103,8 +90,6 @@ def trust(verdict: Verdict) -> Notice:
     doubts = verdict.doubts
     if any(one.failure for one in verdict.finished.contestants):
         words = "Not finished"
-    elif verdict.finished.at_once:
-        words = "For show"
     elif doubts or verdict.finished.undecided:
         first = doubts[0] if doubts else "No winner"
         words = first[:1].upper() + first[1:]
@@ -156,7 +141,7 @@ def side_words(side: RaceSide | None, clock_s: float, *, is_running: bool) -> Si
 
 def _live_words(side: RaceSide) -> SideWords:
     if side.run.state is RunState.WAITING and not side.run.has_begun:
-        return SideWords("Runs in its turn")
+        return SideWords("Ready")
     words = _PHASES.get(side.run.phase, side.run.phase)
     if side.run.phase == "timing":
         return SideWords("Live", "accent", "play")

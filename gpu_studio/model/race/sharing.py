@@ -46,12 +46,7 @@ def order_of(race: Race, studio: Studio, made_at: str) -> PictureOrder | None:
 
 
 def ghost_of(shared: SharedRace) -> RaceSide | None:
-    """Return the fastest contestant of a saved race as a ghost; None if none has a result.
-
-    Contestants that ran at the same time have none: they took time from each other.
-    """
-    if shared.race.at_once:
-        return None
+    """Return the fastest contestant of a saved race as a ghost; None if none has a result."""
     # numpy is imported with the first race, not with the window.
     leader = shared.race.leader
     order = sorted(

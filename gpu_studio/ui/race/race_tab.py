@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.failure import StudioError
@@ -75,9 +75,6 @@ class RaceTab(TabContents):
         self._meeting.hide()
         self._size_title = Text("", "value", name="race.size.title")
         self._lever = SizeLever(theme, name="race.size")
-        self._at_once = QCheckBox("For show: both at once, no verdict")
-        self._at_once.setObjectName("race.at_once")
-        self._at_once.setToolTip("They take time from each other, so this race has no winner.")
         self._blank: dict[str, QImage] = {}
         self._is_large = self._is_low = False
         self._words_soon = QTimer(self)
@@ -137,7 +134,6 @@ class RaceTab(TabContents):
         words = QVBoxLayout()
         level.addLayout(words)
         words.addWidget(self._size_title)
-        words.addWidget(self._at_once)
         level.addWidget(self._lever, 1)
 
     def _connect(self) -> None:
@@ -158,7 +154,6 @@ class RaceTab(TabContents):
         self._recording.notified.connect(self._outcome.show_notice)
         self._head.full_screen_wanted.connect(self._switch_full_screen)
         self._lever.valueChanged.connect(self._move_lever)
-        self._at_once.clicked.connect(race.choices.choose_at_once)
         for lane in self._lanes:
             lane.picture.pointed.connect(self._seed)
 
@@ -181,8 +176,6 @@ class RaceTab(TabContents):
         self._show_words()
         self._show_trust()
         self._show_sizes()
-        self._at_once.setChecked(self.race.choices.is_at_once)
-        self._at_once.setEnabled(not self.race.state.is_busy and self.race.choices.ghost is None)
         self._show_moment()
 
     def _show_words(self) -> None:

@@ -54,8 +54,7 @@ def paint_card(order: PictureOrder) -> QImage:
     for place, index in enumerate(shown):
         picture = order.pictures[index] if index < len(order.pictures) else None
         _paint_picture(painter, place, shared.runs[index], picture, _role(shared, index))
-    if not shared.race.at_once:
-        _paint_bars(painter, shared, shown)
+    _paint_bars(painter, shared, shown)
     _paint_foot(painter, shared)
     painter.end()
     image.setText(CHUNK, encode_shared(shared))

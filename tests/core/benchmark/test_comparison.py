@@ -3,14 +3,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.comparison import compare, compare_ways, findings_of, label_of
+from gpu_studio.core.benchmark.comparison import Claim, compare, compare_ways, findings_of, label_of
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.messages.pitfall_messages import Figure
-from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
 from gpu_studio.core.switcher.pitfall_words import format_figure
 from tests.fakes.descriptions import elementwise
-from tests.fakes.run_answers import finished
+from tests.fakes.run_answers import finished, in_turns
 
 
 def plain(text):
@@ -53,7 +52,7 @@ def test_what_is_not_known_of_all_is_not_compared():
     for median_s in (0.02, 0.0202):
         said = compare_ways({"a": result(0.02), "b": result(median_s)})
         assert plain(said) == "All options take about the same time, 20.0 ms per call."
-    assert "The fastest" in compare_ways({"a": result(0.02), "b": result(0.022)})
+    assert "The fastest" in compare_ways({"a": turns(0.02), "b": turns(0.022)})
 
 
 def test_a_run_in_doubt_is_not_praised_without_saying_so():
@@ -110,11 +109,42 @@ def test_a_figure_has_its_unit(value, unit, text):
     assert plain(format_figure(figure)) == text
 
 
-def test_a_race_for_show_is_no_comparison():
-    alone, beside = (
-        result(median_s, race=RaceParameters(at_once=at_once))
-        for median_s, at_once in ((0.02, False), (0.01, True))
-    )
-    assert compare(alone, alone) is not None
-    assert compare(alone, beside) is None
-    assert compare(beside, alone) is None
+def turns(median_s, *, rounds=(1.0,) * 12, **changes):
+    rounds_s = tuple(median_s * each for each in rounds)
+    return in_turns(result(median_s, **changes), rounds_s=rounds_s)
+
+
+def test_a_small_lead_counts_in_turns_and_not_between_two_times():
+    apart = compare(result(0.011), result(0.010))
+    assert apart.outcome is Claim.UNDECIDED
+    assert "two times" in apart.reason
+    assert compare(result(0.013), result(0.010)).outcome is Claim.FASTER
+    assert compare(turns(0.011), turns(0.010)).outcome is Claim.FASTER
+
+
+def test_on_a_busy_pc_a_winner_wins_every_round():
+    slower = (1.2, 1.3, 1.25, 1.1, 1.3, 1.2) * 2
+    busy = {"other_processes": True}
+    won = compare(turns(0.010, rounds=slower, **busy), turns(0.008, **busy))
+    assert won.outcome is Claim.FASTER
+    assert won.times.startswith("about")
+    lost_one = compare(turns(0.010, rounds=(0.75, *slower[1:]), **busy), turns(0.008, **busy))
+    assert lost_one.low > 1
+    assert lost_one.outcome is Claim.UNDECIDED
+    assert "busy" in lost_one.reason
+
+
+def test_fewer_than_six_rounds_have_the_range_of_their_samples():
+    wide = {"ci95_s": (0.005, 0.02)}
+    few = (1.0,) * 5
+    compared = compare(turns(0.011, rounds=few, **wide), turns(0.010, rounds=few, **wide))
+    assert compared.outcome is Claim.UNDECIDED
+    assert compared.low < 0.6
+
+
+def test_a_disturbance_of_both_takes_no_winner_away():
+    drift = (1.0, 3.0, 1.5, 2.0, 1.0, 4.0) * 2
+    spread = {"iqr_s": 0.01}
+    compared = compare(turns(0.02, rounds=drift, **spread), turns(0.01, rounds=drift, **spread))
+    assert compared.doubts
+    assert compared.outcome is Claim.FASTER

@@ -57,8 +57,8 @@ def failed_run(message: str) -> Run:
 def some_runs() -> list[Run]:
     stopped = request("cuda:0", 1024)
     return [
-        finished_run(request("cpu")),
-        finished_run(request("cuda:0")),
+        finished_run(request("cpu"), turns="turns", rounds_s=(1.2,) * 12),
+        finished_run(request("cuda:0"), turns="turns", rounds_s=(1.0,) * 12),
         partial_run(stopped, RunStopped(run_id=stopped.run_id)),
         failed_run("It needs 64 GiB, 3 GiB are free."),
     ]

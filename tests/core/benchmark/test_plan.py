@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 
@@ -14,7 +15,7 @@ from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.benchmark.sizes import powers_of_two
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
 from gpu_studio.core.messages.run_messages import RunFinished, RunPhaseChanged, RunWorkload
-from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
+from tests.fakes.run_answers import batch, finished, in_turns, run_events, samples_of, started
 
 
 def on_the_cpu(*sizes: int) -> list[RunWorkload]:
@@ -122,7 +123,8 @@ def play(plan: Sweep, time_s: Time) -> tuple[list[RunWorkload], list[RunFinished
         for request in requests:
             seconds = time_s(request)
             if seconds is not None:
-                results.append(finished(request, (seconds,) * 20))
+                result = finished(request, (seconds,) * 20)
+                results.append(in_turns(result, f"{request.size} after {len(asked)}"))
         requests = plan.next_requests(results, len(asked) + 1)
     return asked, results
 
@@ -176,8 +178,8 @@ def test_transfers_have_a_crossover_of_their_own() -> None:
         assert crossing.low <= true <= crossing.high
         assert crossing.high < 1.25 * crossing.low  # ties lie between
     assert not [request for request in asked if request.device == "cpu" and request.transfers]
-    runs = [(request.size, request.device, request.transfers) for request in asked]
-    assert len(set(runs)) == len(runs)
+    runs = Counter((request.size, request.device, request.transfers) for request in asked)
+    assert max(count for (_, device, _), count in runs.items() if device != "cpu") == 2
 
 
 def test_two_cards_are_each_compared_with_the_cpu() -> None:
@@ -187,8 +189,8 @@ def test_two_cards_are_each_compared_with_the_cpu() -> None:
         return seconds * 1.15 if request.device == "cuda:1" else seconds
 
     asked, results = play(sweep("cpu", "cuda:0", "cuda:1"), time_s)
-    runs = [(request.size, request.device) for request in asked]
-    assert len(set(runs)) == len(runs)
+    runs = Counter((request.size, request.device) for request in asked)
+    assert max(count for (_, device), count in runs.items() if device != "cpu") == 2
     marks = {
         device: find_crossover(ratios_of(results, device)).crossings[0]
         for device in ("cuda:0", "cuda:1")
@@ -214,8 +216,25 @@ def test_a_size_that_does_not_fit_is_not_asked_again() -> None:
         return None if too_large else powers(request)
 
     asked, _ = play(sweep("cpu", "cuda:0"), time_s)
-    runs = [(request.size, request.device) for request in asked]
-    assert len(set(runs)) == len(runs) < 20
+    too_large = [request.size for request in asked if request.size not in powers_of_two(64, 4096)]
+    assert 2 <= len(too_large) == 2 * len(set(too_large)) < 8  # on the CPU and on the card
+
+
+def test_the_ends_of_a_crossing_are_measured_until_two_in_a_row_agree() -> None:
+    disturbed = iter([True])
+
+    def time_s(request: RunWorkload) -> float:
+        seconds = powers(request)
+        if request.device == "cpu" and request.size == 512 and next(disturbed, False):
+            return 0.5 * seconds  # for once, the CPU seems to win here
+        return seconds
+
+    asked, results = play(sweep("cpu", "cuda:0"), time_s)
+    (crossing,) = find_crossover(ratios_of(results, "cuda:0")).crossings
+    assert crossing.low <= crossing_of(powers) <= crossing.high
+    times = Counter(request.size for request in asked if request.device != "cpu")
+    assert times[crossing.low] >= 2
+    assert times[crossing.high] >= 2
 
 
 def test_a_size_that_does_not_fit_keeps_no_other_crossover_from_being_found() -> None:
@@ -241,7 +260,7 @@ def test_noise_cannot_keep_a_sweep_going() -> None:
 
     sizes = powers_of_two(1 << 4, 1 << 14)
     asked, _ = play(sweep("cpu", "cuda:0", sizes=sizes), time_s)
-    assert len(asked) == 2 * len(sizes) + 2 * 10
+    assert len(asked) <= 2 * len(sizes) + 2 * len(sizes) * 4
 
 
 def test_results_of_other_plans_do_no_harm() -> None:
@@ -267,14 +286,13 @@ def test_a_plan_that_is_no_sweep_has_nothing_to_add() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spread", "drift", "told", "width"),
-    # A spread of 0.2 is a doubt, so that only a lead of two counts: the crossings are wider.
-    [(0.05, 0.02, 90, 1.3), (0.2, 0.0, 80, 4.0)],
+    ("spread", "drift", "disturbed", "told", "width"),
+    [(0.05, 0.02, 0.0, 90, 1.3), (0.2, 0.0, 0.0, 80, 1.5), (0.05, 0.0, 0.05, 90, 1.3)],
 )
 def test_with_drawn_noise_the_true_crossing_is_enclosed_nineteen_times_in_twenty(
-    spread: float, drift: float, told: int, width: float
+    spread: float, drift: float, disturbed: float, told: int, width: float
 ) -> None:
-    """Samples scatter, and each run as a whole is a little off, as on a PC in use."""
+    """Samples scatter, and each run as a whole is a little off, or a few are by a quarter."""
     enclosed, widths = 0, []
     for seed in range(100):
         random = Random(seed)
@@ -286,12 +304,16 @@ def test_with_drawn_noise_the_true_crossing_is_enclosed_nineteen_times_in_twenty
         ) -> tuple[float, ...]:  # fmt: skip
             middle = (request.size / true) ** slope if request.device == "cpu" else 1.0
             middle *= math.exp(random.gauss(0, drift))
+            middle *= 1.25 if random.random() < disturbed else 1.0
             return tuple(middle * math.exp(random.gauss(0, spread)) for _ in range(15))
 
         plan, results = sweep("cpu", "cuda:0"), list[RunFinished]()
         requests, asked = plan.requests(), 0
         while requests:
-            results += (finished(request, times(request)) for request in requests)
+            for request in requests:
+                rounds_s = times(request)
+                turns = f"{request.size} after {asked}"
+                results.append(in_turns(finished(request, rounds_s), turns, rounds_s))
             asked += len(requests)
             requests = plan.next_requests(results, asked + 1)
         crossings = find_crossover(ratios_of(results, "cuda:0")).crossings

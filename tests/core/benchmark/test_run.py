@@ -15,7 +15,7 @@ from gpu_studio.core.messages.run_messages import (
     RunStopped,
     RunWorkload,
 )
-from gpu_studio.core.statistics import grouped_interval
+from gpu_studio.core.statistics import interval_of_rounds
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def test_the_interval_is_the_results_and_none_while_samples_come() -> None:
     run.apply(batch(REQUEST, tuple(drifting), spent_s=1.0, calls=1))
     assert run.interval_s is None
     run.apply(RunStopped(run_id="1"))
-    assert run.interval_s == grouped_interval([1.0, 2.0, 3.0, *drifting], 1)
+    assert run.interval_s == interval_of_rounds([1.0, 2.0, 3.0, *drifting])
     done = begun()
     done.apply(batch(REQUEST, (1.0, 2.0, 3.0), spent_s=0.5))
     done.apply(finished(REQUEST, samples_of(REQUEST), ci95_s=(1.25, 2.75)))

@@ -10,7 +10,7 @@ from gpu_studio.core.benchmark.verdict import speed_up, verdict_of
 from gpu_studio.core.benchmark.verdict_words import crossover_sentences, verdict_text
 from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
-from tests.fakes.run_answers import finished
+from tests.fakes.run_answers import finished, in_turns
 
 
 def result(
@@ -25,7 +25,7 @@ def pairs(ratios: dict[int, float], device: str = "cuda:0") -> list[RunFinished]
     return [
         made
         for size, ratio in ratios.items()
-        for made in (result(size, 1.0), result(size, 1.0 / ratio, device))
+        for made in map(in_turns, (result(size, 1.0), result(size, 1.0 / ratio, device)))
     ]
 
 

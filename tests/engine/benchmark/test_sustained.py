@@ -61,7 +61,8 @@ def test_a_sustained_run_loads_long_times_long_and_never_rests(
     rests: list[float], least_loads_s: list[float | None]
 ):
     usual, lasting = finished(rest_s=0.04), finished(rest_s=0.04, sustained=True)
-    assert rests == [0.04, 0.0]
+    assert set(rests[:-1]) == {0.04}
+    assert rests[-1] == 0.0
     assert (usual.sustained, lasting.sustained) == (False, True)
     assert least_loads_s == [None, 0.2]
     assert lasting.warm_up_s >= 0.2

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gpu_studio.engine.benchmark import timing
-from gpu_studio.engine.benchmark.timing import IntervalRule, choose_calls, warm_up
+from gpu_studio.engine.benchmark.timing import choose_calls, warm_up, warm_up_again
 from gpu_studio.engine.stopwatch import CpuStopwatch
 
 if TYPE_CHECKING:
@@ -171,29 +171,24 @@ def test_warm_up_ends_with_a_stop(clock: Clock):
     assert call.count == 3
 
 
-def test_the_interval_rule_wants_ten_groups_of_twenty_milliseconds():
-    rule = IntervalRule(0.01)
-    for _ in range(99):
-        rule.add(1e-3, 2e-3)
-    assert not rule.is_met()
-    rule.add(1e-3, 2e-3)
-    assert rule.is_met()
+def test_a_round_warms_up_until_the_clock_is_back(clock: Clock):
+    readings = iter([600.0, 900.0, 1480.0])
+    warm_up_again(clock.call_taking(0.04), CPU, 0.01, lambda: next(readings), 1500.0, never)
+    assert next(readings, None) is None
 
 
-def test_the_interval_rule_looks_at_the_spread():
-    generator = random.Random(3)
-    rule, wide = IntervalRule(0.01), IntervalRule(0.20)
-    for _ in range(30):
-        level = generator.uniform(0.7, 1.3)  # drifts from group to group, as real clocks do
-        for _ in range(10):
-            rule.add(level * 1e-3, 2e-3)
-            wide.add(level * 1e-3, 2e-3)
-    assert not rule.is_met()
-    assert wide.is_met()
+def test_a_round_without_a_clock_warms_up_for_a_moment(clock: Clock):
+    call = clock.call_taking(0.01)
+    assert warm_up_again(call, CPU, 0.02, lambda: None, None, never) == pytest.approx(0.01)
+    assert 0.05 <= clock.now_s <= 0.07
 
 
-def test_without_an_interval_the_whole_budget_is_spent():
-    rule = IntervalRule(None)
-    for _ in range(1000):
-        rule.add(1e-3, 2e-3)
-    assert not rule.is_met()
+def test_a_slow_call_is_warm_after_its_first(clock: Clock):
+    call = clock.call_taking(1.0)
+    warm_up_again(call, CPU, 1.0, lambda: None, None, never)
+    assert call.count == 0
+
+
+def test_a_clock_that_never_comes_back_ends_the_wait(clock: Clock):
+    warm_up_again(clock.call_taking(0.1), CPU, 0.01, lambda: 300.0, 1500.0, never)
+    assert 2.6 <= clock.now_s <= 2.9

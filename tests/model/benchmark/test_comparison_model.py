@@ -4,7 +4,7 @@ import pytest
 
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
+from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload, WorkloadOption
 from gpu_studio.model.benchmark.comparison_model import ComparisonModel
 from gpu_studio.model.pages import AMP
 from tests.fakes.descriptions import described, described_with_cuda, elementwise
@@ -63,7 +63,7 @@ def test_a_stop_ends_the_run_and_forgets_the_others(model, engines, qtbot):
     model.stop()
     qtbot.waitUntil(lambda: not model.is_running)
     assert [run.state for run in model.runs] == [RunState.STOPPED] * 2
-    assert sum(isinstance(request, RunWorkload) for request in engines.requests) == 1
+    assert len([one for one in engines.latest.requests if isinstance(one, RunInTurns)]) == 1
 
 
 def test_what_others_run_is_not_shown_here(model, ready_studio, qtbot):

@@ -121,10 +121,10 @@ def test_only_the_changed_row_is_told(runs: Runs, table: ResultsTable, qtbot: An
 
 def test_the_speed_up_comes_with_the_cpus_result(runs: Runs, table: ResultsTable) -> None:
     card, other = runs.begin(device="cuda:0"), runs.begin(64, device="cuda:0")
-    runs.finish(card)
+    runs.finish(card, turns="turns", rounds_s=(1.0,) * 12)
     runs.finish(other)
     assert texts(table, 0)[Column.SPEED_UP] == "–"
-    runs.finish(runs.begin(device="cpu"))
+    runs.finish(runs.begin(device="cpu"), turns="turns", rounds_s=(1.2,) * 12)
     assert [texts(table, row)[Column.SPEED_UP] for row in range(3)] == ["1.2 ×", "–", "–"]
 
 

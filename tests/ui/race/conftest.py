@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.core.messages.run_messages import RunAtOnce, RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.ui.race import race_tab
 from gpu_studio.ui.race.race_tab import RaceTab
 from tests.fakes.descriptions import described_for
-from tests.fakes.race_answers import race_run, runs_at_once
+from tests.fakes.race_answers import race_run
 from tests.fakes.scripted_engine import Engines
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ def engines(inventory: Any, tmp_path: Path) -> Engines:
         {
             DescribeEngine: [described_for(inventory)],
             RunWorkload: lambda _engine, request: race_run(request, tmp_path),
-            RunAtOnce: lambda _engine, request: runs_at_once(request, tmp_path),
         }
     )
 

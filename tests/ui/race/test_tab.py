@@ -8,13 +8,13 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QColor, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QPushButton
+from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton
 
 from gpu_studio.core.benchmark.recording import recording_of
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.race_messages import FrameReady
-from gpu_studio.core.messages.run_messages import RunAtOnce, RunFailed, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import LEARN
@@ -22,7 +22,6 @@ from gpu_studio.core.race.shared_race import CHUNK, decode_shared
 from gpu_studio.model.pages import RACE, Destination
 from gpu_studio.model.race import race as race_module
 from gpu_studio.model.race import race_clock
-from gpu_studio.model.race.sharing import ghost_of
 from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.race.meeting_picture import MeetingPicture
@@ -40,7 +39,6 @@ from tests.driving.window import (
     find,
     numbers,
     open_tab,
-    plain,
     property_of,
     sees,
     text,
@@ -48,7 +46,7 @@ from tests.driving.window import (
 )
 from tests.fakes.descriptions import described
 from tests.fakes.pc import two_cards
-from tests.fakes.race_answers import race_run, runs_at_once
+from tests.fakes.race_answers import race_in_turns, race_run
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import run_events
 from tests.fakes.scripted_engine import Pause
@@ -145,14 +143,14 @@ def test_behind_another_tab_it_does_no_work_and_is_right_again_in_front(
     assert sees(tab, "race.save")
 
 
-def test_a_side_that_never_ran_no_longer_waits_for_its_turn(tab: RaceTab, engines: Engines) -> None:
+def test_a_side_that_failed_no_longer_waits_for_its_turn(tab: RaceTab, engines: Engines) -> None:
     failure = Failure(FailureKind.OUT_OF_MEMORY, "It is full.")
     engines.scripts[RunWorkload] = lambda _engine, request: [
         RunFailed(run_id=request.run_id, failure=failure)
     ]
     click(tab, "race.run")
     wait_over(tab)
-    assert chips(tab, "right")[1] == "Did not run"
+    assert chips(tab, "left")[1] == chips(tab, "right")[1] == "Did not finish"
     assert "It is full." in text(tab, "race.sentence")
 
 
@@ -292,52 +290,21 @@ def test_other_contestants_can_be_chosen(tab: RaceTab, engines: Engines) -> None
     assert asked == [("cuda:1", "float32"), ("cuda:0", "float16")]
 
 
-def test_both_at_once_are_for_show_and_neither_leads(
-    tab: RaceTab, engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "race.png"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
-    box = find(tab, "race.at_once", QCheckBox)
-    box.click()
-    assert tab.race.choices.is_at_once
-    run(tab)
-
-    assert not requests_of(engines)
-    (asked,) = [request for request in engines.requests if isinstance(request, RunAtOnce)]
-    assert [one.race.threads for one in asked.runs] == [1, None]
-    assert all(one.race.at_once for one in asked.runs)
-    ended = tab.race.verdict.finished
-    assert (ended.leader, ended.ratio, ended.at_once) == (None, None, True)
-    assert text(tab, "race.sentence") == plain(ended.sentence)
-    assert find(tab, "race.trust", TrustChip).notice.tone is Tone.AMBER
-    assert tab.race.leaders == {}
-    assert [text(tab, f"race.{side}.steps") for side in ("left", "right")] == ["800", "800"]
-    click(tab, "race.save")
-    shared = decode_shared(QImage(str(path)).text(CHUNK))
-    assert shared.race.at_once
-    assert ghost_of(shared) is None, "its times are those of two that disturbed each other"
-
-    box.click()
-    run(tab)
-    assert len(requests_of(engines)) == 2
-    assert tab.race.verdict.finished.leader == 1
-
-
 def test_both_run_live_at_the_same_time(tab: RaceTab, engines: Engines, tmp_path: Path) -> None:
-    def answer(_engine: object, request: RunAtOnce) -> Iterator[object]:
-        for event in runs_at_once(request, tmp_path):
+    def answer(_engine: object, request: RunInTurns) -> Iterator[object]:
+        for event in race_in_turns(request, tmp_path):
             yield event
             if isinstance(event, FrameReady) and (event.run_id, event.number) == ("race-2", 4):
                 yield Pause()
 
-    engines.scripts[RunAtOnce] = answer
-    find(tab, "race.at_once", QCheckBox).click()
+    engines.scripts[RunInTurns] = answer
     click(tab, "race.run")
     wait_until(lambda: text(tab, "race.right.steps") == "400")
 
-    assert text(tab, "race.left.steps") == "400"
+    # Both are shown at one time, up to which both are known.
+    assert int(text(tab, "race.left.steps")) <= 400
+    assert tab.race.clock.now_s == min(side.end_s for side in tab.race.sides)
     assert chips(tab, "left")[1] == chips(tab, "right")[1] == "Live"
-    assert not find(tab, "race.at_once", QCheckBox).isEnabled()
     engines.latest.go()
     wait_over(tab)
 

@@ -13,9 +13,10 @@ from gpu_studio.core.messages.run_messages import (
     SamplesMeasured,
 )
 from gpu_studio.core.protocol import decode_event, encode
-from gpu_studio.core.statistics import grouped_interval, summarize
+from gpu_studio.core.statistics import summarize
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.call import Call
+from gpu_studio.engine.workloads.elementwise import Elementwise
 from tests.engine.answers import ask, only, run_request
 
 
@@ -29,6 +30,24 @@ def test_a_run_goes_through_its_phases_in_order():
     assert all(isinstance(event, SamplesMeasured) for event in events[timing + 1 : -1])
     assert isinstance(events[-1], RunFinished)
     assert all(event.run_id == "r1" for event in events)
+
+
+def test_every_round_makes_its_tensors_anew(monkeypatch: pytest.MonkeyPatch):
+    made = []
+    plain = Elementwise.prepare
+    monkeypatch.setattr(
+        Elementwise, "prepare", lambda self, case: made.append(case.size) or plain(self, case)
+    )
+    result = ask(run_request(budget_s=0.24))[-1]
+    assert isinstance(result, RunFinished)
+    assert made[-len(result.rounds_s) :] == [32] * 12
+
+
+def test_exact_calls_are_one_piece():
+    result = ask(run_request(calls=3))[-1]
+    assert isinstance(result, RunFinished)
+    assert result.samples * result.calls_per_sample == 3
+    assert len(result.rounds_s) == 1
 
 
 @pytest.mark.parametrize("workload", ["elementwise", "matmul"])
@@ -48,7 +67,8 @@ def test_the_result_is_the_summary_of_every_sample_that_was_sent():
     assert result.samples == len(samples_s) > 0
     assert result.median_s == summary.median_s
     assert result.iqr_s == summary.iqr_s
-    assert result.ci95_s == grouped_interval(samples_s, result.calls_per_sample)
+    assert len(result.rounds_s) == 12
+    assert result.ci95_s[0] <= result.median_s <= result.ci95_s[1]
     assert result.p99_s == summary.p99_s
     assert result.throughput == result.bytes_per_call / result.median_s
     assert result.calls_per_sample == only(SamplesMeasured, events)[0].calls_per_sample

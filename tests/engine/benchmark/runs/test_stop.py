@@ -77,7 +77,8 @@ class Prepared:
 
     @property
     def are_gone(self) -> bool:
-        assert len(self._operands) == 2
+        assert self._operands
+        assert len(self._operands) % 2 == 0  # of each round
         return all(reference() is None for reference in self._operands)
 
 

@@ -1,7 +1,8 @@
-"""Runs at the same time: for show, each with its own end."""
+"""Runs in turns: each is alone while it is timed, and has its own end."""
 
 from __future__ import annotations
 
+import itertools
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,18 +13,19 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceParameters, Showing
 from gpu_studio.core.messages.run_messages import (
-    MOST_AT_ONCE,
-    RunAtOnce,
+    MOST_IN_TURNS,
     RunFailed,
     RunFinished,
+    RunInTurns,
     RunsEnded,
     RunStopped,
     RunWorkload,
     SamplesMeasured,
 )
 from gpu_studio.core.race.frame_file import read_frame
+from gpu_studio.engine.benchmark import race_timing
 from gpu_studio.engine.benchmark import run as run_module
-from gpu_studio.engine.benchmark.at_once import RunsAtOnce, StartLine
+from gpu_studio.engine.benchmark.turns import in_turns
 from gpu_studio.engine.dispatcher import Dispatcher
 from tests.engine.answers import ask, only, run_request
 
@@ -45,8 +47,8 @@ def run_of(run_id: str, **changes: Any) -> RunWorkload:
     return run_request(run_id=run_id, **{**parameters, **changes})
 
 
-def both(**changes: Any) -> RunAtOnce:
-    return RunAtOnce(runs=(run_of("left", **changes), run_of("right", **changes)))
+def both(**changes: Any) -> RunInTurns:
+    return RunInTurns(runs=(run_of("left", **changes), run_of("right", **changes)))
 
 
 @pytest.fixture
@@ -63,16 +65,50 @@ def test_each_run_ends_and_the_request_after_them() -> None:
     assert len(only(RunsEnded, events)) == 1
 
 
-def test_every_result_says_that_it_is_for_show() -> None:
+def test_results_of_one_request_say_that_they_took_turns() -> None:
     results = only(RunFinished, ask(both()))
-    assert all(one.race.at_once for one in results)
-    assert all("for show" in one.doubts for one in results)
+    assert len({one.turns for one in results}) == 1
+    assert results[0].turns
+    (alone,) = only(RunFinished, ask(run_of("alone")))
+    assert alone.turns == ""
+
+
+def test_the_rounds_of_benchmarks_alternate() -> None:
+    runs = tuple(run_request(run_id=name, budget_s=0.24) for name in ("left", "right"))
+    lines = [one.run_id for one in only(SamplesMeasured, ask(RunInTurns(runs=runs)))]
+    results = only(RunFinished, ask(RunInTurns(runs=runs)))
+    assert all(len(one.rounds_s) >= 6 for one in results)
+    # A B B A A B …: two turns of one run follow each other, and their lines are one group.
+    assert len([name for name, _ in itertools.groupby(lines)]) >= 7
+    assert lines.count("left") >= 6
+
+
+def test_the_slices_of_a_race_alternate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race_timing, "_SLICE_S", 0.0)
+    monkeypatch.setattr(run_module, "choose_calls", lambda *_: 1)
+    events = ask(both(calls=4))
+    names = [one.run_id for one in only(SamplesMeasured, events)]
+    assert sorted(names) == ["left"] * 4 + ["right"] * 4
+    assert [sorted(names[at : at + 2]) for at in range(0, 8, 2)] == [["left", "right"]] * 4
+    for result in only(RunFinished, events):
+        assert len(result.rounds_s) == names.count(result.run_id)
+
+
+def test_the_steps_that_warm_a_device_again_move_no_picture(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(race_timing, "_SLICE_S", 0.0)
+    monkeypatch.setattr(run_module, "choose_calls", lambda *_: 1)
+    together = {one.run_id: one.outcome for one in only(RunFinished, ask(both(calls=4)))}
+    (alone,) = only(RunFinished, ask(run_of("left", calls=4)))
+    assert together["left"].steps == alone.outcome.steps
+    assert together["left"].measure == pytest.approx(alone.outcome.measure)
 
 
 def test_each_run_has_its_own_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     runs = tuple(run_of(str(count), race=RaceParameters(threads=count)) for count in (1, 2))
-    found = {one.run_id: one.cpu_threads for one in only(RunFinished, ask(RunAtOnce(runs=runs)))}
+    found = {one.run_id: one.cpu_threads for one in only(RunFinished, ask(RunInTurns(runs=runs)))}
     assert found == {"1": 1, "2": 2}
 
 
@@ -87,7 +123,7 @@ def test_each_run_has_its_own_frames(dispatcher: Dispatcher) -> None:
 
 
 def test_a_failure_of_one_leaves_the_other() -> None:
-    request = RunAtOnce(runs=(run_of("left", dtype="float64"), run_of("right")))
+    request = RunInTurns(runs=(run_of("left", dtype="float64"), run_of("right")))
     events = ask(request)
     assert [one.run_id for one in only(RunFailed, events)] == ["left"]
     assert [one.run_id for one in only(RunFinished, events)] == ["right"]
@@ -105,35 +141,19 @@ def test_a_stop_ends_both() -> None:
     assert isinstance(events[-1], RunsEnded)
 
 
-def test_the_peaks_of_the_cpu_are_not_measured_beside_other_runs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """They are kept for later runs, which would look better than they are."""
-    monkeypatch.setattr(run_module, "measure_cpu", lambda *_: pytest.fail("measured"))
-    results = only(RunFinished, ask(both()))
-    assert [one.share_of_ceiling for one in results] == [None, None]
-
-
 @pytest.mark.parametrize(
     "runs",
     [
         (),
-        (run_of("alone"),),
         (run_of("same"), run_of("same")),
-        (run_of("left"), run_of("right", race=None)),
-        tuple(run_of(str(number)) for number in range(MOST_AT_ONCE + 1)),
+        tuple(run_of(str(number)) for number in range(MOST_IN_TURNS + 1)),
     ],
-    ids=["none", "one", "same name", "no race", "too many"],
+    ids=["none", "same name", "too many"],
 )
-def test_what_cannot_run_at_once_is_refused(runs: tuple[RunWorkload, ...]) -> None:
-    (failed,) = ask(RunAtOnce(runs=runs))
+def test_what_cannot_take_turns_is_refused(runs: tuple[RunWorkload, ...]) -> None:
+    (failed,) = ask(RunInTurns(runs=runs))
     assert isinstance(failed, RequestFailed)
     assert failed.failure.kind is FailureKind.BAD_REQUEST
-
-
-def events_of(make: Any) -> list[Event]:
-    requests = [run_of("left"), run_of("right")]
-    return list(RunsAtOnce(requests, make, threading.Event()).events())
 
 
 def broken(run_id: str) -> RunFailed:
@@ -141,53 +161,31 @@ def broken(run_id: str) -> RunFailed:
 
 
 def test_an_end_of_the_engine_waits_for_the_other_run() -> None:
-    is_broken = threading.Event()
-
-    def make(request: RunWorkload, _line: StartLine) -> Iterator[Event]:
-        if request.run_id == "left":
-            yield broken("left")
-            is_broken.set()
-            return
-        assert is_broken.wait(60)
-        yield RunStopped(run_id="right")
-
-    first, last = events_of(make)
+    left = iter([None, broken("left")])
+    right = iter([None, None, None, RunStopped(run_id="right")])
+    first, last = in_turns([left, right])
     assert (first.run_id, last.run_id) == ("right", "left")
     assert last.failure.fatal
 
 
 def test_of_two_ends_of_the_engine_only_the_last_one_ends_it() -> None:
-    def make(request: RunWorkload, _line: StartLine) -> Iterator[Event]:
-        yield broken(request.run_id)
-
-    first, last = events_of(make)
+    first, last = in_turns([iter([broken("left")]), iter([broken("right")])])
     assert {first.run_id, last.run_id} == {"left", "right"}
     assert (first.failure.fatal, last.failure.fatal) == (False, True)
 
 
-def test_the_timing_of_all_begins_when_the_last_one_is_ready() -> None:
-    log: list[str] = []
-    is_left_there = threading.Event()
+def test_who_stops_listening_ends_all_runs() -> None:
+    closed: list[str] = []
 
-    def make(request: RunWorkload, line: StartLine) -> Iterator[Event]:
-        if request.run_id == "right":
-            assert is_left_there.wait(60)
-            log.append("right is ready")
-        else:
-            is_left_there.set()
-        line.wait()
-        log.append(f"{request.run_id} runs")
-        yield RunStopped(run_id=request.run_id)
+    def run(name: str) -> Iterator[Event | None]:
+        try:
+            while True:
+                yield RunStopped(run_id=name)
+                yield None
+        finally:
+            closed.append(name)
 
-    events_of(make)
-    assert log[0] == "right is ready"
-    assert sorted(log[1:]) == ["left runs", "right runs"]
-
-
-def test_a_run_that_is_over_before_its_timing_holds_up_no_one() -> None:
-    def make(request: RunWorkload, line: StartLine) -> Iterator[Event]:
-        if request.run_id == "left":
-            line.wait()
-        yield RunStopped(run_id=request.run_id)
-
-    assert {one.run_id for one in events_of(make)[:2]} == {"left", "right"}
+    events = in_turns([run("left"), run("right")])
+    assert [next(events).run_id for _ in range(3)] == ["left", "right", "right"]
+    events.close()
+    assert sorted(closed) == ["left", "right"]
