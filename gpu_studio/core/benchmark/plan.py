@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
 
 
-# The warm-up and the rest of a small run's setup, until this plan has measured its own.
-_USUAL_OVERHEAD_S = 0.5
+# The warm-ups and the set-ups of a small run's rounds, until this plan has measured its own.
+_USUAL_OVERHEAD_S = 1.0
 
 
 class RunPlan(Protocol):

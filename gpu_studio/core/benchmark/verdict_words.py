@@ -229,6 +229,9 @@ class _Answer:
         )
 
     def _undecided(self) -> str:
+        if all(ratio.is_busy and ratio.rounds for ratio in self._ratios):
+            text = f"there is no verdict{self._work}: other programs keep it busy{self._label}."
+            return " ".join([text, next_steps(self._ratios), "Then run it again."])
         text = (
             f"it is too close to call whether the CPU or {self._name} is faster{self._work}: "
             f"{_reason(self._ratios)}{self._label}."

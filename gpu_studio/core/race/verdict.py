@@ -201,6 +201,9 @@ class _Words:
             return (
                 f"A tie: {names[0]} and {names[1]} are equally fast, {self._times(first, second)}."
             )
+        if duel is not None and duel.is_busy and duel.rounds:
+            busy = "No verdict: other programs keep this PC busy."
+            return " ".join([busy, next_steps([duel]), "Then run it again."])
         reason = duel.reason if duel is not None else "a time is missing"
         steps = next_steps([duel]) if duel is not None else ""
         text = f"Too close to call between {names[0]} and {names[1]}: {reason}."

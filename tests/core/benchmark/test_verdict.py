@@ -420,3 +420,15 @@ def test_a_custom_kernel_is_told_apart_from_the_kernels_of_pytorch() -> None:
     own = [result(64, 1e-3, "cuda:0", race=RaceParameters(own_kernel=True))]
     assert "custom CUDA kernel" in text_of(own)
     assert "custom CUDA kernel" not in text_of(plain)
+
+
+def test_a_busy_pc_without_a_winner_says_so_and_what_to_do() -> None:
+    rounds = (0.7, 1.6, 1.2, 0.8, 1.1, 1.5) * 2
+    cpu, card = (
+        in_turns(result(512, 1.0, device, other_processes=True), rounds_s=rounds_s)
+        for device, rounds_s in (("cpu", rounds), ("cuda:0", (1.0,) * 12))
+    )
+    text = text_of([cpu, card])
+    assert "no verdict" in text
+    assert "other programs keep it busy" in text
+    assert text.endswith("Close other programs. Then run it again.")
