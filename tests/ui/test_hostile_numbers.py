@@ -39,7 +39,7 @@ def inventory():
 def strange_reading(number: int, taken_at_s: float) -> Any:
     """Return a reading, as the reader's line has it, in which each number is this one."""
     told = {
-        name: number if "int" in str(kind) else float(number)
+        name: number if {"int", "ClockReason"} & set(str(kind).split()) else float(number)
         for name, kind in Telemetry.__annotations__.items()
     }
     taken = reading(two_cards(), taken_at_s, **told)
