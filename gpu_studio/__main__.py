@@ -20,7 +20,7 @@ def main() -> int:
     try:
         from gpu_studio.app import main as open_window
     except ImportError as error:
-        _tell(
+        _show_error(
             f"The window cannot open because a library is missing: {error}. In a checkout, "
             "“python3 packaging/bootstrap.py run” installs it. “gpu-studio devices” works anyway."
         )
@@ -28,7 +28,7 @@ def main() -> int:
     return open_window()
 
 
-def _tell(sentence: str) -> None:
+def _show_error(sentence: str) -> None:
     """Say why there is no window; on Windows in a dialog, as a double-click has no terminal."""
     if sys.stderr is not None:
         sys.stderr.write(f"{sentence}\n")

@@ -189,7 +189,7 @@ def main() -> int:
     """Open the window and return the program's exit status."""
     log_path = _start_log()
     mark = StartMark(log_path.parent) if log_path is not None else None
-    bad_end = _read_bad_end(log_path) if log_path is not None and mark and mark.take() else None
+    bad_end = _read_bad_end(log_path) if log_path is not None and mark and mark.set() else None
     _name_for_taskbar()
     application = QApplication(sys.argv)
     application.setApplicationName("GPU Studio")

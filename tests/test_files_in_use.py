@@ -87,7 +87,7 @@ def test_a_change_of_settings_in_use_is_told_once_and_kept_later(tmp_path: Path)
     path = tmp_path / "settings.json"
     path.write_text('{"theme": "dark", "tab": "Memory"}', encoding="utf-8")
     settings, told = Settings(path), []
-    settings.trouble_told.connect(told.append)
+    settings.trouble_reported.connect(told.append)
     with in_use(path):
         settings.change(tab="Switcher")
         settings.change(tab="Benchmark")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 import msgspec
 
 from gpu_studio.cli.command import DONE, FAILED, INTERRUPTED
-from gpu_studio.cli.screen import Progress, note, say_bytes
+from gpu_studio.cli.screen import Progress, note, print_bytes
 from gpu_studio.core.device_name import CPU
 from gpu_studio.core.devices.devices import CardReading, Inventory, Reading
 from gpu_studio.core.engine import EngineEnvironment
@@ -184,7 +184,7 @@ class CommandEngine(NamedTuple):
         for event in self.answers(request):
             self.progress.clear()
             if as_json:
-                say_bytes(encode(event))
+                print_bytes(encode(event))
             match event:
                 case RequestFailed() | PitfallFailed():
                     note(f"gpu-studio: {event.failure.message}")

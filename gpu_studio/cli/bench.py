@@ -12,7 +12,7 @@ from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.bench_runs import add_measuring, export, kinds_of, started_runs, verdicts
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.recorder import Recorder
-from gpu_studio.cli.screen import note, say, say_list
+from gpu_studio.cli.screen import note, print_line, print_list
 from gpu_studio.core.benchmark.option_words import explain_option
 from gpu_studio.core.benchmark.plan import Plan, Sweep
 from gpu_studio.core.benchmark.verdict import verdict_of
@@ -60,7 +60,7 @@ def _list(options: argparse.Namespace, log_path: Path) -> int:
     """Print the workloads, and why some cannot run here; return the exit status."""
     workloads = describe_alone(log_path).workloads
     lines = (line for workload in workloads for line in _workload_lines(workload))
-    say_list("workloads", workloads, lines, as_json=options.json)
+    print_list("workloads", workloads, lines, as_json=options.json)
     return DONE
 
 
@@ -97,8 +97,8 @@ def _conclude(results: Sequence[RunFinished], is_sweep: bool, *, as_json: bool) 
             note(sentence)
         return
     for sentence in (*places, *verdicts(results)):
-        say()
-        say(sentence)
+        print_line()
+        print_line(sentence)
 
 
 def _find_workload(description: EngineDescribed, name: str) -> WorkloadDescription:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.data_folder import data_folder
-from gpu_studio.cli.screen import note, now, say, say_json
+from gpu_studio.cli.screen import note, now, print_json, print_line
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History
 from gpu_studio.core.benchmark.result_import import import_results
 from gpu_studio.core.failure import StudioError
@@ -39,12 +39,12 @@ def _list(options: argparse.Namespace, _log_path: Path) -> int:
     runs = history()
     contents = runs.contents()
     if options.json:
-        say_json(contents)
+        print_json(contents)
         return DONE
     for entry in contents.entries:
-        say(_entry_line(entry))
+        print_line(_entry_line(entry))
     if not contents.entries:
-        say(f"No runs kept yet in {runs.folder}.")
+        print_line(f"No runs kept yet in {runs.folder}.")
     for refusal in contents.refused:
         note(f"{refusal.file_name}: {refusal.reason}")
     return DONE
@@ -57,7 +57,7 @@ def _import(options: argparse.Namespace, _log_path: Path) -> int:
     for one in imported:
         runs.add(one)
     noun = "result" if len(imported) == 1 else "results"
-    say(f"{len(imported)} {noun} kept, labelled “{imported[0].result.recording}”.")
+    print_line(f"{len(imported)} {noun} kept, labelled “{imported[0].result.recording}”.")
     return DONE
 
 
@@ -66,7 +66,7 @@ def _rename(options: argparse.Namespace, _log_path: Path) -> int:
     runs = history()
     entry = _find(runs, options.key)
     runs.rename(entry.key, options.name)
-    say(_entry_line(_find(runs, entry.key)))
+    print_line(_entry_line(_find(runs, entry.key)))
     return DONE
 
 
@@ -76,7 +76,7 @@ def _delete(options: argparse.Namespace, _log_path: Path) -> int:
     entries = [_find(runs, key) for key in options.keys]
     for entry in entries:
         runs.delete(entry.key)
-        say(f"deleted: {_entry_line(entry)}")
+        print_line(f"deleted: {_entry_line(entry)}")
     return DONE
 
 

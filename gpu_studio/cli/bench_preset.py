@@ -10,7 +10,7 @@ from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.bench_runs import add_measuring, export, started_runs
 from gpu_studio.cli.command import Command
 from gpu_studio.cli.recorder import Recorder
-from gpu_studio.cli.screen import TerminalTable, note, say
+from gpu_studio.cli.screen import TerminalTable, note, print_line
 from gpu_studio.core.benchmark.reference import (
     experiment,
     experiment_rows,
@@ -36,7 +36,7 @@ _USUAL_BUDGET_S = 2.0
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Run the experiment and print it beside the published results; return the exit status."""
     table = published_table()
-    write_line = note if options.json else say
+    write_line = note if options.json else print_line
     recorder = Recorder(log_path, as_json=options.json, path=options.record)
     finished = None if options.no_history else partial(keep_run, history())
     with started_runs(log_path, as_json=options.json, finished=finished) as (runs, described):
@@ -52,9 +52,9 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             export(runs.runs, described, options.export)
         recorder.save(runs.runs)
     if not options.json:
-        say()
+        print_line()
         for line in _experiment_lines(table, runs.results):
-            say(line)
+            print_line(line)
     return runs.exit_status
 
 

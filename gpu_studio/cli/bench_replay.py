@@ -11,7 +11,7 @@ import msgspec
 from gpu_studio.cli.answers import at_work
 from gpu_studio.cli.bench_runs import BenchRuns, add_export, export, verdicts
 from gpu_studio.cli.command import Command
-from gpu_studio.cli.screen import note, say, say_bytes
+from gpu_studio.cli.screen import note, print_bytes, print_line
 from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.protocol import encode_all
@@ -28,13 +28,13 @@ def _run(options: argparse.Namespace, _log_path: Path) -> int:
         pid=0, torch_version=recording.header.torch_version
     )
     described = msgspec.structs.replace(described, recording=recording.label)
-    write_line = note if options.json else say
+    write_line = note if options.json else print_line
     for sentence in recording_sentences(recording):
         write_line(sentence)
     if options.json:
-        say_bytes(encode_all([recording.header, described]))
+        print_bytes(encode_all([recording.header, described]))
     else:
-        say()
+        print_line()
     engine = RecordedEngine(recording, speed=math.inf if options.at_once else 1.0)
     with at_work(engine) as work:
         runs = BenchRuns(work, as_json=options.json)
@@ -45,8 +45,8 @@ def _run(options: argparse.Namespace, _log_path: Path) -> int:
         export(runs.runs, described, options.export)
     if not options.json:
         for sentence in verdicts(runs.results):
-            say()
-            say(sentence)
+            print_line()
+            print_line(sentence)
     # A failed run is part of the recording. It does not make the replay fail.
     return work.exit_status(is_done=True)
 

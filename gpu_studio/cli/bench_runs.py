@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import started_engine
-from gpu_studio.cli.screen import TerminalTable, note, now, say, say_bytes
+from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
 from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
 from gpu_studio.core.benchmark.plan import in_turns
@@ -145,14 +145,14 @@ class BenchRuns:
         if not self._as_json and self._titled != runs[0].request.workload:
             self._titled = runs[0].request.workload
             self._printed.clear()
-            say(f"{self._titled}, time per call")
-            say(self._table.heading)
+            print_line(f"{self._titled}, time per call")
+            print_line(self._table.heading)
         requests = tuple(run.request for run in runs)
         request = requests[0] if len(requests) == 1 else RunInTurns(runs=requests)
         for event in self._work.answers(request):
             changed = [run for run in runs if run.apply(event)]
             if self._as_json and not isinstance(event, RunsEnded):
-                say_bytes(encode(event))
+                print_bytes(encode(event))
             for run in changed:
                 self._work.progress.show(f"{number}  {_progress_text(run)}")
                 self._note_failure(event, run)
@@ -165,14 +165,14 @@ class BenchRuns:
                 self._finished(run)
 
     def _show(self, result: RunFinished) -> None:
-        say(self._table.row(_cells(result, self.results)))
+        print_line(self._table.row(_cells(result, self.results)))
         lines = [*remarks(result, self.cards.get(result.device))]
         if self.with_transfers and is_cpu(result.device):
             lines.append(_NO_TRANSFERS.format(compute=format_duration(result.median_s)))
         for line in lines:
             # A workload's findings are the same at every size: print them once.
             if line not in self._printed or line not in result.findings:
-                say(f"{_INDENT}{line}")
+                print_line(f"{_INDENT}{line}")
         self._printed.update(result.findings)
 
     def _note_failure(self, event: Event, run: Run) -> None:

@@ -11,7 +11,7 @@ from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import Patience, check_device, started_engine
 from gpu_studio.cli.command import DONE, FAILED, Command
 from gpu_studio.cli.data_folder import data_folder
-from gpu_studio.cli.screen import TerminalTable, note, now, say, say_bytes
+from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_run import START_PATIENCE_S, CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
@@ -59,9 +59,9 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     if run.plan.plant is None:
         _conclude(run, folder)
     if options.json:
-        say_bytes(encode(run.finished()))
+        print_bytes(encode(run.finished()))
     else:
-        _say_result(run)
+        _print_result(run)
     return DONE if run.record().verdict == "passed" else FAILED
 
 
@@ -134,7 +134,7 @@ class _Terminal:
             on_silence=run.give_up,
         )
         if not self._as_json:
-            say(self._table.heading)
+            print_line(self._table.heading)
         while (request := run.next_request()) is not None:
             self._save()
             for event in self._work.answers(request, patience):
@@ -162,10 +162,10 @@ class _Terminal:
     def _show(self, event: Event) -> None:
         run = self._run
         if self._as_json:
-            say_bytes(encode(_shared(event)))
+            print_bytes(encode(_shared(event)))
         elif isinstance(event, CheckStageFinished):
             self._work.progress.clear()
-            say(self._table.row(_row(event, run.plan.device)))
+            print_line(self._table.row(_row(event, run.plan.device)))
         present = run.present
         if present is not None:
             self._work.progress.show(
@@ -191,18 +191,18 @@ def _row(event: CheckStageFinished, device: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _say_result(run: CheckRun) -> None:
+def _print_result(run: CheckRun) -> None:
     record = run.record()
     for finding in record.findings:
-        say(f"  {finding.severity}: {finding.sentence}")
-    say()
+        print_line(f"  {finding.severity}: {finding.sentence}")
+    print_line()
     for fact in record_facts(record):
-        say(f"  {fact.title}: {fact.value}")
-    say()
+        print_line(f"  {fact.title}: {fact.value}")
+    print_line()
     if record.planted is not None:
-        say(planted_text(record))
-    say(f"{record.device.name}: {record.verdict}. {record.sentence}")
-    say(f"next: {record.next_action}")
+        print_line(planted_text(record))
+    print_line(f"{record.device.name}: {record.verdict}. {record.sentence}")
+    print_line(f"next: {record.next_action}")
 
 
 def _conclude(run: CheckRun, folder: CheckFolder) -> None:

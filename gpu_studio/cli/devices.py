@@ -8,7 +8,7 @@ import msgspec
 
 from gpu_studio.cli.answers import at_work, describe_beside, read_inventory
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
-from gpu_studio.cli.screen import Progress, say, say_json
+from gpu_studio.cli.screen import Progress, print_json, print_line
 from gpu_studio.core.devices.facts import PcSnapshot, identity_line
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.report import pc_value
@@ -51,21 +51,23 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             read = reads.get(device.address or "")
             row["allocated_bytes"] = read.allocated_bytes if read else None
             row["reserved_bytes"] = read.reserved_bytes if read else None
-        say_json(value)
+        print_json(value)
         return FAILED if description is None else DONE
     for line in device_lines(inventory, description):
-        say(line)
+        print_line(line)
     for address, read in reads.items():
         allocated, reserved = (
             format_bytes(size or 0) for size in (read.allocated_bytes, read.reserved_bytes)
         )
-        say(f"{address:<10}PyTorch, just started: {allocated} allocated, {reserved} reserved")
-    say()
+        print_line(
+            f"{address:<10}PyTorch, just started: {allocated} allocated, {reserved} reserved"
+        )
+    print_line()
     if description is None:
-        say(f"PyTorch did not start: {error}")
+        print_line(f"PyTorch did not start: {error}")
         return FAILED
     for line in finding_lines(inventory, description):
-        say(line)
+        print_line(line)
     return DONE
 
 

@@ -14,7 +14,7 @@ from gpu_studio.cli.answers import (
     describe_beside,
 )
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
-from gpu_studio.cli.screen import Progress, say, say_json
+from gpu_studio.cli.screen import Progress, print_json, print_line
 from gpu_studio.core.devices.facts import identity_line
 from gpu_studio.core.devices.finding import Finding, findings_value, is_usable
 from gpu_studio.core.devices.findings import find
@@ -60,10 +60,10 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         readings = watch.readings()
     findings = find(inventory, engine, probe=probe, readings=readings)
     if options.json:
-        say_json(findings_value(findings))
+        print_json(findings_value(findings))
     else:
         for line in (*identity_lines(inventory, engine, probe), *finding_lines(findings)):
-            say(line)
+            print_line(line)
     return DONE if is_usable(findings) else FAILED
 
 

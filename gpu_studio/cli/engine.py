@@ -17,7 +17,7 @@ from gpu_studio.cli.command import (
     WrongUseError,
 )
 from gpu_studio.cli.data_folder import data_folder
-from gpu_studio.cli.screen import Progress, note, say, say_json
+from gpu_studio.cli.screen import Progress, note, print_json, print_line
 from gpu_studio.core.builds.progress import InstallProgress, InstallStage
 from gpu_studio.core.builds.record import FAMILIES, Wanted
 from gpu_studio.core.builds.words import build_title, bytes_sentence, stage_title
@@ -47,15 +47,15 @@ def _list(options: argparse.Namespace, log_path: Path) -> int:
     if options.json:
         rows = [asdict(one) | {"is_used": one.family == used} for one in shelf.records()]
         value = {"engines": rows, "recommended": choice.tag, "reason": choice.sentence}
-        say_json(value)
+        print_json(value)
         return DONE
     for one in shelf.records():
         mark = "in use" if one.family == used else ""
         parts = [one.torch_version, mark, shelf.outdated(one), one.note]
-        say(f"{build_title(one.family)}: {', '.join(filter(None, parts))}")
+        print_line(f"{build_title(one.family)}: {', '.join(filter(None, parts))}")
     if not shelf.records():
-        say("No engine is installed.")
-    say(f"Recommended: {build_title(choice.tag)}. {choice.sentence}")
+        print_line("No engine is installed.")
+    print_line(f"Recommended: {build_title(choice.tag)}. {choice.sentence}")
     return DONE
 
 
@@ -89,7 +89,7 @@ def _install(
         stage = progress.stage
         if as_json:
             value = progress.value() | {"family": family, "reason": reason}
-            say_json(value)
+            print_json(value)
             return
         title = stage_title(stage, family)
         if progress.trouble is not None:
@@ -99,7 +99,7 @@ def _install(
             line.show(" ".join(filter(None, (title, bytes_sentence(progress)))))
         else:
             line.clear()
-            say(f"{title}. {progress.result}".strip())
+            print_line(f"{title}. {progress.result}".strip())
 
     if reason and not as_json:
         note(reason)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.cli.answers import addresses, at_work, describe_beside, read_inventory
 from gpu_studio.cli.bench_runs import BenchRuns, verdicts
 from gpu_studio.cli.devices import device_lines, finding_lines
-from gpu_studio.cli.screen import Progress, say
+from gpu_studio.cli.screen import Progress, print_line
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.engine.client import ProcessEngine
@@ -39,8 +39,8 @@ def show_first_look(log_path: Path) -> int:
         work.progress.clear()
         for lines in (device_lines, finding_lines):
             for line in lines(inventory, description):
-                say(line)
-            say()
+                print_line(line)
+            print_line()
         runs = BenchRuns(work)
         runs.cards = {card.address: card for card in description.cards}
         runs.make_all(
@@ -51,11 +51,11 @@ def show_first_look(log_path: Path) -> int:
                 for device in addresses(description)
             ]
         )
-    say()
+    print_line()
     for sentence in verdicts(runs.results):
-        say(sentence)
-    say()
-    say(_HOW_TO_GET_THE_WINDOW)
+        print_line(sentence)
+    print_line()
+    print_line(_HOW_TO_GET_THE_WINDOW)
     return runs.exit_status
 
 

@@ -11,7 +11,7 @@ import msgspec
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import at_work
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, WrongUseError
-from gpu_studio.cli.screen import Progress, note, say, say_bytes, say_json, say_list
+from gpu_studio.cli.screen import Progress, note, print_bytes, print_json, print_line, print_list
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -76,24 +76,24 @@ def _explain(options: argparse.Namespace, _log_path: Path) -> int:
     if found is None:
         note("This text has no out-of-memory error.")
         if options.json:
-            say_bytes(b"{}\n")
+            print_bytes(b"{}\n")
         return FAILED
     if found.errors > 1:
         which = "last" if options.last else "first"
         note(f"This text has {found.errors} errors; this is the {which}.")
     if options.json:
-        say_json(found.numbers)
+        print_json(found.numbers)
         return DONE
-    say(found.headline)
-    say(found.meaning)
+    print_line(found.headline)
+    print_line(found.meaning)
     if found.tank is not None:
-        say()
+        print_line()
         for part, memory, share, meaning in found.tank.rows():
-            say(f"  {part:<16}{memory:>12}{share:>8}  {meaning}")
-        say("  The sizes come from the text, which has two decimals.")
-    say()
+            print_line(f"  {part:<16}{memory:>12}{share:>8}  {meaning}")
+        print_line("  The sizes come from the text, which has two decimals.")
+    print_line()
     for number, step in enumerate(found.first_steps, 1):
-        say(f"{number}. {step}")
+        print_line(f"{number}. {step}")
     return DONE
 
 
@@ -118,7 +118,7 @@ def _decoded(content: bytes) -> str:
 
 def _list_experiments(options: argparse.Namespace, _log_path: Path) -> int:
     lines = (f"{preset.name:<16}{preset.title}: {preset.sentence}" for preset in PRESETS)
-    say_list("presets", PRESETS, lines, as_json=options.json)
+    print_list("presets", PRESETS, lines, as_json=options.json)
     return DONE
 
 
@@ -134,23 +134,23 @@ def _free(options: argparse.Namespace, log_path: Path) -> int:
             if work.interrupt.is_asked or isinstance(last, (RequestFailed, EngineEnded)):
                 return work.exit_status(is_done=False)
     if isinstance(last, CacheEmptied) and not options.json:
-        _say_emptied(last)
+        _print_emptied(last)
     return DONE
 
 
-def _say_emptied(emptied: CacheEmptied) -> None:
+def _print_emptied(emptied: CacheEmptied) -> None:
     for when, read in (("Before", emptied.before), ("After", emptied.after)):
         allocated, reserved = (
             format_bytes(size or 0) for size in (read.allocated_bytes, read.reserved_bytes)
         )
-        say(f"{when + ':':<8}{allocated} allocated, {reserved} reserved")
-    say(
+        print_line(f"{when + ':':<8}{allocated} allocated, {reserved} reserved")
+    print_line(
         f"empty_cache gave {format_bytes(emptied.freed_bytes)} back to the driver; before, "
         f"{format_bytes(emptied.predicted_bytes)} were in completely free segments."
     )
-    say()
+    print_line()
     for line in emptied.snippet.splitlines():
-        say(line)
+        print_line(line)
 
 
 def _engine_for(device: str, conf: str, log_path: Path) -> Engine:
@@ -168,7 +168,7 @@ def _run_experiment(options: argparse.Namespace, log_path: Path) -> int:
         for event in work.answers(request):
             is_done = isinstance(event, OomFinished)
             if options.json and not isinstance(event, SegmentsRead):
-                say_bytes(encode(event))
+                print_bytes(encode(event))
             _show(event, work.progress, as_json=options.json)
     return work.exit_status(is_done=is_done)
 
@@ -211,11 +211,11 @@ def _show(event: Event, progress: Progress, *, as_json: bool) -> None:
         case StageBegan():
             progress.clear()
             if not as_json:
-                say(event.sentence)
+                print_line(event.sentence)
         case OomFinished():
             progress.clear()
             if not as_json:
-                _say_end(event)
+                _print_end(event)
         case RequestFailed():
             progress.clear()
             note(event.failure.message)
@@ -224,16 +224,16 @@ def _show(event: Event, progress: Progress, *, as_json: bool) -> None:
             note(describe_exit(event.exit_code))
 
 
-def _say_end(finished: OomFinished) -> None:
+def _print_end(finished: OomFinished) -> None:
     outcome = outcome_notice(finished)
     modelled = " (modeled; no card was used)" if finished.modelled else ""
     for stage in finished.stages:
-        say(f"  {stage.stage}: {stage.sentence}")
-    say(f"{outcome.sentence}{modelled}")
-    say(outcome.detail)
-    say(outcome.next_step)
+        print_line(f"  {stage.stage}: {stage.sentence}")
+    print_line(f"{outcome.sentence}{modelled}")
+    print_line(outcome.detail)
+    print_line(outcome.next_step)
     if finished.snapshot_path:
-        say(f"The snapshot is in {finished.snapshot_path}.")
+        print_line(f"The snapshot is in {finished.snapshot_path}.")
 
 
 def _list_cards(options: argparse.Namespace, _log_path: Path) -> int:
@@ -244,14 +244,16 @@ def _list_cards(options: argparse.Namespace, _log_path: Path) -> int:
              "context_bytes": c.context_bytes}
             for c in cards
         ]  # fmt: skip
-        say_json({"cards": values})
+        print_json({"cards": values})
         return DONE
     for card in cards:
         context = format_bytes(card.context_bytes)
-        say(f"{card.address:<14}{card.name:<30}{format_bytes(card.total_bytes)}, context {context}")
-    say()
-    say(table.source)
-    say(table.context_source)
+        print_line(
+            f"{card.address:<14}{card.name:<30}{format_bytes(card.total_bytes)}, context {context}"
+        )
+    print_line()
+    print_line(table.source)
+    print_line(table.context_source)
     return DONE
 
 
@@ -274,13 +276,13 @@ def _show_fit(options: argparse.Namespace, log_path: Path) -> int:
             **msgspec.structs.asdict(fit), **_fit_values(network),
             "taken_bytes": card.context_bytes, "sentence": f"{fit.sentence} {network.sentence}",
         }  # fmt: skip
-        say_json(value)
+        print_json(value)
         return DONE
     if is_modelled(device):
         context = format_bytes(card.context_bytes)
-        say(f"{card.name}, modeled; assumes a CUDA context of {context}.")
-    say(fit.sentence)
-    say(network.sentence)
+        print_line(f"{card.name}, modeled; assumes a CUDA context of {context}.")
+    print_line(fit.sentence)
+    print_line(network.sentence)
     return DONE
 
 

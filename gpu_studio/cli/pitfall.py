@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import describe_alone, started_engine
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
-from gpu_studio.cli.screen import say, say_list
+from gpu_studio.cli.screen import print_line, print_list
 from gpu_studio.core.device_name import CPU
 from gpu_studio.core.devices.access import usable_cards
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallStarted, RunPitfall
@@ -38,14 +38,14 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             elif isinstance(event, PitfallFinished):
                 is_done = True
                 if not options.json:
-                    _say_all(pitfall, event)
+                    _print_all(pitfall, event)
     return work.exit_status(is_done=is_done)
 
 
 def _list(options: argparse.Namespace, log_path: Path) -> int:
     pitfalls = describe_alone(log_path).pitfalls
     lines = (f"{pitfall.name:<25} {pitfall.sentence}" for pitfall in pitfalls)
-    say_list("pitfalls", pitfalls, lines, as_json=options.json)
+    print_list("pitfalls", pitfalls, lines, as_json=options.json)
     return DONE
 
 
@@ -57,36 +57,36 @@ def _find(name: str, description: EngineDescribed) -> PitfallDescription:
     raise WrongUseError(f"There is no pitfall “{name[:40]}”: choose {names}.")
 
 
-def _say_all(pitfall: PitfallDescription, finished: PitfallFinished) -> None:
-    say(f"{pitfall.title}, with {finished.device}")
+def _print_all(pitfall: PitfallDescription, finished: PitfallFinished) -> None:
+    print_line(f"{pitfall.title}, with {finished.device}")
     for outcome in (finished.broken, finished.fixed):
         if outcome is not None:
-            _say_outcome(outcome)
+            _print_outcome(outcome)
         if outcome is finished.broken:
-            say()
-            _say_wrapped(f"Why: {pitfall.why}")
+            print_line()
+            _print_wrapped(f"Why: {pitfall.why}")
             if pitfall.remark:
-                _say_wrapped(f"Note: {pitfall.remark}")
-            _say_wrapped(f"The fix: {pitfall.remedy}")
+                _print_wrapped(f"Note: {pitfall.remark}")
+            _print_wrapped(f"The fix: {pitfall.remedy}")
     if finished.comparison:
-        say()
-        _say_wrapped(finished.comparison)
+        print_line()
+        _print_wrapped(finished.comparison)
 
 
-def _say_outcome(outcome: PitfallOutcome) -> None:
-    say()
-    _say_wrapped(f"{_PART_TITLES[outcome.part]}: {outcome.sentence}")
+def _print_outcome(outcome: PitfallOutcome) -> None:
+    print_line()
+    _print_wrapped(f"{_PART_TITLES[outcome.part]}: {outcome.sentence}")
     for line in outcome.error.splitlines():
-        _say_wrapped(line, indent="    ")
+        _print_wrapped(line, indent="    ")
     for figure in outcome.figures:
-        say(f"    {figure.title}: {format_figure(figure)}")
+        print_line(f"    {figure.title}: {format_figure(figure)}")
     if outcome.stand_in:
-        _say_wrapped(f"({outcome.stand_in})", indent="    ")
+        _print_wrapped(f"({outcome.stand_in})", indent="    ")
 
 
-def _say_wrapped(text: str, indent: str = "") -> None:
+def _print_wrapped(text: str, indent: str = "") -> None:
     for line in textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent):
-        say(line)
+        print_line(line)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

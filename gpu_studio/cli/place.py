@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import describe_alone, read_inventory, started_engine
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
-from gpu_studio.cli.screen import TerminalTable, say, say_list
+from gpu_studio.cli.screen import TerminalTable, print_line, print_list
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.link import Link, widest_link
 from gpu_studio.core.failure import StudioError
@@ -48,7 +48,7 @@ def _move(options: argparse.Namespace, log_path: Path) -> int:
 def _list(options: argparse.Namespace, log_path: Path) -> int:
     models = describe_alone(log_path).models
     lines = (f"{model.name:<12} {model.title}: {model.sentence}" for model in models)
-    say_list("models", models, lines, as_json=options.json)
+    print_list("models", models, lines, as_json=options.json)
     return DONE
 
 
@@ -68,7 +68,7 @@ def _perform(
     work: CommandEngine, request: PlaceModel, log_path: Path, *, as_json: bool, is_first: bool
 ) -> int:
     if not is_first and not as_json:
-        say()
+        print_line()
     if request.path and is_first:
         last = _show(work, InspectFile(path=request.path), None, as_json=as_json)
         if not isinstance(last, FileInspected):
@@ -94,14 +94,14 @@ def _show(
         match last:
             case PlaceRow():
                 if not has_head:
-                    say(table.heading)
+                    print_line(table.heading)
                     has_head = True
-                say(table.row(_cells(last)))
+                print_line(table.row(_cells(last)))
             case FileInspected():
-                say(describe_file(last))
+                print_line(describe_file(last))
             case PlaceFinished():
-                say()
-                say(explain_move(last, _link(request, log_path)))
+                print_line()
+                print_line(explain_move(last, _link(request, log_path)))
     return last
 
 

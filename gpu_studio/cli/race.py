@@ -15,7 +15,7 @@ from gpu_studio.cli.answers import check_device, started_engine
 from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.command import Command, WrongUseError
 from gpu_studio.cli.recorder import Recorder
-from gpu_studio.cli.screen import TerminalTable, note, now, say, say_bytes
+from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.access import usable_cards
@@ -200,7 +200,7 @@ class _Race:
                     self._on_event(event, run, track)
             # The file of the frames goes with the engine, so its name is of no use to a reader.
             if self._as_json and not isinstance(event, (FramesOpened, FrameReady, RunsEnded)):
-                say_bytes(encode(event))
+                print_bytes(encode(event))
         self._work.progress.clear()
         for run in runs:
             if run.failure is not None:
@@ -220,14 +220,14 @@ def _conclude(
     picture: WorkloadDescription, runs: Sequence[Run], verdict: Verdict, *, as_json: bool
 ) -> None:
     if as_json:
-        say_bytes(encode(verdict.finished))
+        print_bytes(encode(verdict.finished))
         return
     traits = picture.race
     assert traits is not None
-    say(f"{picture.title}, {format_size(verdict.finished.size, picture.size_text)}")
+    print_line(f"{picture.title}, {format_size(verdict.finished.size, picture.size_text)}")
     names = [contestant_name(run, runs) for run in runs]
     table = TerminalTable((("contestant", max(_LEAST_NAME, *map(len, names))), *_COLUMNS))
-    say(table.heading)
+    print_line(table.heading)
     for name, run in zip(names, runs, strict=True):
         one = contestant_result(run)
         outcome = run.result.outcome if run.result else None
@@ -235,17 +235,17 @@ def _conclude(
         if outcome is None or not outcome.reached:
             line = "not reached" if outcome is None else f"{outcome.measure:.3g} of {line}"
         median = "–" if one.step_median_s is None else format_duration(one.step_median_s)
-        say(
+        print_line(
             table.row(
                 [name, format_count(one.steps), format_duration(one.seconds),
                  median, line]
             )
         )  # fmt: skip
     for doubt in verdict.doubts:
-        say(f"  in doubt: {doubt}")
+        print_line(f"  in doubt: {doubt}")
     for sentence in filter(None, (verdict.finished.sentence, verdict.reason)):
-        say()
-        say(sentence)
+        print_line()
+        print_line(sentence)
 
 
 def _save(race: _Race, verdict: Verdict, described: EngineDescribed, path: Path) -> None:

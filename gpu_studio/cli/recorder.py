@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.cli.answers import read_inventory
-from gpu_studio.cli.screen import note, now, say_bytes
+from gpu_studio.cli.screen import note, now, print_bytes
 from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.benchmark.recording import (
     RecordedPc,
@@ -60,7 +60,7 @@ class Recorder:
         self._described = described
         self._header = header_of(self._pc(described, devices), described, now(), program_title())
         if self._as_json:
-            say_bytes(encode_all([self._header, described_for_others(described, workloads)]))
+            print_bytes(encode_all([self._header, described_for_others(described, workloads)]))
 
     def save(
         self,

@@ -75,30 +75,30 @@ def plain(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
-def say(text: str = "") -> None:
+def print_line(text: str = "") -> None:
     """Write a line of the result."""
     sys.stdout.write(plain(text) + "\n")
     sys.stdout.flush()
 
 
-def say_bytes(line: bytes) -> None:
+def print_bytes(line: bytes) -> None:
     """Write a line of JSON, always in UTF-8."""
     sys.stdout.buffer.write(line)
     sys.stdout.buffer.flush()
 
 
-def say_json(value: object) -> None:
+def print_json(value: object) -> None:
     """Write a value as a line of JSON."""
-    say_bytes(msgspec.json.encode(value) + b"\n")
+    print_bytes(msgspec.json.encode(value) + b"\n")
 
 
-def say_list(name: str, values: Sequence[object], lines: Iterable[str], *, as_json: bool) -> None:
+def print_list(name: str, values: Sequence[object], lines: Iterable[str], *, as_json: bool) -> None:
     """Write a list, as lines or as one JSON object with this name for the values."""
     if as_json:
-        say_json({name: values})
+        print_json({name: values})
         return
     for line in lines:
-        say(line)
+        print_line(line)
 
 
 def note(text: str) -> None:

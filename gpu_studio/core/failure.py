@@ -57,8 +57,8 @@ def failure_from(error: BaseException) -> Failure:
     if isinstance(error, StudioError):
         return Failure(error.kind, str(error))  # expected: its sentence is enough
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    said = first_line(str(error), 300)
-    message = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    line = first_line(str(error), 300)
+    message = f"{type(error).__name__}: {line}" if line else type(error).__name__
     return Failure(FailureKind.INTERNAL, message, text)
 
 

@@ -261,18 +261,18 @@ def main(arguments: Sequence[str]) -> int:
     dist.all_reduce(torch.zeros(1, device=device))  # raises if the backend cannot work
     replica = Replica(chosen.size, device)
     if replica.rank == 0:
-        _say(out, ReplicaAnswer(backend=chosen.backend))
+        _send(out, ReplicaAnswer(backend=chosen.backend))
     else:
         out.close()
     while (order := _orders(replica.rank, device, orders)) is not None:
         answer = replica.obey(order)
         if replica.rank == 0:
-            _say(out, answer)
+            _send(out, answer)
     dist.destroy_process_group()
     return 0
 
 
-def _say(out: BinaryIO, answer: ReplicaAnswer) -> None:
+def _send(out: BinaryIO, answer: ReplicaAnswer) -> None:
     out.write(msgspec.json.encode(answer) + b"\n")
     out.flush()
 

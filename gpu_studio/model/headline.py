@@ -169,7 +169,7 @@ class HeadlineModel(QObject):
         doctor.findings_changed.connect(self._choose)
         sensors.silence_changed.connect(self._fall_silent)
         sensors.reading_taken.connect(self._read)
-        settings.trouble_told.connect(self.notify)
+        settings.trouble_reported.connect(self.notify)
         if settings.trouble:
             self.notify(settings.trouble)
         self._choose()
@@ -319,9 +319,9 @@ class HeadlineModel(QObject):
         inventory = self._sensors.inventory
         errors = {card.uuid: card for card in reading.cards if card.error}
         lost = [
-            lost_headline(card, told.error or "", told.error_code)
+            lost_headline(card, failed.error or "", failed.error_code)
             for card in (inventory.cards if inventory else ())
-            if card.unreadable is None and (told := errors.get(card.identity)) is not None
+            if card.unreadable is None and (failed := errors.get(card.identity)) is not None
         ]
         if lost != self._lost_cards:
             self._lost_cards = lost

@@ -62,17 +62,17 @@ class Settings(QObject):
 
     Signals:
         choices_changed(Choices)
-        trouble_told(str): the choices cannot be saved; emitted once until they can.
+        trouble_reported(str): the choices cannot be saved; emitted once until they can.
     """
 
     choices_changed = Signal(object)
-    trouble_told = Signal(str)
+    trouble_reported = Signal(str)
 
     def __init__(self, path: Path | None, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._path = path
         self.trouble = ""
-        self._was_told = False
+        self._was_reported = False
         self._choices = Choices()
         if path is not None:
             try:
@@ -119,13 +119,13 @@ class Settings(QObject):
         if reason:
             self._report(reason)
         else:
-            self._was_told = False
+            self._was_reported = False
 
     def _report(self, reason: str) -> None:
         _log.warning("The settings could not be kept in %s: %s", self._path, reason)
-        if not self._was_told:
-            self._was_told = True
-            self.trouble_told.emit(f"Your settings cannot be saved in {self._path}: {reason}.")
+        if not self._was_reported:
+            self._was_reported = True
+            self.trouble_reported.emit(f"Your settings cannot be saved in {self._path}: {reason}.")
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class StartMark:
         self._lock = QLockFile(str(folder / f"running-{self._boot}-{os.getpid()}.lock"))
         self._lock.setStaleLockTime(0)  # never stale, however long the program runs
 
-    def take(self) -> bool:
+    def set(self) -> bool:
         """Set the mark; return whether an earlier start ended badly."""
         ended_badly = False
         for path in self._folder.glob("running-*.lock"):

@@ -108,7 +108,7 @@ class _Family:
         """Make a newly started process the ancestor of the family."""
         self._leader = process
         if sys.platform == "win32":
-            self._job.take(process)
+            self._job.add(process)
 
     def kill(self) -> None:
         """Kill the whole family now, except processes that have left its group."""
@@ -215,7 +215,7 @@ if sys.platform == "win32":
                     self._handle, _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)
                 )
 
-        def take(self, process: subprocess.Popen[bytes]) -> None:
+        def add(self, process: subprocess.Popen[bytes]) -> None:
             """Put a process into the job; its descendants belong to it as well.
 
             The process holds the job as well: if this one is killed, it sees its standard input

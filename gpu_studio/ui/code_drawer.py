@@ -72,7 +72,7 @@ class CodeDrawer(Card):
         pages.tabBar().installEventFilter(self)
         self.hide()
 
-    def take_last_place(self) -> None:
+    def move_to_end(self) -> None:
         """Put the drawer last in Tab order, even if other widgets are created later."""
         for widget in (self._copy, self._close, self._text):
             last = self.window().previousInFocusChain()

@@ -128,7 +128,7 @@ class MainWindow(QMainWindow):
         self.note_system_end()
         self.close()
 
-    def tell(self, sentence: str) -> None:
+    def show_problem(self, sentence: str) -> None:
         """Show a sentence about the program itself in the banner."""
         self._studio.headlines.notify(
             sentence, "The details are in the log. If it happens again, report it.", Action.SHOW_LOG
@@ -182,7 +182,7 @@ class MainWindow(QMainWindow):
 
     def focusNextPrevChild(self, is_next: bool) -> bool:
         """Let Tab go through the page before the code, also through what was made later."""
-        self._code.take_last_place()
+        self._code.move_to_end()
         return super().focusNextPrevChild(is_next)
 
     def closeEvent(self, event: QCloseEvent) -> None:
@@ -329,7 +329,7 @@ class MainWindow(QMainWindow):
     def _start(self) -> None:
         """Start the engine and the sensors."""
         if not self._is_closed:
-            self._code.take_last_place()
+            self._code.move_to_end()
             self._collector.start()
             self._studio.start()
             builds = self._studio.builds
@@ -361,4 +361,4 @@ def show_unexpected(sentence: str) -> None:
     """Report an unexpected event in the banner of the open window."""
     for widget in QApplication.topLevelWidgets():
         if isinstance(widget, MainWindow):
-            widget.tell(sentence)
+            widget.show_problem(sentence)

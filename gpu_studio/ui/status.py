@@ -74,8 +74,8 @@ class EffectLine(ElidedText):
         super().__init__("", "muted", name="status.effect")
         self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.setContentsMargins(0, 0, MARGIN, 0)
-        studio.runs.effect_changed.connect(self._say)
+        studio.runs.effect_changed.connect(self._show)
 
-    def _say(self, sentence: str) -> None:
+    def _show(self, sentence: str) -> None:
         self.setText(sentence)
         self.setToolTip(plain_tip(sentence))

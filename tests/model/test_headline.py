@@ -36,7 +36,7 @@ def start(qtbot, studio):
 
 def test_what_went_wrong_with_the_settings_is_said(studio, model, settings):
     assert model.headline is None
-    settings.trouble_told.emit("Your settings cannot be saved.")
+    settings.trouble_reported.emit("Your settings cannot be saved.")
     assert model.headline.sentence == "Your settings cannot be saved."
     settings.trouble = "Your settings could not be used."
     again = HeadlineModel(studio.session, studio.sensors, studio.doctor, settings, parent=studio)

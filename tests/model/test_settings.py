@@ -117,11 +117,11 @@ def test_a_folder_that_takes_nothing_is_said_once(tmp_path, qtbot):
     in_the_way = tmp_path / "in_the_way"
     in_the_way.write_text("", encoding="utf-8")
     settings = Settings(in_the_way / "settings.json")
-    with qtbot.waitSignal(settings.trouble_told) as told:
+    with qtbot.waitSignal(settings.trouble_reported) as told:
         settings.change(theme="dark")
     assert "cannot be saved" in told.args[0]
     assert settings.choices.theme == "dark"
-    with qtbot.assertNotEmitted(settings.trouble_told):
+    with qtbot.assertNotEmitted(settings.trouble_reported):
         settings.change(theme="light")
     in_the_way.unlink()
     settings.change(theme="dark")

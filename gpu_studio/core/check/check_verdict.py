@@ -207,9 +207,9 @@ def next_action(
     if verdict == "failed":
         return _after_failure(findings, earlier)
     kinds = {finding.kind for finding in findings if finding.severity == "doubt"}
-    told = next((action for kind, action in _AFTER_DOUBT if kind in kinds), None)
-    if told is not None:
-        return told
+    action = next((action for kind, action in _AFTER_DOUBT if kind in kinds), None)
+    if action is not None:
+        return action
     if interruptions:
         return _UNEXPECTED_RESTART if interruptions[-1].is_restart else _PROGRAM_ENDED
     if verdict == "passed":

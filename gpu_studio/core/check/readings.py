@@ -38,9 +38,9 @@ def recorded(readings: Sequence[tuple[float, Vitals]]) -> tuple[RecordedReading,
     If there are more, each span of the check keeps two: the hottest, and the one with the lowest
     clock. So no peak and no drop is lost, and no value is a mean that the card never reported.
     """
-    told = [reading for reading in readings if _says_something(reading[1])]
-    kept = told if len(told) <= MOST_READINGS else list(_extremes(told))
-    return tuple(_recorded(at_s, vitals) for at_s, vitals in kept)
+    known = [reading for reading in readings if _has_values(reading[1])]
+    shown = known if len(known) <= MOST_READINGS else list(_extremes(known))
+    return tuple(_recorded(at_s, vitals) for at_s, vitals in shown)
 
 
 def restored(readings: Sequence[RecordedReading]) -> list[tuple[float, Vitals]]:
@@ -58,7 +58,7 @@ def restored(readings: Sequence[RecordedReading]) -> list[tuple[float, Vitals]]:
     ]
 
 
-def _says_something(vitals: Vitals) -> bool:
+def _has_values(vitals: Vitals) -> bool:
     return any(
         value is not None for value in (vitals.temperature_c, vitals.sm_clock_mhz, vitals.power_w)
     )

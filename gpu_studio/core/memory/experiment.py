@@ -188,14 +188,14 @@ class _Experiment:
             if isinstance(moment, StageBegan):
                 yield moment
                 continue
-            yield from self._told(moment, bench)
+            yield from self._readings(moment, bench)
             # Without an error to end it, it would continue until the PC's memory is full, too.
             if self._stop.is_set() or self._has_spilled:
                 return
             if moment == ALLOCATED and self._request.watch_s:
                 self._stop.wait(self._pause_s(bench))
 
-    def _told(self, moment: str, bench: MemoryBench) -> Iterator[Event]:
+    def _readings(self, moment: str, bench: MemoryBench) -> Iterator[Event]:
         """Yield the readings of a moment: all for a rare moment, some for a frequent one."""
         if moment == FULL and bench.latest_failure is not None:
             yield bench.latest_failure.read
@@ -261,16 +261,16 @@ def _with_the_errors_numbers(finished: OomFinished, read: MemoryRead) -> OomFini
 
     The text has two decimals. If a counter agrees with it, the counter's exact number is used.
     """
-    told = read_oom_text(finished.error_text)
+    reported = read_oom_text(finished.error_text)
     holes_bytes = None
     if read.reserved_bytes is not None and read.allocated_bytes is not None:
         holes_bytes = read.reserved_bytes - read.allocated_bytes
     return msgspec.structs.replace(
         finished,
-        tried_bytes=unrounded(told.tried_bytes, segment_bytes(finished.tensor_bytes)),
-        free_bytes=unrounded(told.free_bytes, read.free_bytes),
-        total_bytes=unrounded(told.total_bytes, read.total_bytes),
-        limit_bytes=unrounded(told.limit_bytes, read.limit_bytes),
-        unallocated_bytes=unrounded(told.unallocated_bytes, holes_bytes),
-        private_pools_bytes=told.private_pools_bytes,
+        tried_bytes=unrounded(reported.tried_bytes, segment_bytes(finished.tensor_bytes)),
+        free_bytes=unrounded(reported.free_bytes, read.free_bytes),
+        total_bytes=unrounded(reported.total_bytes, read.total_bytes),
+        limit_bytes=unrounded(reported.limit_bytes, read.limit_bytes),
+        unallocated_bytes=unrounded(reported.unallocated_bytes, holes_bytes),
+        private_pools_bytes=reported.private_pools_bytes,
     )

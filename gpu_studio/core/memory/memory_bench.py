@@ -65,20 +65,20 @@ class MemoryBench:
         self.step_ends: list[int] = []
         self.stages: list[StageResult] = []
 
-    def take(self, size_bytes: int) -> object | None:
+    def allocate(self, size_bytes: int) -> object | None:
         """Return a tensor, or None if memory ran out, which is noted.
 
         The error itself is not passed on: it would keep frames and their tensors alive.
         """
         try:
-            return self.take_or_raise(size_bytes)
+            return self.allocate_or_raise(size_bytes)
         except RuntimeError as error:
             if not self.card.is_out_of_memory(error):
                 raise
             self.note_end(error)
             return None
 
-    def take_or_raise(self, size_bytes: int) -> object:
+    def allocate_or_raise(self, size_bytes: int) -> object:
         """Return a tensor; raise the allocator's error."""
         self.tensor_bytes = size_bytes
         tensor = self.card.empty(size_bytes)

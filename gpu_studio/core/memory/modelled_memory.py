@@ -102,7 +102,7 @@ class ModelledMemory:
         active_bytes = stats["active_bytes.all.current"]
         releasable_bytes = reserved_bytes - active_bytes - inactive_split_bytes
         if self.allocator.is_expandable:
-            releasable_bytes = map_of_snapshot(self._told_segments()).releasable_bytes
+            releasable_bytes = map_of_snapshot(self._read_segments()).releasable_bytes
         return MemoryRead(
             device=self.device,
             taken_at_s=time.monotonic(),
@@ -126,7 +126,7 @@ class ModelledMemory:
 
     def segments(self, read: MemoryRead) -> SegmentsRead:
         """Return the segments."""
-        return segments_read(read, self._told_segments())
+        return segments_read(read, self._read_segments())
 
     def sample_network(self) -> SampleNetwork:
         """Return the sample network, which replays its recorded calls."""
@@ -144,7 +144,7 @@ class ModelledMemory:
         self._trace = self.allocator.card.watch = None
         path.write_bytes(pickle.dumps(snapshot))
 
-    def _told_segments(self) -> list[dict[str, Any]]:
+    def _read_segments(self) -> list[dict[str, Any]]:
         segments: list[dict[str, Any]] = self.allocator.snapshot()["segments"]
         return segments
 

@@ -238,7 +238,7 @@ def _pieces(finished: OomFinished) -> str:
     )
 
 
-def _taken(finished: OomFinished) -> str:
+def _allocated(finished: OomFinished) -> str:
     if finished.others_grew_bytes is None:
         return ""
     return (
@@ -248,8 +248,8 @@ def _taken(finished: OomFinished) -> str:
 
 
 def _quoted(error_text: str) -> str:
-    said = first_line(error_text, 200)
-    return f"The error says: {said}" if said else ""
+    line = first_line(error_text, 200)
+    return f"The error says: {line}" if line else ""
 
 
 def _fits(finished: OomFinished) -> _Account:
@@ -303,9 +303,9 @@ def _spilled(finished: OomFinished) -> _Account:
     )
 
 
-def _taken_by_others(finished: OomFinished) -> _Account:
+def _used_by_others(finished: OomFinished) -> _Account:
     return _Account(
-        sentence=_joined(_asked(finished), _taken(finished), _space(finished)),
+        sentence=_joined(_asked(finished), _allocated(finished), _space(finished)),
         next_step="See in the Devices tab which programs use the card, then run it again.",
     )
 
@@ -356,7 +356,7 @@ _EXPLAINED = {
     "card_full": _card_full,
     "fragmented": _fragmented,
     "spilled": _spilled,
-    "taken_by_others": _taken_by_others,
+    "taken_by_others": _used_by_others,
     "leak": _leak,
     "stopped": _stopped,
 }

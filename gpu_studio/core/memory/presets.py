@@ -54,7 +54,7 @@ def fragmentation(bench: MemoryBench) -> Moments:
         return
     bench.note_stage("scattering", f"{len(pins)} small tensors remain, one in each segment.")
     yield bench.begin("asking", f"Now the program asks for {format_bytes(2 * part_bytes)}.")
-    last = bench.take(2 * part_bytes)
+    last = bench.allocate(2 * part_bytes)
     yield FULL if last is None else HELD
 
 
@@ -72,7 +72,7 @@ def _scattered(
             (pins, _PIN_BYTES),
             (rests, part_bytes - _PIN_BYTES),
         ):
-            tensor = bench.take(size_bytes)
+            tensor = bench.allocate(size_bytes)
             if tensor is None:
                 yield FULL
                 return False
@@ -262,7 +262,7 @@ def _until_full(bench: MemoryBench, sizes: Iterable[int]) -> Moments:
     """Make tensors and keep them until memory runs out."""
     kept = []
     for size_bytes in sizes:
-        tensor = bench.take(size_bytes)
+        tensor = bench.allocate(size_bytes)
         if tensor is None:
             yield FULL
             return
@@ -297,7 +297,7 @@ def _custom(bench: MemoryBench) -> Moments:
     number = 0
     while plan.count is None or number < plan.count:
         side = plan.size + number * plan.growth
-        tensor = bench.take(side * side * ITEM_BYTES[plan.dtype])
+        tensor = bench.allocate(side * side * ITEM_BYTES[plan.dtype])
         if tensor is None:
             yield FULL
             return
@@ -317,8 +317,8 @@ def _leak(bench: MemoryBench) -> Moments:
     kept_bytes = max(bench.room_bytes // 24 // MIB * MIB, MIB)
     history = []
     while True:
-        activation = bench.take(2 * kept_bytes)
-        loss = None if activation is None else bench.take(kept_bytes)
+        activation = bench.allocate(2 * kept_bytes)
+        loss = None if activation is None else bench.allocate(kept_bytes)
         if loss is None:
             yield FULL
             return
@@ -334,7 +334,7 @@ def _fill_and_fail(bench: MemoryBench, size_bytes: int) -> Moments:
     """Fill a list that only this function knows until memory runs out."""
     batches = []
     while True:
-        batches.append(bench.take_or_raise(size_bytes))
+        batches.append(bench.allocate_or_raise(size_bytes))
         yield ALLOCATED
 
 
@@ -447,34 +447,34 @@ except torch.OutOfMemoryError as error:
     print(error)
 """
 _FRAGMENTATION = """
-def take(size_bytes):
+def allocate(size_bytes):
     return torch.empty(size_bytes, dtype=torch.uint8, device=device)
 
 
 part_bytes, pin_bytes = {part_bytes}, {pin_bytes}
 pins, rests = [], []
 for _ in range(6):
-    part = take(part_bytes)
+    part = allocate(part_bytes)
     del part
-    pins.append(take(pin_bytes))  # takes the front of the freed part
-    rests.append(take(part_bytes - pin_bytes))
+    pins.append(allocate(pin_bytes))  # takes the front of the freed part
+    rests.append(allocate(part_bytes - pin_bytes))
 rests.clear()
 try:
-    take(2 * part_bytes)
+    allocate(2 * part_bytes)
     print("it fits")
 except torch.OutOfMemoryError as error:
     print(error)
 """
 _LEAK = """
-def take(size_bytes):
+def allocate(size_bytes):
     return torch.empty(size_bytes, dtype=torch.uint8, device=device)
 
 
 history = []
 try:
     while True:
-        activation = take(2 * {kept_bytes})
-        loss = take({kept_bytes})
+        activation = allocate(2 * {kept_bytes})
+        loss = allocate({kept_bytes})
         history.append(loss)  # a number, loss.item(), would keep nothing
         del activation, loss
 except torch.OutOfMemoryError as error:

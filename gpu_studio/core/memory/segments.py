@@ -194,14 +194,14 @@ def map_of_snapshot(segments: Iterable[Mapping[str, Any]], device: int = 0) -> S
         segments: the value of ``torch.cuda.memory_snapshot()``.
         device: the index of the card.
     """
-    told = [segment for segment in segments if segment.get("device", device) == device]
-    blocks: Sequence[Mapping[str, Any]] = [b for segment in told for b in segment["blocks"]]
+    own_segments = [segment for segment in segments if segment.get("device", device) == device]
+    blocks: Sequence[Mapping[str, Any]] = [b for segment in own_segments for b in segment["blocks"]]
     return SegmentMap(
-        addresses=[segment["address"] for segment in told],
-        sizes=[segment["total_size"] for segment in told],
-        is_small=[segment["segment_type"] == "small" for segment in told],
-        is_expandable=[bool(segment.get("is_expandable")) for segment in told],
-        block_counts=[len(segment["blocks"]) for segment in told],
+        addresses=[segment["address"] for segment in own_segments],
+        sizes=[segment["total_size"] for segment in own_segments],
+        is_small=[segment["segment_type"] == "small" for segment in own_segments],
+        is_expandable=[bool(segment.get("is_expandable")) for segment in own_segments],
+        block_counts=[len(segment["blocks"]) for segment in own_segments],
         block_sizes=[block["size"] for block in blocks],
         block_states=[_STATES.get(block["state"], AWAITING_FREE) for block in blocks],
     )
@@ -306,13 +306,13 @@ def segments_read(
         segments: the segments of all cards, with their blocks.
         device_index: the card's index in the segments.
     """
-    told = sorted(
+    own_segments = sorted(
         (segment for segment in segments if segment["device"] == device_index),
         key=lambda segment: int(segment["address"]),
     )
-    blocks = map_of_snapshot(told, device_index)
+    blocks = map_of_snapshot(own_segments, device_index)
     free_bytes = read.free_bytes or 0
-    shown = _shown(told)
+    shown = _shown(own_segments)
     shown_blocks = [block for segment in shown for block in segment["blocks"]]
     return SegmentsRead(
         device=read.device,
@@ -329,7 +329,7 @@ def segments_read(
         block_sizes=tuple(block["size"] for block in shown_blocks),
         requested_sizes=tuple(block.get("requested_size", 0) for block in shown_blocks),
         block_states="".join(_DIGITS.get(block["state"], "1") for block in shown_blocks),
-        left_out_segments=len(told) - len(shown),
+        left_out_segments=len(own_segments) - len(shown),
         left_out_blocks=blocks.block_count - len(shown_blocks),
         modelled=read.modelled,
     )

@@ -97,7 +97,7 @@ def read_snapshot(
     content: bytes, device_index: int | None = None, is_over: Callable[[], bool] = lambda: False
 ) -> Snapshot:
     """Return the snapshot in a pickle; raise `UnsafePickleError` with the reason."""
-    whole = load_plain(content, is_over, _Counts().take)
+    whole = load_plain(content, is_over, _Counts().count)
     if not isinstance(whole, dict) or not isinstance(whole.get("segments"), list):
         raise UnsafePickleError("This is not a memory snapshot: it has no segments.")
     segments = _segments(whole["segments"], is_over)
@@ -131,7 +131,7 @@ class _Counts:
     def __init__(self) -> None:
         self._segments = self._blocks = self._entries = 0
 
-    def take(self, entries: dict[Any, Any], keys: list[Any]) -> None:
+    def count(self, entries: dict[Any, Any], keys: list[Any]) -> None:
         """Count and check a dictionary by its new keys: writers set all keys of one at once.
 
         Raises:
@@ -152,11 +152,11 @@ class _Counts:
             _segment(entries)
 
 
-def _segments(told: list[Any], is_over: Callable[[], bool]) -> list[dict[str, Any]]:
-    if len(told) > MOST_SEGMENTS:
+def _segments(entries: list[Any], is_over: Callable[[], bool]) -> list[dict[str, Any]]:
+    if len(entries) > MOST_SEGMENTS:
         raise UnsafePickleError(f"It has more than {MOST_SEGMENTS} segments.")
     segments, blocks = [], 0
-    for segment in told:
+    for segment in entries:
         # Counted before the blocks are read: every segment may hold the same list.
         blocks += len(_blocks_of(segment))
         if blocks > MOST_SNAPSHOT_BLOCKS:
@@ -174,13 +174,13 @@ def _blocks_of(segment: object) -> list[Any]:
     return blocks
 
 
-def _segment(told: dict[Any, Any]) -> dict[str, Any]:
-    kind = told.get("segment_type")
+def _segment(entry: dict[Any, Any]) -> dict[str, Any]:
+    kind = entry.get("segment_type")
     if kind not in ("small", "large"):
         raise UnsafePickleError("This is not a memory snapshot: a segment has an unknown pool.")
-    address, size_bytes = _number(told, "address"), _number(told, "total_size")
+    address, size_bytes = _number(entry, "address"), _number(entry, "total_size")
     blocks, at = [], address
-    for block in told["blocks"]:
+    for block in entry["blocks"]:
         if not isinstance(block, dict):
             raise UnsafePickleError("This is not a memory snapshot: a block has no fields.")
         state = block.get("state")
@@ -195,20 +195,20 @@ def _segment(told: dict[Any, Any]) -> dict[str, Any]:
     if at - address != size_bytes:
         raise UnsafePickleError("Its blocks do not fill their segment.")
     return {
-        "device": _number(told, "device") if "device" in told else 0,
+        "device": _number(entry, "device") if "device" in entry else 0,
         "address": address,
         "total_size": size_bytes,
-        "stream": _number(told, "stream") if "stream" in told else 0,
+        "stream": _number(entry, "stream") if "stream" in entry else 0,
         "segment_type": kind,
-        "segment_pool_id": _pool(told.get("segment_pool_id")),
-        "is_expandable": told.get("is_expandable") is True,
+        "segment_pool_id": _pool(entry.get("segment_pool_id")),
+        "is_expandable": entry.get("is_expandable") is True,
         "blocks": blocks,
     }
 
 
-def _pool(told: object) -> tuple[int, int]:
-    if isinstance(told, (tuple, list)) and len(told) == 2 and all(map(_is_number, told)):
-        return told[0], told[1]
+def _pool(value: object) -> tuple[int, int]:
+    if isinstance(value, (tuple, list)) and len(value) == 2 and all(map(_is_number, value)):
+        return value[0], value[1]
     return 0, 0
 
 
@@ -237,8 +237,8 @@ def _history(
 
 
 def _conf(settings: object) -> str:
-    told = settings.get("PYTORCH_CUDA_ALLOC_CONF", "") if isinstance(settings, dict) else ""
-    return told[:_LONGEST_TEXT] if isinstance(told, str) else ""
+    text = settings.get("PYTORCH_CUDA_ALLOC_CONF", "") if isinstance(settings, dict) else ""
+    return text[:_LONGEST_TEXT] if isinstance(text, str) else ""
 
 
 def _is_number(value: object) -> bool:

@@ -60,8 +60,8 @@ class Tank(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """The bar in words."""
-        told = ", ".join(f"{part.label} {format_bytes(part.size_bytes)}" for part in self.parts)
-        return f"{format_bytes(self.total_bytes)} in total: {told}."
+        text = ", ".join(f"{part.label} {format_bytes(part.size_bytes)}" for part in self.parts)
+        return f"{format_bytes(self.total_bytes)} in total: {text}."
 
     def rows(self) -> list[tuple[str, str, str, str]]:
         """Return the bar as a table: part, memory, share, explanation."""
@@ -190,8 +190,8 @@ def tank_of_error(numbers: OomNumbers) -> Tank | None:
     if others:
         filling.put("others", "Other programs", others, "processes named in the error")
     if filling.left:
-        told = "the rest of the card: other programs, the driver, and anything the text leaves out"
-        filling.put("not_told", "Unknown", filling.left, told)
+        text = "the rest of the card: other programs, the driver, and anything the text leaves out"
+        filling.put("not_told", "Unknown", filling.left, text)
     return msgspec.structs.replace(filling.tank, card_bytes=card_bytes)
 
 
@@ -282,12 +282,12 @@ class _Filling:
         if not self.left:
             return
         if users.engine_bytes is not None and users.others_bytes is not None:
-            told = "memory that the driver assigns to no program, such as the screen's picture"
+            text = "memory that the driver assigns to no program, such as the screen's picture"
         elif users.others_bytes is not None:
-            told = "the engine's CUDA context, which is not reported, and memory of no program"
+            text = "the engine's CUDA context, which is not reported, and memory of no program"
         else:
-            told = "other programs and CUDA contexts; the system does not report each one's memory"
-        self.put("not_told", "Unknown", self.left, told)
+            text = "other programs and CUDA contexts; the system does not report each one's memory"
+        self.put("not_told", "Unknown", self.left, text)
 
     def put_kept(self, kept_bytes: int) -> None:
         """Enlarge the tank by the driver's part, if the difference can be that."""

@@ -134,7 +134,7 @@ class _Training:
         if not self._has_state:
             self._make_state()
         if self._plan.is_adam:
-            self._take_roots()
+            self._allocate_roots()
         self._free(gradients)
 
     def _make_state(self) -> None:
@@ -145,7 +145,7 @@ class _Training:
                 self._kept.append(self._allocator.allocate(ITEM_BYTES[_MASTER]))
             self._kept += self._allocated([size_bytes] * self._plan.states)
 
-    def _take_roots(self) -> None:
+    def _allocate_roots(self) -> None:
         if self._plan.implementation == "foreach":
             self._free(list(self._allocated(self._optimized)))
         if self._plan.implementation != "for_loop":

@@ -63,15 +63,15 @@ def compare_parts(
     pairs = compared_figures(broken, fixed)
     if not pairs:
         return ""
-    told = "; ".join(
+    changes = "; ".join(
         f"{_inside(now.title)} {format_figure(now)} instead of {format_figure(before)}"
         for before, now in pairs
     )
     reached = [is_reached(before, now) for before, now in pairs]
     if all(reached):
-        return f"With the fix: {told}."
+        return f"With the fix: {changes}."
     how = "helped only partly" if any(reached) else "did not help"
-    return f"The fix {how} here: {told}. {pitfall.otherwise}".rstrip()
+    return f"The fix {how} here: {changes}. {pitfall.otherwise}".rstrip()
 
 
 def has_paid(broken: PitfallOutcome | None, fixed: PitfallOutcome | None) -> bool:

@@ -112,8 +112,10 @@ def _signed(delta_bytes: int) -> str:
 def _moved(finished: PlaceFinished) -> str:
     if not finished.moved_bytes:
         are = "the 1 tensor is" if finished.tensors == 1 else f"all {finished.tensors} tensors are"
-        told = f"Nothing had to move: {are} on {finished.device}"
-        return f"{told}, floating-point ones {finished.dtype} now" if finished.dtype else told
+        sentence = f"Nothing had to move: {are} on {finished.device}"
+        return (
+            f"{sentence}, floating-point ones {finished.dtype} now" if finished.dtype else sentence
+        )
     return f"{format_bytes(finished.moved_bytes)} moved in {format_duration(finished.elapsed_s)}"
 
 
@@ -138,8 +140,10 @@ def _proof_of_values(finished: PlaceFinished) -> str:
     if finished.same_output:
         if not finished.tolerance:
             return "read back, identical to the file bit for bit"
-        told = _scientific(difference or 0.0)
-        return f"read back, identical to the file except for rounding (largest difference {told})"
+        sentence = _scientific(difference or 0.0)
+        return (
+            f"read back, identical to the file except for rounding (largest difference {sentence})"
+        )
     if finished.tolerance:
         return (
             "read back, different from the file: some values are too large or too small for the "

@@ -127,7 +127,7 @@ class VideoMemory:
     def run(self, bench: StageBench) -> Generator[Step, None, bool]:
         """Write and read the patterns again and again; see `stage.Stage`."""
         first = bench.vitals(at_once=True)
-        memory = TestedMemory.taken(bench, self._most_bytes)
+        memory = TestedMemory.allocate(bench, self._most_bytes)
         try:
             while memory.chunks and memory.passes != self._most_passes and not memory.is_over:
                 for doing in memory.one_pass():
@@ -174,7 +174,7 @@ class TestedMemory:
         self._judge_on(bench.device)
 
     @classmethod
-    def taken(cls, bench: StageBench, most_bytes: int | None = None) -> TestedMemory:
+    def allocate(cls, bench: StageBench, most_bytes: int | None = None) -> TestedMemory:
         """Return all the memory that a check may take, without the reserve."""
         if bench.is_card:
             accelerator_of(bench.device).empty_cache()
@@ -191,10 +191,10 @@ class TestedMemory:
         memory = cls(bench, size // _WORD_BYTES, before)
         # The words to compare with need memory, too.
         counting = max(size // _WORD_BYTES, _COUNTING_BYTES) if bench.is_card else size
-        memory.take((wanted - counting) // size - _SCRATCH_CHUNKS)
+        memory.add_chunks((wanted - counting) // size - _SCRATCH_CHUNKS)
         return memory
 
-    def take(self, count: int) -> None:
+    def add_chunks(self, count: int) -> None:
         """Allocate chunks, as many as there is memory for."""
         while len(self.chunks) < count and not self._bench.is_stopped:
             try:

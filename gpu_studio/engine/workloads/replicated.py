@@ -132,7 +132,7 @@ class GroupCall(Call):
         self._case = case
         self._devices = devices_of(case)
         self._key = (tuple(self._devices), case.size)
-        self._group: ReplicaGroup | None = _waiting_group.take(self._key) or ReplicaGroup(
+        self._group: ReplicaGroup | None = _waiting_group.claim(self._key) or ReplicaGroup(
             self._devices, case.size
         )
         self._elapsed_s: float | None = None
@@ -222,7 +222,7 @@ class _WaitingGroup:
             self._timer.daemon = True
             self._timer.start()
 
-    def take(self, key: object) -> ReplicaGroup | None:
+    def claim(self, key: object) -> ReplicaGroup | None:
         """Return the group if it is of this kind and still runs; end any other group."""
         with self._lock:
             group, kept_key = self._group, self._key
@@ -237,7 +237,7 @@ class _WaitingGroup:
 
     def end(self) -> None:
         """End the waiting group."""
-        group = self.take(None)
+        group = self.claim(None)
         assert group is None
 
 

@@ -257,7 +257,7 @@ class CardCheck(QObject):
         self.file_name = path.name
         self._keeper.open_file(path)
 
-    def show_kept(self, place: int) -> None:
+    def show_record(self, place: int) -> None:
         """Show a kept record by its place in `kept`."""
         if not self.phase.is_busy and 0 <= place < len(self.kept):
             self.run, self.file_name = None, ""

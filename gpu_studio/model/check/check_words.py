@@ -236,7 +236,7 @@ def cut_off_text(cut_off: CutOffCheck) -> str:
     )
 
 
-def kept_title(record: CheckRecord) -> str:
+def record_title(record: CheckRecord) -> str:
     """Return the name of a kept record in a list."""
     mark = ", fault made on purpose" if record.planted is not None else ""
     verdict = VERDICT_WORDS[record.verdict]

@@ -73,7 +73,7 @@ class DevicesModel(QObject):
         studio.doctor.findings_changed.connect(self.facts_changed)
         studio.doctor.check_changed.connect(self.facts_changed)
         studio.headlines.headline_changed.connect(self.facts_changed)
-        self._told_installation = self._installation
+        self._reported_installation = self._installation
         if studio.builds is not None:
             studio.builds.changed.connect(self._follow_installation)
         sensors.reading_taken.connect(self._read)
@@ -204,7 +204,7 @@ class DevicesModel(QObject):
         headlines = [offered(headline_from(one)) for one in self._findings_of(device)]
         return [headline for headline in headlines if headline != self.verdict]
 
-    def is_said_above(self, headline: Headline) -> bool:
+    def is_shown_above(self, headline: Headline) -> bool:
         """Return whether the banner above the tabs already shows this headline.
 
         Findings are shown here instead.
@@ -262,8 +262,8 @@ class DevicesModel(QObject):
 
     def _follow_installation(self) -> None:
         """Follow the begin and the end of an installation; it reports ten times a second."""
-        if self._installation != self._told_installation:
-            self._told_installation = self._installation
+        if self._installation != self._reported_installation:
+            self._reported_installation = self._installation
             self.facts_changed.emit()
 
     def _on_engine_described(self) -> None:

@@ -93,9 +93,9 @@ class CacheEmptying(QObject):
             case CacheEmptied():
                 freed = format_bytes(event.freed_bytes)
                 expected = format_bytes(event.predicted_bytes)
-                as_said = event.freed_bytes == event.predicted_bytes
-                told = "as predicted" if as_said else f"predicted {expected}"
-                result = f"empty_cache freed {freed}, {told}."
+                as_predicted = event.freed_bytes == event.predicted_bytes
+                comparison = "as predicted" if as_predicted else f"predicted {expected}"
+                result = f"empty_cache freed {freed}, {comparison}."
                 self._awaited_readings = 0 if self._device is None else _READINGS
             case RequestFailed():
                 result = f"empty_cache failed: {event.failure.message}"

@@ -113,7 +113,7 @@ class MemoryHistory:
 
         Columns: seconds, allocated or process, reserved, free, event.
         """
-        told = [
+        rows = [
             (
                 point.at_s,
                 _bytes(point.lower_bytes),
@@ -123,10 +123,10 @@ class MemoryHistory:
             )
             for point in self.points[-_ROWS_SHOWN:]
         ]
-        first_s = told[0][0] if told else 0.0
-        told += [(m.at_s, "", "", "", m.label) for m in self.marks if m.at_s >= first_s]
-        told.sort(key=lambda row: row[0], reverse=True)
-        return [(f"{row[0]:.1f}", *row[1:]) for row in told]
+        first_s = rows[0][0] if rows else 0.0
+        rows += [(m.at_s, "", "", "", m.label) for m in self.marks if m.at_s >= first_s]
+        rows.sort(key=lambda row: row[0], reverse=True)
+        return [(f"{row[0]:.1f}", *row[1:]) for row in rows]
 
 
 def _bytes(size_bytes: int | None) -> str:

@@ -210,7 +210,7 @@ class BenchmarkChoices(QWidget):
         up_to = f" up to {max(plan.sizes)}" if plan.sizes else ""
         kind = "Sweep" if self.is_sweep else sizes
         lines = (f"{kind}{up_to}", *plan.dtypes, f"{plan.budget_s:g}\u202fs per run")
-        self.more.tell(" · ".join(lines), self._changes(plan))
+        self.more.show_summary(" · ".join(lines), self._changes(plan))
 
     def _changes(self, plan: Plan) -> int:
         """Return how many of the folded choices differ from the default."""

@@ -51,7 +51,7 @@ class MoreOptions(QWidget):
         """Show the options, for example because one of them has a mistake."""
         self.button.setChecked(True)
 
-    def tell(self, summary: str, changes: int) -> None:
+    def show_summary(self, summary: str, changes: int) -> None:
         """Say what is chosen, and how many choices differ from the default."""
         self._summary.setText(summary)
         self._changes = changes

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QSizePolicy, QW
 
 from gpu_studio.core.check.plants import PLANTED_FAULTS
 from gpu_studio.core.check.stages import GLANCE_MINUTES, NORMAL_MINUTES, OVERNIGHT_MINUTES
-from gpu_studio.model.check.check_words import device_title, kept_title
+from gpu_studio.model.check.check_words import device_title, record_title
 from gpu_studio.model.work_state import WorkState
 from gpu_studio.ui.combo_items import show_items
 from gpu_studio.ui.eliding import narrow_combo
@@ -112,7 +112,7 @@ class CheckHead(FlowRow):
             self._device.setCurrentIndex(self._device.findData(self._check.device.identity))
 
     def _show_records(self) -> None:
-        titles = [kept_title(record) for record in self._check.kept]
+        titles = [record_title(record) for record in self._check.kept]
         with QSignalBlocker(self._records):
             show_items(self._records, [(_KEPT, ""), *((title, title) for title in titles)])
             self._records.setCurrentIndex(0)
@@ -129,7 +129,7 @@ class CheckHead(FlowRow):
         self._check.choose_plant(self._plant.currentData() if is_wanted else None)
 
     def _show_record(self, place: int) -> None:
-        self._check.show_kept(place - 1)
+        self._check.show_record(place - 1)
 
     def _choose_file(self) -> None:
         path, _ = QFileDialog.getOpenFileName(self.window(), "Open record", "", _RECORDS)

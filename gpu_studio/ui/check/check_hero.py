@@ -79,11 +79,11 @@ class CheckHero(Card):
         self._show(self._detail, notice.next_step)
         source = check.record or (check.run if check.phase.is_busy else None)
         findings = source.findings if source is not None else ()
-        said = None
+        quoted = None
         if check.record is not None:
             record = check.record
-            said = sentence_finding(record.verdict, record.findings, record.interruptions)
-        self._show_findings([one for one in findings if one is not said])
+            quoted = sentence_finding(record.verdict, record.findings, record.interruptions)
+        self._show_findings([one for one in findings if one is not quoted])
         is_card = not is_cpu(check.checked_address)  # of the RAM, a check tests a modest share
         self._show_coverage(source.coverage if source is not None and is_card else None)
         self._fit()

@@ -140,7 +140,7 @@ class DevicesTab(TabContents):
     def _update(self) -> None:
         device = self._model.device
         verdict = self._model.verdict
-        self._hero.show_verdict(verdict, in_brief=self._model.is_said_above(verdict))
+        self._hero.show_verdict(verdict, in_brief=self._model.is_shown_above(verdict))
         self._hero.show_presses(self._model.has_cards, device)
         self._show_also_found(self._model.also_found)
         self._checked.setText(self._doctor.sentence)

@@ -164,8 +164,8 @@ class SensorGrid(QWidget):
         for key, span in self._tiles().items():
             if key in self._shown:
                 is_own = not key.startswith(_BESIDE)
-                told = (role, ends_s, marks) if is_own else (device_role(None), ends_s, ())
-                self._cards[key].show_span(span, *told)
+                reported = (role, ends_s, marks) if is_own else (device_role(None), ends_s, ())
+                self._cards[key].show_span(span, *reported)
         self._rows.set_rows([span.row for span in spans])
         self._fit_table()
         self._crosshair.attach()
@@ -213,10 +213,10 @@ class SensorGrid(QWidget):
 
     def _tiles(self) -> dict[str, SensorSpan]:
         """Return all that can be shown now, by the key of its plot."""
-        told = {span.kind.key: span for span in self._spans if not span.is_refused}
+        reported = {span.kind.key: span for span in self._spans if not span.is_refused}
         if self.shows_all:
-            return told
-        own = dict(list(told.items())[:_OWN_TILES])
+            return reported
+        own = dict(list(reported.items())[:_OWN_TILES])
         return own | {f"{_BESIDE}{s.kind.key}": s for s in self._beside if not s.is_refused}
 
     def _show_plots(self) -> None:

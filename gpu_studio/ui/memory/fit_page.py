@@ -81,11 +81,11 @@ class FitPage(QWidget):
             place.setSpacing(2)
             line.addLayout(place, 1)
             value = Text("…", "headline", name=f"memory.fit.{key}")
-            told = Text(words, "muted", wraps=True)
+            shown = Text(words, "muted", wraps=True)
             place.addWidget(value)
-            place.addWidget(told)
+            place.addWidget(shown)
             place.addStretch(1)
-            self._most[key] = (value, told)
+            self._most[key] = (value, shown)
         return card
 
     def _make_network(self, theme: Theme) -> Card:
@@ -180,11 +180,11 @@ class FitPage(QWidget):
         text, card = self._count.currentText(), self._card()
         network = known_network(text) or parse_count(text)
         if network is None or (isinstance(network, int) and not 0 < network <= MOST_PARAMETERS):
-            self._say("Enter a number such as 7B, 350 M or 1,000,000.", is_wrong=True)
+            self._show_reason("Enter a number such as 7B, 350 M or 1,000,000.", is_wrong=True)
         elif card is None:
-            self._say("Choose a card above, or a modeled card.", is_wrong=False)
+            self._show_reason("Choose a card above, or a modeled card.", is_wrong=False)
         else:
-            self._say("", is_wrong=False)
+            self._show_reason("", is_wrong=False)
             self._question.ask(
                 Question(
                     card=card,
@@ -194,7 +194,7 @@ class FitPage(QWidget):
                 )
             )
 
-    def _say(self, reason: str, *, is_wrong: bool) -> None:
+    def _show_reason(self, reason: str, *, is_wrong: bool) -> None:
         self._reason.setText(reason)
         self._reason.setVisible(bool(reason))
         line: QLineEdit | None = self._count.lineEdit()
@@ -205,8 +205,8 @@ class FitPage(QWidget):
 
     def _show_answer(self, answer: FitAnswer) -> None:
         card, fit, network = answer.question.card, answer.fit, answer.model_fit
-        told = "modeled" if self._model.chosen.is_modelled else "computed by the model"
-        self._card_name.setText(f"{card.name}, {format_bytes(card.free_bytes)} free · {told}")
+        shown = "modeled" if self._model.chosen.is_modelled else "computed by the model"
+        self._card_name.setText(f"{card.name}, {format_bytes(card.free_bytes)} free · {shown}")
         side = fit.largest_square_side
         self._most["matrix"][0].setText(format_size(side) if side else "none")
         self._most["matrix"][1].setText(
@@ -225,7 +225,7 @@ class FitPage(QWidget):
         self._sentence.setText(f"{fit.sentence} {network.sentence}")
 
     def _show_failure(self, reason: str) -> None:
-        self._say(reason, is_wrong=False)
+        self._show_reason(reason, is_wrong=False)
 
 
 class _FitCard(Card):
@@ -260,5 +260,5 @@ class _FitCard(Card):
         self._message.setText(self._words)
         self._tank.show_tank(tank)
 
-    def _describe_part(self, told: str) -> None:
-        self._message.setText(told or self._words)
+    def _describe_part(self, shown: str) -> None:
+        self._message.setText(shown or self._words)

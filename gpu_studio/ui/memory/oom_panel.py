@@ -332,17 +332,17 @@ class PlanSliders(QWidget):
         self._frees.setChecked(plan.frees_every_second)
         for control in controls:
             control.blockSignals(False)
-        self._say()
+        self._show_choices()
 
     def show_steps(self, shown: bool) -> None:
         """Show the growth of the tensors, for a custom plan."""
         self._steps.setVisible(shown)
 
     def _on_change(self) -> None:
-        self._say()
+        self._show_choices()
         self.changed.emit()
 
-    def _say(self) -> None:
+    def _show_choices(self) -> None:
         plan = self.plan
         tensor_bytes = plan.size**2 * ITEM_BYTES[plan.dtype]
         one = format_bytes(tensor_bytes)

@@ -154,7 +154,7 @@ class SegmentPage(QWidget):
         read = self._model.segments
         if self._snapshot.blocks is not None:
             self._shown = self._snapshot.blocks
-            self._say_snapshot(self._snapshot.blocks)
+            self._show_snapshot(self._snapshot.blocks)
         elif read is None:
             self._shown = None
             self._largest.setText("No segments yet")
@@ -165,7 +165,7 @@ class SegmentPage(QWidget):
             except ValueError:
                 _log.exception("The engine's segments do not fit together")
                 return
-            self._say_fragmentation(read)
+            self._show_fragmentation(read)
             if read.left_out_segments:
                 self._fragmentation.setText(
                     f"{self._fragmentation.text()} Not drawn: "
@@ -177,7 +177,7 @@ class SegmentPage(QWidget):
         self._view.show_map(self._shown)
         self._show_blocks(self._view.chosen_segment)
 
-    def _say_fragmentation(self, read: SegmentsRead) -> None:
+    def _show_fragmentation(self, read: SegmentsRead) -> None:
         """Show the largest available block beside the total free memory."""
         largest_bytes, counters = read.largest_block_bytes, read.read
         free_bytes = free_within(
@@ -197,7 +197,7 @@ class SegmentPage(QWidget):
             f"{format_percent(share)} fragmented{modelled}.{shown}"
         )
 
-    def _say_snapshot(self, blocks: SegmentMap) -> None:
+    def _show_snapshot(self, blocks: SegmentMap) -> None:
         self._largest.setText(self._snapshot.title)
         self._fragmentation.setText(
             f"{counted(len(blocks), 'segment')}, {counted(blocks.block_count, 'block')}: "

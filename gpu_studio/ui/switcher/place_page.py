@@ -176,11 +176,11 @@ class PlacePage(QWidget):
         chosen = self._choice.chosen
         if chosen is not None:
             self._targets.setCurrentIndex(self._targets.findData(chosen.identity))
-            told = words[chosen.identity]
-            warning = f" {told.warning}" if told.warning else ""
+            card_words = words[chosen.identity]
+            warning = f" {card_words.warning}" if card_words.warning else ""
             current = " PyTorch creates new tensors here by default." if chosen.is_cpu else ""
-            about = f"\n{told.about}" if told.about else ""
-            self._identity.setText(f"{told.facts}.{current}{about}{warning}")
+            about = f"\n{card_words.about}" if card_words.about else ""
+            self._identity.setText(f"{card_words.facts}.{current}{about}{warning}")
         self._targets.setEnabled(bool(rows))
         self._show_buttons()
 

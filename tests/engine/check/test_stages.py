@@ -312,9 +312,9 @@ def test_every_pattern_has_its_inverse(title: str, inverse: str) -> None:
 
 def test_the_ram_of_a_pc_is_tested_in_a_modest_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(video_memory, "free_bytes", lambda _device: 400 * MIB)
-    memory = TestedMemory.taken(bench_for("memory"))
-    taken = sum(chunk.numel() * 8 for chunk in memory.chunks)
-    assert 0 < taken <= ram_bytes(400 * MIB) == 40 * MIB
+    memory = TestedMemory.allocate(bench_for("memory"))
+    allocate = sum(chunk.numel() * 8 for chunk in memory.chunks)
+    assert 0 < allocate <= ram_bytes(400 * MIB) == 40 * MIB
     memory.release()
     assert memory.chunks == []
 
@@ -323,7 +323,7 @@ def test_memory_that_runs_out_ends_the_taking_and_not_the_check(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bench = bench_for("memory")
-    memory = TestedMemory.taken(bench, 32 * MIB)
+    memory = TestedMemory.allocate(bench, 32 * MIB)
     count = len(memory.chunks)
     real, left = torch.empty, [2]
 
@@ -334,13 +334,13 @@ def test_memory_that_runs_out_ends_the_taking_and_not_the_check(
         return real(*shape, **options)  # type: ignore[call-overload,no-any-return]
 
     monkeypatch.setattr(video_memory.torch, "empty", scarce)
-    memory.take(count + 5)
+    memory.add_chunks(count + 5)
     assert len(memory.chunks) == count + 2
 
 
 def test_a_wrong_word_has_its_address_whichever_chunk_has_it() -> None:
     bench = bench_for("memory")
-    memory = TestedMemory.taken(bench, 32 * MIB)
+    memory = TestedMemory.allocate(bench, 32 * MIB)
     doing = memory.one_pass()
     while not next(doing).startswith("Reading"):
         pass
@@ -358,7 +358,7 @@ def test_a_word_that_is_right_the_second_time_is_an_error_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bench = bench_for("memory")
-    memory = TestedMemory.taken(bench, 32 * MIB)
+    memory = TestedMemory.allocate(bench, 32 * MIB)
     real, calls = memory._count_wrong, []
 
     def misread(pattern: video_memory.Pattern, number: int) -> int:
@@ -390,7 +390,7 @@ def card_bench(name: StageName, clock: TickingClock, **options: object) -> CardB
 
 def memory_of(bench: StageBench, monkeypatch: pytest.MonkeyPatch, most: int) -> TestedMemory:
     monkeypatch.setattr(video_memory.torch.cuda, "empty_cache", lambda: None)
-    return TestedMemory.taken(bench, most)
+    return TestedMemory.allocate(bench, most)
 
 
 def test_memory_that_is_slow_as_ram_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -432,7 +432,7 @@ def test_a_card_with_too_little_free_memory_is_tested_in_part(
     bench = card_bench("memory", TickingClock(0.001))
     monkeypatch.setattr(video_memory, "free_bytes", lambda _device: 300 * MIB)
     monkeypatch.setattr(video_memory.torch.cuda, "empty_cache", lambda: None)
-    monkeypatch.setattr(TestedMemory, "take", _take_two)
+    monkeypatch.setattr(TestedMemory, "add_chunks", _take_two)
     steps, is_whole = run(VideoMemory(passes=1), bench)
     assert not is_whole
     assert steps[-1].coverage is not None

@@ -120,13 +120,13 @@ class Pool:
         """Return the index of the smallest block of at least that size; if none, the count."""
         return bisect_left(self._order, size_bytes << _ADDRESS_BITS)
 
-    def take_best_fit(self, size_bytes: int) -> Block | None:
+    def pop_best_fit(self, size_bytes: int) -> Block | None:
         """Remove and return the smallest block of at least that size; None if there is none."""
         order = self._order
         place = bisect_left(order, size_bytes << _ADDRESS_BITS)
         return self._blocks.pop(order.pop(place)) if place < len(order) else None
 
-    def take(self, place: int) -> Block:
+    def pop(self, place: int) -> Block:
         """Remove and return the block at an index."""
         return self._blocks.pop(self._order.pop(place))
 

@@ -196,7 +196,7 @@ class AllocatorModel:
 
     def stats(self) -> dict[str, int]:
         """Return the counters under the names of ``torch.cuda.memory_stats()``."""
-        return self._statistics.told()
+        return self._statistics.values()
 
     def snapshot(self) -> dict[str, Any]:
         """Return segments and blocks in the form of ``torch.cuda.memory._snapshot()``."""
@@ -232,7 +232,7 @@ class AllocatorModel:
         Only this block is considered: if an option forbids it, no larger block is tried.
         """
         if self._is_plain:
-            return pool.take_best_fit(size_bytes)
+            return pool.pop_best_fit(size_bytes)
         if self._segments.collects_garbage:
             pool.clock += 1
         place = pool.place_of(size_bytes)
@@ -242,7 +242,7 @@ class AllocatorModel:
             place = self._segments.expandable[pool].best_fit(place)
         if not self._may_serve(pool[place].size_bytes, size_bytes):
             return None
-        return pool.take(place)
+        return pool.pop(place)
 
     def _may_serve(self, block_bytes: int, size_bytes: int) -> bool:
         """Return whether max_split_size allows a request to use a block.

@@ -144,8 +144,8 @@ def _divisions(word: str, before: tuple[int, ...]) -> tuple[int, ...]:
         return (_power_of_2(word),) * _INTERVALS
     divisions, last, is_first = list(before), 0, True
     for pair in filter(None, word[1:-1].split(",")):
-        boundary, _, told = pair.partition(":")
-        value = 0 if told == "0" else _power_of_2(told)
+        boundary, _, size = pair.partition(":")
+        value = 0 if size == "0" else _power_of_2(size)
         if boundary == ">":
             divisions[last + 1 :] = [value] * (_INTERVALS - last - 1)
             continue

@@ -108,7 +108,7 @@ class Segments:
             raise rejected(requested_bytes)
         if self.expandable:
             return self.expandable[pool].allocate(size_bytes)
-        if not self._card.take(segment_bytes):
+        if not self._card.reserve(segment_bytes):
             return None
         block = Block(self._card.addresses(segment_bytes), segment_bytes, pool, None, None)
         self._heads[block.address] = block
@@ -284,7 +284,7 @@ class ExpandableSegments:
     def _map(self, block: Block, size_bytes: int) -> Block | None:
         """Map whole pages at the start of an unmapped range; return the free block with them."""
         mapped_bytes = -(-size_bytes // self._page_bytes) * self._page_bytes
-        if not self._card.take(mapped_bytes):
+        if not self._card.reserve(mapped_bytes):
             return None
         self._card.note("segment_map", block.address, mapped_bytes)
         self._pool.unmapped.remove(block)
@@ -376,7 +376,7 @@ class ModelledCard:
         """The free memory according to ``torch.cuda.mem_get_info()``."""
         return max(0, self.capacity_bytes - self.other_bytes - self._held_bytes)
 
-    def take(self, size_bytes: int) -> bool:
+    def reserve(self, size_bytes: int) -> bool:
         """Take memory in whole pages; return whether there was enough."""
         paged_bytes = _whole_pages(size_bytes)
         if paged_bytes > self.free_bytes:

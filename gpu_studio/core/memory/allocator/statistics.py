@@ -10,7 +10,7 @@ from __future__ import annotations
 
 _UNSIGNED = 1 << 64
 
-Told = tuple[int, int, int]
+StatValues = tuple[int, int, int]
 """A counter: current, peak, freed."""
 
 
@@ -37,7 +37,7 @@ class Stat:
         self.peak = self.current
 
     @property
-    def told(self) -> Told:
+    def values(self) -> StatValues:
         """The counter's values."""
         return self.current, self.peak, self.freed
 
@@ -84,7 +84,7 @@ class Counters:
         self.segments.reset_peak()
         self.reserved_bytes.reset_peak()
 
-    def told(self) -> dict[str, Told]:
+    def values(self) -> dict[str, StatValues]:
         """Return the values by PyTorch's names."""
         blocks = (self.blocks, self.blocks_peak, self.blocks_freed)
         block_bytes = (self.block_bytes, self.block_bytes_peak, self.block_bytes_freed)
@@ -100,8 +100,8 @@ class Counters:
             "inactive_split_bytes": (
                 self.split_bytes, self.split_bytes_peak, self.split_bytes_freed,
             ),
-            "segment": self.segments.told,
-            "reserved_bytes": self.reserved_bytes.told,
+            "segment": self.segments.values,
+            "reserved_bytes": self.reserved_bytes.values,
         }  # fmt: skip
 
 
@@ -216,7 +216,7 @@ class Statistics:
         self._splits_peak = small.splits + large.splits
         self._split_bytes_peak = small.split_bytes + large.split_bytes
 
-    def told(self) -> dict[str, int]:
+    def values(self) -> dict[str, int]:
         """Return every counter by PyTorch's name, in the order of the names."""
         stats = {
             "max_split_size": signed(self._max_split_bytes),
@@ -227,15 +227,15 @@ class Statistics:
             "num_ooms": self.num_ooms,
             "num_sync_all_streams": self.num_sync_all_streams,
         }
-        _tell(stats, "oversize_allocations", self.oversize_allocations.told)
-        _tell(stats, "oversize_segments", self.oversize_segments.told)
-        small, large = self.small.told(), self.large.told()
+        _add(stats, "oversize_allocations", self.oversize_allocations.values)
+        _add(stats, "oversize_segments", self.oversize_segments.values)
+        small, large = self.small.values(), self.large.values()
         for name, peak in self._peaks().items():
             current = small[name][0] + large[name][0]
             freed = small[name][2] + large[name][2]
-            _tell(stats, f"{name}.all", (current, peak, freed))
-            _tell(stats, f"{name}.large_pool", large[name])
-            _tell(stats, f"{name}.small_pool", small[name])
+            _add(stats, f"{name}.all", (current, peak, freed))
+            _add(stats, f"{name}.large_pool", large[name])
+            _add(stats, f"{name}.small_pool", small[name])
         return dict(sorted(stats.items()))
 
     def _peaks(self) -> dict[str, int]:
@@ -257,8 +257,8 @@ def signed(size: int) -> int:
     return size - _UNSIGNED if size >= _UNSIGNED >> 1 else size
 
 
-def _tell(stats: dict[str, int], name: str, told: Told) -> None:
-    current, peak, freed = told
+def _add(stats: dict[str, int], name: str, values: StatValues) -> None:
+    current, peak, freed = values
     stats[f"{name}.current"] = current
     stats[f"{name}.peak"] = peak
     stats[f"{name}.allocated"] = current + freed
