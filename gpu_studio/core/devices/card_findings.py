@@ -310,7 +310,7 @@ def _uses(others: Sequence[str], facts: PcFacts) -> Iterator[str]:
     makers = list(dict.fromkeys(_maker(name) for name in others))
     for maker in makers:
         if _question(maker, facts) is not None:
-            yield f"This PyTorch is built for it (not tested by us); {_CUDA_ONLY}"
+            yield f"this PyTorch is built for it (not tested by us); {_CUDA_ONLY}"
         elif maker in _OTHERS:
             yield f"{_OTHERS[maker]}; {_CUDA_ONLY}"
         else:

@@ -33,6 +33,7 @@ _LEFT_ASLEEP = "GPU Studio did not ask PyTorch about it, because that would wake
 _WAKES_WHEN_USED = "Reading it would wake it. It wakes up when a program uses it."
 _USED_BY_OTHERS = "Another driver or a virtual machine is using it."
 _VIRTUAL_MACHINE = "vfio-pci"
+_RESERVED = "the driver vfio-pci reserves it for a virtual machine."
 _LOAD_MODULE = "sudo modprobe nvidia"
 _SECURE_BOOT = (
     "Secure Boot is on, so Linux refuses a driver whose key is not enrolled. Enroll the key, or "
@@ -152,6 +153,9 @@ def no_driver(facts: PcFacts) -> Iterator[Finding]:
 def _reason_and_step(facts: PcFacts, cards: Sequence[Device]) -> tuple[str, str]:
     """Return why the driver cannot be used with what to do, and the command for it."""
     code, reason = facts.driver.error_code, continued(facts.driver.error or "")
+    absent = code in ("not_installed", "not_running")
+    if absent and any(card.kernel_driver == _VIRTUAL_MACHINE for card in cards):
+        return _RESERVED, ""
     if code == "not_installed" and any(card.kernel_driver == "nvidia" for card in cards):
         return _LIBRARY_IS_MISSING, _TRY_CONTAINER
     if code == "not_installed":
@@ -161,6 +165,8 @@ def _reason_and_step(facts: PcFacts, cards: Sequence[Device]) -> tuple[str, str]
     if code == "not_running" and facts.system == "Linux":
         step, command = _how_to_start(facts, cards)
         return f"{reason} {step}", command
+    if code == "no_permission" and facts.system == "Linux":
+        return f"{reason} It needs access to the files /dev/nvidia*.", "ls -l /dev/nvidia*"
     step = "Start the driver, or restart the PC." if code == "not_running" else "Restart the PC."
     return f"{reason} {step}", restart(facts)
 
@@ -168,8 +174,6 @@ def _reason_and_step(facts: PcFacts, cards: Sequence[Device]) -> tuple[str, str]
 def _how_to_start(facts: PcFacts, cards: Sequence[Device]) -> tuple[str, str]:
     """Return how to start an installed driver on Linux: in words, and the command."""
     holders = {card.kernel_driver for card in cards if card.kernel_driver} - {"nvidia"}
-    if _VIRTUAL_MACHINE in holders:
-        return "The driver vfio-pci reserves it for a virtual machine.", ""
     if facts.inventory.secure_boot:
         return _SECURE_BOOT, _LOAD_MODULE
     if holders:
@@ -231,19 +235,22 @@ def driver_dropped_card(facts: PcFacts) -> Iterator[Finding]:
     for card in facts.inventory.cards:
         if not facts.is_dropped(card):
             continue
-        kind = architecture_of(card)
-        sentence = (
-            f"Driver {facts.driver_number} no longer supports your {card.short_name} ({kind}). "
-            f"Install NVIDIA driver {facts.last_driver(card)}, the last for {kind} cards"
-        )
-        if facts.last_build(card) is None:
-            sentence += ", to see it again; no PyTorch build has code for this card"
+        kind, last = architecture_of(card), facts.last_driver(card)
+        step = f"Install NVIDIA driver {last}, the last for {kind} cards"
+        command = driver_page(facts)
+        if facts.last_build(card) is None and facts.cards:
+            # The other cards need the newer driver, and this one is of no use to PyTorch.
+            step = f"Keep this driver: PyTorch has no code for that card, and {last} was its last"
+            command = ""
+        elif facts.last_build(card) is None:
+            step += ", to see it again; no PyTorch build has code for this card"
         yield Finding(
             code="driver_dropped_card",
-            sentence=sentence + ".",
+            sentence=f"Driver {facts.driver_number} no longer supports your {card.short_name} "
+            f"({kind}). {step}.",
             evidence=f"Driver {facts.driver.version or facts.driver.library_version}; the card is "
             f"at {card.pci_bus_id}, device id {card.pci_device_id or 0:04x}",
-            command=driver_page(facts),
+            command=command,
             device_uuid=card.identity,
         )
 

@@ -100,6 +100,7 @@ UNIX_DRIVER_PAGE = "https://www.nvidia.com/en-us/drivers/unix/"
 # It opens NVML, which wakes every card that the driver controls.
 WAKE_BY_HAND = "nvidia-smi"
 TORCH_PAGE = "https://pytorch.org/get-started/locally/"
+OLDER_TORCH_PAGE = "https://pytorch.org/get-started/previous-versions/"
 
 
 def continued(text: str) -> str:

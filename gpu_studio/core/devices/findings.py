@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _EXPLAINING = frozenset(
     {
-        "driver_not_answering", "driver_library_mismatch", "no_driver", "driver_dropped_card",
-        "driver_too_old", "no_code_for_card",
+        "driver_not_answering", "driver_library_mismatch", "card_lost", "no_driver",
+        "driver_dropped_card", "driver_too_old", "no_code_for_card",
     }
 )  # fmt: skip
 _RULES: tuple[Callable[[PcFacts], Iterator[Finding]], ...] = (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.devices.access import capability_of, label_of, no_code_words
 from gpu_studio.core.devices.devices import PROHIBITED
 from gpu_studio.core.devices.finding import (
+    OLDER_TORCH_PAGE,
     Finding,
     continued,
     driver_page,
@@ -35,19 +36,20 @@ def build_without_cuda(facts: PcFacts) -> Iterator[Finding]:
     if engine is None or engine.cuda_build is not None or not cards:
         return
     choice = facts.choice(cards)
+    # A card that PyTorch no longer supports beside one that it supports is not what this is about.
+    cards = [card for card in cards if facts.any_build(card)] or cards
     names = listed([card.short_name for card in cards])
     evidence = f"torch {engine.torch_version}; driver {facts.driver.version or 'unknown'}"
     if choice is not None and choice.tag == CPU_TAG:
         # No build would support the card, so switching builds does not help; the choice says why.
         why = continued(choice.sentence)
-        usable = [card for card in cards if facts.any_build(card)]
-        build = facts.any_build(usable[0]) if usable else None
+        build = facts.any_build(cards[0])
         if build is not None:
             yield Finding(
                 code="driver_too_old",
-                sentence=f"PyTorch cannot use your {names} yet: its builds need driver "
+                sentence=f"PyTorch cannot use your {names} yet: it needs driver "
                 f"{facts.floor_of(build)} or newer, and yours is {facts.driver.version}. "
-                f"Update {newer_driver(facts, usable)}.",
+                f"Update {newer_driver(facts, cards)}.",
                 evidence=f"{why.rstrip('.')}; {evidence}",
                 command=driver_page(facts),
             )
@@ -58,12 +60,14 @@ def build_without_cuda(facts: PcFacts) -> Iterator[Finding]:
                 code="no_code_for_card",
                 sentence=f"PyTorch cannot use your {names}: {reason}.{older}",
                 evidence=f"{why.rstrip('.')}; {evidence}",
+                command=_page_of_older_builds(facts, cards[0]),
             )
         return
+    is_or_are = "is" if len(cards) == 1 else "are"
     other = f" The {choice.tag} build can use it." if choice else ""
     yield Finding(
         code="build_without_cuda",
-        sentence=f"Your {names} is fine, but this PyTorch is {engine.build_words}.{other}",
+        sentence=f"Your {names} {is_or_are} fine, but this PyTorch is {engine.build_words}.{other}",
         evidence=evidence,
         command=choice.pip_command if choice else "",
         build_tag=choice.tag if choice else "",
@@ -99,7 +103,9 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
             why = f"{continued(choice.sentence).rstrip('.')}; "
         else:
             sentence += "."
-        command = driver_page(facts) if build and choice else ""
+        command = _page_of_older_builds(facts, card)
+        if build and choice:
+            command = driver_page(facts)
         if is_jetson:
             command = _JETSON_PAGE
         elif other:
@@ -126,6 +132,12 @@ def _older_builds(facts: PcFacts, card: Device) -> str:
     if last is None:
         return " No PyTorch since 2.0 has code for it."
     return f" The last PyTorch with code for it is {last.torch[1]}, in the {last.tag} build."
+
+
+def _page_of_older_builds(facts: PcFacts, card: Device) -> str:
+    """Return where older versions of PyTorch are, if only they have code for a card."""
+    is_known = facts.knows_older_builds and facts.last_build(card) is not None
+    return OLDER_TORCH_PAGE if is_known and not facts.any_build(card) else ""
 
 
 def cuda_init_failed(facts: PcFacts) -> Iterator[Finding]:

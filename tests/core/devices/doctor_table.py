@@ -135,7 +135,9 @@ def action_of(command: str) -> str:
     if " pip install " in command:
         return command.partition("+")[2].split()[0]
     pages = {"https://www.nvidia.com/drivers": "driver", "": "-"}
-    return {**pages, "https://www.nvidia.com/en-us/drivers/unix/": "unix"}[command]
+    pages["https://www.nvidia.com/en-us/drivers/unix/"] = "unix"
+    pages["https://pytorch.org/get-started/previous-versions/"] = "older"
+    return pages[command]
 
 
 def numbers(version: str) -> tuple[int, ...]:

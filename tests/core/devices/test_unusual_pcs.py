@@ -192,6 +192,45 @@ def test_who_has_the_build_for_the_other_card_is_not_told_to_install_it(
     name, torch_version, question
 ):
     finding = _without_nvidia(name, engine=EngineDescribed(pid=1, torch_version=torch_version))
-    assert "This PyTorch is built for it" in finding.sentence
+    assert "present: this PyTorch is built for it" in finding.sentence
     assert "pip install" not in finding.command
     assert question in finding.command
+
+
+def test_an_old_card_does_not_take_the_driver_from_a_card_that_pytorch_can_use():
+    old = on_the_bus(GT_710, "not_served")
+    findings = examined(pc(old, RTX_3060))
+    assert codes(findings) == ["driver_dropped_card", "ok"]
+    assert "Keep this driver" in findings[0].sentence
+    assert findings[0].command == ""
+    alone = examined(pc(old, driver=msgspec.structs.replace(STOPPED)), NO_CUDA)
+    assert "driver branch 470" in one("driver_dropped_card", alone).sentence
+
+
+def test_only_the_cards_that_a_build_can_use_are_fine():
+    found = one("build_without_cuda", examined(pc(GT_710, GTX_1060), CPU_ENGINE))
+    assert found.sentence.startswith("Your GTX 1060 6GB is fine")
+    both = one("build_without_cuda", examined(pc(GTX_1060, RTX_3060), CPU_ENGINE))
+    assert both.sentence.startswith("Your GTX 1060 6GB and RTX 3060 are fine")
+
+
+def test_a_lost_card_is_the_reason_why_cuda_does_not_start():
+    lost = changed(RTX_3060, unreadable="The card was lost.", unreadable_code="lost")
+    assert codes(examined(pc(lost), NO_CUDA)) == ["card_lost"]
+
+
+def test_a_user_without_access_to_the_driver_need_not_restart():
+    driver = Driver(error="This user may not use it.", error_code="no_permission")
+    card = on_the_bus(RTX_3060, "no_driver", kernel_driver="nvidia")
+    finding = one("no_driver", examined(pc(card, driver=driver), NO_CUDA))
+    assert "/dev/nvidia" in finding.sentence
+    assert finding.command == "ls -l /dev/nvidia*"
+    windows = one("no_driver", examined(pc(card, driver=driver), NO_CUDA, system="Windows"))
+    assert windows.command == "shutdown /r"
+
+
+def test_a_card_of_a_virtual_machine_needs_no_driver_here():
+    card = on_the_bus(RTX_3060, "no_driver", kernel_driver="vfio-pci")
+    finding = one("no_driver", examined(pc(card, driver=ABSENT), NO_CUDA))
+    assert "reserves it for a virtual machine" in finding.sentence
+    assert "Install" not in finding.sentence
