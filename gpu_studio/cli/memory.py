@@ -90,6 +90,9 @@ def _explain(options: argparse.Namespace, _log_path: Path) -> int:
         print_line()
         for part, memory, share, meaning in found.tank.rows():
             print_line(f"  {part:<16}{memory:>12}{share:>8}  {meaning}")
+        if found.tank.card_bytes is not None:
+            beyond = format_bytes(found.tank.total_bytes - found.tank.card_bytes)
+            print_line(f"  {beyond} of this is beyond {format_bytes(found.tank.card_bytes)}.")
         print_line("  The sizes come from the text, which has two decimals.")
     print_line()
     for number, step in enumerate(found.first_steps, 1):

@@ -81,6 +81,15 @@ def test_explain_reads_the_input(type_in: Any, monkeypatch: pytest.MonkeyPatch):
     assert json.loads(type_in("explain", "-", "--json")[1][-1])["free_bytes"] > 0
 
 
+def test_explain_says_what_lay_beyond_the_card(type_in: Any, tmp_path: Path):
+    path = tmp_path / "error.txt"
+    path.write_text(newer(total="8.00 GiB", free="0 bytes", allocated="14.00 GiB"))
+    _, lines, _ = type_in("explain", str(path))
+    words = [line.strip().replace("\u202f", " ") for line in lines]
+    assert any(line.startswith("Tensors") and "14 GiB" in line for line in words)
+    assert "6.01 GiB of this is beyond 8 GiB." in words
+
+
 def test_explain_of_several_errors(type_in: Any, tmp_path: Path):
     path = tmp_path / "error.txt"
     path.write_text(newer(tried="1.00 GiB") + "\n" + newer(tried="2.00 MiB"))

@@ -158,8 +158,8 @@ def _others(_error: str, numbers: OomNumbers) -> tuple[str, str]:
             "would fit."
         )
     return "Other programs hold the memory.", (
-        f"{_asked(numbers)} This program held only {_size(held_bytes(numbers))}. The other "
-        f"{_size(elsewhere_bytes(numbers))} are in use by other programs."
+        f"{_asked(numbers)} This program held only {_size(held_bytes(numbers))}. Most of the "
+        f"other {_size(elsewhere_bytes(numbers))} is in use by other programs."
     )
 
 
@@ -194,8 +194,8 @@ def _spilled(_error: str, numbers: OomNumbers) -> tuple[str, str]:
 
 def _commit(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     return "The card had room, but Windows ran out of memory.", (
-        f"{_asked(numbers)} Windows sets aside as much RAM or page file for all memory on a card. "
-        "The two together were full (Windows calls this the commit limit)."
+        f"{_asked(numbers)} For everything on the card, Windows also sets aside space in RAM or "
+        "page file, and the two together were full. Windows calls this the commit limit."
     )
 
 
@@ -218,15 +218,6 @@ def _apple_limit(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     if numbers.other_bytes is not None:
         parts.append(f"Metal itself {_size(numbers.other_bytes)}")
     more = f"{_size(numbers.tried_bytes)} more" if numbers.tried_bytes else "The next request"
-    sum_bytes = sum(
-        size or 0 for size in (numbers.allocated_bytes, numbers.other_bytes, numbers.tried_bytes)
-    )
-    assert numbers.limit_bytes is not None
-    if numbers.tried_bytes and is_more(numbers.limit_bytes, sum_bytes):
-        end = f"{more} is less than what was left of its limit, {_size(numbers.limit_bytes)}: the "
-        return "The Mac had no piece of that size.", (
-            f"{' and '.join(parts)}. {end}free part is in pieces that are too small."
-        )
     return "PyTorch's limit on this Mac is reached.", (
         f"{' and '.join(parts)}. {more} would exceed the limit for this program, "
         f"{_size(numbers.limit_bytes)}."
@@ -237,9 +228,12 @@ def _apple_full(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     held = f" PyTorch held {_size(numbers.allocated_bytes)}." if numbers.allocated_bytes else ""
     other = f" Metal itself held {_size(numbers.other_bytes)}." if numbers.other_bytes else ""
     asked = f" The program asked for {_size(numbers.tried_bytes)}." if numbers.tried_bytes else ""
+    limit = (
+        f" Its limit, {_size(numbers.limit_bytes)}, was not reached." if numbers.limit_bytes else ""
+    )
     return "The Mac is out of memory.", (
-        f"The GPU of a Mac uses the same memory as all programs, and that was full."
-        f"{held}{other}{asked}"
+        "The GPU of a Mac uses the same memory as all programs, and that was full."
+        f"{held}{other}{asked}{limit}"
     )
 
 
@@ -299,9 +293,8 @@ def _nvml(_error: str, _numbers: OomNumbers) -> tuple[str, str]:
 def _cpu(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     tried = _size(numbers.tried_bytes)
     return "The PC ran out of memory, not the card.", (
-        f"The program asked the system for {tried or 'memory'} of RAM, and the system refused."
-        if tried
-        else "The program asked the system for RAM, and the system refused."
+        f"The program asked the system for {f'{tried} of ' if tried else ''}RAM, and the system "
+        "refused."
     )
 
 
@@ -319,7 +312,9 @@ def _no_free(_error: str, numbers: OomNumbers) -> tuple[str, str]:
         known.append("The text does not say how much was free.")
     elif numbers.tried_bytes is None:
         known.append(f"{_size(numbers.free_bytes)} was free, which was not enough.")
-    return "The card is full.", " ".join(known)
+    needed_bytes = (held or 0) + (numbers.tried_bytes or 0)
+    would_fit = numbers.total_bytes is not None and needed_bytes < numbers.total_bytes
+    return "Out of memory." if would_fit else "The card is full.", " ".join(known)
 
 
 def _unknown(error: str, _numbers: OomNumbers) -> tuple[str, str]:
@@ -439,6 +434,7 @@ _STEPS: dict[Kind, tuple[str, ...]] = {
     "unknown": (
         "Use less memory: a smaller batch, or a smaller image.",
         "Check with {monitor} how full the card is before the program starts.",
+        "Set CUDA_LAUNCH_BLOCKING=1 to see which line causes the error.",
     ),
 }
 

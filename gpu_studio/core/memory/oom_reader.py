@@ -163,8 +163,13 @@ def _kind_on_apple(error: _Error) -> Kind:
     if error.letters.startswith("Invalidbuffersize"):
         return "too_large"
     numbers = error.numbers
-    has_limit = numbers.limit_bytes is not None and numbers.allocated_bytes is not None
-    return "apple_limit" if has_limit else "apple_full"
+    if numbers.limit_bytes is None or numbers.allocated_bytes is None:
+        return "apple_full"
+    parts = (numbers.allocated_bytes, numbers.other_bytes, numbers.tried_bytes)
+    had_room = numbers.tried_bytes is not None and is_more(
+        numbers.limit_bytes, sum(part or 0 for part in parts)
+    )
+    return "apple_full" if had_room else "apple_limit"
 
 
 def _kind_by_numbers(error: str, numbers: OomNumbers, *, is_windows: bool) -> Kind:
@@ -207,7 +212,8 @@ def _kind_with_room(
         return "one_piece"
     if is_windows:
         return "commit"
-    return "raced" if free < 2 * tried else "refused"
+    # Another program that frees memory just then leaves a little more than was asked for.
+    return "raced" if free - tried < (numbers.total_bytes or free) // 16 else "refused"
 
 
 def _kind_without_room(numbers: OomNumbers, tried: int, free: int) -> Kind:

@@ -21,6 +21,7 @@ from gpu_studio.ui.scroll_page import PageColumn
 if TYPE_CHECKING:
     from PySide6.QtCore import QMimeData
 
+    from gpu_studio.core.memory.oom_reader import OomExplanation
     from gpu_studio.core.memory.oom_text import OomNumbers
     from gpu_studio.ui.theme import Theme
 
@@ -125,6 +126,7 @@ class ErrorPage(QWidget):
         self._tank = TankBar(theme, name="memory.error.tank")
         self._tank.part_described.connect(self._describe_part)
         self._part = Text(role="muted", name="memory.error.part", wraps=True)
+        self._unnamed_part = ""
         self._advice = Text(name="memory.error.advice", wraps=True)
         for widget in (self._headline, self._meaning, self._tank, self._part, self._advice):
             self._account.column.addWidget(widget)
@@ -173,6 +175,7 @@ class ErrorPage(QWidget):
         self._advice.setVisible(bool(steps))
         self._tank.setVisible(explained is not None and explained.tank is not None)
         self._tank.show_tank(explained.tank if explained else None)
+        self._unnamed_part = _sizes_of(explained) if explained else ""
         self._describe_part("")
         self._part.setVisible(not self._tank.isHidden())
         rows = _rows_of(explained.numbers) if explained else []
@@ -192,11 +195,20 @@ class ErrorPage(QWidget):
         return f" The text has {errors} errors. This is the {which}."
 
     def _describe_part(self, words: str) -> None:
-        self._part.setText(
-            words
-            or "The card as the text describes it, to two decimals of each unit. Missing numbers "
-            "are marked."
-        )
+        self._part.setText(words or self._unnamed_part)
+
+
+def _sizes_of(explained: OomExplanation) -> str:
+    """Return how to read the tank of an error."""
+    is_of_card = explained.numbers.total_bytes is not None
+    what = "The card" if is_of_card else "The limit for this program"
+    told = (
+        f"{what} as the text describes it, to two decimals of each unit. Missing numbers are "
+        "marked."
+    )
+    if explained.tank is None or explained.tank.card_bytes is None:
+        return told
+    return f"{told} The line marks the end of the {'card' if is_of_card else 'limit'}."
 
 
 def _rows_of(numbers: OomNumbers) -> list[tuple[str, str, str]]:

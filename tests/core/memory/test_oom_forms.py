@@ -122,7 +122,7 @@ FORMS: dict[str, tuple[str, str, str, str]] = {
     # The commit limit.
     "9.85 GiB free on Windows": (
         IN_WINDOWS + old("34.00 MiB", "12.00 GiB", "1.02 GiB", "9.85 GiB", "1.10 GiB"),
-        "commit", "RAM or page file", "page file larger",
+        "commit", "space in RAM or page file", "page file larger",
     ),
     "a little more than asked for, on Windows": (
         IN_WINDOWS + new("1.00 GiB", "8.00 GiB", "1.10 GiB", "5.90 GiB", "12.00 MiB"),
@@ -130,10 +130,14 @@ FORMS: dict[str, tuple[str, str, str, str]] = {
     ),
     "cudaMallocAsync, on Windows": (
         IN_WINDOWS + asynchronous("5.90 GiB", "14.50 MiB", "12.00 GiB", "5.02 GiB"),
-        "commit", "RAM or page file", "page file larger",
+        "commit", "space in RAM or page file", "page file larger",
     ),
     "much free, system unknown": (
         new("54.00 GiB", "80.00 GiB", "78.10 GiB", "984.00 MiB", "460.00 MiB"),
+        "refused", "78.1 GiB of 80 GiB was free", "Watch the PC's RAM",
+    ),
+    "a little more free than asked for": (
+        ON_LINUX + new("1.00 GiB", "8.00 GiB", "1.10 GiB", "5.90 GiB", "12.00 MiB"),
         "raced", "another program freed memory", "Run it again",
     ),
     "half of the card free": (
@@ -165,7 +169,7 @@ FORMS: dict[str, tuple[str, str, str, str]] = {
     ),
     "on AMD, held by something else": (
         new("3.30 GiB", "128.00 GiB", "780.00 MiB", "50.10 GiB", "76.00 MiB", maker="HIP"),
-        "others", "in use by other programs", "(amd-smi",
+        "others", "is in use by other programs", "(amd-smi",
     ),
     "named processes": (
         new(
@@ -253,7 +257,7 @@ FORMS: dict[str, tuple[str, str, str, str]] = {
         "apple_limit", "2.60 GiB more would exceed", "batch or the image smaller",
     ),
     "Apple, mostly Metal": (
-        apple("MPS allocated: 1.40 GB, other allocations: 7.42 GB, max allowed: 9.07 GB", "57 MB"),
+        apple("MPS allocated: 1.40 GB, other allocations: 7.42 GB, max allowed: 9.07 GB", "2 GB"),
         "apple_limit", "Metal itself 7.42 GiB", "batch or the image smaller",
     ),
     "Apple, first form": (
@@ -266,7 +270,7 @@ FORMS: dict[str, tuple[str, str, str, str]] = {
     ),
     "Apple, room within the limit": (
         apple("MPS allocated: 2.00 GB, other allocations: 1.00 GB, max allowed: 9.07 GB", "1 GB"),
-        "apple_limit", "less than what was left", "batch or the image smaller",
+        "apple_full", "Its limit, 9.07 GiB, was not reached", "Close other programs",
     ),
     "Apple, without first words": (
         "Tried to allocate 292.50 MiB on private pool." + WATERMARK,
@@ -548,6 +552,13 @@ def test_sizes_that_cannot_all_be_true_are_called_that(text: str, words: str):
 def test_sizes_that_only_round_apart_do_not_contradict_each_other():
     text = new("1.00 GiB", "8.00 GiB", "0.51 GiB", "7.49 GiB", "5.00 MiB")
     assert "contradict" not in explain_oom_text(text).meaning
+
+
+def test_a_card_that_had_room_for_it_is_not_called_full():
+    text, *_ = FORMS["Intel, without what was free"]
+    assert explain_oom_text(text).headline == "Out of memory."
+    text, *_ = FORMS["only the request"]
+    assert explain_oom_text(text).headline == "The card is full."
 
 
 def test_ranks_with_different_sizes_are_different_errors():

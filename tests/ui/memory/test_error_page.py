@@ -95,6 +95,20 @@ def test_of_several_errors_the_first_is_explained_or_the_last(reader, qtbot):
     assert "errors" not in text(reader, "memory.error.meaning")
 
 
+def test_what_was_moved_to_ram_is_drawn_beyond_a_line(reader, qtbot):
+    card = (
+        "GPU 0 has a total capacity of 8.00 GiB of which 0 bytes is free. Of the allocated memory "
+    )
+    held = " is allocated by PyTorch, and 2.00 MiB is reserved by PyTorch but unallocated."
+    paste(reader, f"{card}14.00 GiB{held}")
+    qtbot.waitUntil(lambda: "full" in text(reader, "memory.error.headline"))
+    assert "end of the card" in text(reader, "memory.error.part")
+    tank = find(reader, "memory.error.tank", TankBar).tank
+    assert (tank.card_bytes, tank.total_bytes) == (8 << 30, (14 << 30) + (2 << 20))
+    paste(reader, f"{card}7.00 GiB{held}")
+    qtbot.waitUntil(lambda: "end of the card" not in text(reader, "memory.error.part"))
+
+
 def test_every_control_has_a_name_to_be_read_aloud(reader):
     every_control_is_named(reader)
 
