@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.memory.fit import fit_on, model_fit
+from gpu_studio.core.memory.networks import read_network
 from gpu_studio.model.task import Task
 
 if TYPE_CHECKING:
+    from gpu_studio.core.failure import Failure
     from gpu_studio.core.memory.fit import Fit, ModelFit
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
     from gpu_studio.core.memory.networks import Network
@@ -20,10 +24,13 @@ _AFTER_TYPING_MS = 200
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A card, a network or its number of parameters, its data type, and its training plan."""
+    """A card, a network, its data type, and its training plan.
+
+    The network is a known one, a safetensors file, or only a number of parameters.
+    """
 
     card: ModelledCardChoice
-    network: int | Network
+    network: int | Network | Path
     dtype: str
     plan: TrainingPlan
 
@@ -81,12 +88,13 @@ class FitQuestion(QObject):
         self._asked = question
 
         def work_out() -> FitAnswer:
+            network = question.network
+            if isinstance(network, Path):
+                network = read_network(network)
             return FitAnswer(
                 question=question,
                 fit=known or fit_on(question.card),
-                model_fit=model_fit(
-                    question.card, question.network, question.dtype, plan=question.plan
-                ),
+                model_fit=model_fit(question.card, network, question.dtype, plan=question.plan),
             )
 
         self._task = Task(work_out, self)
@@ -100,8 +108,10 @@ class FitQuestion(QObject):
         if answer.question == self._wanted:
             self.answered.emit(answer)
 
-    def _on_failed(self) -> None:
-        self.failed.emit("This cannot be computed. The log says why.")
+    def _on_failed(self, failure: Failure) -> None:
+        is_refused = failure.kind is FailureKind.BAD_REQUEST
+        unknown = "This cannot be computed. The log says why."
+        self.failed.emit(failure.message if is_refused else unknown)
 
     def _finish(self) -> None:
         self._task = None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QFileDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from gpu_studio.core.memory.fit import inference_tank, parse_count, training_tank
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
@@ -22,6 +23,7 @@ from gpu_studio.ui.parts import (
     GAP,
     Card,
     Text,
+    button,
     letters,
     section,
     set_property,
@@ -48,6 +50,7 @@ class FitPage(QWidget):
         self.setObjectName("memory.fit")
         self._model = model
         self._question = FitQuestion(self)
+        self._files: dict[str, Path] = {}
         column = QHBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         page = PageColumn("Will it fit?")
@@ -95,7 +98,8 @@ class FitPage(QWidget):
         label = Text("Parameters")
         label.setBuddy(self._count)
         self._reason = Text(role="muted", name="memory.fit.reason", wraps=True)
-        choices = FlowRow(label, self._count, self._dtype, self._optimizer, spacing=GAP)
+        self._open = button("Open safetensors file…", self._choose_file, name="memory.fit.open")
+        choices = FlowRow(label, self._count, self._open, self._dtype, self._optimizer, spacing=GAP)
         card.column.addWidget(choices)
         card.column.addWidget(self._reason)
         answers = QHBoxLayout()
@@ -178,7 +182,7 @@ class FitPage(QWidget):
         if not self.isVisible():
             return
         text, card = self._count.currentText(), self._card()
-        network = known_network(text) or parse_count(text)
+        network = self._files.get(text) or known_network(text) or parse_count(text)
         if network is None or (isinstance(network, int) and not 0 < network <= MOST_PARAMETERS):
             self._show_reason("Enter a number such as 7B, 350 M or 1,000,000.", is_wrong=True)
         elif card is None:
@@ -193,6 +197,18 @@ class FitPage(QWidget):
                     plan=self._optimizer.currentData(),
                 )
             )
+
+    def _choose_file(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(
+            self.window(), "Open a network", "", "Safetensors (*.safetensors);;All files (*)"
+        )
+        if path:
+            name = Path(path).name
+            self._files[name] = Path(path)
+            if self._count.findText(name) < 0:
+                self._count.addItem(name)
+            self._count.setCurrentText(name)
+            self._ask()
 
     def _show_reason(self, reason: str, *, is_wrong: bool) -> None:
         self._reason.setText(reason)
@@ -253,7 +269,8 @@ class _FitCard(Card):
             self._verdict.setText(f"✔ {what} fits")
             self.set_tone(Tone.GOOD)
         else:
-            self._verdict.setText(f"✖ {what} does not fit: needs {lacks}")
+            least = "at least " if need.least_bytes < need.most_bytes else ""
+            self._verdict.setText(f"✖ {what} does not fit: needs {least}{lacks}")
             self.set_tone(Tone.FAILURE)
         beyond = "" if tank.card_bytes is None else " The line marks the end of the card."
         self._words = f"PyTorch would reserve {need.range_text}, without activations.{beyond}"

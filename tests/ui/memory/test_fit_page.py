@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
-from PySide6.QtWidgets import QComboBox
+from PySide6.QtWidgets import QComboBox, QFileDialog
 
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.memory.tank import TankBar
 from tests.driving.memory import MIB, every_control_is_named, shown
-from tests.driving.window import find, text
+from tests.driving.window import click, find, text
 from tests.fakes.pc import cpu_only
 
 
@@ -39,7 +40,7 @@ def test_what_a_modelled_gt_1030_holds_and_what_not(fits, qtbot):
     assert re.search(r"1\.\d+ GiB", inference)
     training = text(fits, "memory.fit.training_fit.verdict")
     assert training.startswith("✖")
-    assert all(fact in training for fact in ("Adam", "16.7 GiB"))
+    assert all(fact in training for fact in ("Adam", "at least 16.7 GiB"))
     tank = find(fits, "memory.fit.training_fit.tank", TankBar)
     assert tank.tank.card_bytes == 1996 * MIB
     tank.grab()
@@ -59,6 +60,24 @@ def test_a_known_network_has_its_own_answer(fits, qtbot):
     qtbot.waitUntil(lambda: "ViT-B/16" in text(fits, "memory.fit.sentence"))
     assert "1.80 GiB" in text(fits, "memory.fit.training_fit.told").replace("\u202f", " ")
     assert "million" in text(fits, "memory.fit.sentence")
+
+
+def test_a_file_has_its_own_answer(fits, qtbot, monkeypatch, tmp_path):
+    header = json.dumps({"weight": {"dtype": "F32", "shape": [4096, 4096]}}).encode()
+    path = tmp_path / "one.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
+    click(fits, "memory.fit.open")
+    assert find(fits, "memory.fit.parameters", QComboBox).currentText() == "one.safetensors"
+    qtbot.waitUntil(
+        lambda: "one.safetensors, with 16.7772 million" in text(fits, "memory.fit.sentence")
+    )
+    assert "320" in text(fits, "memory.fit.training_fit.told")
+    path = tmp_path / "other.bin"
+    path.write_bytes(b"PK")
+    click(fits, "memory.fit.open")
+    refusal = "other.bin is not a safetensors file."
+    qtbot.waitUntil(lambda: text(fits, "memory.fit.reason") == refusal)
 
 
 def test_the_optimizer_and_its_way_decide_what_training_needs(fits, qtbot):
