@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from gpu_studio.core.devices.devices import ASLEEP, Driver
+from gpu_studio.core.devices.pc_facts import recommended_build
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from tests.core.devices.doctor_facts import (
     CPU_ENGINE,
@@ -234,3 +235,9 @@ def test_a_card_of_a_virtual_machine_needs_no_driver_here():
     finding = one("no_driver", examined(pc(card, driver=ABSENT), NO_CUDA))
     assert "reserves it for a virtual machine" in finding.sentence
     assert "Install" not in finding.sentence
+
+
+def test_the_build_for_wsl_is_chosen_by_the_driver_of_windows():
+    """526.47 would be new enough for cu126 if it was a driver for Linux."""
+    windows_driver = Driver(version="526.47")
+    assert recommended_build(pc(RTX_3060, driver=windows_driver, is_wsl=True)).tag == "cpu"
