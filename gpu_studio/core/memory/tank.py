@@ -172,7 +172,7 @@ def tank_of_error(numbers: OomNumbers) -> Tank | None:
     if numbers.allocated_bytes is not None:
         filling.put(
             "tensors", "Tensors", numbers.allocated_bytes,
-            "allocated: held by existing tensors, those past the line in the PC's RAM"
+            "allocated: held by existing tensors, some of them in the PC's RAM"
             if card_bytes
             else "allocated: held by existing tensors",
         )  # fmt: skip
