@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 # Tensors of these numbers of parameters fill PyTorch's segments of 2 MiB, or of their own size,
 # without a gap in every dtype.
-_LARGE, _SMALL = 4096 * 4096, 1 << 17
-_MOST_TENSORS = 300
+_LARGE, _MIDDLE, _SMALL = 4096 * 4096, 1 << 20, 1 << 17
+_MOST_TENSORS, _MOST_SMALL = 300, 1000
 # PyTorch asks the driver for 2 MiB at a time for tensors of up to 1 MiB, and for 20 MiB up to
 # 10 MiB (c10/cuda/CUDACachingAllocator.cpp). It rounds every tensor up to 512 bytes.
 _SMALL_SEGMENT, _LARGE_SEGMENT, _ROUNDED_TO = 2 << 20, 20 << 20, 512
@@ -273,6 +273,11 @@ def _shapes_of(parameters: int, item_bytes: Sequence[int]) -> Iterator[_Shape]:
     """Yield the tensors that a network may have: those that pack best first, then bad ones."""
     large = _LARGE * -(-parameters // (_LARGE * _MOST_TENSORS))
     yield _Shape(_split(parameters, large, _LARGE, _SMALL))
+    # foreach=False needs three more of the largest tensor: small ones need the least.
+    for size in (_SMALL, _MIDDLE):
+        if parameters <= size * _MOST_SMALL:
+            yield _Shape(_split(parameters, size, _SMALL))
+            break
     yield _Shape([parameters])
     if parameters <= _TINY * _MOST_TINY:
         yield _Shape(_split(parameters, _TINY))

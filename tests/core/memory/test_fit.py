@@ -23,7 +23,7 @@ from gpu_studio.core.memory.modelled_cards import (
 )
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.memory.networks import Network, known_network
-from gpu_studio.core.memory.training import TrainingPlan
+from gpu_studio.core.memory.training import TrainingPlan, plans_for
 from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import format_count
 from tests.core.memory.published_networks import FURTHER, PUBLISHED, many_tiny_tensors, thirds
@@ -179,6 +179,17 @@ def test_the_range_covers_a_real_network(network, dtype: str):
     assert exactly.inference.least_bytes == exactly.inference.most_bytes == weights_bytes
     assert exactly.training.least_bytes == exactly.training.most_bytes
     assert exactly.training.most_bytes == pytest.approx(training_bytes, rel=0.005)
+
+
+@pytest.mark.parametrize("network", PUBLISHED, ids=lambda one: one.__name__)
+def test_the_range_covers_every_way_to_train(network):
+    with torch.device("meta"):
+        known = Network(name="it", tensors=tuple(network()))
+    card = modelled_cards()[-1]
+    for plan in plans_for("bfloat16"):
+        by_count = model_fit(card, known.parameters, "bfloat16", plan=plan).training
+        exactly = model_fit(card, known, "bfloat16", plan=plan).training
+        assert by_count.least_bytes <= exactly.least_bytes <= by_count.most_bytes
 
 
 @pytest.mark.parametrize("network", [thirds, many_tiny_tensors])
