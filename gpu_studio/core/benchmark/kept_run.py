@@ -41,6 +41,11 @@ _INVALID_COUNT = "its size or a count is invalid"
 _BOUND = re.compile(r"Expected `(int|float)` ([<>]=? \S+)")
 # How far a file's median may differ from that of its own samples: only by rounding.
 _MEDIAN_WITHIN = 1e-3
+# The factor between two times of one run that a file may claim: a card's own clock leaves out what
+# the race's clock has between two batches. Half of the steps take at least the median.
+TIMES_WITHIN = 3.0
+# In the other direction, a few stalled steps may take most of a race.
+_STALLED_WITHIN = 100.0
 
 
 class KeptHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,7 +163,42 @@ def check_result(result: RunFinished) -> RunFinished:
         raise refused(_INVALID_COUNT)
     if sum(map(len, result.curves.values())) > _MOST_POINTS:
         raise refused("it has a curve that is too long")
+    _check_race(result)
     return check_texts(result)
+
+
+def _check_race(result: RunFinished) -> None:
+    """Raise `StudioError` if the times of a race's run contradict each other.
+
+    Such a run is raced against, so it must not be faster than its own steps.
+    """
+    outcome, timed_s = result.outcome, result.timed_s
+    if outcome is None:
+        return
+    steps_s = outcome.steps * result.median_s
+    if not steps_s / TIMES_WITHIN <= outcome.seconds <= _STALLED_WITHIN * steps_s:
+        raise refused("the seconds of its race contradict the steps and their median")
+    if timed_s is not None and not are_alike(timed_s, outcome.seconds):
+        raise refused("the seconds of its race contradict its timed seconds")
+    check_way(result.curves.get("seconds", ()), outcome.seconds)
+
+
+def check_way(elapsed_s: Sequence[float], seconds: float) -> None:
+    """Raise `StudioError` unless a run's way ends when its race does; no way is fine.
+
+    Args:
+        elapsed_s: the time of each of its moments by the race's clock.
+        seconds: those of its outcome.
+    """
+    if elapsed_s and (
+        list(elapsed_s) != sorted(elapsed_s) or not are_alike(elapsed_s[-1], seconds)
+    ):
+        raise refused("the way to the finish line contradicts the seconds of its race")
+
+
+def are_alike(one_s: float, other_s: float) -> bool:
+    """Return whether two times of one run differ by at most `TIMES_WITHIN`."""
+    return max(one_s, other_s) <= TIMES_WITHIN * min(one_s, other_s)
 
 
 def check_texts(message: _Message) -> _Message:
@@ -188,6 +228,10 @@ def check_samples(result: RunFinished, samples: bytes) -> None:
         quantile(np.sort(values).tolist(), 0.5), result.median_s, rel_tol=_MEDIAN_WITHIN
     ):
         raise refused("its samples contradict its median")
+    is_raced = result.outcome is not None
+    sampled_s = float(values.sum()) * result.calls_per_sample
+    if is_raced and result.timed_s is not None and not are_alike(sampled_s, result.timed_s):
+        raise refused("its samples contradict its timed seconds")
 
 
 def clean_name(text: str) -> str:

@@ -22,6 +22,7 @@ from gpu_studio.core.benchmark.kept_run import (
     check_result,
     check_samples,
     check_texts,
+    check_way,
     clean_name,
     out_of_range,
     refused,
@@ -402,6 +403,9 @@ def _checked_end(event: RunFinished, events: Sequence[Event]) -> RunFinished:
     batches = (e.samples_s for e in events if isinstance(e, SamplesMeasured))
     values = [sample_s for batch in batches for sample_s in batch]
     check_samples(result, np.array(values, "<f8").tobytes())
+    if result.outcome is not None:
+        frames_s = [event.elapsed_s for event in events if isinstance(event, FrameReady)]
+        check_way(frames_s, result.outcome.seconds)
     return result
 
 

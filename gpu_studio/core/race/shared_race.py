@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gpu_studio.core.benchmark.kept_run import check_result, check_texts
+from gpu_studio.core.benchmark.kept_run import check_result, check_texts, check_way
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
     Amount,
@@ -21,6 +21,7 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
 )
 from gpu_studio.core.messages.race_messages import (
     MOST_CONTESTANTS,
+    ContestantResult,
     Fraction,
     RaceFinished,
 )
@@ -121,7 +122,23 @@ def decode_shared(text: str) -> SharedRace:
         msgspec.structs.replace(run, result=check_result(run.result) if run.result else None)
         for run in shared.runs
     )
+    for contestant, run in zip(shared.race.contestants, runs, strict=True):
+        _check_times(contestant, run)
     return msgspec.structs.replace(shared, runs=runs, race=check_texts(shared.race))
+
+
+def _check_times(contestant: ContestantResult, run: SharedRun) -> None:
+    """Raise `StudioError` if a contestant's times contradict its result or its way."""
+    result = run.result
+    outcome = result.outcome if result is not None else None
+    if result is None or outcome is None:
+        return
+    told = (contestant.seconds, contestant.steps, contestant.reached)
+    if told != (outcome.seconds, outcome.steps, outcome.reached):
+        raise _refused("its seconds and steps contradict a contestant's result")
+    if contestant.step_median_s not in (None, result.median_s):
+        raise _refused("the time of a step contradicts a contestant's result")
+    check_way([point.elapsed_s for point in run.points], outcome.seconds)
 
 
 def decode_order(content: bytes) -> PictureOrder:

@@ -23,7 +23,9 @@ from gpu_studio.core.benchmark.kept_run import (
 )
 from gpu_studio.core.benchmark.run import RunState, describe_run
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.race_messages import RaceOutcome
 from tests.core.benchmark.kept_runs import KEPT_AT, finished_run, kept_run
+from tests.core.race.racing import CARD, over
 
 
 def test_a_kept_run_reads_back_as_the_run_that_was_kept() -> None:
@@ -64,6 +66,14 @@ def samples(*values: float) -> str:
     import base64
 
     return base64.b64encode(np.array(values, "<f8").tobytes()).decode()
+
+
+def of_a_race(seconds: float, steps: int = 200, **changes: Any) -> bytes:
+    """Return a file with a race's run of 200 steps of 10 ms, with changes."""
+    kept = kept_of(over(CARD, 0.01), KEPT_AT)
+    outcome = RaceOutcome(reached=True, steps=steps, seconds=seconds, measure=30.0, progress=1.0)
+    result = msgspec.structs.replace(kept.result, outcome=outcome, **changes)
+    return encode_kept(msgspec.structs.replace(kept, result=result))
 
 
 DEEP = b'{"schema":1,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
@@ -132,6 +142,17 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "negative samples": (altered(samples=samples(*[-1.0] * 40)), "not a time"),
     "fewer samples than told": (altered(samples=samples(1.0)), "1 samples instead of 40"),
     "samples of another run": (altered(samples=samples(*[1.0] * 40)), "contradict its median"),
+    "a race of few samples": (of_a_race(2.0, timed_s=1.9, calls_per_sample=1), "its samples"),
+    "a race faster than its steps": (of_a_race(0.5), "contradict the steps and their median"),
+    "a race slower than its steps": (of_a_race(999.0), "contradict the steps and their median"),
+    "a race of no steps": (of_a_race(2.0, 0), "contradict the steps and their median"),
+    "a race timed otherwise": (of_a_race(2.0, timed_s=0.5), "contradict its timed seconds"),
+    "a race whose way is short": (
+        of_a_race(2.0, curves={"seconds": (0.0, 0.1)}), "contradicts the seconds of its race",
+    ),
+    "a race whose way goes back": (
+        of_a_race(2.0, curves={"seconds": (0.0, 3.0, 2.0)}), "contradicts the seconds of its race",
+    ),
 }  # fmt: skip
 
 
@@ -193,3 +214,10 @@ def test_a_run_without_samples_is_a_result_alone() -> None:
     kept = decode_kept(altered(samples=""))
     assert len(kept.samples_s) == 0
     assert run_of(kept).result == kept.result
+
+
+def test_a_race_with_stalls_and_pauses_between_batches_is_no_contradiction() -> None:
+    """200 steps of 10 ms with one that stalled for 3 s."""
+    stalled = decode_header(of_a_race(5.0, timed_s=4.9)).result
+    assert stalled.outcome is not None
+    assert stalled.outcome.seconds == 5.0

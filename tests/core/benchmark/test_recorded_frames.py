@@ -15,8 +15,11 @@ from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.packed_frame import pack_frame
 from gpu_studio.core.protocol import encode, encode_all
+from tests.core.race.racing import CARD, samples
+from tests.core.race.racing import request as race_request
+from tests.core.race.racing import result as race_result
 from tests.fakes.recording_header import recording_header
-from tests.fakes.run_answers import run_events
+from tests.fakes.run_answers import batch, run_events, started
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Message
@@ -100,3 +103,15 @@ def test_there_are_never_more_frames_than_can_be_read_soon(
     assert len(frames_of(read(OPENED, *[ready()] * 3))) == 4
     with pytest.raises(StudioError, match="more than 3 frames"):
         read(OPENED, *[ready()] * 4)
+
+
+@pytest.mark.parametrize("elapsed_s", [0.1, 9.0])
+def test_frames_that_end_at_another_time_than_their_race_are_refused(elapsed_s: float) -> None:
+    asked = msgspec.structs.replace(race_request(CARD), run_id="run-1")
+    began = started(asked, race=asked.race, device_name="GT 1030")
+    ended = msgspec.structs.replace(race_result(CARD, 0.01), run_id="run-1")
+    done = batch(asked, samples(0.01), 2.0)
+    frames = [OPENED, ready(), ready(number=1, elapsed_s=elapsed_s)]
+    lines = encode_all([recording_header(), began, *frames, done, ended])
+    with pytest.raises(StudioError, match="contradicts the seconds of its race"):
+        decode_recording(lines, "theirs.jsonl")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Any
 
-from gpu_studio.core.messages.race_messages import MOST_CONTESTANTS
+import msgspec
+import pytest
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.race_messages import MOST_CONTESTANTS, RaceOutcome
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.core.race.picture_order import picture_order
 from gpu_studio.core.race.pictures import LEARN
@@ -12,6 +16,7 @@ from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 from gpu_studio.core.race.shared_race import (
     MOST_POINTS,
     PictureOrder,
+    SharedRace,
     decode_order,
     decode_shared,
     encode_shared,
@@ -20,7 +25,7 @@ from gpu_studio.core.race.verdict import judge
 from tests.core.race.racing import over
 
 # Digits as in a real way to the finish line.
-_CURVE = tuple(1000 / 3 + 1 / (7 + number) for number in range(1000))
+_CURVE = tuple(1000 / 3 - 1 / (7 + number) for number in range(1000))
 
 
 def order_of_many(count: int) -> PictureOrder:
@@ -61,3 +66,56 @@ def test_a_saved_race_has_the_way_to_the_finish_line_once() -> None:
     assert run.points
     assert run.result is not None
     assert not run.result.curves
+
+
+def two(**changes: Any) -> SharedRace:
+    """Return a saved race of two with changes of the result of the first."""
+    shared = order_of_many(2).shared
+    first, second = shared.runs
+    assert first.result is not None
+    result = msgspec.structs.replace(first.result, **changes)
+    return msgspec.structs.replace(
+        shared, runs=(msgspec.structs.replace(first, result=result), second)
+    )
+
+
+def faster(shared: SharedRace, **changes: Any) -> SharedRace:
+    """Return a saved race with changes of its first contestant."""
+    first, second = shared.race.contestants
+    contestants = (msgspec.structs.replace(first, **changes), second)
+    race = msgspec.structs.replace(shared.race, contestants=contestants)
+    return msgspec.structs.replace(shared, race=race)
+
+
+OUTCOME = RaceOutcome(reached=True, steps=200, seconds=0.1, measure=30.0, progress=1.0)
+
+
+@pytest.mark.parametrize(
+    ("shared", "reason"),
+    [
+        (two(outcome=OUTCOME), "contradict the steps and their median"),
+        (two(timed_s=0.1), "contradict its timed seconds"),
+        (faster(two(), seconds=0.1), "contradict a contestant's result"),
+        (faster(two(), steps=2), "contradict a contestant's result"),
+        (faster(two(), step_median_s=1e-6), "contradicts a contestant's result"),
+    ],
+    ids=["too fast for its steps", "timed otherwise", "seconds", "steps", "a step"],
+)
+def test_a_ghost_whose_times_contradict_each_other_is_refused(
+    shared: SharedRace, reason: str
+) -> None:
+    with pytest.raises(StudioError) as caught:
+        decode_shared(encode_shared(shared))
+    assert caught.value.kind is FailureKind.FILE_REFUSED
+    assert reason in str(caught.value)
+
+
+def test_a_ghost_whose_way_ends_before_its_race_is_refused() -> None:
+    shared = two()
+    first, second = shared.runs
+    early = tuple(msgspec.structs.replace(p, elapsed_s=p.elapsed_s / 9) for p in first.points)
+    backwards = first.points[::-1]
+    for points in (early, backwards):
+        changed = msgspec.structs.replace(first, points=points)
+        with pytest.raises(StudioError, match="the way to the finish line contradicts"):
+            decode_shared(encode_shared(msgspec.structs.replace(shared, runs=(changed, second))))
