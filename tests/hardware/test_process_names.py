@@ -6,7 +6,7 @@ import sys
 
 import psutil
 
-from gpu_studio.hardware.process_names import ProcessNames
+from gpu_studio.hardware.maker_cards import ProcessNames
 
 
 def test_this_process_has_a_name_and_a_user():

@@ -10,15 +10,22 @@ import torch
 from gpu_studio.core.check.stages import stage_named
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine.check import layouts
-from gpu_studio.engine.check.layouts import LAYOUTS, Layouts, laid_out
-from gpu_studio.engine.check.operations import DTYPES, OPERATIONS, Operation, operands
+from gpu_studio.engine.check.layouts import (
+    DTYPES,
+    LAYOUTS,
+    OPERATIONS,
+    Layouts,
+    Operation,
+    laid_out,
+    operands,
+)
 from tests.engine.check.benches import CPU, bench_for, run
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from gpu_studio.core.messages.check_messages import CheckFinding
-    from gpu_studio.engine.check.operations import Work
+    from gpu_studio.engine.check.layouts import Work
 
 
 def named(name: str) -> Operation:

@@ -25,9 +25,9 @@ from gpu_studio.model.race import race_clock
 from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.race.meeting_picture import MeetingPicture
-from gpu_studio.ui.race.progress_line import ProgressLine
 from gpu_studio.ui.race.race_contestants import RaceContestants
 from gpu_studio.ui.race.race_head import RaceHead
+from gpu_studio.ui.race.race_lane import ProgressLine
 from gpu_studio.ui.race.race_picture import RacePicture
 from gpu_studio.ui.theme import COLOURS
 from gpu_studio.ui.trust_chip import TrustChip
