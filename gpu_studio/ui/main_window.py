@@ -244,7 +244,7 @@ class MainWindow(QMainWindow):
         if builds is None or not isinstance(column, QVBoxLayout):
             return
         if self._setup_page is None:
-            from gpu_studio.ui.setup_page import SetupPage  # 15 ms
+            from gpu_studio.ui.setup.setup_page import SetupPage  # 15 ms
 
             self._setup_page = TabScroll(SetupPage(builds, self._hide_setup))
             column.addWidget(self._setup_page, 1)
