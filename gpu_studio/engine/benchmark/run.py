@@ -29,6 +29,7 @@ from gpu_studio.engine.benchmark.card_limits import refuse_long_kernel, refuse_u
 from gpu_studio.engine.benchmark.ceilings import measure_cpu
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes
 from gpu_studio.engine.benchmark.naive import time_naively
+from gpu_studio.engine.benchmark.pace import Pace
 from gpu_studio.engine.benchmark.race_timing import RaceTiming
 from gpu_studio.engine.benchmark.result import Findings, finish
 from gpu_studio.engine.benchmark.timing import (
@@ -76,9 +77,6 @@ _SHORT_ROUND_S = 0.2
 _MOST_CALLS = 1_000_000
 # A large result is checked only if that takes about as long as the rest of the setup.
 _LONGEST_CHECK_S = 1.0
-LINE_PERIOD_S = 1 / 60
-# You cannot read text and curves that change more often than this, and each update costs a rest.
-RESTING_LINE_PERIOD_S = 1 / 4
 
 
 class WorkloadRun:
@@ -585,40 +583,3 @@ class _Load:
 
 
 _load = _Load()
-
-
-class Pace:
-    """Decides when to send a line of samples, and rests after it.
-
-    Args:
-        rest_s: seconds to rest after each line; 0 if no window draws.
-        stop: ends a rest early.
-    """
-
-    def __init__(self, rest_s: float, stop: Flag) -> None:
-        self._rest_s = rest_s
-        self._stop = stop
-        self._period_s = RESTING_LINE_PERIOD_S if rest_s else LINE_PERIOD_S
-        self._line_at_s = time.perf_counter()
-
-    def is_due(self) -> bool:
-        """Return whether the next line is due."""
-        return time.perf_counter() - self._line_at_s >= self._period_s
-
-    def begin_line(self) -> None:
-        """Start to collect the samples of the next line."""
-        self._line_at_s = time.perf_counter()
-
-    def rest(self) -> bool:
-        """Leave the processor to the window while it draws; return whether there was a rest."""
-        if self._rest_s:
-            self._stop.wait(self._rest_s)
-        return bool(self._rest_s)
-
-    def needs_untimed(self, batch_s: float) -> bool:
-        """Return whether a batch has to run untimed after a rest.
-
-        Another program used the caches and threads meanwhile. A batch that is longer than the rest
-        recovers by itself.
-        """
-        return batch_s < self._rest_s
