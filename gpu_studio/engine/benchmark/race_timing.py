@@ -73,8 +73,6 @@ class RaceTiming:
         self.samples_s: list[float] = []
         self.slices_s: list[float] = []
         """The mean seconds of a step in each slice."""
-        self.showing_s = 0.0
-        """The seconds that frames took, outside the race's clock."""
 
     def open_frames(self, files: FrameFiles) -> FramesOpened | None:
         """Make the file of the frames, if the request wants them; return its message."""
@@ -198,9 +196,7 @@ class RaceTiming:
     def _frame(self) -> Iterator[Event]:
         if self._file is None:
             return
-        begun_s = time.perf_counter()
         number = self._file.add(self._drawing.pixels())
-        self.showing_s += time.perf_counter() - begun_s
         if number is not None:
             yield FrameReady(
                 run_id=self._request.run_id,
