@@ -103,7 +103,7 @@ class Cuda:
         uuid = getattr(properties, "uuid", None)
         return TorchCard(
             cuda_index=index,
-            name=str(properties.name),
+            name=self.name(torch.device("cuda", index)),
             uuid=None if uuid is None else f"GPU-{uuid}",
             pci_bus_id=_pci_bus_id(properties),
             compute_capability=f"{properties.major}.{properties.minor}",

@@ -132,7 +132,7 @@ def test_every_timed_call_is_made(knitting: Knitting):
     events = ask(run_request(size=1))
     counted: list[int] = []
     (call,) = knitting.calls
-    for event in Dispatcher().run(run_request(size=1), threading.Event()):
+    for event in Dispatcher().run(run_request(size=1, calls=4000), threading.Event()):
         if isinstance(event, RunPhaseChanged) and event.phase == "timing":
             counted.append(knitting.calls[-1].made)
     result = finished([event])
@@ -145,7 +145,7 @@ def test_every_timed_call_is_made(knitting: Knitting):
 def test_a_call_that_cannot_be_batched_is_a_sample(knitting: Knitting):
     knitting.call_type = OneAtATime
     made: list[int] = []
-    for event in Dispatcher().run(run_request(size=1, budget_s=0.01), threading.Event()):
+    for event in Dispatcher().run(run_request(size=1, calls=50), threading.Event()):
         if isinstance(event, RunPhaseChanged) and event.phase == "timing":
             made.append(knitting.calls[-1].made)
     result = finished([event])

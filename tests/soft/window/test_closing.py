@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.driving.whole_program import READY, close_after
-from tests.softcards.catalogue import GT_1030
+from tests.softcards.catalogue import GTX_1650
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ print("ended", any(isinstance(event, OomFinished) for event in events))
 def test_closing_in_a_cards_experiment_leaves_nothing(
     soft_pc: MakePc, tmp_path: Path, is_hanging: bool
 ) -> None:
-    pc = soft_pc(GT_1030)
+    pc = soft_pc(GTX_1650)
     if is_hanging:
         pc.fault("cudaMalloc", 2, after=3, hang=True)
     said = close_after(READY + _EXPERIMENT, tmp_path, pc.env)

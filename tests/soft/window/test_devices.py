@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from PySide6.QtWidgets import QTabBar
+from PySide6.QtWidgets import QPushButton, QTabBar
 
 from tests.patience import PATIENCE_S
 from tests.softcards.cards import MIB, NOT_AVAILABLE, Other
@@ -123,9 +123,7 @@ def test_a_card_without_code_is_named_with_the_build_that_has_it(sit_down_at: Si
     person.until(lambda: person.text("banner.sentence") == sentence)
     person.find(QTabBar, "switcher.pages").setCurrentIndex(1)
     person.choose("switcher.model", "Linear(10")
-    person.click("switcher.move")
-    person.until(lambda: "no code for the NVIDIA GeForce GT 1030" in person.text("switcher.proof"))
-    assert person.property_of("switcher.proof_card", "tone") == "failure"
+    assert not person.find(QPushButton, "switcher.move").isEnabled()
 
 
 @pytest.mark.cuda12
