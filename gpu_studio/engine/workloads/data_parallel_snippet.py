@@ -144,6 +144,7 @@ for _ in range(10):
     step()
 if rank == 0:
     print(f"{{(time.perf_counter() - start) / 10:.6f}} s a call")
-dist.barrier()  # a process that ends while another still works can end that one as well
+dist.barrier()
+del model, optimizer  # they hold the group, whose threads must end before Python does
 dist.destroy_process_group()
 """

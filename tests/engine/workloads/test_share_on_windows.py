@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ import torch
 
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.data_parallel import DataParallel
+from tests.engine.workloads.group_script import output_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,13 +48,6 @@ def test_the_snippet_of_processes_runs_without_libuv(
     assert command == f"python {name}"
     (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "sitecustomize.py").write_text(NO_LIBUV, encoding="utf-8")
-    found = subprocess.run(
-        [sys.executable, name],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=90,
-        check=True,
-    )
-    assert float(found.stdout.removesuffix(" s a call\n")) > 0
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    printed = output_of([sys.executable, name], cwd=tmp_path, env=environment, timeout=90)
+    assert float(printed.removesuffix(" s a call\n")) > 0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.engine.workloads.data_parallel.cases import PROCESSES, WORKLOAD, case_of
+from tests.engine.workloads.group_script import output_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,15 +31,10 @@ def test_the_snippet_of_processes_runs_as_its_first_line_says(tmp_path: Path):
     (tmp_path / "share.py").write_text(texts["2"])
     torchrun, *arguments = texts["2"].splitlines()[0].partition("then: ")[2].split()
     assert torchrun == "torchrun"
-    found = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", *arguments],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=240,
-        check=True,
+    printed = output_of(
+        [sys.executable, "-m", "torch.distributed.run", *arguments], cwd=tmp_path, timeout=240
     )
-    assert float(found.stdout.removesuffix(" s a call\n")) > 0
+    assert float(printed.removesuffix(" s a call\n")) > 0
     for processes in ("1", "4"):  # the same but for the two numbers
         devices = ["cpu"] * int(processes)
         changed = texts["2"].replace("['cpu', 'cpu']", str(devices))
