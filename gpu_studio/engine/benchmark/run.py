@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import (
+    MOST_ROUNDS,
     RunPhaseChanged,
     RunStarted,
     RunStopped,
@@ -336,7 +337,8 @@ class WorkloadRun:
             lambda: read_memory(case.device) if case.is_on_card else None,
         )
         self._check_stop()
-        found.slices_s = tuple(race.slices_s)
+        # The first ones, so that those of two contestants stay pairs.
+        found.slices_s = tuple(race.slices_s[:MOST_ROUNDS])
         found.outcome = race.outcome(watch.power_w)
         found.curves = race.curves()
 
