@@ -51,7 +51,9 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     ``started_at`` is ISO 8601, ``minutes`` the chosen length, ``seconds`` the time really spent.
     ``highest_temperature_c`` and ``lowest_clock_mhz`` are those of the load stage and later, None
-    if the card reports none. ``readings`` are the curves of the check; an older program wrote none.
+    if the card reports none. ``largest_hotspot_gap_c`` is the largest gap of the hot spot over the
+    chip's temperature while that was steady, see `hot_spot.steady_gap_c`. ``readings`` are the
+    curves of the check; an older program wrote none.
     ``uuid`` and ``serial`` are only there if you asked for them.
     """
 
@@ -69,6 +71,9 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     planted: PlantKind | None = None
     is_stopped: bool = False
     highest_temperature_c: Amount | None = None
+    highest_hotspot_c: Amount | None = None
+    largest_hotspot_gap_c: Amount | None = None
+    highest_memory_temperature_c: Amount | None = None
     lowest_clock_mhz: Amount | None = None
     highest_power_w: Amount | None = None
     readings: Annotated[tuple[RecordedReading, ...], Meta(max_length=MOST_READINGS)] = ()

@@ -20,6 +20,7 @@ from gpu_studio.core.check.check_verdict import (
     worse,
 )
 from gpu_studio.core.check.engine_loss import loss_finding
+from gpu_studio.core.check.hot_spot import steady_gap_c
 from gpu_studio.core.check.readings import RecordedReading, recorded, restored
 from gpu_studio.core.check.stages import in_order, round_count, round_s, stage_budget_s
 from gpu_studio.core.check.thresholds import is_enough
@@ -110,6 +111,9 @@ class CheckState(msgspec.Struct, frozen=True, kw_only=True):
     device: CheckedDevice | None = None
     fingerprint: str = ""
     highest_temperature_c: Amount | None = None
+    highest_hotspot_c: Amount | None = None
+    largest_hotspot_gap_c: Amount | None = None
+    highest_memory_temperature_c: Amount | None = None
     lowest_clock_mhz: Amount | None = None
     highest_power_w: Amount | None = None
     readings: tuple[RecordedReading, ...] = ()
@@ -149,6 +153,9 @@ class CheckRun:
         self.round = 1
         self.interruptions: tuple[Interruption, ...] = ()
         self.highest_temperature_c: float | None = None
+        self.highest_hotspot_c: float | None = None
+        self.largest_hotspot_gap_c: float | None = None
+        self.highest_memory_temperature_c: float | None = None
         self.lowest_clock_mhz: float | None = None
         self.highest_power_w: float | None = None
         self.earlier: CheckRecord | None = None
@@ -188,6 +195,9 @@ class CheckRun:
         run.findings, run.coverage = list(state.findings), state.coverage
         run.interruptions = (*state.interruptions, interruption)
         run.highest_temperature_c = state.highest_temperature_c
+        run.highest_hotspot_c = state.highest_hotspot_c
+        run.largest_hotspot_gap_c = state.largest_hotspot_gap_c
+        run.highest_memory_temperature_c = state.highest_memory_temperature_c
         run.lowest_clock_mhz = state.lowest_clock_mhz
         run.highest_power_w = state.highest_power_w
         run.vitals = restored(state.readings)
@@ -326,6 +336,9 @@ class CheckRun:
             planted=self.plan.plant,
             is_stopped=self.is_stopped,
             highest_temperature_c=self.highest_temperature_c,
+            highest_hotspot_c=self.highest_hotspot_c,
+            largest_hotspot_gap_c=self.largest_hotspot_gap_c,
+            highest_memory_temperature_c=self.highest_memory_temperature_c,
             lowest_clock_mhz=self.lowest_clock_mhz,
             highest_power_w=self.highest_power_w,
             readings=recorded(self.vitals),
@@ -352,6 +365,9 @@ class CheckRun:
             device=self.device,
             fingerprint=self.fingerprint,
             highest_temperature_c=self.highest_temperature_c,
+            highest_hotspot_c=self.highest_hotspot_c,
+            largest_hotspot_gap_c=self.largest_hotspot_gap_c,
+            highest_memory_temperature_c=self.highest_memory_temperature_c,
             lowest_clock_mhz=self.lowest_clock_mhz,
             highest_power_w=self.highest_power_w,
             readings=recorded(self.vitals),
@@ -391,6 +407,8 @@ class CheckRun:
             track.errors, track.round_errors, track.seconds = 0, 0, 0.0
         self.vitals, self.coverage, self.interruptions = [], None, ()
         self.highest_temperature_c = self.lowest_clock_mhz = self.highest_power_w = None
+        self.highest_hotspot_c = self.largest_hotspot_gap_c = None
+        self.highest_memory_temperature_c = None
         self._before_s, self._rounds_done, self.round = 0.0, 0, 1
         sentence = "Another card is in this place than before the interruption: its check is new."
         self.findings = [
@@ -412,6 +430,11 @@ class CheckRun:
         self._round_at_s = max(self._round_at_s, event.elapsed_s)
         self.highest_temperature_c = _highest(self.highest_temperature_c, vitals.temperature_c)
         self.highest_power_w = _highest(self.highest_power_w, vitals.power_w)
+        self.highest_hotspot_c = _highest(self.highest_hotspot_c, vitals.hotspot_c)
+        self.highest_memory_temperature_c = _highest(
+            self.highest_memory_temperature_c, vitals.memory_temperature_c
+        )
+        self.largest_hotspot_gap_c = _highest(self.largest_hotspot_gap_c, steady_gap_c(self.vitals))
         present = self.present
         # At any other time, the card may rest, and its clock says nothing.
         if present is None or present.name != "load" or vitals.sm_clock_mhz is None:

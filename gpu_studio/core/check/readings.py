@@ -28,6 +28,8 @@ class RecordedReading(msgspec.Struct, frozen=True, kw_only=True):
 
     at_s: Seconds
     temperature_c: Amount | None = None
+    hotspot_c: Amount | None = None
+    memory_temperature_c: Amount | None = None
     sm_clock_mhz: Amount | None = None
     power_w: Amount | None = None
 
@@ -50,6 +52,8 @@ def restored(readings: Sequence[RecordedReading]) -> list[tuple[float, Vitals]]:
             one.at_s,
             Vitals(
                 temperature_c=one.temperature_c,
+                hotspot_c=one.hotspot_c,
+                memory_temperature_c=one.memory_temperature_c,
                 sm_clock_mhz=one.sm_clock_mhz,
                 power_w=one.power_w,
             ),
@@ -85,6 +89,8 @@ def _recorded(at_s: float, vitals: Vitals) -> RecordedReading:
     return RecordedReading(
         at_s=round(at_s, _DECIMALS),
         temperature_c=_rounded(vitals.temperature_c),
+        hotspot_c=_rounded(vitals.hotspot_c),
+        memory_temperature_c=_rounded(vitals.memory_temperature_c),
         sm_clock_mhz=_rounded(vitals.sm_clock_mhz),
         power_w=_rounded(vitals.power_w),
     )

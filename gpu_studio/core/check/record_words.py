@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpu_studio.core.check.hot_spot import USUAL_GAP
 from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
 from gpu_studio.core.check.stages import OVERNIGHT_MINUTES
 from gpu_studio.core.device_name import is_cpu
@@ -128,12 +129,25 @@ def _sensor_facts(record: CheckRecord) -> Iterator[RecordFact]:
     if device.slowdown_c is not None and record.highest_temperature_c is not None:
         highest += f" (slows down at {_amount(device.slowdown_c, '°C')})"
     yield RecordFact("Highest temperature", highest)
+    if not is_cpu(device.address):
+        yield from _hot_spot_facts(record)
     lowest = _amount(record.lowest_clock_mhz, "MHz", missing)
     if device.base_clock_mhz is not None and record.lowest_clock_mhz is not None:
         lowest += f" (base clock {_amount(device.base_clock_mhz, 'MHz')})"
     yield RecordFact("Lowest clock under load", lowest)
     if record.highest_power_w is not None:
         yield RecordFact("Highest power", _amount(record.highest_power_w, "W"))
+
+
+def _hot_spot_facts(record: CheckRecord) -> Iterator[RecordFact]:
+    yield RecordFact("Highest hot spot", _amount(record.highest_hotspot_c, "°C"))
+    if record.highest_hotspot_c is not None:
+        never = "the temperature was never steady for 10 seconds"
+        gap = _amount(record.largest_hotspot_gap_c, "°C", never)
+        yield RecordFact("Hot spot over the chip", f"{gap} ({USUAL_GAP})")
+    yield RecordFact(
+        "Highest memory temperature", _amount(record.highest_memory_temperature_c, "°C")
+    )
 
 
 def _amount(value: float | None, unit: str, missing: str = _NOT_REPORTED) -> str:

@@ -34,11 +34,16 @@ ASLEEP = (
 
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
-    """One reading of a device's sensors; None means "not supported by this device"."""
+    """One reading of a device's sensors; None means "not supported by this device".
+
+    ``hotspot_c`` is the hottest place of a card's chip, ``temperature_c`` the chip's own average.
+    """
 
     power_w: float | None = None
     power_limit_w: float | None = None
     temperature_c: float | None = None
+    hotspot_c: float | None = None
+    memory_temperature_c: float | None = None
     fan_percent: float | None = None
     utilization_percent: float | None = None
     memory_utilization_percent: float | None = None

@@ -36,6 +36,10 @@ CheckVerdict = Literal["passed", "failed", "inconclusive", "partial", "skipped"]
 error, but something makes the result doubtful. Partial: no error, but not everything was tested.
 Skipped: nothing was tested. Only a stage can be skipped, never a whole check."""
 
+IdentityStatus = Literal["agrees", "differs", "unknown"]
+"""Whether a card's chip, units and memory are those of its name. Unknown: the program's table does
+not have the name, or the card reports too little."""
+
 PlantKind = Literal["bit", "stuck", "swap", "drop", "slow", "throttle"]
 PLANT_KINDS: tuple[PlantKind, ...] = get_args(PlantKind)
 """The faults that a check can make on purpose; `core.check.plants` describes them."""
@@ -59,6 +63,8 @@ FindingKind = Literal[
     "memory_spilled",  # "video memory" that is slow as RAM: the driver moved it there
     "ecc_errors",  # the card itself counted memory errors
     "narrow_link",  # fewer lanes or an older generation than the card supports
+    "hotspot_gap",  # the hottest place of the chip is far above the chip's average
+    "hot_memory",  # the memory is hot
     "could_not_run",  # a part could not run here
 ]
 """What a finding is about."""
@@ -91,14 +97,16 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     """The device of a check, without anything that identifies this one copy of it.
 
     ``silicon`` is the chip by its PCI device id (``GP108 (1d01)``), empty if unknown.
-    ``contradiction`` says where name and chip disagree, empty if they agree. ``ecc`` is a sentence
-    on the memory's own error correction. None means "not reported".
+    ``contradiction`` says where the card's name and its parts disagree, empty if they agree.
+    ``agreement`` says what agrees with the name, empty if nothing could be compared. ``ecc`` is a
+    sentence on the memory's own error correction. None means "not reported".
     """
 
     address: str
     name: str
     silicon: str = ""
     contradiction: str = ""
+    agreement: str = ""
     vbios: str | None = None
     driver_version: str | None = None
     torch_version: str = ""
@@ -112,11 +120,20 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     pcie_width_max: Count | None = None
     ecc: str = ""
 
+    @property
+    def identity(self) -> IdentityStatus:
+        """Whether it is the card that its name claims."""
+        if self.contradiction:
+            return "differs"
+        return "agrees" if self.agreement else "unknown"
+
 
 class Vitals(msgspec.Struct, frozen=True, kw_only=True):
     """One reading of a card during a check; None means "not reported by this card"."""
 
     temperature_c: Amount | None = None
+    hotspot_c: Amount | None = None
+    memory_temperature_c: Amount | None = None
     sm_clock_mhz: Amount | None = None
     memory_clock_mhz: Amount | None = None
     power_w: Amount | None = None

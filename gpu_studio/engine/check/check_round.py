@@ -23,12 +23,14 @@ from gpu_studio.core.messages.check_messages import (
     CheckStageFinished,
     CheckStarted,
     CheckVitalsRead,
+    FindingKind,
     RunCheck,
     StageName,
     Vitals,
 )
 from gpu_studio.engine.check.compute import Compute
 from gpu_studio.engine.check.cool import CoolDown
+from gpu_studio.engine.check.hot_spot import report_hot_spot
 from gpu_studio.engine.check.layouts import Layouts
 from gpu_studio.engine.check.link import LinkCheck
 from gpu_studio.engine.check.load import WarmUp
@@ -78,6 +80,9 @@ class CheckRound:
         sensor: reads the card; None if there is no sensor.
         cpu_name: the name of this PC's CPU.
         clock: the seconds of a clock that never goes back.
+
+    Attributes:
+        noted: what a stage has noted already, to note it once in a round.
     """
 
     def __init__(
@@ -98,6 +103,7 @@ class CheckRound:
         self._plant = Plant(request.plant)
         self._facts: CheckedDevice | None = None
         self._uuid: str | None = None
+        self.noted: set[FindingKind] = set()
 
     def events(self) -> Iterator[Event]:
         """Yield the events of the round.
@@ -197,6 +203,7 @@ class _StageEvents:
 
     def end(self) -> Iterator[Event]:
         """Yield the last events of the stage."""
+        report_hot_spot(self._bench, self._round.noted)
         yield from self._new_events()
         bench, request = self._bench, self._round.request
         tested = self._step.tested

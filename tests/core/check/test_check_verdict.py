@@ -123,7 +123,8 @@ def test_no_kind_of_finding_is_left_without_an_action() -> None:
     errors = {
         "wrong_result", "unstable_result", "wrong_order", "disagreement", "wrong_bits", "wrong_copy"
     }  # fmt: skip
-    assert {*DOUBTS, *errors, "narrow_link"} == set(get_args(FindingKind))
+    notes = {"narrow_link", "hotspot_gap", "hot_memory"}
+    assert {*DOUBTS, *errors, *notes} == set(get_args(FindingKind))
 
 
 def test_a_failure_asks_for_a_repetition_first_and_for_more_the_second_time() -> None:

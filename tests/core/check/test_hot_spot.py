@@ -1,0 +1,60 @@
+"""The hot spot: a gap counts while the chip's temperature is steady, and only ever as a note."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gpu_studio.core.check.hot_spot import largest_steady_gap_c, steady_gap_c
+from gpu_studio.core.check.record_words import record_facts
+from gpu_studio.core.messages.check_messages import Vitals
+from tests.fakes.check_records import check_record
+
+
+def readings(*pairs: tuple[float | None, float | None]) -> list[tuple[float, Vitals]]:
+    return [
+        (float(second), Vitals(temperature_c=core, hotspot_c=spot))
+        for second, (core, spot) in enumerate(pairs)
+    ]
+
+
+def test_a_steady_card_has_the_smallest_gap_of_the_last_seconds() -> None:
+    assert steady_gap_c(readings(*[(60.0, 75.0)] * 8, *[(61.0, 79.0)] * 8)) == 15.0
+
+
+def test_a_card_that_still_heats_up_has_no_gap() -> None:
+    heating = readings(*[(40.0 + second, 70.0 + second) for second in range(20)])
+    assert steady_gap_c(heating) is None
+    assert largest_steady_gap_c(heating) is None
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [[(60.0, 90.0)] * 9, [(60.0, None)] * 20, [(None, 90.0)] * 20, []],
+    ids=["short", "no hot spot", "no core", "nothing"],
+)
+def test_without_both_for_ten_seconds_there_is_no_gap(
+    pairs: list[tuple[float | None, float | None]],
+) -> None:
+    assert steady_gap_c(readings(*pairs)) is None
+
+
+def test_the_largest_gap_of_a_stage_may_be_in_its_middle() -> None:
+    stage = readings(*[(60.0, 72.0)] * 12, *[(70.0, 101.0)] * 14, *[(60.0, 70.0)] * 12)
+    assert largest_steady_gap_c(stage) == 31.0
+
+
+def test_the_record_has_the_gap_with_its_source_and_says_what_is_missing() -> None:
+    hot = msgspec.structs.replace(
+        check_record(), highest_hotspot_c=96.0, largest_hotspot_gap_c=31.0,
+        highest_memory_temperature_c=104.0,
+    )  # fmt: skip
+    facts = {fact.title: fact.value for fact in record_facts(hot)}
+    assert facts["Highest hot spot"].startswith("96")
+    assert facts["Hot spot over the chip"].startswith("31")
+    assert "repairers" in facts["Hot spot over the chip"]
+    assert facts["Highest memory temperature"].startswith("104")
+    without = {fact.title: fact.value for fact in record_facts(check_record())}
+    assert without["Highest hot spot"] == without["Highest memory temperature"]
+    assert "not reported" in without["Highest hot spot"]
+    assert "Hot spot over the chip" not in without

@@ -1,0 +1,32 @@
+"""A wide gap and hot memory are noted once in a round, and never change a verdict."""
+
+from __future__ import annotations
+
+from gpu_studio.core.check.check_verdict import stage_verdict
+from gpu_studio.core.messages.check_messages import FindingKind, Vitals
+from gpu_studio.engine.check.hot_spot import report_hot_spot
+from tests.engine.check.benches import bench_for
+
+
+def test_each_is_noted_once_and_the_stage_still_passes() -> None:
+    noted: set[FindingKind] = set()
+    hot = Vitals(temperature_c=70.0, hotspot_c=101.0, memory_temperature_c=104.0)
+    for number in range(2):
+        bench = bench_for("load")
+        bench.readings = [(float(second), hot) for second in range(20)]
+        report_hot_spot(bench, noted)
+        kinds = [finding.kind for finding in bench.findings]
+        assert kinds == ([] if number else ["hotspot_gap", "hot_memory"])
+        assert all(one.severity == "note" and one.count == 0 for one in bench.findings)
+        assert stage_verdict(bench.findings, has_tested=True, is_complete=True) == "passed"
+        if not number:
+            assert "31" in bench.findings[0].sentence
+            assert all("NVIDIA" in one.sentence for one in bench.findings)
+
+
+def test_a_usual_card_has_no_note() -> None:
+    bench = bench_for("load")
+    usual = Vitals(temperature_c=70.0, hotspot_c=85.0, memory_temperature_c=84.0)
+    bench.readings = [(float(second), usual) for second in range(20)]
+    report_hot_spot(bench, set())
+    assert not bench.findings
