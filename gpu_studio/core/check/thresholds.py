@@ -42,8 +42,9 @@ _RESERVE_SHARE = 0.08
 _SMALLEST_RESERVE = 128 * _MIB
 _LARGEST_RESERVE = 400 * _MIB
 _LARGEST_RESERVE_ON_WINDOWS = 600 * _MIB
-_RAM_SHARE = 0.10
-_MOST_RAM = 64 * _MIB
+_RAM_SHARE = 0.25
+_RAM_LEFT_FREE = 2048 * _MIB
+_SCARCE_RAM_SHARE, _SCARCE_RAM = 0.10, 64 * _MIB
 
 
 def reserve_bytes(free_bytes: int, *, is_windows: bool = sys.platform == "win32") -> int:
@@ -59,8 +60,13 @@ def reserve_bytes(free_bytes: int, *, is_windows: bool = sys.platform == "win32"
 
 
 def ram_bytes(free_bytes: int) -> int:
-    """Return how much RAM a check of the CPU tests: a modest part, so that no program suffers."""
-    return min(int(free_bytes * _RAM_SHARE), _MOST_RAM)
+    """Return how much RAM a check of the CPU tests at most.
+
+    A quarter of what is free, and no more than leaves 2 GiB for the other programs. Where less than
+    that is free, it takes a tenth, at most 64 MiB, which no program notices.
+    """
+    scarce = min(int(free_bytes * _SCARCE_RAM_SHARE), _SCARCE_RAM)
+    return max(min(int(free_bytes * _RAM_SHARE), free_bytes - _RAM_LEFT_FREE), scarce)
 
 
 def is_enough(coverage: MemoryCoverage) -> bool:

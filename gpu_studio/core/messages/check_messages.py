@@ -75,6 +75,11 @@ Severity = Literal["error", "doubt", "note"]
 MOST_FINDINGS = 1000
 Fraction = Annotated[float, Meta(ge=0, le=1)]
 Text = Annotated[str, Meta(max_length=1000)]
+ShortText = Annotated[str, Meta(max_length=100)]
+HexWord = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+MOST_PLACES = 16
+"""So many wrong words of a finding are listed one by one."""
+MOST_CHUNKS = 4096
 
 
 class RunCheck(Request, frozen=True, kw_only=True):
@@ -152,7 +157,8 @@ class MemoryCoverage(msgspec.Struct, frozen=True, kw_only=True):
     """How much memory a check tested, in bytes.
 
     ``free_bytes`` were free at the start of the stage, ``reserve_bytes`` of them stay untouched,
-    and ``tested_bytes`` were written and read with every pattern.
+    and ``tested_bytes`` were written and read with every pattern. The memory is tested in chunks
+    of ``chunk_bytes`` (0 if unknown); ``bad_chunks`` are the numbers of those with a wrong word.
     """
 
     tested_bytes: Bytes
@@ -160,13 +166,27 @@ class MemoryCoverage(msgspec.Struct, frozen=True, kw_only=True):
     total_bytes: Bytes
     reserve_bytes: Bytes
     passes: Count = 0
+    chunk_bytes: Bytes = 0
+    bad_chunks: Annotated[tuple[Count, ...], Meta(max_length=MOST_CHUNKS)] = ()
+
+
+class WrongWord(msgspec.Struct, frozen=True, kw_only=True):
+    """A 64-bit word that was read wrong: ``expected`` was written, both as 16 hexadecimal digits.
+
+    ``at_byte`` is an offset as in `WrongBits`, ``pattern`` what was written, in words.
+    """
+
+    at_byte: Bytes
+    expected: HexWord
+    seen: HexWord
+    pattern: ShortText = ""
 
 
 class WrongBits(msgspec.Struct, frozen=True, kw_only=True):
     """The wrong bits of a memory test.
 
     The addresses are offsets in bytes from the start of the tested memory, both ends included: a
-    program cannot see the chip's own addresses.
+    program cannot see the chip's own addresses. ``places`` are the first of the wrong words.
     """
 
     first_byte: Bytes
@@ -174,6 +194,7 @@ class WrongBits(msgspec.Struct, frozen=True, kw_only=True):
     words: Bytes
     zero_to_one: Bytes
     one_to_zero: Bytes
+    places: Annotated[tuple[WrongWord, ...], Meta(max_length=MOST_PLACES)] = ()
 
 
 class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):

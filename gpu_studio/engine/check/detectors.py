@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.check.thresholds import SLOW_STEP_RATIO
-from gpu_studio.core.messages.check_messages import WrongBits
+from gpu_studio.core.messages.check_messages import MOST_PLACES, WrongBits, WrongWord
 from gpu_studio.engine.check.planting import bits_of
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _FEWEST_STEPS = 6
 _SLOW_REPEATS = 7
 _WORD_BYTES = 8
+_WHOLE_WORD = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,16 @@ def _mismatch(differs: Tensor) -> Mismatch | None:
     return Mismatch(len(places), differs.numel(), int(places[0]), int(places[-1]))
 
 
-def wrong_bits(seen: Tensor, expected: Tensor, first_byte: int) -> WrongBits | None:
+def wrong_bits(
+    seen: Tensor, expected: Tensor, first_byte: int, pattern: str = ""
+) -> WrongBits | None:
     """Return the wrong bits of 64-bit words; None if there are none.
 
     Args:
         seen: the words that were read, int64, on the CPU.
         expected: the words that were written.
         first_byte: the address of the first word.
+        pattern: what was written, in words.
     """
     difference = seen ^ expected
     places = difference.nonzero().view(-1)
@@ -72,7 +76,14 @@ def wrong_bits(seen: Tensor, expected: Tensor, first_byte: int) -> WrongBits | N
         words=len(places),
         zero_to_one=_ones(wrong & ~was),
         one_to_zero=_ones(wrong & was),
-    )
+        places=tuple(
+            WrongWord(
+                at_byte=first_byte + place * _WORD_BYTES, pattern=pattern,
+                expected=_hex(int(expected[place])), seen=_hex(int(seen[place])),
+            )
+            for place in places[:MOST_PLACES].tolist()
+        ),
+    )  # fmt: skip
 
 
 def joined(first: WrongBits | None, second: WrongBits | None) -> WrongBits | None:
@@ -85,7 +96,12 @@ def joined(first: WrongBits | None, second: WrongBits | None) -> WrongBits | Non
         words=first.words + second.words,
         zero_to_one=first.zero_to_one + second.zero_to_one,
         one_to_zero=first.one_to_zero + second.one_to_zero,
+        places=(*first.places, *second.places)[:MOST_PLACES],
     )
+
+
+def _hex(word: int) -> str:
+    return f"{word & _WHOLE_WORD:016x}"
 
 
 def _ones(words: Tensor) -> int:

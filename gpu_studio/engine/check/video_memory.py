@@ -25,7 +25,7 @@ from gpu_studio.core.check.thresholds import (
     reserve_bytes,
 )
 from gpu_studio.core.device_name import CPU
-from gpu_studio.core.messages.check_messages import MemoryCoverage, WrongBits
+from gpu_studio.core.messages.check_messages import MOST_CHUNKS, MemoryCoverage, WrongBits
 from gpu_studio.core.units import format_bytes, format_count, format_percent
 from gpu_studio.engine.check.counters import report_ecc_errors
 from gpu_studio.engine.check.detectors import joined, wrong_bits
@@ -43,6 +43,11 @@ _MIB = 1 << 20
 _WORD_BYTES = 8
 _SMALLEST_CHUNK, _LARGEST_CHUNK = 4 * _MIB, 256 * _MIB
 _CHUNKS = 128
+# A slow CPU makes, writes and compares a larger one in more than a second.
+_LARGEST_RAM_CHUNK = 16 * _MIB
+_FEWEST_RAM_CHUNKS = 3
+# Of the stage's time, for the first pass over RAM: other programs may take the rest.
+_FIRST_PASS_SHARE = 0.8
 # Places, expected words, and a spare.
 _SCRATCH_CHUNKS = 3
 # Counting makes a byte per word. PyTorch takes at least 20 MiB for that, and 2 MiB for the sum.
@@ -111,7 +116,7 @@ PATTERNS: tuple[Pattern, ...] = (
 
 
 class VideoMemory:
-    """All free memory of a card, or a modest part of the RAM.
+    """All free memory of a card, or a part of the RAM, as much as there is time for.
 
     Args:
         most_bytes: a smaller limit, None for all free memory.
@@ -167,6 +172,7 @@ class TestedMemory:
         self._words = words
         self._before = before
         self._verified: set[int] = set()
+        self._bad: list[int] = []
         self._patterns_done = 0
         self._is_proven = False
         self._seconds: dict[int, float] = {}
@@ -184,14 +190,20 @@ class TestedMemory:
         if most_bytes is not None:
             wanted = min(wanted, most_bytes)
         size = _chunk_bytes(wanted)
+        if not bench.is_card:
+            size = min(size, _LARGEST_RAM_CHUNK)
         before = MemoryCoverage(
             tested_bytes=0, free_bytes=free, total_bytes=total_bytes(bench.device),
-            reserve_bytes=reserve,
+            reserve_bytes=reserve, chunk_bytes=size,
         )  # fmt: skip
         memory = cls(bench, size // _WORD_BYTES, before)
         # The words to compare with need memory, too.
         counting = max(size // _WORD_BYTES, _COUNTING_BYTES) if bench.is_card else size
-        memory.add_chunks((wanted - counting) // size - _SCRATCH_CHUNKS)
+        count = (wanted - counting) // size - _SCRATCH_CHUNKS
+        if not bench.is_card and most_bytes is None:
+            memory.add_chunks(min(count, 1))
+            count = min(count, memory.count_in_time())
+        memory.add_chunks(count)
         return memory
 
     def add_chunks(self, count: int) -> None:
@@ -202,6 +214,21 @@ class TestedMemory:
             except torch.OutOfMemoryError:
                 return
             self.chunks.append(chunk)
+
+    def count_in_time(self) -> int:
+        """Return how many chunks one pass covers in the stage's time, from the time of the first.
+
+        RAM is larger than a CPU can test in a short check, and half a pass has no verdict.
+        """
+        if not self.chunks:
+            return 0
+        begun_s = self._bench.elapsed_s
+        for pattern in PATTERNS:
+            self._write(pattern, 0)
+            self._count_wrong(pattern, 0)
+        one_s = max(self._bench.elapsed_s - begun_s, 1e-6)
+        room_s = _FIRST_PASS_SHARE * self._bench.budget_s - self._bench.elapsed_s
+        return max(int(room_s / one_s), _FEWEST_RAM_CHUNKS)
 
     def _judge_on(self, device: torch.device) -> None:
         """Make and compare the words there from now on."""
@@ -219,7 +246,9 @@ class TestedMemory:
     def coverage(self) -> MemoryCoverage:
         """How much was tested."""
         tested = len(self._verified) * self._words * _WORD_BYTES
-        return msgspec.structs.replace(self._before, tested_bytes=tested, passes=self.passes)
+        return msgspec.structs.replace(
+            self._before, tested_bytes=tested, passes=self.passes, bad_chunks=tuple(self._bad)
+        )
 
     @property
     def tested(self) -> str:
@@ -227,7 +256,7 @@ class TestedMemory:
         coverage, free = self.coverage, self._before.free_bytes
         kind = "of VRAM" if self._bench.is_card else "of RAM"
         text = f"{format_bytes(coverage.tested_bytes)} {kind}"
-        if self._bench.is_card and free:
+        if free:
             share = format_percent(coverage.tested_bytes / free)
             text += f", {share} of the free {format_bytes(free)}"
         done = min(self._patterns_done, len(PATTERNS))
@@ -293,7 +322,10 @@ class TestedMemory:
             return None
         self._make(pattern, number)
         seen = self.chunks[number].cpu()
-        found = wrong_bits(seen, self._expected.cpu(), number * self._words * _WORD_BYTES)
+        first_byte = number * self._words * _WORD_BYTES
+        found = wrong_bits(seen, self._expected.cpu(), first_byte, pattern.title)
+        if number not in self._bad and len(self._bad) < MOST_CHUNKS:
+            self._bad.append(number)
         if found is None:
             self._misread += counted
         return found

@@ -26,9 +26,14 @@ def test_a_card_of_2_gb_is_tested_in_more_than_85_percent() -> None:
     assert (free - reserve_bytes(free)) / free > 0.9
 
 
-def test_ram_is_tested_in_a_modest_part() -> None:
-    assert ram_bytes(400 * MIB) == 40 * MIB
-    assert ram_bytes(64_000 * MIB) == 64 * MIB
+@pytest.mark.parametrize(
+    ("free_mib", "tested_mib"),
+    [(400, 40), (2000, 64), (2100, 64), (2400, 352), (8000, 2000), (64_000, 16_000)],
+)
+def test_a_quarter_of_the_free_ram_is_tested_and_2_gib_stay_free(
+    free_mib: int, tested_mib: int
+) -> None:
+    assert ram_bytes(free_mib * MIB) == tested_mib * MIB
 
 
 def test_under_three_quarters_of_the_free_memory_is_partial() -> None:

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from gpu_studio.core.messages.check_messages import MOST_PLACES
 from gpu_studio.engine.check.detectors import (
     SlowSteps,
     joined,
@@ -61,6 +62,20 @@ def test_wrong_bits_have_their_addresses_and_directions() -> None:
     assert (found.first_byte, found.last_byte, found.words) == (800, 800 + 23, 2)
     assert (found.zero_to_one, found.one_to_zero) == (1, 2)
     assert wrong_bits(expected, expected.clone(), 0) is None
+
+
+def test_the_first_wrong_words_are_listed_with_what_was_read() -> None:
+    expected = torch.full((100,), -1, dtype=torch.int64)
+    found = wrong_bits(expected ^ (1 << 17), expected, 4096, "a walking zero")
+    assert found is not None
+    first = found.places[0]
+    assert (first.at_byte, first.pattern) == (4096, "a walking zero")
+    assert (first.expected, first.seen) == ("ffffffffffffffff", "fffffffffffdffff")
+    assert len(found.places) == MOST_PLACES
+    again = wrong_bits(expected ^ 1, expected, 0)
+    both = joined(again, found)
+    assert both is not None
+    assert [one.at_byte for one in both.places] == [8 * word for word in range(MOST_PLACES)]
 
 
 def test_every_wrong_bit_is_counted() -> None:

@@ -16,7 +16,7 @@ from gpu_studio.engine.check import compute, video_memory
 from gpu_studio.engine.check.link import LinkCheck
 from gpu_studio.engine.check.load import WarmUp
 from gpu_studio.engine.check.stage import StageBench
-from gpu_studio.engine.check.video_memory import PATTERNS, TestedMemory, VideoMemory
+from gpu_studio.engine.check.video_memory import PATTERNS, Pattern, TestedMemory, VideoMemory
 from tests.engine.check.benches import CPU, MIB, TickingClock, bench_for, rest_of, run, stage_of
 
 if TYPE_CHECKING:
@@ -317,6 +317,30 @@ def test_the_ram_of_a_pc_is_tested_in_a_modest_part(monkeypatch: pytest.MonkeyPa
     assert 0 < allocate <= ram_bytes(400 * MIB) == 40 * MIB
     memory.release()
     assert memory.chunks == []
+
+
+def test_of_much_ram_as_much_is_tested_as_there_is_time_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, make = TickingClock(tick_s=0.0), TestedMemory._make
+
+    def in_time(memory: TestedMemory, pattern: Pattern, number: int) -> None:
+        clock.now_s += 0.1
+        make(memory, pattern, number)
+
+    monkeypatch.setattr(video_memory, "free_bytes", lambda _device: 1 << 40)
+    monkeypatch.setattr(video_memory, "_LARGEST_RAM_CHUNK", MIB)
+    monkeypatch.setattr(TestedMemory, "_make", in_time)
+    chunks = []
+    for budget_s in (10.0, 20.0):
+        bench = bench_for("memory", budget_s=budget_s, clock=clock)
+        memory = TestedMemory.allocate(bench)
+        chunks.append(len(memory.chunks))
+        list(memory.one_pass())
+        assert memory.passes == 1, "half a pass has no verdict"
+        assert bench.elapsed_s <= budget_s
+        memory.release()
+    assert chunks == [5, 12], "80 % of the time, 12 writings and readings of 0.1 s a chunk"
 
 
 def test_memory_that_runs_out_ends_the_taking_and_not_the_check(
