@@ -128,7 +128,7 @@ class Dispatcher:
             case UseDevice():
                 from gpu_studio.engine.switcher.placement import use_device
 
-                yield use_device(request.cuda_index)
+                yield use_device(request.device)
             case PlaceModel():
                 yield from self._place(request)
             case PlaceTensors():

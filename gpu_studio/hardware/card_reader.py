@@ -121,7 +121,7 @@ def unreadable_card(maker: str, kind: str, index: int | None, error: CardUnreada
         kind=kind,
         maker=maker,
         name=f"{maker} card" if index is None else f"{maker} card {index}",
-        nvml_index=index,
+        driver_index=index,
         unreadable=str(error),
         unreadable_code=error.code,
     )

@@ -138,7 +138,8 @@ class EngineSession(QObject):
         state: the state of the engine.
         absence: why there is no engine; empty if there is one, or one is about to start.
         description: the engine's description of itself; None before it starts.
-        current_device: the card that `UseDevice` chose in this engine; None for CUDA's default.
+        current_device: the card that `UseDevice` chose in this engine, ``cuda:1``; None for CUDA's
+            default, the first.
     """
 
     state_changed = Signal(object)
@@ -165,7 +166,7 @@ class EngineSession(QObject):
         self._engines = EngineSuccession(factory, environment or EngineEnvironment())
         self.state = EngineState.ABSENT
         self.description: EngineDescribed | None = None
-        self.current_device: int | None = None
+        self.current_device: str | None = None
         self._waiting: deque[Reply] = deque()
         self._reply: Reply | None = None
         self._worker: Worker | None = None
@@ -436,7 +437,7 @@ class EngineSession(QObject):
                 self.description, self.current_device = event, None
                 self.engine_described.emit(event)
             case DeviceUsed():
-                self.current_device = event.cuda_index
+                self.current_device = event.device
                 self.device_used.emit(event)
             case EngineEnded():
                 self._note_death(describe_exit(event.exit_code), stopped=event.stopped)

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 BOOT = "11111111-2222"
 # PyTorch has code for the second.
 CARDS = (
-    TorchCard(cuda_index=0, name="Quadro K620", compute_capability="5.0"),
-    TorchCard(cuda_index=1, name="GeForce GT 1030", compute_capability="6.1"),
+    TorchCard(torch_index=0, name="Quadro K620", compute_capability="5.0"),
+    TorchCard(torch_index=1, name="GeForce GT 1030", compute_capability="6.1"),
 )
 
 

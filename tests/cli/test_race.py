@@ -100,7 +100,7 @@ def test_without_a_card_one_thread_races_all(type_in, engines):
 
 
 def test_a_card_without_code_in_this_pytorch_does_not_race_by_itself(type_in, engines):
-    card = TorchCard(cuda_index=0, name="Quadro K620", compute_capability="5.0")
+    card = TorchCard(torch_index=0, name="Quadro K620", compute_capability="5.0")
     engines.scripts[DescribeEngine] = [
         described_with_cuda(pictures=PICTURES, cpu_threads=4, cards=(card,))
     ]

@@ -19,7 +19,7 @@ CPU = Device(
 )  # fmt: skip
 GT_1030 = Device(
     kind="cuda", name="NVIDIA GeForce GT 1030", uuid="GPU-1", memory_total_bytes=2 << 30,
-    compute_capability="6.1", architecture="Pascal", cuda_index=0, nvml_index=0,
+    compute_capability="6.1", architecture="Pascal", torch_index=0, driver_index=0,
     pci_bus_id="00000000:01:00.0", multiprocessors=3, cuda_cores=384, pcie_generation_max=3,
     pcie_width_max=4, display_active=True,
     telemetry=Telemetry(memory_used_bytes=340 << 20, temperature_c=40.0, pstate=0),

@@ -66,15 +66,19 @@ def test_a_card_without_cuda_is_refused_with_the_reason(no_cards: None):
 
 
 def test_using_a_card_that_is_not_there_names_the_valid_range(two_cards: None):
-    (failed,) = ask(UseDevice(cuda_index=5))
+    (failed,) = ask(UseDevice(device="cuda:5"))
     assert failed.failure.kind is FailureKind.NO_SUCH_DEVICE
-    assert failed.failure.message == "cuda:5 is not there: this PC has cuda:0 to cuda:1."
-    (failed,) = ask(UseDevice(cuda_index=-1))
+    assert "cpu, cuda:0, cuda:1" in failed.failure.message
+
+
+@pytest.mark.parametrize("address", ["cuda:-1", "cuda", "xpu:0", "cpu", "", "graphics"])
+def test_using_what_is_not_a_card_is_refused(two_cards: None, address: str):
+    (failed,) = ask(UseDevice(device=address))
     assert failed.failure.kind is FailureKind.NO_SUCH_DEVICE
 
 
 def test_using_a_card_without_cuda_says_why(no_cards: None):
-    (failed,) = ask(UseDevice(cuda_index=0))
+    (failed,) = ask(UseDevice(device="cuda:0"))
     assert failed.failure.kind is FailureKind.NO_CUDA
     assert "no NVIDIA driver" in failed.failure.message
 

@@ -73,7 +73,7 @@ def gt_1030_card(**changes: Any) -> Device:
     plain = Device(
         kind="cuda", name="NVIDIA GeForce GT 1030",
         uuid="GPU-1b2f5a80-8d65-4b4f-9f7e-0a6c1c1d1030", memory_total_bytes=2 << 30,
-        compute_capability="6.1", architecture="Pascal", nvml_index=0,
+        compute_capability="6.1", architecture="Pascal", driver_index=0,
         pci_bus_id="00000000:01:00.0", multiprocessors=3, cuda_cores=384,
         memory_bus_width_bits=64, sm_clock_max_mhz=1911.0, memory_clock_max_mhz=3004.0,
         pcie_generation_max=3, pcie_width_max=4, vbios="86.08.3B.00.5A", display_active=True,
@@ -86,7 +86,7 @@ def rtx_3060_card(**changes: Any) -> Device:
     plain = Device(
         kind="cuda", name="NVIDIA GeForce RTX 3060",
         uuid="GPU-77aa0d1c-0000-4c55-b9a1-33060306ffff", memory_total_bytes=12 << 30,
-        compute_capability="8.6", architecture="Ampere", nvml_index=1,
+        compute_capability="8.6", architecture="Ampere", driver_index=1,
         pci_bus_id="00000000:06:00.0", multiprocessors=28, cuda_cores=3584,
         memory_bus_width_bits=192, sm_clock_max_mhz=2100.0, memory_clock_max_mhz=7501.0,
         pcie_generation_max=4, pcie_width_max=16, display_active=False, compute_mode="default",

@@ -121,7 +121,7 @@ def requests_of(
             dtype=dtype,
             budget_s=budget_s,
         )
-    yield UseDevice(cuda_index=0)
+    yield UseDevice(device="cuda:0")
     for model in described.models:
         for device in (_CARD, "cpu"):
             yield PlaceModel(model=model.name, device=device)

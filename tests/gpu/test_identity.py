@@ -58,16 +58,15 @@ def test_a_cards_sensors_are_read(card: str, sensors: PcSensors, inventory: Inve
 
 
 def test_using_a_card_makes_it_the_current_one(card: str, start_engine: StartEngine) -> None:
-    index = int(card.removeprefix("cuda:"))
-    (used,) = start_engine().ask(UseDevice(cuda_index=index))
+    (used,) = start_engine().ask(UseDevice(device=card))
     assert isinstance(used, DeviceUsed)
-    assert (used.cuda_index, used.uuid) == (index, uuid_of(resolve(card)))
+    assert (used.device, used.uuid) == (card, uuid_of(resolve(card)))
 
 
 def test_what_is_put_on_cuda_goes_to_the_card_in_use(card: str, ask: Ask) -> None:
     index = int(card.removeprefix("cuda:"))
     try:
-        ask(UseDevice(cuda_index=index))
+        ask(UseDevice(device=card))
         assert torch.cuda.current_device() == index
         assert str(torch.empty(1, device="cuda").device) == card
     finally:
@@ -80,9 +79,9 @@ def test_a_card_that_is_shown_alone_is_cuda_0(card: str, start_engine: StartEngi
     (described,) = one.ask(DescribeEngine())
     assert isinstance(described, EngineDescribed)
     assert (described.device_count, described.visible_devices) == (1, uuid)
-    (used,) = one.ask(UseDevice(cuda_index=0))
+    (used,) = one.ask(UseDevice(device="cuda:0"))
     assert used.uuid == uuid
-    (failed,) = one.ask(UseDevice(cuda_index=1))
+    (failed,) = one.ask(UseDevice(device="cuda:1"))
     assert isinstance(failed, RequestFailed)
     assert failed.failure.kind is FailureKind.NO_SUCH_DEVICE
 

@@ -59,7 +59,7 @@ def test_the_cpu_comes_first_and_a_card_follows():
 
 def test_cuda_counts_by_slot_and_nvml_by_its_own_order():
     inventory = sensors(FakeNvml(GT_1030, RTX_3060)).inventory()
-    assert [(c.short_name, c.nvml_index, c.cuda_index) for c in inventory.cards] == [
+    assert [(c.short_name, c.driver_index, c.torch_index) for c in inventory.cards] == [
         ("GT 1030", 0, 1),
         ("RTX 3060", 1, 0),
     ]
@@ -110,7 +110,7 @@ def test_beside_a_sleeping_card_only_the_awake_one_is_opened():
         ("NVIDIA GeForce RTX 3060", None),
         ("NVIDIA GeForce GT 1030", ASLEEP),
     ]
-    assert [card.cuda_index for card in inventory.cards] == [0, 1]
+    assert [card.torch_index for card in inventory.cards] == [0, 1]
 
 
 def test_a_card_that_wakes_outdates_the_inventory():

@@ -32,7 +32,7 @@ class FakeCard:
     def describe(self, index, lookup) -> Device:
         return Device(
             kind="fake", maker="Fake", name="Fake 9000", uuid=UUID, pci_bus_id=SLOT,
-            nvml_index=index, telemetry=HOT, processes=self.processes(lookup),
+            driver_index=index, telemetry=HOT, processes=self.processes(lookup),
         )  # fmt: skip
 
     def telemetry(self) -> Telemetry:

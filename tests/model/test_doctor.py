@@ -19,7 +19,7 @@ class ScriptedProbe:
 
     def __init__(self, inventory, total=4.0, outcome="ran"):
         cards = [
-            TorchCard(cuda_index=index, name=card.name, uuid=card.uuid)
+            TorchCard(torch_index=index, name=card.name, uuid=card.uuid)
             for index, card in enumerate(inventory.cards)
         ]
         self.probed = PcProbed(

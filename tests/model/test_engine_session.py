@@ -93,11 +93,11 @@ def test_equal_requests_are_told_apart(
 def test_the_current_device_follows_the_engine(
     qtbot: QtBot, session: EngineSession, engines: Engines
 ) -> None:
-    engines.scripts[UseDevice] = [DeviceUsed(cuda_index=1, name="NVIDIA GeForce RTX 3060")]
+    engines.scripts[UseDevice] = [DeviceUsed(device="cuda:1", name="NVIDIA GeForce RTX 3060")]
     start(qtbot, session)
     assert session.current_device is None
-    session.submit(UseDevice(cuda_index=1))
-    qtbot.waitUntil(lambda: session.current_device == 1)
+    session.submit(UseDevice(device="cuda:1"))
+    qtbot.waitUntil(lambda: session.current_device == "cuda:1")
     session.restart()
     assert session.current_device is None
 

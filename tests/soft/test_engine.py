@@ -182,11 +182,11 @@ def test_a_pascal_card_runs_in_the_build_that_has_its_code(
 def test_using_a_card_makes_it_the_current_one(soft_pc: MakePc, engine: StartEngine) -> None:
     pc = soft_pc(GTX_1650, RTX_3060)
     one = engine(pc)
-    (used,) = one.ask(UseDevice(cuda_index=1))
+    (used,) = one.ask(UseDevice(device="cuda:1"))
     assert isinstance(used, DeviceUsed)
-    assert (used.cuda_index, used.name) == (1, "NVIDIA GeForce RTX 3060")
+    assert (used.device, used.name) == ("cuda:1", "NVIDIA GeForce RTX 3060")
     assert used.uuid == pc.cards[1].uuid
-    (failed,) = one.ask(UseDevice(cuda_index=2))
+    (failed,) = one.ask(UseDevice(device="cuda:2"))
     assert isinstance(failed, RequestFailed)
     assert failed.failure.message == "cuda:2 is not there: this PC has cuda:0 to cuda:1."
 
@@ -194,7 +194,7 @@ def test_using_a_card_makes_it_the_current_one(soft_pc: MakePc, engine: StartEng
 def test_only_the_visible_card_is_there(soft_pc: MakePc, engine: StartEngine) -> None:
     pc = soft_pc(GTX_1650, RTX_3060)
     one = engine(pc, EngineEnvironment(visible_devices=pc.cards[1].uuid))
-    (used,) = one.ask(UseDevice(cuda_index=0))
+    (used,) = one.ask(UseDevice(device="cuda:0"))
     assert used.uuid == pc.cards[1].uuid
     failed = one.ask(run_on("cuda:1"))[-1]
     assert "cuda:1" in failed.failure.message

@@ -128,7 +128,7 @@ def test_a_card_that_appears_and_goes_is_followed(soft_pc: MakePc, read: Callabl
     assert [card.uuid for card in later(stream).cards][1] == added.uuid
     pc.take_out(0)
     (left,) = until_found(stream).cards
-    assert (left.uuid, left.nvml_index) == (added.uuid, 0)
+    assert (left.uuid, left.driver_index) == (added.uuid, 0)
 
 
 def test_cards_with_one_uuid_are_two(soft_pc: MakePc, read: Callable[[SoftPc], Read]):

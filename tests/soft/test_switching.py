@@ -201,7 +201,7 @@ def test_every_snippet_that_names_a_card_runs(
 ) -> None:
     path = tmp_path / "mine.pt"
     torch.save({"w": torch.ones(3), "n": torch.arange(5)}, path)
-    requests: list[Any] = [DescribeEngine(), UseDevice(cuda_index=1)]
+    requests: list[Any] = [DescribeEngine(), UseDevice(device="cuda:1")]
     requests += [
         PlaceModel(model=model.description.name, device="cuda:1", dtype=dtype)
         for model in MODELS

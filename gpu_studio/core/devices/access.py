@@ -45,13 +45,13 @@ def obstacle_of(
         return Obstacle.NO_ENGINE
     if card.unreadable is not None and card.unreadable_code != "asleep":
         return Obstacle.UNREADABLE
-    if card.cuda_index is None:
+    if card.torch_index is None:
         return Obstacle.HIDDEN
     if engine.cards_asleep:
         return Obstacle.ASLEEP
     if not engine.cuda_available:
         return Obstacle.NO_CUDA
-    if card.cuda_index >= engine.device_count:
+    if card.torch_index >= engine.device_count:
         return Obstacle.NOT_LISTED
     is_served = has_code(card, engine.arch_list, probe_of(card, probe))
     return Obstacle.NO_CODE if is_served is False else None
@@ -131,9 +131,9 @@ def engine_cards(engine: EngineDescribed | None) -> list[Device]:
     """
     if engine is None or not engine.cuda_available or engine.cards_asleep:
         return []
-    reported = {card.cuda_index: card for card in engine.cards}
+    reported = {card.torch_index: card for card in engine.cards}
     unknown = (
-        TorchCard(cuda_index=index, name="", kind=engine.accelerator)
+        TorchCard(torch_index=index, name="", kind=engine.accelerator)
         for index in range(engine.device_count)
     )
     return [
@@ -143,9 +143,9 @@ def engine_cards(engine: EngineDescribed | None) -> list[Device]:
             uuid=card.uuid,
             pci_bus_id=card.pci_bus_id,
             compute_capability=card.compute_capability,
-            cuda_index=card.cuda_index,
+            torch_index=card.torch_index,
         )
-        for card in (reported.get(one.cuda_index, one) for one in unknown)
+        for card in (reported.get(one.torch_index, one) for one in unknown)
     ]
 
 

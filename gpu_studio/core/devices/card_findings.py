@@ -109,7 +109,7 @@ def _default_mode(facts: PcFacts, card: Device) -> str:
     if card.compute_mode in (None, "default"):
         return "nvidia-smi"
     sudo = "" if facts.system == "Windows" else "sudo "
-    return f"{sudo}nvidia-smi -i {card.pci_bus_id or card.nvml_index} -c DEFAULT"
+    return f"{sudo}nvidia-smi -i {card.pci_bus_id or card.driver_index} -c DEFAULT"
 
 
 def not_as_named(facts: PcFacts) -> Iterator[Finding]:
@@ -164,14 +164,14 @@ def mixed_order(facts: PcFacts) -> Iterator[Finding]:
         return
     if facts.engine is not None and facts.engine.visible_devices is not None:
         return
-    cards = [card for card in facts.cards if card.nvml_index is not None]
+    cards = [card for card in facts.cards if card.driver_index is not None]
     if len(cards) < 2:
         return
     order, how = _order_of_scripts(facts, cards)
     differing = [
         f"cuda:{number} is the {card.short_name}"
         for number, card in enumerate(order)
-        if card is not None and card.nvml_index != number
+        if card is not None and card.driver_index != number
     ]
     if differing:
         yield Finding(

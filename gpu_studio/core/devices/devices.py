@@ -1,6 +1,7 @@
 """The devices of a PC, their sensors and the processes on them.
 
-A card's identity is its UUID; ``cuda_index`` and ``nvml_index`` can change from start to start.
+A card's identity is its UUID. Its numbers can change from start to start: ``torch_index`` is the
+one among PyTorch's accelerators of its kind, ``driver_index`` the one in its driver's list.
 A value that a card does not report is None, never 0; the maker's file in hardware/ decides that.
 """
 
@@ -108,8 +109,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     # Cards only.
     compute_capability: str | None = None
     architecture: str | None = None
-    cuda_index: int | None = None
-    nvml_index: int | None = None
+    torch_index: int | None = None
+    driver_index: int | None = None
     pci_bus_id: str | None = None
     multiprocessors: int | None = None
     cuda_cores: int | None = None
@@ -156,14 +157,14 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
         """PyTorch's name for the device, ``cpu`` or ``cuda:0``; None if CUDA does not see it."""
         if self.is_cpu:
             return CPU
-        return None if self.cuda_index is None else str(DeviceName(self.kind, self.cuda_index))
+        return None if self.torch_index is None else str(DeviceName(self.kind, self.torch_index))
 
     @property
     def identity(self) -> str:
         """A permanent name for the device: its UUID, or its slot if the card reports no UUID."""
         if self.is_cpu:
             return CPU
-        return self.uuid or self.pci_bus_id or f"NVML {self.nvml_index}"
+        return self.uuid or self.pci_bus_id or f"NVML {self.driver_index}"
 
     @property
     def short_name(self) -> str:
@@ -286,7 +287,7 @@ def decode_sensor_event(line: bytes) -> SensorEvent:
 
 
 def number_cards(cards: list[Device], visible_devices: str | None) -> list[Device]:
-    """Return the cards with the ``cuda_index`` that an engine gives them.
+    """Return the cards with the ``torch_index`` that an engine gives them.
 
     Every engine runs with CUDA_DEVICE_ORDER=PCI_BUS_ID, so CUDA counts the visible cards in the
     order of their bus addresses, unless ``visible_devices`` gives another order. That is the value
@@ -296,7 +297,9 @@ def number_cards(cards: list[Device], visible_devices: str | None) -> list[Devic
     by_bus = sorted(cards, key=lambda card: card.pci_bus_id or "")
     order = by_bus if visible_devices is None else _visible(by_bus, visible_devices)
     index_of = {card.identity: index for index, card in enumerate(order)}
-    return [msgspec.structs.replace(card, cuda_index=index_of.get(card.identity)) for card in cards]
+    return [
+        msgspec.structs.replace(card, torch_index=index_of.get(card.identity)) for card in cards
+    ]
 
 
 def _visible(by_bus: list[Device], visible_devices: str) -> list[Device]:

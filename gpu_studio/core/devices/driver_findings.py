@@ -301,7 +301,7 @@ def mig_instances(facts: PcFacts) -> Iterator[Finding]:
             sentence=sentence,
             evidence="NVML reports that MIG mode is on. GPU Studio shows the sensors of the whole "
             "card, and does not support single instances",
-            command=f"sudo nvidia-smi -i {card.nvml_index} -mig 0",
+            command=f"sudo nvidia-smi -i {card.driver_index} -mig 0",
             device_uuid=card.identity,
         )
 

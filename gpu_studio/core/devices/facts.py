@@ -64,10 +64,17 @@ class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     inventory: Inventory
     reading: Reading | None = None
     engine: EngineDescribed | None = None
-    current_device: int | None = None
+    current_device: str | None = None
     memory: Mapping[str, MemoryRead] = {}
     links: Mapping[str, Link] = {}
     why_no_engine: str = "The engine is starting."
+
+    @property
+    def current_card(self) -> str | None:
+        """The card that "cuda" means in this engine, ``cuda:0``; None if CUDA cannot be used."""
+        if self.engine is None or not self.engine.cuda_available:
+            return None
+        return self.current_device or self.engine.address(0)
 
     def telemetry(self, device: Device) -> Telemetry:
         """Return the newest telemetry of a device: the last reading's, or the inventory's."""
@@ -279,7 +286,7 @@ _NO_CONTEXT = "The engine has not used this card yet, so PyTorch holds no memory
 
 def identity_line(card: Device) -> str:
     """Return the numbers of a card: ``nvidia-smi 0 = cuda:0 = drives your monitor``."""
-    parts = [] if card.nvml_index is None else [f"nvidia-smi {card.nvml_index}"]
+    parts = [] if card.driver_index is None else [f"nvidia-smi {card.driver_index}"]
     parts.append(card.address or "no number in PyTorch")
     if card.display_active:
         parts.append("drives your monitor")
@@ -573,9 +580,9 @@ def _cuda_available(engine: EngineDescribed | None, why_not: str) -> Fact:
 
 
 def _current_card(snapshot: PcSnapshot) -> str | None:
-    if snapshot.engine is None or not snapshot.engine.cuda_available:
+    address = snapshot.current_card
+    if address is None:
         return None
-    address = snapshot.engine.address(snapshot.current_device or 0)
     card = snapshot.inventory.find(address)
     return f"{address} {card.short_name}" if card else address
 

@@ -165,8 +165,7 @@ def _torch_value(snapshot: PcSnapshot) -> dict[str, Any]:
         value["arch_list"] = list(engine.arch_list)
         if engine.cards_asleep:  # PyTorch was not asked
             value |= {"cuda_available": None, "device_count": None}
-    is_used = engine is not None and engine.cuda_available
-    value["current_device"] = (snapshot.current_device or 0) if is_used else None
+    value["current_device"] = snapshot.current_card
     return value
 
 
@@ -280,7 +279,7 @@ def _row(card: Device, now: Telemetry) -> tuple[str, ...]:
     used, total = now.memory_used_bytes, card.memory_total_bytes
     power = f"{_whole(now.power_w)} / {_whole(now.power_limit_w)} W"
     return (
-        "-" if card.nvml_index is None else str(card.nvml_index),
+        "-" if card.driver_index is None else str(card.driver_index),
         card.address or "-",
         card.name,
         card.pci_bus_id or "n/a",

@@ -183,7 +183,7 @@ def hidden_by_environment(facts: PcFacts) -> Iterator[Finding]:
     if engine is None or engine.visible_devices is None:
         return
     for card in facts.cards:
-        if card.cuda_index is None:
+        if card.torch_index is None:
             yield Finding(
                 code="hidden_by_environment",
                 sentence=f"Your {card.short_name} is hidden from PyTorch by the variable "
@@ -216,7 +216,7 @@ def ok(facts: PcFacts) -> Iterator[Finding]:
         return
     for card in (*facts.cards, *facts.sleeping):
         probed, has_code = facts.probed(card), facts.has_code(card)
-        if card.cuda_index is None or has_code is False or _is_lost(facts, card):
+        if card.torch_index is None or has_code is False or _is_lost(facts, card):
             continue
         if has_code is None and card in facts.sleeping:
             continue  # its capability is unknown

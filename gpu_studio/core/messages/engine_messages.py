@@ -39,11 +39,11 @@ class Stop(Request, frozen=True, kw_only=True):
 class TorchCard(msgspec.Struct, frozen=True, kw_only=True):
     """One card according to ``torch.cuda.get_device_properties``.
 
-    None means that this PyTorch does not have the property. Clocks are in MHz and ``pci_bus_id``
-    has NVML's form.
+    ``torch_index`` is its number among PyTorch's accelerators of its kind. None means that this
+    PyTorch does not have the property. Clocks are in MHz and ``pci_bus_id`` has NVML's form.
     """
 
-    cuda_index: int
+    torch_index: int
     name: str
     kind: str = "cuda"
     uuid: str | None = None
@@ -59,7 +59,7 @@ class TorchCard(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def address(self) -> str:
         """PyTorch's name for the card: ``cuda:0``."""
-        return str(DeviceName(self.kind, self.cuda_index))
+        return str(DeviceName(self.kind, self.torch_index))
 
 
 class EngineDescribed(LastEvent, frozen=True, kw_only=True):

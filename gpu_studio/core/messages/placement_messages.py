@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from gpu_studio.core.device_name import DeviceName
 from gpu_studio.core.messages.message import Event, LastEvent, Request
 
 
 class UseDevice(Request, frozen=True, kw_only=True):
     """Make a card the current one (``torch.cuda.set_device``)."""
 
-    cuda_index: int
+    device: str
 
 
 class InspectFile(Request, frozen=True, kw_only=True):
@@ -50,18 +49,12 @@ class ModelDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeviceUsed(LastEvent, frozen=True, kw_only=True):
-    """The new current card."""
+    """The new current card; ``device`` is PyTorch's name for it, ``cuda:0``."""
 
-    cuda_index: int
+    device: str
     name: str
     uuid: str | None = None
     snippet: str = ""
-    kind: str = "cuda"
-
-    @property
-    def address(self) -> str:
-        """PyTorch's name for the card: ``cuda:0``."""
-        return str(DeviceName(self.kind, self.cuda_index))
 
 
 class FileInspected(LastEvent, frozen=True, kw_only=True):

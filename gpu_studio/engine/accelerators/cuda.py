@@ -102,7 +102,7 @@ class Cuda:
         properties: Any = torch.cuda.get_device_properties(index)
         uuid = getattr(properties, "uuid", None)
         return TorchCard(
-            cuda_index=index,
+            torch_index=index,
             name=self.name(torch.device("cuda", index)),
             uuid=None if uuid is None else f"GPU-{uuid}",
             pci_bus_id=_pci_bus_id(properties),

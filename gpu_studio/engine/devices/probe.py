@@ -77,7 +77,7 @@ def probe_card(card: TorchCard, load_s: float = 0.0) -> CardProbed:
         card: the card.
         load_s: seconds of copies afterwards, so that the card's link wakes up and can be read.
     """
-    device = torch.device(card.kind, card.cuda_index)
+    device = torch.device(card.kind, card.torch_index)
     try:
         numbers = torch.arange(_NUMBERS, dtype=torch.float32).to(device)
         total = numbers.add_(1).sum()

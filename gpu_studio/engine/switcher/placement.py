@@ -19,14 +19,11 @@ from gpu_studio.core.messages.placement_messages import (
 from gpu_studio.core.tensors import check_dtype
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import (
-    accelerator,
     accelerator_of,
-    accelerator_state,
     card_name,
     free_bytes,
     prove_kernels,
     refuse_bfloat16_products,
-    start_accelerator,
     uuid_of,
 )
 from gpu_studio.engine.device import resolve as resolve_device
@@ -43,32 +40,21 @@ if TYPE_CHECKING:
     from gpu_studio.engine.switcher.models import BuiltInModel
 
 
-def use_device(cuda_index: int) -> DeviceUsed:
+def use_device(address: str) -> DeviceUsed:
     """Make a card the current one of this process.
 
     Raises:
-        StudioError: no CUDA, or no such card; the sentence has the valid range.
+        StudioError: the CPU, no CUDA, or no such card; the sentence has the existing devices.
     """
-    state = accelerator_state()
-    if not state.is_available:
-        raise StudioError(FailureKind.NO_CUDA, f"CUDA is not available: {state.reason}")
-    cards = accelerator()
-    count = cards.count()
-    if not 0 <= cuda_index < count:
-        there_are = f"{cards.kind}:0" + (f" to {cards.kind}:{count - 1}" if count > 1 else "")
-        raise StudioError(
-            FailureKind.NO_SUCH_DEVICE,
-            f"{cards.kind}:{cuda_index} is not there: this PC has {there_are}.",
-        )
-    start_accelerator()
-    device = torch.device(cards.kind, cuda_index)
-    cards.use(device)
+    device = resolve_device(address)
+    if is_cpu(address):
+        raise StudioError(FailureKind.NO_SUCH_DEVICE, "Only a card can be the current device.")
+    accelerator_of(device).use(device)
     return DeviceUsed(
-        cuda_index=cuda_index,
+        device=address,
         name=card_name(device),
         uuid=uuid_of(device),
-        kind=cards.kind,
-        snippet=_USE_SNIPPET.format(index=cuda_index),
+        snippet=_USE_SNIPPET.format(kind=device.type, index=device.index),
     )
 
 
@@ -223,8 +209,8 @@ def _memory(device: torch.device) -> _Memory:
 _USE_SNIPPET = """\
 import torch
 
-torch.cuda.set_device({index})
-print("now in use:", torch.cuda.current_device(), torch.cuda.get_device_name())
+torch.{kind}.set_device({index})
+print("now in use:", torch.{kind}.current_device(), torch.{kind}.get_device_name())
 """
 
 

@@ -185,7 +185,7 @@ def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Devic
         telemetry=read_telemetry(card),
         compute_capability=compute_capability,
         architecture=architecture,
-        nvml_index=index,
+        driver_index=index,
         pci_bus_id=normal_bus_id(text_from(getattr(slot, "busId", None))),
         pci_device_id=_device_id_of(slot),
         multiprocessors=_multiprocessors(cores, compute_capability),

@@ -34,7 +34,6 @@ class DeviceRow(msgspec.Struct, frozen=True, kw_only=True):
         reason: the obstacle as a sentence, with what to do about it where that is known.
         finding: the worst problem that this PC's findings report about it.
         number: the device's name in this engine, even if CUDA does not work; None if it has none.
-        cuda_index: the card's number in this engine, even if CUDA does not work.
         is_current: whether new "cuda" tensors go to it.
         is_modelled: whether it is a card of a chosen size that only the allocator's model has.
         device: its facts; None if the sensors do not know it.
@@ -48,7 +47,6 @@ class DeviceRow(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     finding: Finding | None = None
     number: str | None = None
-    cuda_index: int | None = None
     is_current: bool = False
     is_modelled: bool = False
     device: Device | None = None
@@ -145,7 +143,7 @@ class DeviceBoard(QObject):
         rows = device_rows(
             self._sensors.inventory,
             self._engine,
-            current_index=self._session.current_device,
+            current=self._session.current_device,
             findings=self._doctor.findings,
             probe=self._doctor.probed,
         )
@@ -169,7 +167,7 @@ def device_rows(
     inventory: Inventory | None,
     engine: EngineDescribed | None,
     *,
-    current_index: int | None = None,
+    current: str | None = None,
     findings: Sequence[Finding] = (),
     probe: PcProbed | None = None,
 ) -> tuple[DeviceRow, ...]:
@@ -178,7 +176,7 @@ def device_rows(
     Args:
         inventory: the devices with the numbers of this engine; None before they are found.
         engine: the engine's description of itself; None before it starts.
-        current_index: the card chosen in this engine; None for CUDA's default, the first.
+        current: the card chosen in this engine, ``cuda:1``; None for CUDA's default, the first.
         findings: the findings about this PC, worst first.
         probe: the results of a real kernel on each card, if the cards were tested.
     """
@@ -193,6 +191,8 @@ def device_rows(
             device=cpu,
         )
     ]
+    if current is None and engine is not None:
+        current = engine.address(0)
     known = inventory.cards if inventory is not None else ()
     cards = known or engine_cards(engine)
     for card in cards:
@@ -209,8 +209,7 @@ def device_rows(
                 reason=_reason(obstacle, card, engine, finding) if obstacle is not None else "",
                 finding=finding,
                 number=card.address,
-                cuda_index=card.cuda_index,
-                is_current=is_counted and card.cuda_index == (current_index or 0),
+                is_current=is_counted and card.address == current,
                 device=card if known else None,
             )
         )

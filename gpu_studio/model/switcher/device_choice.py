@@ -83,7 +83,7 @@ class DeviceChoice(QObject):
         Without CUDA as well: the engine then says in its own words what is missing.
         """
         row = self.chosen
-        has_number = row is not None and row.cuda_index is not None
+        has_number = row is not None and not row.is_cpu and row.number is not None
         has_code = row is not None and row.obstacle is not Obstacle.NO_CODE
         return has_number and has_code and self._is_there and not self._is_using
 
@@ -125,10 +125,10 @@ class DeviceChoice(QObject):
     def use(self) -> None:
         """Make the chosen card the current one (``torch.cuda.set_device``)."""
         row = self.chosen
-        if self.can_use and row is not None and row.cuda_index is not None:
+        if self.can_use and row is not None and row.number is not None:
             self._is_using = True
             self._set_notice("")
-            self._using = self._session.submit(UseDevice(cuda_index=row.cuda_index))
+            self._using = self._session.submit(UseDevice(device=row.number))
             self._using.finished.connect(self._finish_use)
             self._list_rows()
 
@@ -172,7 +172,7 @@ class DeviceChoice(QObject):
         match event:
             case DeviceUsed():
                 name = event.name.removeprefix("NVIDIA ")
-                text = f"{event.address} {name} is now the current card."
+                text = f"{event.device} {name} is now the current card."
                 self._set_notice(text, Tone.GOOD)
             case RequestFailed():
                 self._set_notice(explain_failure(event.failure), Tone.FAILURE)

@@ -16,7 +16,7 @@ from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030
 
 RUN = ("matmul", "--size", "64,2048", "--no-history")
-CARD = TorchCard(cuda_index=0, name="NVIDIA GeForce GT 1030")
+CARD = TorchCard(torch_index=0, name="NVIDIA GeForce GT 1030")
 
 
 @pytest.fixture(autouse=True)

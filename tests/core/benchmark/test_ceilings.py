@@ -343,7 +343,7 @@ def test_a_hot_laptop_is_not_normal_and_a_capped_card_is() -> None:
 def test_the_terminal_knows_a_card_by_pytorch_s_facts_or_by_its_name() -> None:
     found = share_of(GTX_1660_TI, "float16", 0.61)
     by_torch = TorchCard(
-        cuda_index=0, name=GTX_1660_TI.name, compute_capability="7.5", multiprocessors=24,
+        torch_index=0, name=GTX_1660_TI.name, compute_capability="7.5", multiprocessors=24,
         sm_clock_max_mhz=1770,
     )  # fmt: skip
     assert ": normal here. Without tensor cores" in is_this_normal(found, by_torch)

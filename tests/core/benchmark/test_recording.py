@@ -278,7 +278,7 @@ def test_an_engines_description_is_shown_without_what_no_replay_needs() -> None:
         cuda_reason="No\tcard\x00",
         snippet="import os\n" * 1000,
         pitfalls=(PitfallDescription(name="a", title="", sentence="", why="x" * 3000, remedy=""),),
-        cards=(TorchCard(cuda_index=-1, name="x" * 3000),),
+        cards=(TorchCard(torch_index=-1, name="x" * 3000),),
         own_table={"12.6": ("5.0",) * 1000},
     )
     shown = decode_recording(content, "theirs.jsonl").described

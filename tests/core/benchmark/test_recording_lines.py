@@ -40,7 +40,7 @@ PC = RecordedPc(
     processor="Ryzen 7 5700G", system="Linux 6", cards=("NVIDIA GeForce GT 1030",),
     driver_version="580.95",
 )  # fmt: skip
-CARD = TorchCard(cuda_index=0, name="NVIDIA GeForce GT 1030", uuid="GPU-secret")
+CARD = TorchCard(torch_index=0, name="NVIDIA GeForce GT 1030", uuid="GPU-secret")
 DESCRIBED = described_with_cuda(cards=(CARD,), visible_devices="GPU-secret", snippet="import torch")
 
 

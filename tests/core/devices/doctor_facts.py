@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 CPU = Device(kind="cpu", name="AMD Ryzen 7 5700G")
 GT_1030 = Device(
-    kind="cuda", name="NVIDIA GeForce GT 1030", uuid="GPU-aaaa", nvml_index=0,
+    kind="cuda", name="NVIDIA GeForce GT 1030", uuid="GPU-aaaa", driver_index=0,
     compute_capability="6.1", architecture="Pascal", multiprocessors=3, memory_bus_width_bits=64,
     memory_total_bytes=2 << 30, sm_clock_max_mhz=1911.0, pci_bus_id="00000000:01:00.0",
     pci_device_id=0x1D01, pcie_generation_max=3, pcie_width_max=4, compute_mode="default",
 )  # fmt: skip
 RTX_3060 = Device(
-    kind="cuda", name="NVIDIA GeForce RTX 3060", uuid="GPU-bbbb", nvml_index=1,
+    kind="cuda", name="NVIDIA GeForce RTX 3060", uuid="GPU-bbbb", driver_index=1,
     compute_capability="8.6", architecture="Ampere", multiprocessors=28, memory_bus_width_bits=192,
     memory_total_bytes=12 << 30, sm_clock_max_mhz=2100.0, pci_bus_id="00000000:02:00.0",
     pci_device_id=0x2503, pcie_generation_max=4, pcie_width_max=16, compute_mode="default",
@@ -62,7 +62,7 @@ def told(card: Device, number: int = 0, **facts: Any) -> TorchCard:
         "name": card.name, "uuid": card.uuid, "pci_bus_id": card.pci_bus_id,
         "compute_capability": card.compute_capability, "multiprocessors": card.multiprocessors,
     }  # fmt: skip
-    return TorchCard(**{"cuda_index": number, **same, **facts})
+    return TorchCard(**{"torch_index": number, **same, **facts})
 
 
 def tried(card: Device, outcome: Outcome = "ran", number: int = 0, **facts: Any) -> CardProbed:

@@ -159,7 +159,7 @@ def card_of(kind: Kind, place: int, driver: str) -> Device:
             unreadable="The NVIDIA driver does not serve this card.", unreadable_code="not_served",
         )  # fmt: skip
     return Device(
-        kind="cuda", name=name, uuid=f"GPU-{place}{place}{place}{place}", nvml_index=place,
+        kind="cuda", name=name, uuid=f"GPU-{place}{place}{place}{place}", driver_index=place,
         compute_capability=kind.capability, architecture=kind.architecture, pci_bus_id=bus,
         pci_device_id=kind.device_id,
     )  # fmt: skip

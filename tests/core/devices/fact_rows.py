@@ -18,7 +18,7 @@ def rows_of(device, snapshot):
 
 
 def numbered(**changes):
-    return gt_1030_card(cuda_index=0, **changes)
+    return gt_1030_card(torch_index=0, **changes)
 
 
 def card_snapshot(card, engine=None, memory=None, error=None, **telemetry):

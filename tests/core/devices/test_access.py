@@ -4,9 +4,9 @@ from gpu_studio.core.devices.access import usable_cards
 from gpu_studio.core.messages.engine_messages import TorchCard
 from tests.fakes.descriptions import described, described_with_cuda
 
-GT_1030 = TorchCard(cuda_index=0, name="NVIDIA GeForce GT 1030", compute_capability="6.1")
-RTX_3060 = TorchCard(cuda_index=1, name="NVIDIA GeForce RTX 3060", compute_capability="8.6")
-UNTOLD = TorchCard(cuda_index=0, name="NVIDIA card")
+GT_1030 = TorchCard(torch_index=0, name="NVIDIA GeForce GT 1030", compute_capability="6.1")
+RTX_3060 = TorchCard(torch_index=1, name="NVIDIA GeForce RTX 3060", compute_capability="8.6")
+UNTOLD = TorchCard(torch_index=0, name="NVIDIA card")
 
 
 def usable_of(*cards: TorchCard, arch_list: tuple[str, ...] = ("sm_75", "sm_80")) -> list[str]:

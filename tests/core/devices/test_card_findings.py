@@ -142,8 +142,8 @@ def test_scripts_that_number_otherwise_are_told():
 @pytest.mark.parametrize(
     ("cards", "facts", "engine"),
     [((GT_1030, RTX_3060), {"variables": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}}, ENGINE),
-     ((changed(RTX_3060, nvml_index=0, pci_bus_id="00000000:01:00.0"),
-       changed(GT_1030, nvml_index=1, pci_bus_id="00000000:02:00.0")), {}, ENGINE),
+     ((changed(RTX_3060, driver_index=0, pci_bus_id="00000000:01:00.0"),
+       changed(GT_1030, driver_index=1, pci_bus_id="00000000:02:00.0")), {}, ENGINE),
      ((GT_1030, RTX_3060), {}, msgspec.structs.replace(ENGINE, visible_devices="0,1")),
      ((RTX_3060,), {}, ENGINE)],
 )  # fmt: skip

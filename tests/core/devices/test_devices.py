@@ -50,7 +50,7 @@ A, B, C = card("a", 2), card("b", 1), card("c", 3)
 def test_cuda_numbers_the_visible_cards_by_slot(visible_devices, indexes):
     numbered = number_cards([A, B, C], visible_devices)
     assert [device.uuid for device in numbered] == [A.uuid, B.uuid, C.uuid]
-    assert tuple(device.cuda_index for device in numbered) == indexes
+    assert tuple(device.torch_index for device in numbered) == indexes
 
 
 def test_cards_without_a_uuid_are_numbered_apart():
@@ -58,11 +58,11 @@ def test_cards_without_a_uuid_are_numbered_apart():
         Device(kind="cuda", name="twin", pci_bus_id="00000000:02:00.0"),
         Device(kind="cuda", name="twin", pci_bus_id="00000000:01:00.0"),
     ]
-    assert [device.cuda_index for device in number_cards(cards, None)] == [1, 0]
+    assert [device.torch_index for device in number_cards(cards, None)] == [1, 0]
 
 
 def test_an_old_number_is_taken_from_a_card_that_is_hidden_now():
-    (numbered,) = number_cards([card("a", 1, cuda_index=0)], "")
+    (numbered,) = number_cards([card("a", 1, torch_index=0)], "")
     assert numbered.address is None
 
 
@@ -70,7 +70,7 @@ def test_the_identity_of_a_device_outlives_its_numbers():
     assert CPU.identity == "cpu"
     assert A.identity == A.uuid
     assert Device(kind="cuda", name="x", pci_bus_id="00000000:01:00.0").identity.endswith("01:00.0")
-    assert Device(kind="cuda", name="x", nvml_index=3).identity == "NVML 3"
+    assert Device(kind="cuda", name="x", driver_index=3).identity == "NVML 3"
 
 
 @pytest.mark.parametrize(

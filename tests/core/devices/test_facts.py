@@ -114,7 +114,7 @@ def test_a_sleeping_card_gives_its_own_reason_before_the_first_reading():
 
 
 def test_a_cards_numbers_are_told_apart():
-    assert identity_line(numbered(nvml_index=1, display_active=False)) == "nvidia-smi 1 = cuda:0"
+    assert identity_line(numbered(driver_index=1, display_active=False)) == "nvidia-smi 1 = cuda:0"
     assert identity_line(gt_1030_card(display_active=None)) == (
         "nvidia-smi 0 = no number in PyTorch"
     )
@@ -140,7 +140,7 @@ def test_peaks_are_computed_from_what_the_card_tells():
 
 
 def described_with(card, **facts):
-    told = TorchCard(**{"cuda_index": 0, "name": card.name, "uuid": card.uuid, **facts})
+    told = TorchCard(**{"torch_index": 0, "name": card.name, "uuid": card.uuid, **facts})
     return msgspec.structs.replace(described_with_cuda(), cards=(told,))
 
 
@@ -201,9 +201,11 @@ def test_pytorchs_own_account_is_there():
 
 def test_the_current_card_is_the_one_that_was_chosen():
     found = two_cards()
-    second = msgspec.structs.replace(found.cards[1], cuda_index=1)
+    second = msgspec.structs.replace(found.cards[1], torch_index=1)
     inventory = msgspec.structs.replace(found, devices=(found.cpu, numbered(), second))
-    snapshot = PcSnapshot(inventory=inventory, engine=described_with_cuda(), current_device=1)
+    snapshot = PcSnapshot(
+        inventory=inventory, engine=described_with_cuda(), current_device="cuda:1"
+    )
     assert rows_of(second, snapshot)["current_device"].value == "cuda:1 RTX 3060"
 
 
@@ -299,7 +301,7 @@ def test_the_line_under_the_name():
     assert summary_line(lost, None) == "cannot be read"
     sleeper = Device(kind="cuda", name="GT 1030", unreadable=".", unreadable_code="asleep")
     assert summary_line(sleeper, None) == "asleep"
-    numbered_sleeper = msgspec.structs.replace(sleeper, cuda_index=0)
+    numbered_sleeper = msgspec.structs.replace(sleeper, torch_index=0)
     assert plain(summary_line(numbered_sleeper, None)) == "cuda:0 · asleep"
     assert plain(summary_line(Device(kind="cpu", name="CPU", cores=1, threads=1), None)) == (
         "CPU · 1 core, 1 thread"

@@ -103,14 +103,14 @@ def test_json_has_the_promised_shape(snapshot):
     assert card["uuid"] == UUID
     assert card["compute_capability"] == "6.1"
     assert card["memory_total_bytes"] == 2 << 30
-    assert (card["cuda_index"], card["nvml_index"]) == (0, 0)
+    assert (card["torch_index"], card["driver_index"]) == (0, 0)
     assert card["pci_bus_id"] == "00000000:01:00.0"
     assert card["telemetry"]["temperature_c"] == 41.0
     assert card["telemetry"]["pcie_rx_bytes_per_s"] is None
     assert card["allocated_bytes"] is None
     assert [process["pid"] for process in card["processes"]] == [4711, 12]
     assert value["torch"]["version"] == "2.13.0+cu126"
-    assert value["torch"]["current_device"] == 0
+    assert value["torch"]["current_device"] == "cuda:0"
     assert value["driver"]["version"] == "570.86.16"
     assert value["findings"][0]["code"] == "ok"
 
@@ -176,7 +176,7 @@ def test_a_card_s_values_have_its_peaks_and_pytorch_s_account(snapshot):
     engine = msgspec.structs.replace(
         snapshot.engine,
         cards=(
-            TorchCard(cuda_index=0, name="NVIDIA GeForce GT 1030", uuid=UUID, l2_cache_bytes=1),
+            TorchCard(torch_index=0, name="NVIDIA GeForce GT 1030", uuid=UUID, l2_cache_bytes=1),
         ),
     )
     link = Link(generation=3, width=4)

@@ -200,7 +200,7 @@ def rows(found, taken):
 
 def test_every_device_has_a_line_and_every_sensor_a_column_with_its_unit():
     found = two_cards()
-    numbered = (msgspec.structs.replace(c, cuda_index=i) for i, c in enumerate(found.cards))
+    numbered = (msgspec.structs.replace(c, torch_index=i) for i, c in enumerate(found.cards))
     found = msgspec.structs.replace(found, devices=(found.cpu, *numbered))
     cpu, first, second = rows(found, reading(found, 12.5, temperature_c=41.0))
     assert [line["device"] for line in (cpu, first, second)] == ["cpu", "cuda:0", "cuda:1"]

@@ -42,7 +42,7 @@ class FakeAccelerator(Cpu):
         return f"FAKE-{device.index}"
 
     def card(self, index: int) -> TorchCard:
-        return TorchCard(cuda_index=index, name=f"Fake card {index}", kind=KIND)
+        return TorchCard(torch_index=index, name=f"Fake card {index}", kind=KIND)
 
     def has_context(self, device: torch.device) -> bool:
         return True

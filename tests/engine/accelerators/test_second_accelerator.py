@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 )
 REQUESTS = (
     DescribeEngine(),
-    UseDevice(cuda_index=0),
+    UseDevice(device="fake:0"),
     ReadMemory(device="fake:0"),
     ReadSegments(device="fake:0"),
     run_request(device="fake:0", workload="launch", size=1),
@@ -59,7 +59,7 @@ def test_the_engine_lists_its_cards(events):
 
 def test_it_can_be_the_current_device(events):
     (used,) = only(DeviceUsed, events)
-    assert (used.address, used.name, used.uuid) == ("fake:0", "Fake card 0", "FAKE-0")
+    assert (used.device, used.name, used.uuid) == ("fake:0", "Fake card 0", "FAKE-0")
 
 
 def test_its_memory_is_read_and_what_it_lacks_is_said(events):

@@ -54,7 +54,7 @@ def test_a_card_that_pytorch_cannot_describe_keeps_its_number(monkeypatch):
         raise UnicodeDecodeError("utf-8", b"\xf8", 0, 1, "invalid start byte")
 
     monkeypatch.setattr(torch.cuda, "get_device_properties", fail)
-    assert torch_card(1) == properties.TorchCard(cuda_index=1, name="NVIDIA card")
+    assert torch_card(1) == properties.TorchCard(torch_index=1, name="NVIDIA card")
 
 
 @pytest.mark.skipif(not HAS_TABLE, reason="a PyTorch before 2.11 has no table of its own")

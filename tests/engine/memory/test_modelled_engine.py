@@ -53,7 +53,7 @@ REQUESTS = [
     ReadMemory(device="cuda:0"),
     ReadMemory(device="cpu"),
     run_request(),
-    UseDevice(cuda_index=0),
+    UseDevice(device="cuda:0"),
 ]
 
 

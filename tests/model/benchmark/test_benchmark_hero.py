@@ -32,7 +32,7 @@ REFUSED = Failure(FailureKind.TOO_LARGE, "It needs 64 GiB, 3 GiB are free. Use a
 
 def shown(benchmark: Benchmark, chosen: Run | None = None, **changes: Any) -> Hero:
     titles = {"elementwise": "Element by element"}
-    pc = Inventory(devices=(cpu_device(), gt_1030_card(cuda_index=0)))
+    pc = Inventory(devices=(cpu_device(), gt_1030_card(torch_index=0)))
     return hero_of(benchmark, device_rows(pc, None), chosen=chosen, titles=titles, **changes)
 
 

@@ -16,7 +16,7 @@ from tests.fakes.pc import cpu_only, gt_1030, gt_1030_card, two_cards
 
 OTHER_ARCHITECTURES = ("sm_75", "sm_90")
 GT_1030 = TorchCard(
-    cuda_index=0, name="NVIDIA GeForce GT 1030", uuid=gt_1030_card().uuid, compute_capability="6.1"
+    torch_index=0, name="NVIDIA GeForce GT 1030", uuid=gt_1030_card().uuid, compute_capability="6.1"
 )
 
 
@@ -115,7 +115,7 @@ def test_a_finding_about_a_card_that_works_is_no_obstacle() -> None:
 def test_the_current_card_is_the_chosen_one_or_the_first() -> None:
     inventory, engine = numbered(two_cards()), described_with_cuda(device_count=2)
     assert [row.is_current for row in device_rows(inventory, engine)] == [False, True, False]
-    rows = device_rows(inventory, engine, current_index=1)
+    rows = device_rows(inventory, engine, current="cuda:1")
     assert [row.is_current for row in rows] == [False, False, True]
 
 

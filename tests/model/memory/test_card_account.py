@@ -9,7 +9,7 @@ from tests.fakes.memory_answers import memory_read
 from tests.fakes.pc import gt_1030_card
 
 MIB = 1 << 20
-CARD = gt_1030_card(cuda_index=0)
+CARD = gt_1030_card(torch_index=0)
 
 
 class Listed:

@@ -73,16 +73,14 @@ def test_before_the_engine_is_there_the_sensors_tell(scripts, studio, sensor_sou
 def test_the_card_in_use_is_followed_until_one_is_chosen_by_hand(model, engines, qtbot, scripts):
     from gpu_studio.core.messages.placement_messages import DeviceUsed
 
-    scripts[UseDevice] = lambda _engine, request: [
-        DeviceUsed(cuda_index=request.cuda_index, name="card")
-    ]
+    scripts[UseDevice] = lambda _engine, request: [DeviceUsed(device=request.device, name="card")]
     session = model.parent().session
-    session.submit(UseDevice(cuda_index=1))
+    session.submit(UseDevice(device="cuda:1"))
     qtbot.waitUntil(lambda: model.chosen.address == "cuda:1")
     model.parent().board.changed.emit()  # a finding about another card, for example
     assert model.chosen.address == "cuda:1"
     model.devices.choose("cpu")
-    session.submit(UseDevice(cuda_index=0))
+    session.submit(UseDevice(device="cuda:0"))
     idle(qtbot, model.parent())
     assert model.chosen.address == "cpu"
 

@@ -31,7 +31,7 @@ def scripts(engines, inventory):
     engines.scripts |= {
         DescribeEngine: describe,
         UseDevice: lambda _engine, request: [
-            DeviceUsed(cuda_index=request.cuda_index, name="NVIDIA GeForce RTX 3060")
+            DeviceUsed(device=request.device, name="NVIDIA GeForce RTX 3060")
         ],
         PlaceModel: lambda _engine, request: [
             place_row("weight", device_after=request.device),

@@ -60,7 +60,7 @@ def test_the_chosen_card_is_used(choice, engines, qtbot):
     assert not choice.can_use, "one at a time"
     qtbot.waitUntil(lambda: choice.notice.sentence != "")
     assert choice.notice.sentence == "cuda:1 GeForce RTX 3060 is now the current card."
-    assert engines.requests[-1] == UseDevice(cuda_index=1)
+    assert engines.requests[-1] == UseDevice(device="cuda:1")
     idle(qtbot, choice)
     assert choice.rows[2].is_current
     assert not choice.rows[1].is_current
@@ -190,7 +190,7 @@ def test_without_a_sensor_reader_the_cards_are_those_the_engine_counts(
     choice.choose("cuda:1")
     choice.use()
     qtbot.waitUntil(lambda: choice.rows[2].is_current)
-    assert engines.requests[-1] == UseDevice(cuda_index=1)
+    assert engines.requests[-1] == UseDevice(device="cuda:1")
     qtbot.waitUntil(lambda: studio.session.is_free)
 
 

@@ -57,8 +57,8 @@ def test_where_there_are_cards_they_are_the_devices(engines, studio, qtbot, coun
 
 def test_a_card_without_code_in_this_pytorch_is_not_tried(engines, studio, qtbot):
     cards = (
-        TorchCard(cuda_index=0, name="NVIDIA GeForce GT 1030", compute_capability="6.1"),
-        TorchCard(cuda_index=1, name="NVIDIA GeForce RTX 3060", compute_capability="8.6"),
+        TorchCard(torch_index=0, name="NVIDIA GeForce GT 1030", compute_capability="6.1"),
+        TorchCard(torch_index=1, name="NVIDIA GeForce RTX 3060", compute_capability="8.6"),
     )
     engines.scripts[DescribeEngine] = [
         described_with_cuda(device_count=2, cards=cards, arch_list=("sm_75", "sm_86"))

@@ -74,7 +74,7 @@ def test_switching_both_ways_keeps_to_the_card_and_not_to_its_number(
     for uuid, index in ((second, 1), (first, 0), (second, 1)):
         person.click(f"switcher.radio.{uuid}")
         used = use(person)
-        assert (used.uuid, used.cuda_index) == (uuid, index)
+        assert (used.uuid, used.device) == (uuid, f"cuda:{index}")
         said = f"cuda:{index} {used.name.removeprefix('NVIDIA ')} is now the current card."
         person.until(lambda said=said: person.text("switcher.said") == said)
     assert "cuda:1 RTX 3060" in person.text("status")
@@ -87,7 +87,7 @@ def test_switching_both_ways_keeps_to_the_card_and_not_to_its_number(
     person.until(lambda: numbers(pc, person) == ["hidden", "cuda:0"])
     assert "cuda:0 RTX 3060" in person.text("status")
     used = use(person)
-    assert (used.uuid, used.cuda_index) == (second, 0)
+    assert (used.uuid, used.device) == (second, "cuda:0")
     assert move(person).device == "cuda:0"
     assert contexts(pc, person) == [0, 1]
     person.open_tab("Devices")

@@ -140,7 +140,7 @@ def test_a_check_is_watched_and_stopped_by_its_own_button(
     never = threading.Event()
 
     def probe(is_over):
-        yield TorchCard(cuda_index=0, name=inventory.cards[0].name)
+        yield TorchCard(torch_index=0, name=inventory.cards[0].name)
         while not is_over():
             never.wait(0.005)
         yield PcProbed()

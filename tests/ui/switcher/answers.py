@@ -65,7 +65,7 @@ def describe(inventory):
 
 
 def use(_engine, request):
-    return [DeviceUsed(cuda_index=request.cuda_index, name="NVIDIA GeForce RTX 3060")]
+    return [DeviceUsed(device=request.device, name="NVIDIA GeForce RTX 3060")]
 
 
 def fall(_engine, request):

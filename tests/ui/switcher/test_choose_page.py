@@ -85,7 +85,7 @@ def test_use_this_card(tab, engines, qtbot):
     radio(tab, SECOND).click()
     click(tab, "switcher.activate")
     qtbot.waitUntil(lambda: "RTX 3060" in text(tab, "switcher.said"))
-    assert engines.requests[-1] == UseDevice(cuda_index=1)
+    assert engines.requests[-1] == UseDevice(device="cuda:1")
     qtbot.waitUntil(lambda: "current" in radio(tab, SECOND).accessibleDescription())
     assert find(tab, "switcher.said_card").property("tone") == "good"
 
