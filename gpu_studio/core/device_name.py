@@ -39,10 +39,14 @@ class DeviceName:
         return self.kind if self.index is None else f"{self.kind}:{self.index}"
 
 
+def torch_module(address: str) -> str:
+    """Return what PyTorch calls the functions for a device: ``torch.cuda``, ``torch.xpu``."""
+    return f"torch.{DeviceName.parse(address).kind}"
+
+
 def wait_line(address: str) -> str:
     """Return the line of a script that waits for a device; empty for the CPU."""
-    name = DeviceName.parse(address)
-    return "" if name.is_cpu else f'torch.{name.kind}.synchronize("{address}")\n'
+    return "" if is_cpu(address) else f'{torch_module(address)}.synchronize("{address}")\n'
 
 
 def is_cpu(address: str | None) -> bool:

@@ -207,8 +207,8 @@ def test_where_cards_are_hidden_a_snippet_hides_them_as_well(
 @pytest.mark.parametrize(
     "snippet",
     [
-        caching_allocator._SNIPPET.format(device="cuda:0"),
-        placement._USE_SNIPPET.format(index=0),
+        caching_allocator._SNIPPET.format(device="cuda:0", module="torch.cuda"),
+        placement._USE_SNIPPET.format(module="torch.cuda", index=0),
     ],
 )
 def test_snippets_for_a_card_are_complete(snippet: str, capsys: pytest.CaptureFixture[str]):

@@ -10,6 +10,7 @@ from gpu_studio.core.benchmark.crossover import CrossoverKind
 from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.devices.devices import without_maker
 from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def _warnings(verdict: BenchmarkVerdict, *, below_headline: bool) -> list[str]:
 def _short(result: RunFinished) -> str:
     if is_cpu(result.device):
         return "the CPU"
-    return f"the {result.device_name.removeprefix('NVIDIA ')}"
+    return f"the {without_maker(result.device_name)}"
 
 
 def _work_words(verdict: BenchmarkVerdict, titles: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.devices.devices import without_maker
 from gpu_studio.core.json_resource import read_resource
 from gpu_studio.core.resources import MissingResourceError
 
@@ -74,7 +75,7 @@ def chip_of(device_id: int | None) -> Chip | None:
 
 def known_card(name: str) -> KnownCard | None:
     """Return the card sold under a name, with or without the maker's; None if unknown."""
-    name = name.removeprefix("NVIDIA ")
+    name = without_maker(name)
     return next((card for card in _table().cards if card.name.lower() == name.lower()), None)
 
 

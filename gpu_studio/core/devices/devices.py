@@ -164,7 +164,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
         """A permanent name for the device: its UUID, or its slot if the card reports no UUID."""
         if self.is_cpu:
             return CPU
-        return self.uuid or self.pci_bus_id or f"NVML {self.driver_index}"
+        return self.uuid or self.pci_bus_id or f"{self.maker or self.kind} {self.driver_index}"
 
     @property
     def short_name(self) -> str:
@@ -176,12 +176,24 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 # Processor": what follows the model's own name.
 _SPARE_WORDS = re.compile(r"\s+(CPU\s+)?@.*|\s+with \S.* Graphics$|\s+\d+-Core Processor$")
 
+_MAKERS = ("NVIDIA ", "AMD ", "Intel ", "Intel(R) ")
+_GENERIC_NAME = re.compile(r"\S+ card\b")
+
+
+def without_maker(name: str) -> str:
+    """Return a card's name as it is sold: ``GeForce GT 1030``."""
+    if _GENERIC_NAME.match(name):
+        return name
+    for maker in _MAKERS:
+        name = name.removeprefix(maker)
+    return name
+
 
 def short_name(name: str) -> str:
     """Return a device's name in the form of `Device.short_name`."""
-    if name.startswith("NVIDIA card"):
+    if _GENERIC_NAME.match(name):
         return name
-    for word in ("NVIDIA ", "GeForce ", "(R)", "(TM)", "AMD ", "Intel "):
+    for word in ("(R)", "(TM)", *_MAKERS, "GeForce "):
         name = name.replace(word, "")
     return " ".join(_SPARE_WORDS.sub("", name).split())
 

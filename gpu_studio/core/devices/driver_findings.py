@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.devices.finding import (
-    WAKE_BY_HAND,
-    Finding,
-    continued,
-    driver_page,
-    install_driver,
-    newer_driver,
-    restart,
-)
+from gpu_studio.core.devices import nvidia
+from gpu_studio.core.devices.finding import Finding, continued, newer_driver, restart
 from gpu_studio.core.devices.pc_facts import architecture_of
 from gpu_studio.core.listing import listed
 from gpu_studio.core.notice import Action
@@ -34,7 +27,6 @@ _WAKES_WHEN_USED = "Reading it would wake it. It wakes up when a program uses it
 _USED_BY_OTHERS = "Another driver or a virtual machine is using it."
 _VIRTUAL_MACHINE = "vfio-pci"
 _RESERVED = "the driver vfio-pci reserves it for a virtual machine."
-_LOAD_MODULE = "sudo modprobe nvidia"
 _SECURE_BOOT = (
     "Secure Boot is on, so Linux refuses a driver whose key is not enrolled. Enroll the key, or "
     "turn Secure Boot off."
@@ -45,12 +37,6 @@ _LIBRARY_IS_MISSING = (
     "its driver runs, but the driver's library is missing here. Start a container with access to "
     "the card, or reinstall the driver."
 )
-_TRY_CONTAINER = "docker run --rm --gpus all ubuntu nvidia-smi"
-# docs.nvidia.com, driver installation guide, "Kernel Modules": the open module needs the processor
-# (GSP) that cards have since Turing. developer.nvidia.com/blog, "NVIDIA Transitions Fully Towards
-# Open-Source GPU Kernel Modules": Blackwell needs the open module.
-_WITHOUT_GSP = frozenset({"Maxwell", "Pascal", "Volta"})
-_OPEN_MODULE_ONLY = frozenset({"Blackwell"})
 
 
 def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
@@ -156,48 +142,43 @@ def _reason_and_step(facts: PcFacts, cards: Sequence[Device]) -> tuple[str, str]
     absent = code in ("not_installed", "not_running")
     if absent and any(card.kernel_driver == _VIRTUAL_MACHINE for card in cards):
         return _RESERVED, ""
-    if code == "not_installed" and any(card.kernel_driver == "nvidia" for card in cards):
-        return _LIBRARY_IS_MISSING, _TRY_CONTAINER
+    if code == "not_installed" and any(
+        card.kernel_driver == nvidia.KERNEL_DRIVER for card in cards
+    ):
+        return _LIBRARY_IS_MISSING, nvidia.TRY_CONTAINER
     if code == "not_installed":
-        return f"{reason} {_driver_to_install(facts, cards)}", install_driver(facts)
+        return f"{reason} {_driver_to_install(facts, cards)}", nvidia.install_driver(facts)
     if facts.inventory.is_wsl:
         return f"{reason} It is the driver of Windows. Restart the PC.", restart(facts)
     if code == "not_running" and facts.system == "Linux":
         step, command = _how_to_start(facts, cards)
         return f"{reason} {step}", command
     if code == "no_permission" and facts.system == "Linux":
-        return f"{reason} It needs access to the files /dev/nvidia*.", "ls -l /dev/nvidia*"
+        return f"{reason} It needs access to the files /dev/nvidia*.", nvidia.SHOW_PERMISSIONS
     step = "Start the driver, or restart the PC." if code == "not_running" else "Restart the PC."
     return f"{reason} {step}", restart(facts)
 
 
 def _how_to_start(facts: PcFacts, cards: Sequence[Device]) -> tuple[str, str]:
     """Return how to start an installed driver on Linux: in words, and the command."""
-    holders = {card.kernel_driver for card in cards if card.kernel_driver} - {"nvidia"}
+    holders = {card.kernel_driver for card in cards if card.kernel_driver} - {nvidia.KERNEL_DRIVER}
     if facts.inventory.secure_boot:
-        return _SECURE_BOOT, _LOAD_MODULE
+        return _SECURE_BOOT, nvidia.LOAD_MODULE
     if holders:
         return f"The driver {listed(sorted(holders))} is in its place. Restart the PC.", restart(
             facts
         )
     modules = [module for card in cards if (module := _kernel_module_for(facts, card))]
     if modules:
-        return f"Start the driver. If that fails: {continued(modules[0])}", _LOAD_MODULE
-    return "Start the driver, or restart the PC.", _LOAD_MODULE
+        return f"Start the driver. If that fails: {continued(modules[0])}", nvidia.LOAD_MODULE
+    return "Start the driver, or restart the PC.", nvidia.LOAD_MODULE
 
 
 def _kernel_module_for(facts: PcFacts, card: Device) -> str:
     """Return which of the driver's two kernel modules a card needs; empty if both support it."""
-    architecture = architecture_of(card)
-    if facts.driver_system != "Linux" or card.kernel_driver not in (None, "nvidia"):
+    if facts.driver_system != "Linux" or card.kernel_driver not in (None, nvidia.KERNEL_DRIVER):
         return ""
-    if architecture in _WITHOUT_GSP:
-        return (
-            f"A {architecture} card needs the driver's proprietary kernel module, not the open one."
-        )
-    if architecture in _OPEN_MODULE_ONLY:
-        return f"A {architecture} card needs the driver's open kernel module."
-    return ""
+    return nvidia.kernel_module_words(architecture_of(card))
 
 
 def _driver_to_install(facts: PcFacts, cards: Sequence[Device]) -> str:
@@ -213,7 +194,9 @@ def _driver_to_install(facts: PcFacts, cards: Sequence[Device]) -> str:
 
 
 def _held_words(cards: Sequence[Device]) -> str:
-    drivers = sorted({card.kernel_driver for card in cards if card.kernel_driver} - {"nvidia"})
+    drivers = sorted(
+        {card.kernel_driver for card in cards if card.kernel_driver} - {nvidia.KERNEL_DRIVER}
+    )
     return f"; driven by {listed(drivers)}" if drivers else ""
 
 
@@ -237,7 +220,7 @@ def driver_dropped_card(facts: PcFacts) -> Iterator[Finding]:
             continue
         kind, last = architecture_of(card), facts.last_driver(card)
         step = f"Install NVIDIA driver {last}, the last for {kind} cards"
-        command = driver_page(facts)
+        command = nvidia.driver_page(facts)
         if facts.last_build(card) is None and facts.cards:
             # The other cards need the newer driver, and this one is of no use to PyTorch.
             step = f"Keep this driver: PyTorch has no code for that card, and {last} was its last"
@@ -279,7 +262,7 @@ def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
         evidence=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; found driver "
         f"{facts.driver.version}, which runs CUDA up to {facts.driver.cuda_version or 'unknown'}; "
         f"needed {floor}",
-        command=other.pip_command if other else driver_page(facts),
+        command=other.pip_command if other else nvidia.driver_page(facts),
         build_tag=other.tag if other else "",
     )
 
@@ -301,7 +284,7 @@ def mig_instances(facts: PcFacts) -> Iterator[Finding]:
             sentence=sentence,
             evidence="NVML reports that MIG mode is on. GPU Studio shows the sensors of the whole "
             "card, and does not support single instances",
-            command=f"sudo nvidia-smi -i {card.driver_index} -mig 0",
+            command=nvidia.end_mig(card),
             device_uuid=card.identity,
         )
 
@@ -330,7 +313,7 @@ def card_asleep(facts: PcFacts) -> Iterator[Finding]:
                 sentence=f"Your {card.short_name} is asleep to save power. "
                 + (_LEFT_ASLEEP if is_unasked else _WAKES_WHEN_USED),
                 evidence=f"runtime_status of {card.pci_bus_id} is suspended",
-                command=WAKE_BY_HAND if is_unasked else "",
+                command=nvidia.TOOL if is_unasked else "",
                 action=Action.WAKE_CARDS if is_unasked else None,
                 device_uuid=card.identity,
             )

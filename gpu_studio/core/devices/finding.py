@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from gpu_studio.core.devices import nvidia
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -95,10 +97,6 @@ def findings_value(findings: Sequence[Finding]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-DRIVER_PAGE = "https://www.nvidia.com/drivers"
-UNIX_DRIVER_PAGE = "https://www.nvidia.com/en-us/drivers/unix/"
-# It opens NVML, which wakes every card that the driver controls.
-WAKE_BY_HAND = "nvidia-smi"
 TORCH_PAGE = "https://pytorch.org/get-started/locally/"
 OLDER_TORCH_PAGE = "https://pytorch.org/get-started/previous-versions/"
 
@@ -108,23 +106,6 @@ def continued(text: str) -> str:
     if text.split(" ", 1)[0] in ("The", "No", "This", "A"):
         return text[0].lower() + text[1:]
     return text
-
-
-def install_driver(facts: PcFacts) -> str:
-    """Return how to install NVIDIA's driver: the system's own command if it has one, or a page."""
-    family = facts.inventory.distribution.split()
-    if facts.driver_system == "Windows":
-        return DRIVER_PAGE
-    if "ubuntu" in family:
-        return "sudo ubuntu-drivers install"
-    if "debian" in family:
-        return "sudo apt install nvidia-driver"
-    return UNIX_DRIVER_PAGE
-
-
-def driver_page(facts: PcFacts) -> str:
-    """Return the page with all driver branches; a Linux system offers only its own."""
-    return DRIVER_PAGE if facts.driver_system == "Windows" else UNIX_DRIVER_PAGE
 
 
 def newer_driver(facts: PcFacts, cards: Sequence[Device], oldest: str = "") -> str:
@@ -152,6 +133,4 @@ def reload_cuda(facts: PcFacts) -> str:
     """Return the command that restores CUDA after the PC has slept."""
     if facts.inventory.is_wsl:
         return "wsl --shutdown"
-    if facts.system == "Linux":
-        return "sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm"
-    return restart(facts)
+    return nvidia.reload_cuda(facts.system) or restart(facts)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.devices import nvidia
 from gpu_studio.core.devices.access import capability_of, label_of, no_code_words
 from gpu_studio.core.devices.devices import PROHIBITED
 from gpu_studio.core.devices.finding import (
     OLDER_TORCH_PAGE,
     Finding,
     continued,
-    driver_page,
     newer_driver,
     reload_cuda,
 )
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.pc_facts import PcFacts
 
 
-# Nano and TX1, TX2, Xavier, Orin: PyTorch's standard builds have no code for them.
-_JETSON = frozenset({(5, 3), (6, 2), (7, 2), (8, 7)})
 _NO_CUDA_BUILDS = "PyTorch has no CUDA build for this kind of PC"
-_JETSON_PAGE = "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/"
 
 
 def build_without_cuda(facts: PcFacts) -> Iterator[Finding]:
@@ -51,7 +48,7 @@ def build_without_cuda(facts: PcFacts) -> Iterator[Finding]:
                 f"{facts.floor_of(build)} or newer, and yours is {facts.driver.version}. "
                 f"Update {newer_driver(facts, cards)}.",
                 evidence=f"{why.rstrip('.')}; {evidence}",
-                command=driver_page(facts),
+                command=nvidia.driver_page(facts),
             )
         else:
             reason = "no current build helps" if facts.has_cuda_builds else _NO_CUDA_BUILDS
@@ -82,7 +79,7 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
             continue
         choice = facts.choice([card])
         other = choice if choice and choice.tag != CPU_TAG else None
-        is_jetson = capability_of(card) in _JETSON
+        is_jetson = capability_of(card) in nvidia.JETSON
         why = ""  # for Details: the sentence is one line
         sentence = no_code_words(card)
         lost = facts.served_less(other.tag) if other else []
@@ -105,9 +102,9 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
             sentence += "."
         command = _page_of_older_builds(facts, card)
         if build and choice:
-            command = driver_page(facts)
+            command = nvidia.driver_page(facts)
         if is_jetson:
-            command = _JETSON_PAGE
+            command = nvidia.JETSON_PAGE
         elif other:
             command = other.pip_command
         arch_list = " ".join(engine.arch_list) or "unknown; the published build's list is used"
@@ -172,7 +169,7 @@ def cuda_init_failed(facts: PcFacts) -> Iterator[Finding]:
             code="cuda_init_failed",
             sentence=f"A small kernel does not run on your {card.short_name}: {what}.",
             evidence=probed.message or "No error message.",
-            command=action if probed.outcome != "out_of_memory" else "nvidia-smi",
+            command=action if probed.outcome != "out_of_memory" else nvidia.TOOL,
             device_uuid=card.identity,
         )
 

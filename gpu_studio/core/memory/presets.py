@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.device_name import torch_module
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.activation_calls import LAYERS, WIDTH
 from gpu_studio.core.memory.memory_bench import ALLOCATED, EMPTIED, FREED, FULL, HELD, MemoryBench
+from gpu_studio.core.memory.modelled_cards import is_modelled
 from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import format_bytes
 
@@ -386,26 +388,27 @@ def snippet_of(
         room_bytes: the size that the experiment based its tensors on.
         conf: the allocator's options.
     """
-    device = request.device if request.device.startswith("cuda") else "cuda:0"
+    device = "cuda:0" if is_modelled(request.device) else request.device
+    module = torch_module(device)
     lines = []
     if conf:
         lines += ["import os", "", f'os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "{conf}"', ""]
     lines += ["import torch", "", f'device = "{device}"']
     if budget_bytes is not None:
         lines += [
-            "total_bytes = torch.cuda.get_device_properties(device).total_memory",
+            f"total_bytes = {module}.get_device_properties(device).total_memory",
             f"fraction = min(1.0, ({budget_bytes} + 0.25) / total_bytes)",
-            "torch.cuda.set_per_process_memory_fraction(fraction, device)",
+            f"{module}.set_per_process_memory_fraction(fraction, device)",
         ]
-    lines += ["", "", *_body(request, room_bytes).strip("\n").split("\n")]
+    lines += ["", "", *_body(request, room_bytes, module).strip("\n").split("\n")]
     lines += [
-        'print(torch.cuda.memory_allocated(device), "bytes allocated")',
-        'print(torch.cuda.memory_reserved(device), "bytes reserved")',
+        f'print({module}.memory_allocated(device), "bytes allocated")',
+        f'print({module}.memory_reserved(device), "bytes reserved")',
     ]
     return "\n".join(lines) + "\n"
 
 
-def _body(request: RunMemoryExperiment, room_bytes: int) -> str:
+def _body(request: RunMemoryExperiment, room_bytes: int, module: str) -> str:
     preset, plan = request.preset, request.plan
     if preset == "custom" and plan is not None:
         return _CUSTOM.format(
@@ -423,8 +426,10 @@ def _body(request: RunMemoryExperiment, room_bytes: int) -> str:
         "one_big": _ONE_BIG.format(room_bytes=room_bytes),
         "fragmentation": _FRAGMENTATION.format(part_bytes=part_bytes, pin_bytes=8 * _MIB),
         "leak": _LEAK.format(kept_bytes=kept_bytes),
-        "activations": _ACTIVATIONS.format(layers=LAYERS, width=WIDTH),
-        "after_the_error": _AFTER.format(size_bytes=max(room_bytes * 3 // 16 // _MIB * _MIB, _MIB)),
+        "activations": _ACTIVATIONS.format(layers=LAYERS, width=WIDTH, module=module),
+        "after_the_error": _AFTER.format(
+            size_bytes=max(room_bytes * 3 // 16 // _MIB * _MIB, _MIB), module=module
+        ),
     }[preset]
 
 
@@ -506,7 +511,7 @@ for trains in (True, False):
     except torch.OutOfMemoryError as error:
         print(error)
     network.zero_grad(set_to_none=True)
-    torch.cuda.empty_cache()
+    {module}.empty_cache()
     print("the largest batch", "with" if trains else "without", "gradients:", batch // 2)
 """
 _AFTER = """
@@ -520,11 +525,11 @@ try:
     work()
 except torch.OutOfMemoryError as error:
     held = error
-torch.cuda.empty_cache()
-print("held:  ", torch.cuda.memory_allocated(device), "bytes allocated")
+{module}.empty_cache()
+print("held:  ", {module}.memory_allocated(device), "bytes allocated")
 del held
-torch.cuda.empty_cache()
-print("let go:", torch.cuda.memory_allocated(device), "bytes allocated")
+{module}.empty_cache()
+print("let go:", {module}.memory_allocated(device), "bytes allocated")
 """
 _CUSTOM = """
 tensors = []

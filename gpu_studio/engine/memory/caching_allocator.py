@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from gpu_studio.core.device_name import CPU, is_cpu
+from gpu_studio.core.device_name import CPU, is_cpu, torch_module
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.segments import map_of_snapshot, segments_read
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead, cache_emptied
@@ -92,7 +92,9 @@ def empty_cache(address: str) -> CacheEmptied:
     if card.has_context(device):
         card.synchronize(device)
         card.empty_cache()
-    return cache_emptied(before, read_memory(device), _SNIPPET.format(device=address))
+    return cache_emptied(
+        before, read_memory(device), _SNIPPET.format(device=address, module=torch_module(address))
+    )
 
 
 def _read_ram(mark: str | None) -> MemoryRead:
@@ -137,10 +139,10 @@ _SNIPPET = """\
 import torch
 
 device = "{device}"
-torch.cuda.init()
-print("reserved before:", torch.cuda.memory_reserved(device), "bytes")
-torch.cuda.empty_cache()
-print("reserved after: ", torch.cuda.memory_reserved(device), "bytes")
+{module}.init()
+print("reserved before:", {module}.memory_reserved(device), "bytes")
+{module}.empty_cache()
+print("reserved after: ", {module}.memory_reserved(device), "bytes")
 """
 
 

@@ -7,7 +7,7 @@ import weakref
 
 import torch
 
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import is_cpu, torch_module
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import accelerator_of
@@ -39,7 +39,13 @@ class ExceptionKeepsTensors:
         remark = "" if part == "fixed" else "  # with its traceback, and so with x"
         if is_cpu(device):
             return _ON_CPU.format(count=_COUNT, kept=kept, remark=remark)
-        return _ON_CARD.format(device=device, count=_COUNT, kept=kept, remark=remark)
+        return _ON_CARD.format(
+            device=device,
+            module=torch_module(device),
+            count=_COUNT,
+            kept=kept,
+            remark=remark,
+        )
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
         """Fail with a tensor in a frame, keep the error or its text, and measure what stays."""
@@ -90,7 +96,7 @@ try:
     train()
 except RuntimeError as error:
     kept.append({kept}){remark}
-print(torch.cuda.memory_allocated("{device}") / 2**20, "MiB are still allocated")
+print({module}.memory_allocated("{device}") / 2**20, "MiB are still allocated")
 """
 _ON_CPU = """\
 import weakref

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import is_cpu, torch_module
 
 
 def snippet_for(
@@ -25,7 +25,13 @@ def snippet_for(
     else:
         text = _FIXED if is_fixed else _BROKEN
     return text.format(
-        device=device, width=width, layers=layers, first=first, budget=budget, share=share
+        device=device,
+        module=torch_module(device),
+        width=width,
+        layers=layers,
+        first=first,
+        budget=budget,
+        share=share,
     )
 
 
@@ -40,8 +46,8 @@ import torch
 
 device = "{device}"
 # A limit inside PyTorch: the error is real, and the card stays usable for other programs.
-total = torch.cuda.get_device_properties(device).total_memory
-torch.cuda.set_per_process_memory_fraction(min({share}, {budget} / total), device)
+total = {module}.get_device_properties(device).total_memory
+{module}.set_per_process_memory_fraction(min({share}, {budget} / total), device)
 
 """
     + _MODEL
@@ -67,12 +73,12 @@ model = torch.nn.Sequential(*layers).to(device)
 x = torch.randn({first}, {width}, device=device)
 
 model(x).sum().backward()
-print("training:", torch.cuda.max_memory_allocated(device), "bytes at the peak")
+print("training:", {module}.max_memory_allocated(device), "bytes at the peak")
 model.zero_grad()
-torch.cuda.reset_peak_memory_stats(device)
+{module}.reset_peak_memory_stats(device)
 with torch.no_grad():
     model(x)
-print("no_grad: ", torch.cuda.max_memory_allocated(device), "bytes at the peak")
+print("no_grad: ", {module}.max_memory_allocated(device), "bytes at the peak")
 """
 )
 _ON_META = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import msgspec
 import torch
 
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import is_cpu, torch_module
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.placement_messages import (
     DeviceUsed,
@@ -54,7 +54,7 @@ def use_device(address: str) -> DeviceUsed:
         device=address,
         name=card_name(device),
         uuid=uuid_of(device),
-        snippet=_USE_SNIPPET.format(kind=device.type, index=device.index),
+        snippet=_USE_SNIPPET.format(module=torch_module(address), index=device.index),
     )
 
 
@@ -209,8 +209,8 @@ def _memory(device: torch.device) -> _Memory:
 _USE_SNIPPET = """\
 import torch
 
-torch.{kind}.set_device({index})
-print("now in use:", torch.{kind}.current_device(), torch.{kind}.get_device_name())
+{module}.set_device({index})
+print("now in use:", {module}.current_device(), {module}.get_device_name())
 """
 
 

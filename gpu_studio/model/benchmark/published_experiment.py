@@ -14,6 +14,7 @@ from gpu_studio.core.benchmark.reference import (
     full_length_sentence,
     published_table,
 )
+from gpu_studio.core.devices.devices import without_maker
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.devices.device_board import label_of
@@ -105,7 +106,7 @@ class PublishedExperiment(QObject):
         ours = [label_of(d, self._studio.board.rows) for d in self._devices()]
         return (
             "Size", "Iterations", f"Post: {table.cpu.removeprefix('AMD ')}",
-            f"Post: {table.card.removeprefix('NVIDIA ')}",
+            f"Post: {without_maker(table.card)}",
             *(f"Here: {label}" for label in ours),
         )  # fmt: skip
 

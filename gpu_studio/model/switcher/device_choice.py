@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.devices.access import Obstacle
+from gpu_studio.core.devices.devices import without_maker
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.placement_messages import DeviceUsed, UseDevice
@@ -171,7 +172,7 @@ class DeviceChoice(QObject):
         event, self._using, self._is_using = self._using.last, None, False
         match event:
             case DeviceUsed():
-                name = event.name.removeprefix("NVIDIA ")
+                name = without_maker(event.name)
                 text = f"{event.device} {name} is now the current card."
                 self._set_notice(text, Tone.GOOD)
             case RequestFailed():

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QHeaderView, QLineEdit
 from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.run import interval_words
 from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.devices.devices import without_maker
 from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
@@ -246,7 +247,7 @@ class HistoryPage(PageColumn):
             format_size(result.size, result.size_text),
             format_duration(result.median_s),
             result.dtype,
-            result.device_name.removeprefix("NVIDIA ") + ", recorded" * bool(result.recording),
+            without_maker(result.device_name) + ", recorded" * bool(result.recording),
             ", ".join(mode),
             stamp_of(result).sign,
         )

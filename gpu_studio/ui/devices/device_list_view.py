@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QStyleOptionViewItem,
 )
 
-from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.devices.devices import short_name, without_maker
 from gpu_studio.model.devices.device_list import DEVICE_ROLE, SUMMARY_ROLE
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import own_viewport
@@ -168,7 +168,7 @@ class _DeviceDelegate(QStyledItemDelegate):
 
 def _shown_name(device: DeviceRow) -> str:
     """Return the name without the maker; the tool tip has it in full."""
-    return short_name(device.name) if device.is_cpu else device.name.removeprefix("NVIDIA ")
+    return short_name(device.name) if device.is_cpu else without_maker(device.name)
 
 
 def _sign_side(font: QFont) -> int:

@@ -70,7 +70,7 @@ def test_the_identity_of_a_device_outlives_its_numbers():
     assert CPU.identity == "cpu"
     assert A.identity == A.uuid
     assert Device(kind="cuda", name="x", pci_bus_id="00000000:01:00.0").identity.endswith("01:00.0")
-    assert Device(kind="cuda", name="x", driver_index=3).identity == "NVML 3"
+    assert Device(kind="cuda", name="x", maker="NVIDIA", driver_index=3).identity == "NVIDIA 3"
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ def test_the_engine_lists_its_cards(events):
 def test_it_can_be_the_current_device(events):
     (used,) = only(DeviceUsed, events)
     assert (used.device, used.name, used.uuid) == ("fake:0", "Fake card 0", "FAKE-0")
+    assert "torch.fake.set_device(0)" in used.snippet
 
 
 def test_its_memory_is_read_and_what_it_lacks_is_said(events):
