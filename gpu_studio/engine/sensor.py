@@ -14,7 +14,7 @@ from gpu_studio.core.clock_reasons import is_power_capped, is_throttled
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.devices.devices import CardState
+    from gpu_studio.core.devices.devices import CardLoad, CardState
 
 # The share of all cores' time, or one core's worth where that is less. An idle desktop stays below;
 # a second busy program does not.
@@ -28,6 +28,9 @@ class Sensor(Protocol):
 
     def read(self, uuid: str) -> CardState | None:
         """Return a card's present state; None if unknown. Never raises."""
+
+    def load(self, uuid: str) -> CardLoad | None:
+        """Return how busy a card was in the last second; None if unknown. Never raises."""
 
     def power_w(self, uuid: str) -> float | None:
         """Return the power that a card takes now; None if unknown. Never raises."""

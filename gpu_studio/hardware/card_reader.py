@@ -14,6 +14,7 @@ from gpu_studio.core.devices.devices import Device
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import (
+        CardLoad,
         CardState,
         Driver,
         GpuProcess,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
 
 ProcessLookup = Callable[[int], tuple[str, "str | None"]]
-"""Returns the name and the user of a process id."""
+"""Returns the name and the user of a process id; an unknown name is empty."""
 
 
 class DriverUnavailableError(Exception):
@@ -56,6 +57,9 @@ class OpenCard(Protocol):
 
     def state(self, own_pid: int) -> CardState:
         """Return what decides whether a time can be trusted."""
+
+    def load(self, own_pid: int, lookup: ProcessLookup) -> CardLoad:
+        """Return how busy the card is, and which other program keeps it busy."""
 
     def power_w(self) -> float | None:
         """Return the power that the card takes now."""

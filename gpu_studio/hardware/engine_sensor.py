@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
 from gpu_studio.hardware.cpu import read_cpu_vitals
+from gpu_studio.hardware.maker_cards import ProcessNames
 from gpu_studio.hardware.makers import MAKERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gpu_studio.core.devices.devices import CardState
+    from gpu_studio.core.devices.devices import CardLoad, CardState
     from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
     from gpu_studio.hardware.card_reader import CardReader, Maker, OpenCard
 
@@ -38,6 +39,12 @@ class EngineSensor:
 
     def read(self, uuid: str) -> CardState | None:
         return self._ask(uuid, lambda card: card.state(os.getpid()))
+
+    def load(self, uuid: str) -> CardLoad | None:
+        return self._ask(
+            uuid,
+            lambda card: card.load(os.getpid(), ProcessNames(self._reader_of[uuid].process_name)),
+        )
 
     def power_w(self, uuid: str) -> float | None:
         return self._ask(uuid, lambda card: card.power_w())

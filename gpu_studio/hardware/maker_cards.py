@@ -326,13 +326,13 @@ class ProcessNames:
         self._known: dict[int, tuple[psutil.Process, str, str | None]] = {}
 
     def __call__(self, pid: int) -> tuple[str, str | None]:
-        """Return the short name of a process and its user; the user is None if hidden."""
+        """Return a process's short name and user; an unknown name is empty, a hidden user None."""
         known = self._known.get(pid)
         if known is not None and known[0].is_running():  # False for another process with this id
             return known[1], known[2]
         try:
             process = psutil.Process(pid)
-            name = process.name()
+            name = _printable(process.name())
         except (psutil.Error, OSError, ValueError):
             return self._name_from_driver(pid), None
         try:
@@ -346,5 +346,10 @@ class ProcessNames:
         return name, user
 
     def _name_from_driver(self, pid: int) -> str:
-        path = self._driver_name(pid) or ""
-        return path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1] or "unknown"
+        path = _printable(self._driver_name(pid) or "")
+        return path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+
+
+def _printable(name: str) -> str:
+    """Return a name that every message can hold: Linux allows any bytes in it."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)

@@ -4,11 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpu_studio.core.devices.devices import Telemetry
+from gpu_studio.core.devices.devices import CardLoad, Telemetry
 from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
 from gpu_studio.hardware.nvidia.cards import (
     describe_card,
     has_other_processes,
+    read_load,
     read_processes,
     read_telemetry,
 )
@@ -295,6 +296,42 @@ def test_other_processes_are_those_that_compute_and_do_not_draw(compute, graphic
     }
     card = Nvml(FakeNvml(GT_1030 | answers)).card(0)
     assert has_other_processes(card, own_pid=1) is others
+
+
+def sample(pid: int, percent: int, at_us: int = 5_000_000) -> SimpleNamespace:
+    return SimpleNamespace(pid=pid, smUtil=percent, timeStamp=at_us)
+
+
+@pytest.mark.parametrize(
+    ("samples", "compute", "graphics", "program"),
+    [
+        ([sample(2, 20), sample(3, 60), sample(1, 90)], [1], [2, 3], "process 3"),  # 1 is us
+        ([sample(3, 90, 3_900_000), sample(2, 20)], [1], [2, 3], "process 2"),  # 3 has ended
+        ([sample(2, 0)], [1], [2], "process 2"),
+        (NVMLError(3), [1], [2], "process 2"),  # before Maxwell
+        (NVMLError(3), [1, 2, 3], [2, 3], ""),  # Windows lists its whole desktop
+        (NVMLError(6), [], [], ""),
+        ([sample(2, 90)], [7], [2], ""),  # in a container, the numbers are the host's
+        ([sample(2, 2**32 - 1)], [1], [2, 3], ""),
+    ],
+)
+def test_the_program_that_keeps_a_card_busy_is_named_if_known(samples, compute, graphics, program):
+    answers = {
+        "UtilizationRates": SimpleNamespace(gpu=88, memory=2),
+        ("ProcessUtilization", 0): samples,
+        "ComputeRunningProcesses": [process(pid, 1) for pid in compute],
+        "GraphicsRunningProcesses": [process(pid, 1) for pid in graphics],
+    }
+    card = Nvml(FakeNvml(GT_1030 | answers)).card(0)
+    load = read_load(card, 1, lambda pid: (f"process {pid}", None))
+    assert (load.percent, load.program) == (88.0, program)
+    assert load.clock_share == pytest.approx(139 / 1911)
+
+
+def test_a_card_that_tells_no_load_has_none():
+    refused = {"UtilizationRates": NVMLError(3), ("ClockInfo", 1): NVMLError(3)}
+    card = Nvml(FakeNvml(GT_1030 | refused)).card(0)
+    assert read_load(card, 1, lambda pid: ("", None)) == CardLoad()
 
 
 def test_a_card_is_found_by_its_uuid():

@@ -25,8 +25,8 @@ def test_a_process_that_ended_is_not_remembered():
     names = ProcessNames()
     before = names(child.pid)
     child.communicate(b"\n")
-    assert before[0] != "unknown"
-    assert names(child.pid) == ("unknown", None)
+    assert before[0]
+    assert names(child.pid) == ("", None)
 
 
 def test_the_driver_names_what_the_system_hides(monkeypatch):
@@ -36,4 +36,9 @@ def test_the_driver_names_what_the_system_hides(monkeypatch):
     monkeypatch.setattr("psutil.Process", hide)
     names = ProcessNames(lambda pid: "C:\\Games\\game.exe" if pid == 4 else None)
     assert names(4) == ("game.exe", None)
-    assert names(5) == ("unknown", None)
+    assert names(5) == ("", None)
+
+
+def test_a_name_of_any_bytes_can_be_sent(monkeypatch):
+    monkeypatch.setattr("psutil.Process.name", lambda self: "gam\udce9\n")
+    assert ProcessNames()(os.getpid())[0] == "gam\ufffd\ufffd"

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.clock_reasons import ClockReason
-from gpu_studio.core.devices.devices import CardState, Device, Driver, GpuProcess, Telemetry
+from gpu_studio.core.devices.devices import (
+    CardLoad,
+    CardState,
+    Device,
+    Driver,
+    GpuProcess,
+    Telemetry,
+)
 from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
 from gpu_studio.hardware.card_reader import (
     CardUnreadableError,
@@ -46,6 +53,9 @@ class FakeCard:
 
     def state(self, own_pid) -> CardState:
         return CardState(clock_event_reasons=HOT.clock_event_reasons, other_processes=own_pid != 1)
+
+    def load(self, own_pid, lookup) -> CardLoad:
+        return CardLoad(percent=55.0, program=lookup(1)[0])
 
     def power_w(self) -> float | None:
         return None
@@ -139,6 +149,8 @@ def test_an_engine_reads_it_for_its_runs_and_checks(makers):
     sensor = EngineSensor(makers)
     assert sensor.read(UUID).clock_event_reasons is ClockReason.HARDWARE_HEAT
     assert sensor.power_w(UUID) is None
+    assert sensor.load(UUID).percent == 55.0
+    assert sensor.load(UUID).program  # process 1 has a name on every system
     assert sensor.vitals(UUID).temperature_c == 91.0
     assert sensor.checked_device(UUID, "fake:0").driver_version == "1.0"
     assert sensor.read("GPU-of-nobody") is None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed, Stop
@@ -129,6 +130,29 @@ def test_the_stamp_knows_what_the_driver_says(soft_pc: MakePc, engine: StartEngi
     assert result_with(event_reasons=None, sm_mhz=None).throttled is None
     pc.set_others(0, Other(4711, 100 * MIB))
     assert result_with().other_processes is True
+
+
+def test_a_game_that_draws_before_a_run_makes_it_doubtful(
+    soft_pc: MakePc, engine: StartEngine
+) -> None:
+    pc = soft_pc(GTX_1650)
+    one = engine(pc)
+    pc.set_others(0, Other(4711, 100 * MIB, graphics=True))
+    pc.set(0, gpu_percent=97)
+    beside = one.ask(run_on("cuda:0"))[-1]
+    assert isinstance(beside, RunFinished)
+    assert beside.other_processes is True
+    assert beside.other_load is not None
+    assert beside.other_load.percent == 97
+    assert any("97\u202f% busy before the run" in doubt for doubt in stamp_of(beside).doubts)
+
+
+def test_our_own_work_is_no_load_of_others(soft_pc: MakePc, engine: StartEngine) -> None:
+    one = engine(soft_pc(GTX_1650))
+    for _ in range(3):
+        result = one.ask(run_on("cuda:0"))[-1]
+        assert isinstance(result, RunFinished)
+        assert result.other_load is None
 
 
 def test_a_run_needs_no_nvml(soft_pc: MakePc, engine: StartEngine) -> None:

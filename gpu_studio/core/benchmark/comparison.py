@@ -2,12 +2,13 @@
 
 Wrong results and overlapping intervals have no winner. Results of rounds in turns met the same
 disturbances, so the interval of their ratio has them in it. While other programs keep the PC busy,
-a winner counts only if it won every round, and its lead is rounded. Results of two times may differ
-more than their intervals say, because each run finds other places in memory: a winner counts only
-if it still wins by a quarter less. Any other doubt about a time (few samples, a throttled card) may
-mean a factor of two in either direction. If both times are doubtful, only one may be wrong by that
-factor, because a disturbance slows both down. Two results count as equally fast only if the whole
-interval of their ratio lies within ± 5 %.
+a winner counts only if it won every round, and its lead is rounded. A card that works for others as
+well is slower all the time, so the other side must win by a factor of two. Results of two times may
+differ more than their intervals say, because each run finds other places in memory: a winner counts
+only if it still wins by a quarter less. Any other doubt about a time (few samples, a throttled
+card) may mean a factor of two in either direction. If both times are doubtful, only one may be
+wrong by that factor, because a disturbance slows both down. Two results count as equally fast only
+if the whole interval of their ratio lies within ± 5 %.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from gpu_studio.core.benchmark.trust import (
     stamp_of,
     timing_doubts,
 )
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.listing import listed
 from gpu_studio.core.statistics import FEWEST_ROUNDS, ratio_interval
 from gpu_studio.core.units import (
@@ -71,6 +73,8 @@ class Comparison(msgspec.Struct, frozen=True):
         kinds: the kinds of the doubts (`core.benchmark.trust`).
         rounds: the ratio of each round, of two results that took turns.
         is_apart: whether they did not, and so met other disturbances.
+        shared: the one that is a card which works for other programs as well, while the other is
+            another device: 1 the device, -1 the reference, 0 neither or both.
     """
 
     size: int
@@ -83,6 +87,7 @@ class Comparison(msgspec.Struct, frozen=True):
     kinds: frozenset[str] = frozenset()
     rounds: tuple[float, ...] = ()
     is_apart: bool = False
+    shared: int = 0
 
     @property
     def is_busy(self) -> bool:
@@ -94,20 +99,20 @@ class Comparison(msgspec.Struct, frozen=True):
         """The verdict."""
         if self.is_wrong:
             return Claim.WRONG
-        doubt = self._margin
-        if self.low / doubt > 1 and self.ratio >= SAME_WITHIN and self._agrees(1):
+        if self.low / self._margin(1) > 1 and self.ratio >= SAME_WITHIN and self._agrees(1):
             return Claim.FASTER
-        if self.high * doubt < 1 and self.ratio <= 1 / SAME_WITHIN and self._agrees(-1):
+        if self.high * self._margin(-1) < 1 and self.ratio <= 1 / SAME_WITHIN and self._agrees(-1):
             return Claim.SLOWER
         if not self.doubts and self.low >= 1 / SAME_WITHIN and self.high <= SAME_WITHIN:
             return Claim.EQUAL
         return Claim.UNDECIDED
 
-    @property
-    def _margin(self) -> float:
-        """How far the ratio may be off, beyond its interval."""
+    def _margin(self, winner: int) -> float:
+        """Return how far the ratio may be off in favor of a winner, beyond its interval."""
         if self.is_apart:
             return _DOUBTED_BY if self.doubts else _APART_BY
+        if self.shared == -winner:
+            return _DOUBTED_BY
         met = MET_BY_BOTH if self.rounds else frozenset[str]()
         own = self.kinds - met
         return _DOUBTED_BY if own else 1.0
@@ -179,6 +184,9 @@ def compare(reference: RunFinished, device: RunFinished) -> Comparison | None:
         high=high,
         rounds=tuple(one / other for one, other in pairs),
         is_apart=not pairs,
+        shared=0
+        if reference.device == device.device
+        else _is_shared(device) - _is_shared(reference),
         doubts=tuple(dict.fromkeys(doubt.word for doubt in doubts)),
         remedies=tuple(dict.fromkeys(TIMING_REMEDIES[doubt.kind] for doubt in doubts)),
         kinds=frozenset(doubt.kind for doubt in doubts),
@@ -191,6 +199,10 @@ def next_steps(comparisons: Iterable[Comparison]) -> str:
     steps = dict.fromkeys(step for each in comparisons for step in each.remedies)
     text = " and ".join(steps)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _is_shared(result: RunFinished) -> bool:
+    return bool(result.other_processes) and not is_cpu(result.device)
 
 
 def _has_time(result: RunFinished) -> bool:

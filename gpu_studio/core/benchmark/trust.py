@@ -190,7 +190,12 @@ def _shared(result: RunFinished) -> tuple[str, str]:
     """Return the word and the sentence for a device that other programs used, too."""
     if is_cpu(result.device):
         return "busy CPU", "other programs kept the CPU busy"
-    return "shared card", "another program used the card"
+    load = result.other_load
+    if load is None:
+        return "shared card", "another program used the card"
+    who = load.program or "another program"
+    share = format_percent(load.percent / 100)
+    return "shared card", f"{who} kept the card {share} busy before the run"
 
 
 def _load_facts(result: RunFinished) -> Iterator[str]:

@@ -79,6 +79,18 @@ class CardState(msgspec.Struct, frozen=True, kw_only=True):
     pcie_width: int | None = None
 
 
+class CardLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of the last second a card worked, for all programs together; None means "unknown".
+
+    ``clock_share`` is its clock as a share of its highest one. ``program`` is the other program
+    that works on it, if the driver knows which; empty otherwise.
+    """
+
+    percent: float | None = None
+    clock_share: float | None = None
+    program: str = ""
+
+
 class GpuProcess(msgspec.Struct, frozen=True, kw_only=True):
     """A process that holds a context on a card; its memory is None if the system hides it."""
 

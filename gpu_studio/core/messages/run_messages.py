@@ -31,6 +31,7 @@ from gpu_studio.core.messages.race_messages import (  # noqa: TC001  # msgspec r
 
 MOST_IN_TURNS = 64
 MOST_ROUNDS = 1000
+LONGEST_PROGRAM = 100
 # How to write a size unless a workload says otherwise: `WorkloadDescription.size_text`.
 SQUARE = "{size} × {size}"
 
@@ -205,6 +206,16 @@ class NaiveTime(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
 
 
+class OtherLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """What other programs did on a card right before a load of this engine.
+
+    ``percent`` is the card's utilization, ``program`` the one that works on it; empty if unknown.
+    """
+
+    percent: Annotated[float, Meta(ge=0, le=100)]
+    program: Annotated[str, Meta(max_length=LONGEST_PROGRAM)] = ""
+
+
 class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     """The end of a run and its result.
 
@@ -221,7 +232,8 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     them: sentences, each with a short name. ``computed_in`` is the type of the arithmetic: a
     dtype's name, or ``tf32``. ``tf32`` says whether it was TF32; null on the CPU. ``loaded_s`` is
     the time that the device had worked without a pause before the first sample, including earlier
-    runs. ``timed_s`` is the sum of all timed calls.
+    runs. ``timed_s`` is the sum of all timed calls. ``other_load`` is set if other programs kept
+    the card busy before that load; ``other_processes`` is true then.
 
     ``fresh_memory_s`` is the time of a CPU call whose results get new memory from the system; null
     if that is not slower, or unknown.
@@ -255,6 +267,7 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     throttled: bool | None = None
     power_capped: bool | None = None
     other_processes: bool | None = None
+    other_load: OtherLoad | None = None
     share_of_ceiling: Amount | None = None
     ceiling: str = ""
     limit: Limit | None = None

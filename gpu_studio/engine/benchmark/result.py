@@ -18,7 +18,7 @@ from gpu_studio.engine.workloads.case import TF32
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.race_messages import RaceOutcome
-    from gpu_studio.core.messages.run_messages import NaiveTime, RunWorkload
+    from gpu_studio.core.messages.run_messages import NaiveTime, OtherLoad, RunWorkload
     from gpu_studio.engine.benchmark.naive_script import NaiveAnswer
     from gpu_studio.engine.sensor import Watch
     from gpu_studio.engine.workloads.case import Case, Work
@@ -41,6 +41,8 @@ class Findings:
     clock_mhz: float | None = None
     """The card's SM clock after the first warm-up."""
     verification: Verification | None = None
+    other_load: OtherLoad | None = None
+    """What other programs did on the card before this engine's load."""
     watch: Watch | None = None
     measured: MeasuredCeilings | None = None
     calls_per_sample: int = 1
@@ -100,7 +102,8 @@ def finish(
         verification=found.verification.sentence,
         throttled=found.watch.throttled,
         power_capped=found.watch.power_capped,
-        other_processes=found.watch.other_processes,
+        other_processes=found.other_load is not None or found.watch.other_processes,
+        other_load=found.other_load,
         # The CPU needs no copies and has no driver to ask.
         parts_s=found.parts_s or ({} if case.is_on_card else {"compute": summary.median_s}),
         fresh_memory_s=found.fresh_memory_s,

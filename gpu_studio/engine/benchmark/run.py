@@ -9,7 +9,6 @@ run may have its turn (`in_turns`).
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from typing import TYPE_CHECKING
 
@@ -29,6 +28,7 @@ from gpu_studio.core.units import format_bytes, format_size
 from gpu_studio.engine.benchmark.card_limits import refuse_long_kernel, refuse_unsupported_products
 from gpu_studio.engine.benchmark.ceilings import measure_cpu
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes
+from gpu_studio.engine.benchmark.load import load_of
 from gpu_studio.engine.benchmark.naive import time_naively
 from gpu_studio.engine.benchmark.pace import Pace
 from gpu_studio.engine.benchmark.race_timing import RaceTiming
@@ -54,13 +54,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from threading import Event as Flag
 
-    import torch
-
     from gpu_studio.core.benchmark.ceilings import MeasuredCeilings
     from gpu_studio.core.devices.devices import CardState
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.race_messages import RaceTraits
-    from gpu_studio.core.messages.run_messages import WorkloadDescription
+    from gpu_studio.core.messages.run_messages import OtherLoad, WorkloadDescription
     from gpu_studio.engine.benchmark.frames import FrameFiles
     from gpu_studio.engine.sensor import Sensor, Watch
     from gpu_studio.engine.stopwatch import Stopwatch
@@ -69,8 +67,6 @@ if TYPE_CHECKING:
     from gpu_studio.engine.workloads.workload import Workload
 
 _POLL_PERIOD_S = 0.1
-# A device has not cooled down after a shorter pause.
-_LONGEST_PAUSE_S = 1.0
 _LONGEST_BUDGET_S = 86400.0
 _LONGEST_REST_S = 1.0
 # Of a run that may stop as soon as its interval is known.
@@ -154,6 +150,8 @@ class WorkloadRun:
             self._threads = request.race.threads
             yield None  # they count from the next turn on
         prove_kernels(case.device)
+        found.other_load = self._other_load(case)
+        self._check_stop()
         refuse_too_large(workload, case)
         refuse_long_kernel(workload, case, self._card_state(case))
         found.measured = self._cpu_ceilings(workload, case)
@@ -166,6 +164,7 @@ class WorkloadRun:
         request, found = self._request, self._found
         yield self._phase("verification")
         found.verification, expected_call_s = check_answers(workload, case, self._check_stop)
+        load_of(case.device).end_check()
         self._check_stop()
         # Only now: without the card's peaks, the small call above refuses a kernel of seconds.
         if request.naive:
@@ -209,7 +208,7 @@ class WorkloadRun:
         """Warm up and time a call for one round."""
         device, found = case.device, self._found
         assert found.watch is not None
-        busy_since_s = _load.begin(device)
+        busy_since_s = load_of(device).begin()
         warming_s = time.perf_counter()
         stopwatch, call_s = self._warmed_up(call, case, memory)
         self._check_stop()
@@ -230,7 +229,7 @@ class WorkloadRun:
         else:
             yield from self._time(stopwatch, call, case)
         found.watch.end()
-        _load.end(device)
+        load_of(device).end()
         if call.elapsed_s() is None:  # a call with its own clock works in other processes
             peaks = (found.peak_allocated_bytes, memory.peak_bytes())
             found.peak_allocated_bytes = max((p for p in peaks if p is not None), default=None)
@@ -422,6 +421,13 @@ class WorkloadRun:
         uuid = uuid_of(case.device) if self._sensor is not None else None
         return self._sensor.read(uuid) if self._sensor is not None and uuid else None
 
+    def _other_load(self, case: Case) -> OtherLoad | None:
+        """Return what other programs do on a case's card; None on the CPU, whose watch tells it."""
+        uuid = uuid_of(case.device) if self._sensor is not None and case.is_on_card else None
+        if self._sensor is None or uuid is None:
+            return None
+        return load_of(case.device).of_others(self._sensor, uuid, self._stop)
+
     def _started(self, workload: Workload, case: Case) -> RunStarted:
         request = self._request
         return RunStarted(
@@ -563,25 +569,3 @@ def _expected_call_s(workload: Workload, case: Case, small: Case) -> float:
         small_call_s = time_once(call, small.device)
     large_work, small_work = workload.work(case), workload.work(small)
     return small_call_s * large_work.throughput_work / small_work.throughput_work
-
-
-class _Load:
-    """The start of each device's current load, across the runs of this engine."""
-
-    def __init__(self) -> None:
-        self._since_s: dict[str, float] = {}
-        self._until_s: dict[str, float] = {}
-
-    def begin(self, device: torch.device) -> float:
-        """Record that a device starts work; return the start of its load, by `perf_counter`."""
-        name, now_s = str(device), time.perf_counter()
-        if now_s - self._until_s.get(name, -math.inf) > _LONGEST_PAUSE_S:
-            self._since_s[name] = now_s
-        return self._since_s[name]
-
-    def end(self, device: torch.device) -> None:
-        """Record that a device has worked until now."""
-        self._until_s[str(device)] = time.perf_counter()
-
-
-_load = _Load()

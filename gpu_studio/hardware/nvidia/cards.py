@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.devices.devices import (
     PROHIBITED,
+    CardLoad,
     Device,
     GpuProcess,
     Telemetry,
@@ -53,6 +54,8 @@ _MOST_MEGAHERTZ = 100_000
 _MOST_PSTATE = 15
 _MOST_CORES, _MOST_BITS = 1_000_000, 100_000
 _MOST_PCIE = 64  # generations, and lanes
+# Of the driver's buffer of samples, only the last second says what works now.
+_LATEST_US = 1_000_000
 
 
 def describe_card(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Device:
@@ -135,6 +138,52 @@ def has_other_processes(card: NvmlCard, own_pid: int) -> bool | None:
     return len(others) > (0 if own_pid in computing else 1)
 
 
+def read_load(card: NvmlCard, own_pid: int, lookup: ProcessLookup) -> CardLoad:
+    """Return how busy a card is; raises like `read_telemetry`.
+
+    Programs that draw count here, a game as well as the desktop.
+
+    Args:
+        card: the card.
+        own_pid: this process, which is never the other program.
+        lookup: returns the name and the user of a process id.
+    """
+    with card.one_reading():
+        percent = _percent(card.ask("nvmlDeviceGetUtilizationRates"), "gpu")
+        clock_mhz = card.number("nvmlDeviceGetClockInfo", CLOCK_SM, most=_MOST_MEGAHERTZ)
+        most_mhz = card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM, most=_MOST_MEGAHERTZ)
+    pid = _busiest_other(card, own_pid) if percent else None
+    return CardLoad(
+        percent=percent,
+        clock_share=clock_mhz / most_mhz if clock_mhz is not None and most_mhz else None,
+        program="" if pid is None else lookup(pid)[0],
+    )
+
+
+def _busiest_other(card: NvmlCard, own_pid: int) -> int | None:
+    """Return the process that worked most in the last second, or else the only other one listed.
+
+    The driver does not tell the shares of processes for every card and system. In a container, its
+    numbers are the host's, which name other processes here.
+    """
+    computing = _process_ids(card, "compute") or set()
+    drawing = _process_ids(card, "graphics") or set()
+    if computing and own_pid not in computing:
+        return None
+    samples = card.ask("nvmlDeviceGetProcessUtilization", 0) or ()
+    newest_us = max((one.timeStamp for one in samples), default=0)
+    shares: dict[int, int] = {
+        one.pid: number_from(one.smUtil, 100) or 0
+        for one in samples
+        if newest_us - one.timeStamp <= _LATEST_US and one.pid != own_pid
+    }
+    busiest = max(shares, key=lambda pid: shares[pid], default=None)
+    if busiest is not None and shares[busiest]:
+        return busiest
+    others = (computing | drawing) - {own_pid}
+    return others.pop() if len(others) == 1 else None
+
+
 def read_processes(card: NvmlCard, lookup: ProcessLookup) -> tuple[GpuProcess, ...]:
     """Return the processes with a context on a card, by process id; raises like `read_telemetry`.
 
@@ -156,7 +205,7 @@ def read_processes(card: NvmlCard, lookup: ProcessLookup) -> tuple[GpuProcess, .
         processes.append(
             GpuProcess(
                 pid=pid,
-                name=name,
+                name=name or "unknown",
                 user=user,
                 kind=" and ".join(dict.fromkeys(kinds[pid])),
                 memory_bytes=memory_bytes[pid],

@@ -17,7 +17,7 @@ from gpu_studio.hardware.nvidia.nvml import (
 )
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices.devices import Device, Driver, GpuProcess, Telemetry
+    from gpu_studio.core.devices.devices import CardLoad, Device, Driver, GpuProcess, Telemetry
     from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
     from gpu_studio.hardware.card_reader import ProcessLookup
     from gpu_studio.hardware.nvidia.nvml import NvmlCard
@@ -53,6 +53,9 @@ class NvidiaCard:
             pcie_generation=card.number("nvmlDeviceGetCurrPcieLinkGeneration"),
             pcie_width=card.number("nvmlDeviceGetCurrPcieLinkWidth"),
         )
+
+    def load(self, own_pid: int, lookup: ProcessLookup) -> CardLoad:
+        return cards.read_load(self._card, own_pid, lookup)
 
     def power_w(self) -> float | None:
         milliwatts = self._card.number("nvmlDeviceGetPowerUsage")

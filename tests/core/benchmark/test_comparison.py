@@ -134,6 +134,23 @@ def test_on_a_busy_pc_a_winner_wins_every_round():
     assert "busy" in lost_one.reason
 
 
+@pytest.mark.parametrize(
+    ("card_s", "outcome"),
+    [(0.004, Claim.FASTER), (0.016, Claim.UNDECIDED), (0.025, Claim.SLOWER)],
+)
+def test_a_card_that_a_game_uses_too_loses_only_by_a_factor_of_two(card_s, outcome):
+    cpu = turns(0.010)
+    card = turns(card_s, other_processes=True, device="cuda:0")
+    assert compare(cpu, card).outcome is outcome
+    swapped = {Claim.FASTER: Claim.SLOWER, Claim.SLOWER: Claim.FASTER}
+    assert compare(card, cpu).outcome is swapped.get(outcome, outcome)
+
+
+def test_two_ways_on_a_card_that_a_game_uses_meet_it_alike():
+    shared = {"other_processes": True, "device": "cuda:0"}
+    assert compare(turns(0.016, **shared), turns(0.010, **shared)).outcome is Claim.FASTER
+
+
 def test_fewer_than_six_rounds_have_the_range_of_their_samples():
     wide = {"ci95_s": (0.005, 0.02)}
     few = (1.0,) * 5

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gpu_studio.core.benchmark.trust import TrustLine, stamp_of, trust_lines
-from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
+from gpu_studio.core.messages.run_messages import OtherLoad, RunFinished, RunWorkload
 from tests.fakes.run_answers import finished, samples_of
 
 
@@ -73,6 +73,15 @@ def test_a_power_limit_is_told_and_is_no_doubt() -> None:
         ({"throttled": True}, "throttled", "slowed itself down"),
         ({"other_processes": True}, "busy CPU", "kept the CPU busy"),
         ({"other_processes": True, "device": "cuda:0"}, "shared card", "another program"),
+        (
+            {
+                "other_processes": True,
+                "other_load": OtherLoad(percent=97.0, program="game.exe"),
+                "device": "cuda:0",
+            },
+            "shared card",
+            "game.exe kept the card 97\u202f% busy before the run",
+        ),
         ({"doubts": {"unsure gain": "it changes"}}, "unsure gain", "it changes"),
         ({"in_window_process": True}, "in window", "window's process"),
         ({"recording": "A GT 1030 in 2025"}, "recording", "A GT 1030 in 2025"),

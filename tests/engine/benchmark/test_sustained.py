@@ -13,7 +13,8 @@ from gpu_studio.core.benchmark.sustained import unsteadiness
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.devices.devices import CardState
 from gpu_studio.core.messages.run_messages import RunFinished
-from gpu_studio.engine.benchmark import run
+from gpu_studio.engine.benchmark import load, run
+from gpu_studio.engine.benchmark.load import load_of
 from gpu_studio.engine.sensor import CardWatch
 from tests.engine.answers import ask, run_request
 
@@ -116,8 +117,8 @@ def test_the_doubt_is_in_the_stamp(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_result_says_how_long_the_device_had_worked(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(run, "_load", run._Load())
-    monkeypatch.setattr(run, "_LONGEST_PAUSE_S", 3600.0)
+    monkeypatch.setattr(load, "_loads", {})
+    monkeypatch.setattr(load, "_LONGEST_PAUSE_S", 3600.0)
     first, second = finished(), finished()
     assert first.loaded_s >= first.warm_up_s
     assert second.loaded_s >= first.loaded_s + second.warm_up_s
@@ -125,14 +126,16 @@ def test_a_result_says_how_long_the_device_had_worked(monkeypatch: pytest.Monkey
 
 def test_a_pause_ends_a_load_and_each_device_has_its_own(monkeypatch: pytest.MonkeyPatch):
     now_s = [10.0]
-    monkeypatch.setattr(run, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
-    load, card = run._Load(), torch.device("cuda", 0)
-    assert load.begin(card) == 10.0
+    monkeypatch.setattr(load, "_loads", {})
+    monkeypatch.setattr(load, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
+    card, other = load_of(torch.device("cuda", 0)), load_of(torch.device("cuda", 1))
+    assert load_of(torch.device("cuda", 0)) is card
+    assert card.begin() == 10.0
     now_s[0] = 15.0
-    load.end(card)
+    card.end()
     now_s[0] = 15.9
-    assert load.begin(card) == 10.0
-    assert load.begin(torch.device("cuda", 1)) == 15.9
-    load.end(card)
+    assert card.begin() == 10.0
+    assert other.begin() == 15.9
+    card.end()
     now_s[0] = 17.0
-    assert load.begin(card) == 17.0
+    assert card.begin() == 17.0

@@ -7,6 +7,7 @@ import torch
 
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.messages.run_messages import (
+    OtherLoad,
     RunFinished,
     RunPhaseChanged,
     RunStarted,
@@ -14,6 +15,7 @@ from gpu_studio.core.messages.run_messages import (
 )
 from gpu_studio.core.protocol import decode_event, encode
 from gpu_studio.core.statistics import summarize
+from gpu_studio.engine.benchmark.run import WorkloadRun
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.elementwise import Elementwise
@@ -80,6 +82,19 @@ def test_what_the_work_doubts_is_in_the_result(monkeypatch: pytest.MonkeyPatch):
     result = ask(run_request())[-1]
     assert isinstance(result, RunFinished)
     assert "odd" in stamp_of(result).words
+
+
+def test_the_load_of_other_programs_before_the_run_is_in_the_result(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """On soft cards it comes from the driver; the CPU has none, so it is given here."""
+    load = OtherLoad(percent=97.0, program="game.exe")
+    monkeypatch.setattr(WorkloadRun, "_other_load", lambda _run, _case: load)
+    result = ask(run_request())[-1]
+    assert isinstance(result, RunFinished)
+    assert result.other_load == load
+    assert result.other_processes is True
+    assert "busy CPU" in stamp_of(result).words
 
 
 def test_a_run_survives_the_pipe():

@@ -1,0 +1,88 @@
+"""The load of each device across the runs of this engine: our own, and that of other programs.
+
+A driver's utilization is a mean over up to a second (`nvmlUtilization_t` of nvml.h), for all
+programs together. So it says something about others only before our own work begins. Runs that
+follow each other without a pause belong to one load, whose first one was preceded by the reading.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.messages.run_messages import LONGEST_PROGRAM, OtherLoad
+
+if TYPE_CHECKING:
+    from threading import Event as Flag
+
+    import torch
+
+    from gpu_studio.core.devices.devices import CardLoad
+    from gpu_studio.engine.sensor import Sensor
+
+# A device has not cooled down after a shorter pause, and the driver still counts our own work.
+_LONGEST_PAUSE_S = 1.0
+# A moment of work, or the start of this engine, is over by then.
+_AGAIN_AFTER_S = 1.2
+_BUSY_PERCENT = 10.0
+# At its lowest clocks, a card spends this much of its time on drawing a desktop.
+_BUSY_PERCENT_AT_REST = 25.0
+_AT_REST_BELOW = 0.5
+
+
+class DeviceLoad:
+    """One device's load."""
+
+    def __init__(self) -> None:
+        self._since_s = self._until_s = self._checked_s = -math.inf
+        self._of_others: OtherLoad | None = None
+
+    def begin(self) -> float:
+        """Record that the device starts work; return the start of its load, by `perf_counter`."""
+        now_s = time.perf_counter()
+        if now_s - self._until_s > _LONGEST_PAUSE_S:
+            self._since_s = now_s
+        return self._since_s
+
+    def end(self) -> None:
+        """Record that the device has worked until now."""
+        self._until_s = time.perf_counter()
+
+    def end_check(self) -> None:
+        """Record that results were checked until now, which loads the device only at times."""
+        self._checked_s = time.perf_counter()
+
+    def of_others(self, sensor: Sensor, uuid: str, stop: Flag) -> OtherLoad | None:
+        """Return what other programs did on a card before our load; None if they left it idle.
+
+        Args:
+            sensor: reads the card.
+            uuid: the card's.
+            stop: ends the wait for a second reading.
+        """
+        if time.perf_counter() - max(self._until_s, self._checked_s) > _LONGEST_PAUSE_S:
+            self._of_others = _busy(sensor.load(uuid))
+            if self._of_others is not None:
+                stop.wait(_AGAIN_AFTER_S)
+                self._of_others = _busy(sensor.load(uuid))
+        return self._of_others
+
+
+_loads: dict[str, DeviceLoad] = {}
+
+
+def load_of(device: torch.device) -> DeviceLoad:
+    """Return the load of a device in this process."""
+    return _loads.setdefault(str(device), DeviceLoad())
+
+
+def _busy(load: CardLoad | None) -> OtherLoad | None:
+    """Return the load of a busy card; None for an idle one, or if unknown."""
+    if load is None or load.percent is None:
+        return None
+    is_at_rest = load.clock_share is not None and load.clock_share < _AT_REST_BELOW
+    least = _BUSY_PERCENT_AT_REST if is_at_rest else _BUSY_PERCENT
+    if load.percent <= least:
+        return None
+    return OtherLoad(percent=load.percent, program=load.program[:LONGEST_PROGRAM])

@@ -1,0 +1,116 @@
+"""What other programs do on a card counts if it was read before our own work, and only then."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from gpu_studio.core.devices.devices import CardLoad
+from gpu_studio.core.messages.run_messages import OtherLoad
+from gpu_studio.engine.benchmark import load
+from gpu_studio.engine.benchmark.load import DeviceLoad
+
+GAME = CardLoad(percent=97.0, clock_share=1.0, program="game.exe")
+IDLE = CardLoad(percent=3.0, clock_share=0.1)
+
+
+class Sensor:
+    """Answers one reading after the other."""
+
+    def __init__(self, *answers: CardLoad | None) -> None:
+        self.answers = list(answers)
+
+    def load(self, uuid: str) -> CardLoad | None:
+        return self.answers.pop(0)
+
+
+class Stop(threading.Event):
+    """Counts what is waited, and does not wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waited_s = 0.0
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waited_s += timeout or 0.0
+        return False
+
+
+@pytest.fixture
+def now_s(monkeypatch):
+    """The clock's time, which a test sets."""
+    clock = [100.0]
+    monkeypatch.setattr(load.time, "perf_counter", lambda: clock[0])
+    return clock
+
+
+def of_others(device: DeviceLoad, *answers: CardLoad | None) -> OtherLoad | None:
+    sensor = Sensor(*answers)
+    found = device.of_others(sensor, "GPU-1", Stop())
+    assert not sensor.answers
+    return found
+
+
+def test_a_game_on_the_card_is_found_and_named():
+    assert of_others(DeviceLoad(), GAME, GAME) == OtherLoad(percent=97.0, program="game.exe")
+
+
+def test_a_moment_of_work_is_over_at_the_second_reading():
+    stop = Stop()
+    assert DeviceLoad().of_others(Sensor(GAME, IDLE), "GPU-1", stop) is None
+    assert stop.waited_s > 1.0  # the driver's mean is over up to a second
+
+
+@pytest.mark.parametrize(
+    ("percent", "clock_share", "is_busy"),
+    [
+        (10.0, 1.0, False),
+        (11.0, 1.0, True),
+        (11.0, None, True),
+        (25.0, 0.2, False),  # a desktop at the lowest clocks
+        (26.0, 0.2, True),
+    ],
+)
+def test_a_desktop_is_no_load(percent, clock_share, is_busy):
+    reading = CardLoad(percent=percent, clock_share=clock_share)
+    answers = [reading] * (1 + is_busy)
+    assert (of_others(DeviceLoad(), *answers) is not None) is is_busy
+
+
+@pytest.mark.parametrize("unknown", [None, CardLoad()])
+def test_what_the_driver_does_not_tell_is_no_load(unknown):
+    assert of_others(DeviceLoad(), unknown) is None
+
+
+def test_our_own_work_is_never_read_as_that_of_others(now_s):
+    device = DeviceLoad()
+    assert of_others(device, IDLE) is None
+    device.begin()
+    now_s[0] += 5.0
+    device.end()
+    now_s[0] += 0.9
+    assert of_others(device) is None  # no reading: the driver still counts our work
+    now_s[0] += 0.2
+    assert of_others(device, GAME, GAME) is not None
+
+
+def test_a_check_of_results_is_our_own_work_too(now_s):
+    device = DeviceLoad()
+    device.end_check()
+    assert of_others(device) is None
+
+
+def test_runs_without_a_pause_keep_the_reading_before_the_first(now_s):
+    device = DeviceLoad()
+    assert of_others(device, GAME, GAME) is not None
+    device.begin()
+    device.end()
+    assert of_others(device) == OtherLoad(percent=97.0, program="game.exe")
+
+
+def test_a_long_name_fits_into_a_message():
+    endless = CardLoad(percent=97.0, program="x" * 5000)
+    found = of_others(DeviceLoad(), endless, endless)
+    assert found is not None
+    assert len(found.program) == 100
