@@ -158,6 +158,8 @@ def _card_facts(card: Device) -> Iterator[str]:
         _with_unit(now.utilization_percent, "% busy") or "utilization n/a",
         "memory n/a" if used is None else f"{format_bytes(used)} in use",
         _with_unit(now.temperature_c, "°C") or "temperature n/a",
+        _with_unit(now.hotspot_c, "°C hot spot"),
+        _with_unit(now.memory_temperature_c, "°C memory"),
         _with_unit(now.power_w, "W") or "power n/a",
         _with_unit(now.fan_percent, "% fan"),
         "" if now.pstate is None else f"P{now.pstate}",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gpu_studio.core.devices.devices import Driver
 from gpu_studio.hardware.card_reader import CardUnreadableError
+from gpu_studio.hardware.nvidia.cards import read_telemetry
 from gpu_studio.hardware.nvidia.checked_card import read_checked_device, read_vitals
-from gpu_studio.hardware.nvidia.nvml import Nvml
+from gpu_studio.hardware.nvidia.nvml import Nvml, NvmlCard
 from tests.hardware.fake_nvml import GT_1030, GT_1030_UUID, FakeNvml, NVMLError
+
+if TYPE_CHECKING:
+    from gpu_studio.core.messages.check_messages import Vitals
 
 DRIVER = Driver(version="580.95.05")
 
@@ -22,8 +26,12 @@ def card(**answers: Any) -> Any:
     return Nvml(FakeNvml({**GT_1030, **spelled})).card_with(GT_1030_UUID)
 
 
+def vitals_of(one: NvmlCard) -> Vitals:
+    return read_vitals(one, read_telemetry(one))
+
+
 def test_a_geforce_reports_no_errors_of_its_memory() -> None:
-    vitals = read_vitals(card())
+    vitals = vitals_of(card())
     assert (vitals.temperature_c, vitals.sm_clock_mhz, vitals.fan_percent) == (26.0, 139.0, 35.0)
     assert (vitals.ecc_corrected, vitals.ecc_uncorrected, vitals.remapped_rows) == (None,) * 3
     assert vitals.has_pending_remap is None
@@ -36,7 +44,7 @@ def test_the_counters_of_link_and_memory_are_read() -> None:
         "RemappedRows": (2, 1, 1, 0),
     }  # fmt: skip
     one = Nvml(FakeNvml({**GT_1030, **answers})).card_with(GT_1030_UUID)
-    vitals = read_vitals(one)
+    vitals = vitals_of(one)
     assert vitals.pcie_replays == 3
     assert (vitals.ecc_corrected, vitals.ecc_uncorrected) == (5, 1)
     assert (vitals.remapped_rows, vitals.has_pending_remap) == (3, True)
@@ -44,7 +52,7 @@ def test_the_counters_of_link_and_memory_are_read() -> None:
 
 def test_a_lost_card_is_not_read() -> None:
     with pytest.raises(CardUnreadableError):
-        read_vitals(card(UtilizationRates=NVMLError(15), MemoryInfo=NVMLError(15)))
+        vitals_of(card(UtilizationRates=NVMLError(15), MemoryInfo=NVMLError(15)))
 
 
 def test_the_facts_name_no_copy_of_the_card() -> None:

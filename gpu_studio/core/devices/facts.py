@@ -279,6 +279,7 @@ def _bits(width: int | None) -> str | None:
 
 
 _REFUSED = "This card does not report it."
+_NO_SUCH_SENSOR = "This card and its driver report none, or none that can be true."
 _SEEN_AT_WORK = "An idle card drops to generation 1. Run a benchmark to see the full speed."
 _PYTORCH_TELLS = "Only PyTorch reports it, and it does not see this card or is still starting."
 _NO_CONTEXT = "The engine has not used this card yet, so PyTorch holds no memory on it."
@@ -315,6 +316,11 @@ class _Rows:
     def _row(self, key: str, label: str, value: str | None, note: str = "") -> Fact:
         return fact(key, label, value, self._why_not, note)
 
+    def _heat(self, key: str, label: str, value: float | None, note: str = "") -> Fact:
+        """Return a row of the temperatures that many cards and drivers lack."""
+        why_not = self._snapshot.trouble(self._card) or _NO_SUCH_SENSOR
+        return fact(key, label, celsius_text(value), why_not, note)
+
     def _amount(
         self,
         key: str,
@@ -336,6 +342,8 @@ class _Rows:
         facts = (
             row("utilization", "Utilization", percent_text(now.utilization_percent)),
             row("temperature", "Temperature", celsius_text(now.temperature_c)),
+            self._heat("hotspot", "Hot spot", now.hotspot_c, "The hottest place of the chip."),
+            self._heat("memory_temperature", "VRAM temperature", now.memory_temperature_c),
             row("fan", "Fan", percent_text(now.fan_percent)),
             row("pstate", "P-state", pstate, "P0 is the fastest; P8 and above save power."),
             self._amount("power", "Power", now.power_w, now.power_limit_w, "W", "limit"),

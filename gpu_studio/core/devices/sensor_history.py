@@ -232,7 +232,7 @@ def _scale(
     kind: SensorKind, values: NDArray[np.float64], most: float | None
 ) -> tuple[float, float]:
     highest = float(values.max())
-    if kind.key == "temperature":
+    if kind.unit == "°C":
         low = 10.0 * math.floor((float(values.min()) - 5) / 10)
         return low, max(low + 40.0, 10.0 * math.ceil((highest + 5) / 10))
     if most is None or highest > most:

@@ -95,6 +95,24 @@ _TEMPERATURE = SensorKind(
     _or_empty(celsius_text),
     change_from=1.0,
 )
+_HOT_SPOT = SensorKind(
+    "hotspot",
+    "Hot spot",
+    "°C",
+    lambda telemetry: telemetry.hotspot_c,
+    _open,
+    _or_empty(celsius_text),
+    change_from=1.0,
+)
+_MEMORY_TEMPERATURE = SensorKind(
+    "memory_temperature",
+    "VRAM temperature",
+    "°C",
+    lambda telemetry: telemetry.memory_temperature_c,
+    _open,
+    _or_empty(celsius_text),
+    change_from=1.0,
+)
 _POWER = SensorKind(
     "power",
     "Power",
@@ -151,5 +169,6 @@ CPU_SENSORS = (
     replace(_TEMPERATURE, title="CPU temperature"),
 )
 CARD_SENSORS = (
-    _UTILIZATION, _MEMORY, _TEMPERATURE, _POWER, _CLOCK, _MEMORY_CLOCK, _FAN, _PCIE_IN, _PCIE_OUT,
+    _UTILIZATION, _MEMORY, _TEMPERATURE, _HOT_SPOT, _MEMORY_TEMPERATURE, _POWER, _CLOCK,
+    _MEMORY_CLOCK, _FAN, _PCIE_IN, _PCIE_OUT,
 )  # fmt: skip

@@ -56,6 +56,7 @@ _MOST_CORES, _MOST_BITS = 1_000_000, 100_000
 _MOST_PCIE = 64  # generations, and lanes
 # Of the driver's buffer of samples, only the last second says what works now.
 _LATEST_US = 1_000_000
+_MEMORY_TEMPERATURE = 82  # NVML_FI_DEV_MEMORY_TEMP of nvml.h: cards of data centers have it
 
 
 def describe_card(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Device:
@@ -86,6 +87,7 @@ def _telemetry(card: NvmlCard) -> Telemetry:
         power_w=_scaled(power, 1e-3),
         power_limit_w=_scaled(number_from(limit, _MOST_MILLIWATTS), 1e-3),
         temperature_c=_scaled(temperature),
+        memory_temperature_c=_scaled(_memory_celsius(card)),
         fan_percent=_scaled(fan),
         utilization_percent=_percent(utilization, "gpu"),
         memory_utilization_percent=_percent(utilization, "memory"),
@@ -103,6 +105,17 @@ def _telemetry(card: NvmlCard) -> Telemetry:
     )
 
 
+def _memory_celsius(card: NvmlCard) -> int | None:
+    fields = card.ask("nvmlDeviceGetFieldValues", (_MEMORY_TEMPERATURE,))
+    try:
+        field = fields[0]
+        return (
+            number_from(field.value.uiVal, _MOST_CELSIUS) or None if not field.nvmlReturn else None
+        )
+    except (TypeError, IndexError, AttributeError):  # no answer, or one of another form
+        return None
+
+
 def read_clock_event_reasons(card: NvmlCard) -> ClockReason | None:
     """Return what sets the card's clocks; drivers before 535 only know the old name."""
     bits = number_from(
@@ -114,6 +127,13 @@ def read_clock_event_reasons(card: NvmlCard) -> ClockReason | None:
         return None
     found = (reason for bit, reason in _CLOCK_REASONS.items() if bits & bit)
     return functools.reduce(operator.or_, found, ClockReason(0))
+
+
+def read_bus_number(card: NvmlCard) -> int | None:
+    """Return the number of the card's PCI bus, without its domain; None if unknown."""
+    slot = card.ask("nvmlDeviceGetPciInfo")
+    bus_id = normal_bus_id(text_from(getattr(slot, "busId", None)))
+    return int(bus_id.split(":")[1], 16) if bus_id else None
 
 
 def base_clock_mhz(card: NvmlCard) -> float | None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.devices.cards import chip_of, misnamings
 from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
 from gpu_studio.core.units import format_count
-from gpu_studio.hardware.nvidia.cards import base_clock_mhz, describe_card, read_telemetry
+from gpu_studio.hardware.nvidia.cards import base_clock_mhz, describe_card
 from gpu_studio.hardware.nvidia.nvml import number_from
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices.devices import Device, Driver
+    from gpu_studio.core.devices.devices import Device, Driver, Telemetry
     from gpu_studio.hardware.nvidia.nvml import NvmlCard
 
 # Enumerators of nvml.h.
@@ -20,14 +20,19 @@ _CORRECTED, _UNCORRECTED, _SINCE_START = 0, 1, 0
 _MOST_CELSIUS = 200
 
 
-def read_vitals(card: NvmlCard) -> Vitals:
-    """Return one reading of a card; raises `nvml.CardUnreadableError` for a lost card."""
-    now = read_telemetry(card)
+def read_vitals(card: NvmlCard, now: Telemetry) -> Vitals:
+    """Return one reading of a card, its present telemetry and its counters.
+
+    Raises:
+        nvml.CardUnreadableError: the card is lost.
+    """
     ecc = "nvmlDeviceGetTotalEccErrors"
     rows = card.ask("nvmlDeviceGetRemappedRows")
     corrected, uncorrected, is_pending = _rows(rows)
     return Vitals(
         temperature_c=now.temperature_c,
+        hotspot_c=now.hotspot_c,
+        memory_temperature_c=now.memory_temperature_c,
         sm_clock_mhz=now.sm_clock_mhz,
         memory_clock_mhz=now.memory_clock_mhz,
         power_w=now.power_w,

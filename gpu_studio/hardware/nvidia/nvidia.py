@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gpu_studio.core.devices.devices import CardState
 from gpu_studio.hardware.card_reader import Maker
 from gpu_studio.hardware.nvidia import cards, checked_card
+from gpu_studio.hardware.nvidia.heat import VENDOR_ID, CardHeat, GuardedNvapi
 from gpu_studio.hardware.nvidia.nvml import (
     CLOCK_MEMORY,
     CLOCK_SM,
@@ -28,14 +31,19 @@ _KERNEL_MODULE_VERSION = Path("/sys/module/nvidia/version")
 class NvidiaCard:
     """See `card_reader.OpenCard`."""
 
-    def __init__(self, card: NvmlCard) -> None:
+    def __init__(self, card: NvmlCard, nvapi: GuardedNvapi | None = None) -> None:
         self._card = card
+        self._nvapi = nvapi
+        self._heat: CardHeat | None = None
 
     def describe(self, index: int | None, lookup: ProcessLookup) -> Device:
-        return cards.describe_card(self._card, index, lookup)
+        device = cards.describe_card(self._card, index, lookup)
+        if device.unreadable is not None:
+            return device
+        return msgspec.structs.replace(device, telemetry=self._with_heat(device.telemetry))
 
     def telemetry(self) -> Telemetry:
-        return cards.read_telemetry(self._card)
+        return self._with_heat(cards.read_telemetry(self._card))
 
     def processes(self, lookup: ProcessLookup) -> tuple[GpuProcess, ...]:
         return cards.read_processes(self._card, lookup)
@@ -62,24 +70,32 @@ class NvidiaCard:
         return None if milliwatts is None else milliwatts / 1000
 
     def vitals(self) -> Vitals:
-        return checked_card.read_vitals(self._card)
+        return checked_card.read_vitals(self._card, self.telemetry())
 
     def checked_device(self, address: str, driver: Driver) -> CheckedDevice:
         return checked_card.read_checked_device(self._card, address, driver)
+
+    def _with_heat(self, telemetry: Telemetry) -> Telemetry:
+        if self._nvapi is None:
+            return telemetry
+        if self._heat is None:
+            architecture = self._card.number("nvmlDeviceGetArchitecture")
+            self._heat = CardHeat(self._nvapi, cards.read_bus_number(self._card), architecture)
+        return self._heat.added_to(telemetry)
 
 
 class NvidiaReader:
     """See `card_reader.CardReader`.
 
     Args:
-        nvml: an open session; None opens one.
-
-    Raises:
-        DriverUnavailableError: no driver, or the driver does not answer.
+        nvml: an open session.
+        nvapi: has the temperatures that NVML lacks; None if nothing has them.
     """
 
-    def __init__(self, nvml: Nvml | None = None) -> None:
-        self._nvml = nvml or Nvml()
+    def __init__(self, nvml: Nvml, nvapi: GuardedNvapi | None = None) -> None:
+        self._nvml = nvml
+        self._nvapi = nvapi
+        self._cards: dict[NvmlCard, NvidiaCard] = {}
 
     def driver(self) -> Driver:
         return self._nvml.driver()
@@ -88,19 +104,34 @@ class NvidiaReader:
         return self._nvml.count()
 
     def card(self, index: int) -> NvidiaCard:
-        return NvidiaCard(self._nvml.card(index))
+        return self._open(self._nvml.card(index))
 
     def card_at(self, pci_bus_id: str) -> NvidiaCard:
-        return NvidiaCard(self._nvml.card_at(pci_bus_id))
+        return self._open(self._nvml.card_at(pci_bus_id))
 
     def card_with(self, uuid: str) -> NvidiaCard:
-        return NvidiaCard(self._nvml.card_with(uuid))
+        return self._open(self._nvml.card_with(uuid))
 
     def process_name(self, pid: int) -> str | None:
         return self._nvml.process_name(pid)
 
     def close(self) -> None:
+        if self._nvapi is not None:
+            self._nvapi.close()
+        self._cards.clear()
         self._nvml.close()
+
+    def _open(self, card: NvmlCard) -> NvidiaCard:
+        """Return the same card for the same handle: it remembers what it has read."""
+        return self._cards.setdefault(card, NvidiaCard(card, self._nvapi))
+
+
+_NVAPI = GuardedNvapi()  # one in a process: a call that hung is not made again in the next session
+
+
+def _open_reader() -> NvidiaReader:
+    """Open a session; raises `DriverUnavailableError`."""
+    return NvidiaReader(Nvml(), _NVAPI)
 
 
 def kernel_module_version(path: Path = _KERNEL_MODULE_VERSION) -> str | None:
@@ -113,9 +144,9 @@ def kernel_module_version(path: Path = _KERNEL_MODULE_VERSION) -> str | None:
 
 NVIDIA = Maker(
     name=cards.MAKER,
-    vendor_id=0x10DE,
+    vendor_id=VENDOR_ID,
     kind=cards.KIND,
-    open=NvidiaReader,
+    open=_open_reader,
     running_version=kernel_module_version,
     library_version=library_version,
     is_replaced=is_library_replaced,

@@ -261,7 +261,7 @@ def test_nothing_is_cut_off_at_the_right(
     show_reading(studio, sensor_source, reading(inventory, 1.0))
     cards = [w for w in tab.findChildren(QWidget) if w.objectName().count(".") == 2
              and w.objectName().startswith("devices.sensor.") and w.isVisible()]  # fmt: skip
-    assert len(cards) == 9
+    assert len(cards) == 11
     assert max(card.width() for card in cards) - min(card.width() for card in cards) <= 1
     assert all(card.mapTo(tab, card.rect().topRight()).x() < tab.width() for card in cards)
 
