@@ -10,6 +10,7 @@ from PySide6.QtCore import Signal
 from gpu_studio.ui.benchmark.explanation import Explanation
 from gpu_studio.ui.benchmark.live_view import LiveView
 from gpu_studio.ui.benchmark.size_view import SizeView
+from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.scroll_page import PageStack
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.devices.device_board import DeviceBoard
-    from gpu_studio.ui.plots.live_plot import LivePlot
     from gpu_studio.ui.theme import Theme
 
 
@@ -58,6 +58,7 @@ class BenchmarkPlots(PageStack):
         }
         for page in self._by_view.values():
             self.add(page)
+        self._last_plot: LivePlot = self.live
         self._sizes.run_pointed.connect(self.run_pointed)
 
     @property
@@ -72,10 +73,19 @@ class BenchmarkPlots(PageStack):
 
     @property
     def front(self) -> LivePlot:
-        """The visible plot, or the last one before the explanation."""
-        if self.shown is self._explanation and self._explanation.plot is not None:
-            return self._explanation.plot
-        return self._sizes if self.shown is self._sizes else self.live
+        """The visible plot, or the last one before an explanation without a plot."""
+        curves = self._explanation.plot
+        if self.explains and curves is not None and not curves.isHidden():
+            return curves
+        return self._last_plot
+
+    @property
+    def front_caption(self) -> str:
+        """What `front` shows, in words."""
+        front = self.front
+        if front is self.live:
+            return self.live.caption
+        return (self._sizes if front is self._sizes else self._explanation).captions[0]
 
     @property
     def captions(self) -> tuple[str, ...]:
@@ -89,6 +99,8 @@ class BenchmarkPlots(PageStack):
     def show_view(self, view: View) -> None:
         """Show a page."""
         self.show_page(list(self._by_view).index(view))
+        if isinstance(self.shown, LivePlot):
+            self._last_plot = self.shown
 
     def select(self, run: Run | None) -> None:
         """Show one run; None follows the current run."""

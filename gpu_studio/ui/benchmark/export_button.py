@@ -102,8 +102,11 @@ class ExportButton(QPushButton):
         self._save("SVG picture (*.svg)", ".svg", self._picture(svg_of))
 
     def _picture(self, painted: Callable[[LivePlot, str, Theme, QWidget], bytes]) -> bytes:
+        front = self._plots.front
+        if not front.curve_keys or (front.plot is None and not front.isVisible()):
+            return b""
         head = self._head()
-        picture = painted(self._plots.front, self._plots.captions[0], self._theme, head)
+        picture = painted(front, self._plots.front_caption, self._theme, head)
         head.hide()
         head.deleteLater()
         return picture
@@ -123,7 +126,7 @@ class ExportButton(QPushButton):
 
     def _save(self, kind: str, suffix: str, contents: bytes) -> None:
         if not contents:
-            text = "There is no plot to save yet. Show the plot first."
+            text = "There is no plot to save yet. Run the benchmark and show its plot first."
             self.notified.emit(Notice(text, Tone.FAILURE))
             return
         notice = save_as(self.window(), "Export the results", f"gpu-studio{suffix}", kind, contents)

@@ -249,10 +249,25 @@ class LivePlot(QFrame):
     def _load_pyqtgraph(self) -> None:
         import_module("pyqtgraph")  # 130 ms
 
+    def build_now(self) -> None:
+        """Build the plot before its first paint: a picture of it is wanted."""
+        if self.plot is None:
+            self._building = True
+            self._make_canvas()
+            self._build()
+            assert self.plot is not None
+            self.plot.show()  # the layout would show it in a later turn
+            self.refresh()
+            self.grab()  # lays it out: the width of an axis follows the numbers on it
+
     def _make_canvas(self) -> None:
-        self._canvas = imported("gpu_studio.ui.plots.plot_canvas:PlotCanvas")(self._style, self)
+        if self._canvas is None:
+            canvas = imported("gpu_studio.ui.plots.plot_canvas:PlotCanvas")
+            self._canvas = canvas(self._style, self)
 
     def _build(self) -> None:
+        if self.plot is not None:
+            return
         self.plot = self._canvas
         layout = self.layout()
         assert self.plot is not None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QBuffer, QByteArray, QPoint, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QImage, QPainter
 from PySide6.QtSvg import QSvgGenerator
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QLayout, QWidget
 
 from gpu_studio.ui.png import png_bytes
 
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 _SCALE = 2  # PNG pixels per screen pixel: sharp in print, and on other screens
 _MARGIN = 12
+_MOST_PASSES = 4  # a headline's type follows the width, and the height follows the type
 _TITLE_FLAGS = int(Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap)
 
 
 def png_of(plot: LivePlot, title: str, theme: Theme, head: QWidget | None = None) -> bytes:
-    """Return a plot as the contents of a PNG file; empty if nothing is drawn yet.
+    """Return a plot as the contents of a PNG file; it has been visible.
 
     Args:
         plot: shows the view to save.
@@ -33,8 +34,6 @@ def png_of(plot: LivePlot, title: str, theme: Theme, head: QWidget | None = None
         theme: gives the colors.
         head: a widget without a parent, painted above the title at the plot's width.
     """
-    if plot.plot is None:
-        return b""
     picture = _Picture(plot, title, theme, head)
     size = picture.size
     image = QImage(size * _SCALE, QImage.Format.Format_RGB32)
@@ -44,12 +43,10 @@ def png_of(plot: LivePlot, title: str, theme: Theme, head: QWidget | None = None
 
 
 def svg_of(plot: LivePlot, title: str, theme: Theme, head: QWidget | None = None) -> bytes:
-    """Return a plot as the contents of an SVG file; empty if nothing is drawn yet.
+    """Return a plot as the contents of an SVG file; it has been visible.
 
     The arguments are those of `png_of`.
     """
-    if plot.plot is None:
-        return b""
     picture = _Picture(plot, title, theme, head)
     size = picture.size
     contents = QByteArray()
@@ -72,6 +69,7 @@ class _Picture:
         self._plot, self._title, self._theme, self._head = plot, title, theme, head
         self._font = QFont(plot.font())
         self._font.setWeight(QFont.Weight.DemiBold)
+        plot.build_now()
         width = plot.width()
         head_height = _laid_out(head, width) + _MARGIN if head is not None else 0
         room = QRect(_MARGIN, _MARGIN + head_height, width, 1 << 16)
@@ -101,9 +99,18 @@ class _Picture:
 def _laid_out(head: QWidget, width: int) -> int:
     """Lay a widget out at a width without showing it, and return its height in pixels."""
     head.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
-    head.setFixedWidth(width)
-    head.show()
     layout = head.layout()
-    height = layout.totalHeightForWidth(width) if layout is not None else head.sizeHint().height()
-    head.resize(width, height)
-    return height
+    if layout is None:
+        head.resize(width, head.sizeHint().height())
+        return head.height()
+    # A window is at least as high as its layout in a narrow column, where text takes more lines.
+    layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
+    head.resize(width, layout.totalHeightForWidth(width))
+    head.show()
+    for _ in range(_MOST_PASSES):
+        layout.activate()
+        height = layout.totalHeightForWidth(width)
+        if height == head.height():
+            break
+        head.resize(width, height)
+    return head.height()

@@ -8,13 +8,15 @@ import xml.etree.ElementTree as ElementTree
 from typing import TYPE_CHECKING
 
 import pytest
-from PySide6.QtGui import QAction, QColor, QGuiApplication, QImage
+from PySide6.QtGui import QAction, QColor, QGuiApplication, QImage, QPainter
+from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
 
 from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
+from gpu_studio.ui.benchmark.hero_card import HeroCard
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import run
-from tests.driving.window import axis_labels, find, text
+from tests.driving.window import axis_labels, click, find, text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,6 +100,51 @@ def test_the_plot_in_front_is_written_as_png_and_svg(
     plot = find(ready, "benchmark.plot.sizes", LivePlot)
     assert all(label in drawing for label in (*axis_labels(plot), "1024"))
     ElementTree.fromstring(drawing)
+
+
+def painted(path: Path) -> QImage:
+    """Return a saved PNG or SVG as its pixels."""
+    if path.suffix == ".png":
+        return QImage(str(path)).convertToFormat(QImage.Format.Format_RGB32)
+    drawing = QSvgRenderer(str(path))
+    image = QImage(drawing.defaultSize(), QImage.Format.Format_RGB32)
+    painter = QPainter(image)
+    drawing.render(painter)
+    painter.end()
+    return image
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+@pytest.mark.parametrize("view", ["live", "sizes", "explanation"])
+def test_what_is_above_the_plot_is_painted_above_it(
+    qtbot: QtBot,
+    ready: BenchmarkTab,
+    chosen_path: Path,
+    view: str,
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run(ready, "64, 512, 1024")
+    click(ready, "benchmark.view.sizes")
+    if view == "explanation":  # its own plot is below what can be seen, or it has none
+        qtbot.waitUntil(lambda: find(ready, "benchmark.plot.sizes", LivePlot).plot is not None)
+    click(ready, f"benchmark.view.{view}")
+    export(ready, kind)
+    export(ready, kind)  # the sentence about the first one has taken its place by now
+    path = chosen_path.with_suffix(f".{kind}")
+    whole = painted(path)
+    monkeypatch.setattr(HeroCard, "render", lambda *_args, **_named: None)
+    export(ready, kind)
+    plot = painted(path)
+    rows = [
+        row
+        for row in range(whole.height())
+        if whole.copy(0, row, whole.width(), 1) != plot.copy(0, row, whole.width(), 1)
+    ]
+    ground = plot.copy(0, 0, plot.width(), 1)
+    beside = [row for row in rows if plot.copy(0, row, plot.width(), 1) != ground]
+    assert rows[-1] > whole.height() // 8
+    assert not beside
 
 
 def test_no_plot_is_written_before_there_is_one(
