@@ -249,16 +249,17 @@ class LivePlot(QFrame):
     def _load_pyqtgraph(self) -> None:
         import_module("pyqtgraph")  # 130 ms
 
-    def build_now(self) -> None:
-        """Build the plot before its first paint: a picture of it is wanted."""
-        if self.plot is None:
-            self._building = True
-            self._make_canvas()
-            self._build()
-            assert self.plot is not None
-            self.plot.show()  # the layout would show it in a later turn
-            self.refresh()
-            self.grab()  # lays it out: the width of an axis follows the numbers on it
+    def lay_out(self) -> PlotCanvas:
+        """Return the canvas at its size, also if it has not been painted: a picture is wanted."""
+        self._building = True
+        self._make_canvas()
+        self._build()
+        canvas = self._canvas
+        assert canvas is not None
+        canvas.show()  # the layout would show it in a later turn
+        self.refresh()
+        self.grab()  # the width of an axis follows the numbers on it
+        return canvas
 
     def _make_canvas(self) -> None:
         if self._canvas is None:

@@ -69,7 +69,7 @@ class _Picture:
         self._plot, self._title, self._theme, self._head = plot, title, theme, head
         self._font = QFont(plot.font())
         self._font.setWeight(QFont.Weight.DemiBold)
-        plot.build_now()
+        self._canvas = plot.lay_out()
         width = plot.width()
         head_height = _laid_out(head, width) + _MARGIN if head is not None else 0
         room = QRect(_MARGIN, _MARGIN + head_height, width, 1 << 16)
@@ -81,9 +81,6 @@ class _Picture:
 
     def paint(self, painter: QPainter) -> None:
         """Paint everything, and end the painter."""
-        plot = self._plot.plot
-        assert plot is not None
-        self._plot.refresh()
         painter.fillRect(QRect(QPoint(0, 0), self.size), QColor(self._theme.colour("card")))
         if self._head is not None:
             flags = QWidget.RenderFlag.DrawChildren | QWidget.RenderFlag.DrawWindowBackground
@@ -92,7 +89,7 @@ class _Picture:
         painter.setFont(self._font)
         painter.drawText(self._title_place, _TITLE_FLAGS, self._title)
         painter.setFont(self._plot.font())
-        plot.render(painter, self._plot_place, plot.viewport().rect())
+        self._canvas.render(painter, self._plot_place, self._canvas.viewport().rect())
         painter.end()
 
 
