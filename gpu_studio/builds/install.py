@@ -176,18 +176,18 @@ class BuildInstaller:
         path = self._plan_path(family)
         wanted = f"{self._table.torch_version}+{family}"
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            kept = plan_from(path.read_text(encoding="utf-8"))
-            if kept is not None and (kept.torch_version, kept.python) == (wanted, OWN_PYTHON):
-                return kept
+            saved = plan_from(path.read_text(encoding="utf-8"))
+            if saved is not None and (saved.torch_version, saved.python) == (wanted, OWN_PYTHON):
+                return saved
         plan = self._planner.from_index(family)
         path.write_text(plan.text(), encoding="utf-8")
         return plan
 
     def _needed_bytes(self, family: str, plan: WheelPlan) -> int:
         """Return how much the rest of an installation adds to the disk."""
-        kept = sum(self._downloader.kept_bytes(file) for file in plan.files)
+        saved_bytes = sum(self._downloader.kept_bytes(file) for file in plan.files)
         growth = _GROWTH.get(family, _GROWTH_OF_CUDA)
-        needed = max(0, plan.total_bytes - kept) + round(growth * plan.total_bytes)
+        needed = max(0, plan.total_bytes - saved_bytes) + round(growth * plan.total_bytes)
         return needed - self._shelf.size_bytes(family)
 
     @contextlib.contextmanager
@@ -263,8 +263,8 @@ class BuildInstaller:
         others = [
             other.name
             for path in self._shelf.downloads.glob("*.plan.json")
-            if (kept := plan_from(path.read_text(encoding="utf-8"))) is not None
-            for other in kept.files
+            if (saved := plan_from(path.read_text(encoding="utf-8"))) is not None
+            for other in saved.files
         ]
         for file in plan.files:
             if file.local_path is None and file.name not in others:

@@ -130,11 +130,11 @@ class BenchRuns:
         for group in in_turns(requests, workload):
             if self._is_over():
                 return False
-            made = [runs[places[request.run_id]] for request in group]
-            self.runs += made
-            self._make(made, f"{places[group[-1].run_id] + 1}/{len(requests)}")
+            group_runs = [runs[places[request.run_id]] for request in group]
+            self.runs += group_runs
+            self._make(group_runs, f"{places[group[-1].run_id] + 1}/{len(requests)}")
             if self._is_over():
-                for run in made:
+                for run in group_runs:
                     note(f"Stopped after {len(run.series)} samples of {_title(run)}.")
         return not self._is_over()
 

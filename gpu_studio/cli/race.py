@@ -90,10 +90,10 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         race.run(options, contestants, shows=options.save is not None or records_frames)
     verdict = judge(picture, race.runs)
     if not options.no_history:
-        kept = history()
+        past_runs = history()
         for run in race.runs:
             if run.result is not None:
-                keep_run(kept, run)
+                keep_run(past_runs, run)
     recorder.save(race.runs, kept_frames(race.runs, race.tracks) if records_frames else None)
     if options.save is not None:
         _save(race, verdict, described, options.save)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.cli.answers import read_inventory
 from gpu_studio.cli.screen import note, now, print_bytes
 from gpu_studio.core.atomic_file import write_atomically
-from gpu_studio.core.benchmark.recording import (
+from gpu_studio.core.benchmark.recording_writer import (
     RecordedPc,
     described_for_others,
     header_of,

@@ -31,7 +31,7 @@ SAMPLES_OF_AN_INTERVAL = 6
 ROUNDS = 12
 """The rounds of a run. With fewer than `FEWEST_ROUNDS`, the interval is the whole range."""
 FEWEST_ROUNDS = 6
-MOST_ROUNDS = 240
+_MOST_MEDIANS = 240
 # The 95 % quantile of |mean| / `_drift_error` for this many independent normal values, simulated
 # (2,000,000 series each; the limit for many is 4.77).
 _CRITICAL = {6: 5.400, 7: 5.207, 8: 5.091, 9: 5.028, 10: 4.985, 11: 4.941, 12: 4.911}
@@ -113,13 +113,13 @@ def interval_of_rounds(
 
 
 def round_medians(samples_s: Sequence[float], starts: Sequence[int]) -> tuple[float, ...]:
-    """Return the median of each round; of more than `MOST_ROUNDS`, neighbors are joined.
+    """Return the median of each round; of more than `_MOST_MEDIANS`, neighbors are joined.
 
     Args:
         samples_s: as in `interval_of_rounds`.
         starts: likewise.
     """
-    return tuple(quantile(sorted(each), 0.5) for each in _split(samples_s, starts, MOST_ROUNDS))
+    return tuple(quantile(sorted(each), 0.5) for each in _split(samples_s, starts, _MOST_MEDIANS))
 
 
 def ratio_interval(

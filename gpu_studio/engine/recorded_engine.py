@@ -25,7 +25,8 @@ from gpu_studio.core.packed_frame import unpack_frame
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpu_studio.core.benchmark.recording import RecordedRun, Recording
+    from gpu_studio.core.benchmark.recorded_run import RecordedRun
+    from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.engine.benchmark.frames import FrameFile, FrameFiles
 

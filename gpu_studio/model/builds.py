@@ -391,9 +391,9 @@ class Builds(QObject):
 
     def _remove(self, family: str) -> None:
         wanted = self._store.wanted()
-        kept = tuple(one for one in wanted.builds if one != family)
+        families = tuple(one for one in wanted.builds if one != family)
         used = "" if wanted.used == family else wanted.used
-        self._store.write_wanted(Wanted(kept, used, wanted.is_paused))
+        self._store.write_wanted(Wanted(families, used, wanted.is_paused))
         self._waiting = [one for one in self._waiting if one != family]
         is_last = not self._waiting
         store = self._store
@@ -418,8 +418,8 @@ class Builds(QObject):
             self.progress = InstallProgress(InstallStage.FAILED, trouble=trouble)
             return
         self.wheels = None
-        kept = tuple(one for one in FAMILIES if self.installed.has(one) or one in self._waiting)
-        self._store.write_wanted(Wanted(kept, self._store.wanted().used))
+        families = tuple(one for one in FAMILIES if self.installed.has(one) or one in self._waiting)
+        self._store.write_wanted(Wanted(families, self._store.wanted().used))
 
     def _on_discarding_finished(self) -> None:
         self.is_discarding = False

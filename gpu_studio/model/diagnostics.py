@@ -16,7 +16,7 @@ from gpu_studio.core.program_version import program_title
 if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
-_NOT_TOLD = "not known yet"
+_UNKNOWN = "not known yet"
 
 
 def diagnostics_text(studio: Studio, log: str) -> str:
@@ -33,9 +33,9 @@ def diagnostics_text(studio: Studio, log: str) -> str:
         program_title(),
         f"System: {QSysInfo.prettyProductName()}, {kernel}",
         f"Python {sys.version.split()[0]}, Qt {qVersion()}, PySide {_pyside()}",
-        f"PyTorch: {described.torch_version if described else _NOT_TOLD}",
-        f"NVIDIA driver: {inventory.driver.version or 'none' if inventory else _NOT_TOLD}",
-        f"Cards: {', '.join(card.name for card in cards) or 'none' if inventory else _NOT_TOLD}",
+        f"PyTorch: {described.torch_version if described else _UNKNOWN}",
+        f"NVIDIA driver: {inventory.driver.version or 'none' if inventory else _UNKNOWN}",
+        f"Cards: {', '.join(card.name for card in cards) or 'none' if inventory else _UNKNOWN}",
         "",
         "Findings:",
     ]

@@ -358,10 +358,10 @@ class HeadlineModel(QObject):
         if not self._lost_reason:
             return None
         is_gone = self._session.state is EngineState.FAILED
-        kept = " Your results are still here." if self._has_met_engine else ""
+        reassurance = " Your results are still here." if self._has_met_engine else ""
         return Headline(
             code="engine_lost",
-            sentence=f"{self._lost_reason.rstrip('.')}.{kept}",
+            sentence=f"{self._lost_reason.rstrip('.')}.{reassurance}",
             detail="No other engine will start by itself."
             if is_gone
             else "A new engine has started.",

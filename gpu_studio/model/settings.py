@@ -111,11 +111,11 @@ class Settings(QObject):
         if self._path is None:
             return
         try:
-            kept = _read(self._path)
+            stored = _read(self._path)
         except UnusableFileError as error:  # damaged since the start
             _log.warning("%s", _set_aside_broken(self._path, str(error)))
-            kept = msgspec.to_builtins(self._choices)
-        reason = _write(self._path, kept | msgspec.to_builtins(changed))
+            stored = msgspec.to_builtins(self._choices)
+        reason = _write(self._path, stored | msgspec.to_builtins(changed))
         if reason:
             self._report(reason)
         else:
@@ -137,12 +137,12 @@ def _read(path: Path) -> dict[str, Any]:
     if not os.path.lexists(path):
         return {}
     try:
-        kept = msgspec.json.decode(read_user_file(path, _LARGEST_BYTES))
+        stored = msgspec.json.decode(read_user_file(path, _LARGEST_BYTES))
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise UnusableFileError("it is damaged") from error
-    if not isinstance(kept, dict):
+    if not isinstance(stored, dict):
         raise UnusableFileError("it contains something else")
-    return kept
+    return stored
 
 
 @cache  # msgspec evaluates all annotations each time
@@ -150,26 +150,26 @@ def _fields() -> tuple[msgspec.structs.FieldInfo, ...]:
     return msgspec.structs.fields(Choices)
 
 
-def _choices_of(kept: dict[str, Any]) -> Choices:
+def _choices_of(stored: dict[str, Any]) -> Choices:
     """Return the choices, value by value: a bad value becomes the default of itself only."""
     good: dict[str, object] = {}
     for field in _fields():
-        if field.name in kept:
+        if field.name in stored:
             try:
-                good[field.name] = msgspec.convert(kept[field.name], field.type)
+                good[field.name] = msgspec.convert(stored[field.name], field.type)
             except msgspec.ValidationError:
                 _log.warning("The setting %s is not usable: its default is used", field.name)
     return Choices(**good)  # type: ignore[arg-type]  # converted field by field
 
 
-def _write(path: Path, kept: dict[str, Any]) -> str:
+def _write(path: Path, stored: dict[str, Any]) -> str:
     """Write a settings file that only its user can read; return the error, or nothing."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         return error.strerror or str(error)
     file = QSaveFile(str(path))
-    text = msgspec.json.format(msgspec.json.encode(kept))
+    text = msgspec.json.format(msgspec.json.encode(stored))
     if not file.open(QSaveFile.OpenModeFlag.WriteOnly):
         return file.errorString()
     file.setPermissions(QFile.Permission.ReadOwner | QFile.Permission.WriteOwner)

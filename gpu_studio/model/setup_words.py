@@ -71,8 +71,8 @@ def figure(builds: Builds) -> str:
 def kept_sentence(builds: Builds) -> str:
     """Return what a pause of an earlier start has downloaded; empty if that is nothing."""
     is_earlier = builds.progress.stage is InstallStage.PAUSED and not has_share(builds.progress)
-    kept = builds.installed.downloads_bytes() if is_earlier else 0
-    return f"{format_size(kept)} are downloaded already." if kept else ""
+    downloaded = builds.installed.downloads_bytes() if is_earlier else 0
+    return f"{format_size(downloaded)} are downloaded already." if downloaded else ""
 
 
 def next_sentence(builds: Builds) -> str:

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.kept_run import decode_kept, encode_kept, kept_of, run_of
-from gpu_studio.core.benchmark.recording import decode_recording, recording_of
+from gpu_studio.core.benchmark.recording import decode_recording
+from gpu_studio.core.benchmark.recording_writer import recording_of
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, Showing
 from gpu_studio.core.messages.run_messages import RunFinished

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.recording import system_name
+from gpu_studio.core.benchmark.recording_writer import system_name
 from gpu_studio.core.devices.devices import Inventory, encode_sensor_event
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import (

@@ -292,16 +292,16 @@ def _memory(results: Mapping[str, RunFinished]) -> Iterable[str]:
 
 def _doubts_of(results: Mapping[str, RunFinished]) -> Iterable[str]:
     """Yield the first doubt of each run, each doubt once, with the runs it applies to."""
-    told: dict[str, list[str]] = {}
+    labels_of: dict[str, list[str]] = {}
     for label, result in results.items():
         doubts = stamp_of(result).doubts
         if doubts:
-            told.setdefault(doubts[0], []).append(label)
+            labels_of.setdefault(doubts[0], []).append(label)
     reasons = (
         doubt if len(labels) == len(results) else f"{doubt} ({', '.join(labels)})"
-        for doubt, labels in told.items()
+        for doubt, labels in labels_of.items()
     )
-    if told:
+    if labels_of:
         yield f"Some results are doubtful: {'; '.join(reasons)}."
 
 
@@ -311,11 +311,11 @@ def _named(labels: Sequence[str]) -> str:
 
 def findings_of(results: Mapping[str, RunFinished]) -> Sequence[str]:
     """Return the findings of the runs, each sentence once, with its run's label."""
-    told: dict[str, list[str]] = {}
+    labels_of: dict[str, list[str]] = {}
     for label, result in results.items():
         for finding in result.findings:
-            told.setdefault(finding, []).append(label)
+            labels_of.setdefault(finding, []).append(label)
     return [
         finding if len(labels) == len(results) else f"{', '.join(labels)}: {finding}"
-        for finding, labels in told.items()
+        for finding, labels in labels_of.items()
     ]

@@ -83,7 +83,7 @@ class History:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._pending: dict[str, KeptRun] = {}
-        self._was_told = False
+        self._is_reported = False
 
     @property
     def folder(self) -> Path | None:
@@ -116,8 +116,8 @@ class History:
         try:
             self._save(key, kept)
         except StudioError:
-            if not self._was_told:
-                self._was_told = True
+            if not self._is_reported:
+                self._is_reported = True
                 raise
         return key
 
@@ -231,7 +231,7 @@ class History:
         except OSError as error:
             raise _trouble("Cannot save results in the history", error) from error
         self._pending.pop(key, None)
-        self._was_told = False
+        self._is_reported = False
 
 
 def read_capped(path: Path) -> bytes:

@@ -80,8 +80,12 @@ class ExperimentRow(msgspec.Struct, frozen=True, kw_only=True):
     def label(self, device: str) -> str:
         """Return how a device's time was obtained, to show beside it."""
         calls, iterations = self.timed_calls[device], self.published.iterations
-        said = "1 call" if calls == 1 else f"{calls} calls"
-        return f"scaled from {said} to {iterations}" if self.is_scaled(device) else f"from {said}"
+        counted = "1 call" if calls == 1 else f"{calls} calls"
+        return (
+            f"scaled from {counted} to {iterations}"
+            if self.is_scaled(device)
+            else f"from {counted}"
+        )
 
 
 def published_table(name: str = GT_1030) -> PublishedTable:

@@ -284,8 +284,8 @@ def describe_run(run: Run, device_label: str, title: str = "") -> list[str]:
         title: what to call its workload; its name if empty.
     """
     request = run.request
-    said = (title or request.workload, run.size_label, request.dtype, mode_words(run))
-    what = [part for part in said if part]
+    texts = (title or request.workload, run.size_label, request.dtype, mode_words(run))
+    what = [part for part in texts if part]
     name = run.result.device_name if run.result else device_label
     lines = [f"{' · '.join(what)} · {_both_names(name, device_label)}: {_median(run)}"]
     lines += _samples(run)
@@ -386,7 +386,7 @@ def parts_beside_median(result: RunFinished) -> str:
     The parts are timed in a call of their own, which waits after each part. Of a run without the
     copies to and from the card, that call has them nevertheless.
     """
-    if not _has_untold_copies(result):
+    if not _has_unshown_copies(result):
         return _split_beside_median(result)
     without_s = sum(part_s for name, part_s in result.parts_s.items() if name not in _COPIES)
     return (
@@ -422,7 +422,7 @@ def _quoted(labels: list[str]) -> str:
 
 def _general_relation(result: RunFinished) -> str:
     """Return the relation of the parts to the median without figures."""
-    if _has_untold_copies(result):
+    if _has_unshown_copies(result):
         return "“Per call” leaves the copies out; the bars have them."
     apart = "The parts are timed one after the other, in a call of their own. "
     if sum(result.parts_s.values()) > result.median_s:
@@ -430,7 +430,7 @@ def _general_relation(result: RunFinished) -> str:
     return f"{apart}“Per call” is longer, because it has what lies between the parts."
 
 
-def _has_untold_copies(result: RunFinished) -> bool:
+def _has_unshown_copies(result: RunFinished) -> bool:
     return not result.transfers and any(name in result.parts_s for name in _COPIES)
 
 

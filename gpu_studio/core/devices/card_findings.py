@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.pc_facts import PcFacts
 
 
-_TOLD_OTHERWISE = frozenset(
+_EXPLAINED_ELSEWHERE = frozenset(
     {"lost", "asleep", "no_driver", "not_served", "silent", "driver_updated"}
 )
 
@@ -50,7 +50,7 @@ def card_unreadable(facts: PcFacts) -> Iterator[Finding]:
     if facts.driver.error is not None or facts.driver.is_silent:
         return
     for card in facts.inventory.cards:
-        if card.answers_or_sleeps or card.unreadable_code in _TOLD_OTHERWISE:
+        if card.answers_or_sleeps or card.unreadable_code in _EXPLAINED_ELSEWHERE:
             continue
         yield Finding(
             code="card_unreadable",

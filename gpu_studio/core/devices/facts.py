@@ -145,7 +145,7 @@ _COMPUTED = "Computed from the processors and their highest clock. No program ca
 _TOO_LITTLE = "The card does not report enough to compute it."
 _NO_ARITHMETIC = "This compute capability has no native arithmetic for it."
 _NO_TENSOR_CORES = "This card has no tensor cores."
-_NOT_TOLD = "PyTorch does not see this card, or is still starting."
+_NOT_SEEN = "PyTorch does not see this card, or is still starting."
 _MHZ = 1e6
 
 
@@ -233,7 +233,7 @@ def account_group(card: Device, torch_card: TorchCard | None) -> FactGroup:
         ("slot", "PCI address", card.pci_bus_id, torch_card.pci_bus_id if torch_card else None),
     )
     facts = [
-        fact(f"torch_{key}", label, _both(ours, theirs), _NOT_TOLD)
+        fact(f"torch_{key}", label, _both(ours, theirs), _NOT_SEEN)
         for key, label, ours, theirs in rows
     ]
     facts.append(_contradictions(card, torch_card))
@@ -281,7 +281,7 @@ def _bits(width: int | None) -> str | None:
 _REFUSED = "This card does not report it."
 _NO_SUCH_SENSOR = "This card and its driver report none, or none that can be true."
 _SEEN_AT_WORK = "An idle card drops to generation 1. Run a benchmark to see the full speed."
-_PYTORCH_TELLS = "Only PyTorch reports it, and it does not see this card or is still starting."
+_ONLY_PYTORCH = "Only PyTorch reports it, and it does not see this card or is still starting."
 _NO_CONTEXT = "The engine has not used this card yet, so PyTorch holds no memory on it."
 
 
@@ -388,7 +388,7 @@ class _Rows:
             row("compute_capability", "Compute capability", card.compute_capability),
             row("cores", "Processors", self._processors()),
             row("memory_bus", "Memory bus", f"{bits}{SPACE}bit" if bits else None),
-            fact("l2_cache", "L2 cache", self._l2_cache(), _PYTORCH_TELLS),
+            fact("l2_cache", "L2 cache", self._l2_cache(), _ONLY_PYTORCH),
             row("display", "Display", display),
             row("compute_mode", "Compute mode", card.compute_mode),
             row("ecc", "ECC", _switch(card.ecc_enabled)),

@@ -100,9 +100,9 @@ def table_differences(
             continue
         theirs = [f"sm_{capability.replace('.', '')}" for capability in own_table[cuda]]
         for capability in known_capabilities():
-            says_ours = serves(build.arch_list[machine], capability)
-            if says_ours != serves(theirs, capability):
-                who = "this program's table" if says_ours else "PyTorch's own table"
+            serves_here = serves(build.arch_list[machine], capability)
+            if serves_here != serves(theirs, capability):
+                who = "this program's table" if serves_here else "PyTorch's own table"
                 major, minor = capability
                 differences.append(f"only {who} says that {build.tag} supports {major}.{minor}")
     return tuple(differences)

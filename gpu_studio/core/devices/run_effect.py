@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.sensor_history import SensorTrack
 
 # The sentence names the highest value of these, and for temperature and memory also the rise.
-_HIGHEST_TOLD = {"utilization": "busy", "power": "power", "clock": "SM clock"}
-_CHANGE_TOLD = ("temperature", "memory")
+_SHOWN_HIGHEST = {"utilization": "busy", "power": "power", "clock": "SM clock"}
+_SHOWN_CHANGES = ("temperature", "memory")
 # A load that rounds to zero: these readings come from the idle device before or after the run.
 _IDLE_PERCENT = 0.5
 
@@ -52,10 +52,10 @@ def effect_sentence(mark: RunMark, track: SensorTrack) -> str:
         if not len(inside):
             continue
         rise = float(inside.max() - values[0])
-        if kind.key in _CHANGE_TOLD and kind.change_from and rise >= kind.change_from:
+        if kind.key in _SHOWN_CHANGES and kind.change_from and rise >= kind.change_from:
             parts.append(f"{signed(kind, rise)} (up to {kind.words(float(inside.max()))})")
-        elif kind.key in _HIGHEST_TOLD and saw_it:
-            parts.append(f"{_HIGHEST_TOLD[kind.key]} up to {kind.words(float(inside.max()))}")
+        elif kind.key in _SHOWN_HIGHEST and saw_it:
+            parts.append(f"{_SHOWN_HIGHEST[kind.key]} up to {kind.words(float(inside.max()))}")
     parts.append(_brakes(during["reasons"]))
     seen = ", ".join(part for part in parts if part)
     nothing = "the sensors showed no change" if saw_it else "no sensor reading shows any load"

@@ -73,14 +73,14 @@ class ReplayedNetwork:
 
     Args:
         empty: makes a tensor of that many bytes, which exists as long as a reference to it.
-        kept: the tensors that libraries keep for the life of the process, by their number in the
-            set-up; new ones are added.
+        library_tensors: the tensors that libraries keep for the life of the process, by their
+            number in the set-up; new ones are added.
     """
 
-    def __init__(self, empty: Callable[[int], object], kept: dict[int, object]) -> None:
+    def __init__(self, empty: Callable[[int], object], library_tensors: dict[int, object]) -> None:
         self._calls = activation_calls()
         self._empty = empty
-        self._kept = kept
+        self._library_tensors = library_tensors
         self._weights: list[object] = []
         for _ in self._replayed(self._calls.set_up, 1, self._weights):
             pass
@@ -103,12 +103,12 @@ class ReplayedNetwork:
             for call in part.calls:
                 if call.frees >= 0:
                     tensors[call.frees] = None
-                elif call.stays and len(tensors) in self._kept:
+                elif call.stays and len(tensors) in self._library_tensors:
                     tensors.append(None)
                 else:
                     tensor = self._empty(call.fixed_bytes + call.sample_bytes * batch)
                     if call.stays:
-                        self._kept[len(tensors)] = tensor
+                        self._library_tensors[len(tensors)] = tensor
                     tensors.append(tensor)
                     del tensor
             yield part.name

@@ -179,17 +179,19 @@ def rounding_bytes(size_bytes: int) -> int:
     return 0 if size_bytes <= 1 << 10 else -(-unit // 200)
 
 
-def unrounded(told_bytes: int | None, counted_bytes: int | None) -> int | None:
+def unrounded(printed_bytes: int | None, counted_bytes: int | None) -> int | None:
     """Return a counter's exact number if the text has the same number rounded; else the text's.
 
     Args:
-        told_bytes: the number in the text; None if it has none.
+        printed_bytes: the number in the text; None if it has none.
         counted_bytes: the counter right after the error; None if it was not read.
     """
-    if told_bytes is None or counted_bytes is None:
-        return told_bytes
-    is_same = abs(counted_bytes - told_bytes) <= rounding_bytes(max(told_bytes, counted_bytes))
-    return counted_bytes if is_same else told_bytes
+    if printed_bytes is None or counted_bytes is None:
+        return printed_bytes
+    is_same = abs(counted_bytes - printed_bytes) <= rounding_bytes(
+        max(printed_bytes, counted_bytes)
+    )
+    return counted_bytes if is_same else printed_bytes
 
 
 def letters_of(text: str) -> str:

@@ -107,7 +107,7 @@ class _PlainUnpickler(pickle._Unpickler):
         super().__init__(file)
         self._is_over = is_over
         self._check = check
-        self._tell = file.tell
+        self._position = file.tell
         self.read, self.readline = file.read, file.readline
         self._counts = [0] * 256
         self.stack, self.metastack = [], []
@@ -138,7 +138,7 @@ class _PlainUnpickler(pickle._Unpickler):
         waiting = len(self.metastack) + len(self.stack) + sum(map(len, self.metastack))
         if self._is_over():
             raise UnsafePickleError(STOPPED)
-        if values > max(_FEW_VALUES, self._tell() // _FEWEST_BYTES_A_VALUE):
+        if values > max(_FEW_VALUES, self._position() // _FEWEST_BYTES_A_VALUE):
             raise UnsafePickleError("It has more values than a file of its size should.")
         if waiting > _MOST_WAITING:
             raise UnsafePickleError(f"It has more than {_MOST_WAITING} values waiting at once.")

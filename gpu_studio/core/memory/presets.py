@@ -69,7 +69,7 @@ def _scattered(
     """
     rests: list[object] = []
     for _ in range(_PARTS - 1):
-        for kept, size_bytes in (
+        for held, size_bytes in (
             (None, part_bytes),
             (pins, _PIN_BYTES),
             (rests, part_bytes - _PIN_BYTES),
@@ -79,12 +79,12 @@ def _scattered(
                 yield FULL
                 return False
             yield ALLOCATED
-            if kept is None:
+            if held is None:
                 del tensor
                 bench.drop()
                 yield FREED
             else:
-                kept.append(tensor)
+                held.append(tensor)
                 del tensor
     bench.drop(len(rests))
     rests.clear()
@@ -262,13 +262,13 @@ def moments_of(name: str, bench: MemoryBench) -> Moments:
 
 def _until_full(bench: MemoryBench, sizes: Iterable[int]) -> Moments:
     """Make tensors and keep them until memory runs out."""
-    kept = []
+    held = []
     for size_bytes in sizes:
         tensor = bench.allocate(size_bytes)
         if tensor is None:
             yield FULL
             return
-        kept.append(tensor)
+        held.append(tensor)
         del tensor
         yield ALLOCATED
     yield HELD
@@ -295,7 +295,7 @@ def _custom(bench: MemoryBench) -> Moments:
     plan = bench.plan
     if plan is None:
         raise StudioError(FailureKind.BAD_REQUEST, "“custom” needs a plan of the tensors to make.")
-    kept: list[object] = []
+    held: list[object] = []
     number = 0
     while plan.count is None or number < plan.count:
         side = plan.size + number * plan.growth
@@ -303,12 +303,12 @@ def _custom(bench: MemoryBench) -> Moments:
         if tensor is None:
             yield FULL
             return
-        kept.append(tensor)
+        held.append(tensor)
         del tensor
         number += 1
         yield ALLOCATED
         if plan.frees_every_second and number % 2 == 1 and number > 1:
-            del kept[-2]
+            del held[-2]
             bench.drop()
             yield FREED
     yield HELD

@@ -14,7 +14,7 @@ from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpu_studio.core.benchmark.recording import RecordedRun
+    from gpu_studio.core.benchmark.recorded_run import RecordedRun
     from gpu_studio.core.benchmark.run import Run
 
 MOST_KEPT_FRAMES = 100

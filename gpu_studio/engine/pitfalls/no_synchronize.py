@@ -72,14 +72,14 @@ class NoSynchronize:
 
 def _of_the_clock(printed_s: float, call_s: float) -> str:
     """Compare the clock that did not wait with the one that did."""
-    says = f"The clock shows {format_duration(printed_s)} per call"
+    shown = f"The clock shows {format_duration(printed_s)} per call"
     if is_even(printed_s, call_s):
         return (
-            f"{says}, and this time that is close to the truth: the queue was full, so the CPU had "
-            "to wait for it. You cannot tell from the number when that happens."
+            f"{shown}, and this time that is close to the truth: the queue was full, so the CPU "
+            "had to wait for it. You cannot tell from the number when that happens."
         )
     return (
-        f"{says}. That is wrong: the work took {format_duration(call_s)} per call, "
+        f"{shown}. That is wrong: the work took {format_duration(call_s)} per call, "
         f"{format_ratio(call_s / printed_s)} as long."
     )
 

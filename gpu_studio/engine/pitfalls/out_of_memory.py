@@ -151,10 +151,10 @@ def _fill(batch: int, *, trains: bool) -> tuple[int, str]:
     """Return the peak bytes of a forward pass on the modeled card, or the error's text."""
     model = _network(torch.device("meta"))
     card = AllocatorModel(_MODELLED_CARD_BYTES)
-    kept: set[int] = set()
+    saved: set[int] = set()
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
-        kept.add(tensor.untyped_storage()._cdata)
+        saved.add(tensor.untyped_storage()._cdata)
         return tensor
 
     try:
@@ -169,10 +169,10 @@ def _fill(batch: int, *, trains: bool) -> tuple[int, str]:
         ):
             for layer in model.children():
                 y = layer(x)
-                made = card.allocate(y.nbytes)
-                if x.untyped_storage()._cdata not in kept:  # the backward pass does not need it
+                output = card.allocate(y.nbytes)
+                if x.untyped_storage()._cdata not in saved:  # the backward pass does not need it
                     card.free(held)
-                x, held = y, made
+                x, held = y, output
     except ModelledOutOfMemory as error:
         return 0, str(error)
     return card.stats()["allocated_bytes.all.peak"] - weights, ""

@@ -39,11 +39,11 @@ def place_tensors(request: PlaceTensors) -> Iterator[Event]:
     moved, moved_s = _moved(on_cpu, device)
     # Asking the driver for memory is no part of making the other one there either.
     torch.empty(side, side, device=device, dtype=dtype)
-    made, made_s = _timed(lambda: torch.rand(side, side, device=device, dtype=dtype), device)
+    created, made_s = _timed(lambda: torch.rand(side, side, device=device, dtype=dtype), device)
     after = _allocated(device)
-    result = moved @ made
+    result = moved @ created
     yield _row("x", moved, CPU, request.dtype)
-    yield _row("w", made, str(device), request.dtype)
+    yield _row("w", created, str(device), request.dtype)
     yield _row("x @ w", result, str(device), request.dtype)
     yield TensorsPlaced(
         device=request.device,

@@ -207,13 +207,13 @@ class TrainStepCall(Call):
         if autocast_dtype is None:
             return (learned,)
         name = str(autocast_dtype).removeprefix("torch.")
-        kept = f"AMP multiplied in {name}, and kept the weights in float32"
+        precision = f"AMP multiplied in {name}, and kept the weights in float32"
         if autocast_dtype is not torch.float16:
-            return (learned, f"{kept}. Only float16 needs GradScaler.")
+            return (learned, f"{precision}. Only float16 needs GradScaler.")
         scale = f"{self._training.scale:.0f}"
         return (
             learned,
-            f"{kept}; GradScaler multiplied the loss by {scale} at the end of the run.",
+            f"{precision}; GradScaler multiplied the loss by {scale} at the end of the run.",
         )
 
     def _learn(self) -> tuple[float, ...]:

@@ -74,7 +74,7 @@ class Hero(msgspec.Struct, frozen=True):
     has_failed: bool = False
 
     @property
-    def says_wrong(self) -> bool:
+    def is_wrong(self) -> bool:
         """Whether the headline says that results are wrong, and the chip at which sizes."""
         return self.chip.tone is Tone.FAILURE and not self.has_failed
 

@@ -82,10 +82,10 @@ class BenchmarkHistory(QObject):
     def refused(self) -> list[str]:
         """The unreadable files in the folder, each with the reason."""
         refused = self._contents.refused if self._contents else ()
-        told = [f"{file.file_name}: {file.reason}" for file in refused[:_MOST_REFUSED]]
+        sentences = [f"{file.file_name}: {file.reason}" for file in refused[:_MOST_REFUSED]]
         if len(refused) > _MOST_REFUSED:
-            told.append(f"{len(refused) - _MOST_REFUSED} more files are unreadable.")
-        return told
+            sentences.append(f"{len(refused) - _MOST_REFUSED} more files are unreadable.")
+        return sentences
 
     @property
     def unread_count(self) -> int:
@@ -132,14 +132,14 @@ class BenchmarkHistory(QObject):
         """Import the results in a file from elsewhere, as the terminal command does."""
         from gpu_studio.core.benchmark.result_import import import_results  # numpy: 80 ms
 
-        def take_in() -> list[KeptRun]:
+        def add_imported() -> list[KeptRun]:
             imported = import_results(path, local_now())
             for kept in imported:
                 self._history.add(kept)
             return imported
 
         self.notified.emit(Notice(f"Reading {path.name}…"))
-        self._files.add(take_in, self._imported)
+        self._files.add(add_imported, self._imported)
 
     def export_file(self, key: str, path: Path) -> None:
         """Write a kept run to a file that another PC can import."""

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.benchmark.recording import (
+from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
+from gpu_studio.core.benchmark.recording_writer import (
     RecordedPc,
     header_of,
     is_recordable,
-    read_recording,
     recording_of,
-    recording_sentences,
     system_name,
 )
 from gpu_studio.core.device_name import is_cpu

@@ -255,10 +255,10 @@ class SortedResults(QSortFilterProxyModel):
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
         """Return a column's name, with an arrow if the rows are sorted by it."""
-        told = super().headerData(section, orientation, role)
+        header = super().headerData(section, orientation, role)
         if role == Qt.ItemDataRole.DisplayRole and section == self.sortColumn():
-            return f"{told} {_SIGNS[self.sortOrder()]}"
-        return told
+            return f"{header} {_SIGNS[self.sortOrder()]}"
+        return header
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Sort by a column or by the order of the runs, and mark the header."""

@@ -13,7 +13,8 @@ from gpu_studio.model.race.race_history import track_of
 from gpu_studio.model.race.sharing import ghost_side
 
 if TYPE_CHECKING:
-    from gpu_studio.core.benchmark.recording import RecordedRun, Recording
+    from gpu_studio.core.benchmark.recorded_run import RecordedRun
+    from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.model.race.race_side import RaceSide
 

@@ -147,9 +147,11 @@ class DeviceChoice(QObject):
 
     def _restart(self, pending: Pending, visible_devices: str | None) -> None:
         self._restarting = pending
-        kept = self._session.environment.allocator_configuration
+        configuration = self._session.environment.allocator_configuration
         self._session.restart(
-            EngineEnvironment(visible_devices=visible_devices, allocator_configuration=kept)
+            EngineEnvironment(
+                visible_devices=visible_devices, allocator_configuration=configuration
+            )
         )
 
     @property

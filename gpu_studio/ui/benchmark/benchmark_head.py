@@ -64,7 +64,7 @@ class BenchmarkHead(QWidget):
         super().__init__(parent)
         self._studio, self._benchmark, self._export = studio, benchmark, export
         self._theme = theme
-        self._is_brief = self._says_wrong = False
+        self._is_brief = self._is_wrong = False
         self._devices: tuple[str, ...] = ()
         self._chosen: Run | None = None
         self._hero = HeroCard(theme, name="benchmark.hero")
@@ -145,8 +145,8 @@ class BenchmarkHead(QWidget):
         """Update the top: at every news of a run."""
         hero = self.hero
         self._hero.show_hero(hero)
-        if hero.says_wrong != self._says_wrong:
-            self._says_wrong = hero.says_wrong
+        if hero.is_wrong != self._is_wrong:
+            self._is_wrong = hero.is_wrong
             self._show_verdict()  # the sentence repeats nothing of the headline
 
     @property
@@ -166,7 +166,7 @@ class BenchmarkHead(QWidget):
         hero = self.hero
         shown.show_hero(hero)
         verdict, titles = verdict_of(self._benchmark.results), self._benchmark.titles
-        whole = verdict_text(verdict, titles=titles, below_headline=hero.says_wrong)
+        whole = verdict_text(verdict, titles=titles, below_headline=hero.is_wrong)
         shown.show_verdict(whole, whole, is_doubted=verdict is not None and verdict.is_doubted)
         return shown
 
@@ -179,10 +179,10 @@ class BenchmarkHead(QWidget):
 
     def _show_verdict(self) -> None:
         verdict, titles = verdict_of(self._benchmark.results), self._benchmark.titles
-        says_wrong = self._says_wrong
-        whole = brief = verdict_text(verdict, titles=titles, below_headline=says_wrong)
+        is_wrong = self._is_wrong
+        whole = brief = verdict_text(verdict, titles=titles, below_headline=is_wrong)
         if self._is_brief:
-            brief = verdict_text(verdict, in_brief=True, titles=titles, below_headline=says_wrong)
+            brief = verdict_text(verdict, in_brief=True, titles=titles, below_headline=is_wrong)
         is_doubted = verdict is not None and verdict.is_doubted
         self._hero.show_verdict(whole, brief, is_doubted=is_doubted)
         self._fit()

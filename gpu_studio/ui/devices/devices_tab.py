@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 _DETAILS = "gpu_studio.ui.devices.device_details:DeviceDetails"
 # The verdicts that say why the card cannot be read.
-_SAY_TROUBLE = frozenset({"card_asleep", "card_lost", "card_unreadable", "driver_library_mismatch"})
+_EXPLAIN_TROUBLE = frozenset(
+    {"card_asleep", "card_lost", "card_unreadable", "driver_library_mismatch"}
+)
 
 
 class DevicesTab(TabContents):
@@ -154,7 +156,7 @@ class DevicesTab(TabContents):
         self._hero.list.follow(device.identity)
         trouble = self._model.trouble
         self._trouble.setText(trouble)
-        self._trouble.setVisible(bool(trouble) and verdict.code not in _SAY_TROUBLE)
+        self._trouble.setVisible(bool(trouble) and verdict.code not in _EXPLAIN_TROUBLE)
 
     def _show_also_found(self, headlines: Sequence[Headline]) -> None:
         """Show the other findings above the answers, each in a line."""

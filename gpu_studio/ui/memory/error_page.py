@@ -202,13 +202,13 @@ def _sizes_of(explained: OomExplanation) -> str:
     """Return how to read the tank of an error."""
     is_of_card = explained.numbers.total_bytes is not None
     what = "The card" if is_of_card else "The limit for this program"
-    told = (
+    sentence = (
         f"{what} as the text describes it, to two decimals of each unit. Missing numbers are "
         "marked."
     )
     if explained.tank is None or explained.tank.card_bytes is None:
-        return told
-    return f"{told} The line marks the end of the {'card' if is_of_card else 'limit'}."
+        return sentence
+    return f"{sentence} The line marks the end of the {'card' if is_of_card else 'limit'}."
 
 
 def _rows_of(numbers: OomNumbers) -> list[tuple[str, str, str]]:

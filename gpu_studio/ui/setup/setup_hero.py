@@ -223,8 +223,8 @@ class SetupHero(Card):
 
     def _ask_to_give_up(self) -> None:
         """Ask once: what was downloaded has to be downloaded again."""
-        kept = self._builds.installed.unfinished_bytes
-        frees = f"This frees {format_size(kept)}. " if kept else ""
+        unfinished = self._builds.installed.unfinished_bytes
+        frees = f"This frees {format_size(unfinished)}. " if unfinished else ""
         ask(
             self,
             "setup.give_up.question",

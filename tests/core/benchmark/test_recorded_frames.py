@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from gpu_studio.core.benchmark import recording as recording_module
-from gpu_studio.core.benchmark.recording import RecordedRun, decode_recording
+from gpu_studio.core.benchmark import recorded_run
+from gpu_studio.core.benchmark.recording import decode_recording
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.messages.run_messages import RunWorkload
@@ -22,6 +22,7 @@ from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import batch, run_events, started
 
 if TYPE_CHECKING:
+    from gpu_studio.core.benchmark.recorded_run import RecordedRun
     from gpu_studio.core.messages.message import Message
 
 REQUEST = RunWorkload(
@@ -99,7 +100,7 @@ def test_a_picture_that_is_no_base64_is_refused() -> None:
 def test_there_are_never_more_frames_than_can_be_read_soon(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recording_module, "_MOST_FRAMES", 3)
+    monkeypatch.setattr(recorded_run, "_MOST_FRAMES", 3)
     assert len(frames_of(read(OPENED, *[ready()] * 3))) == 4
     with pytest.raises(StudioError, match="more than 3 frames"):
         read(OPENED, *[ready()] * 4)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpu_studio.core.benchmark import recorded_run
 from gpu_studio.core.benchmark import recording as recording_module
 from gpu_studio.core.benchmark.history import LARGEST_FILE_BYTES
 from gpu_studio.core.benchmark.kept_run import LONGEST_NAME
@@ -302,7 +303,7 @@ def test_what_would_not_end_or_fit_is_not_read(tmp_path: Path) -> None:
 
 
 def test_more_runs_than_a_window_can_show_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording_module, "_MOST_RUNS", 1)
+    monkeypatch.setattr(recorded_run, "_MOST_RUNS", 1)
     assert decode_recording(GOOD, "a.jsonl").runs
     assert "more than 1 runs" in refusal(encode_all([HEADER, *EVENTS, *other_run()]))
 

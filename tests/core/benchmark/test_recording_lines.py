@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.recording import (
+from gpu_studio.core.benchmark.recording import decode_recording
+from gpu_studio.core.benchmark.recording_writer import (
     RecordedPc,
-    decode_recording,
     described_for_others,
     header_of,
     recording_of,

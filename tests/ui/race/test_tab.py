@@ -10,7 +10,7 @@ from PySide6.QtGui import QAction, QColor, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton
 
-from gpu_studio.core.benchmark.recording import recording_of
+from gpu_studio.core.benchmark.recording_writer import recording_of
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.race_messages import FrameReady
