@@ -6,6 +6,10 @@ import math
 from datetime import datetime, timezone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
 
 
 def local_now() -> str:
@@ -33,12 +37,28 @@ def shown_moment(kept_at: str) -> str:
     return kept_at[:16].replace("T", " ")
 
 
+def written_moment(kept_at: str, *, with_zone: bool = False) -> str:
+    """Return a time as the clock of its own PC showed it: ``November 22, 2026, 14:40``.
+
+    A text that is not a time is returned unchanged. With its zone, it ends with ``(UTC+01:00)``.
+    """
+    moment = _parsed(kept_at)
+    if moment is None:
+        return kept_at[:16].replace("T", " ")
+    zone = f" (UTC{moment.isoformat()[-6:]})" if with_zone and moment.tzinfo else ""
+    return f"{_MONTHS[moment.month - 1]} {moment.day}, {moment.year}, {moment:%H:%M}{zone}"
+
+
 def _moment(kept_at: str) -> datetime | None:
-    try:
-        # Python 3.10 does not read the Z for UTC.
-        moment = datetime.fromisoformat(
-            kept_at.removesuffix("Z") + "+00:00" * kept_at.endswith("Z")
-        )
-    except ValueError:
+    moment = _parsed(kept_at)
+    if moment is None:
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def _parsed(kept_at: str) -> datetime | None:
+    try:
+        # Python 3.10 does not read the Z for UTC.
+        return datetime.fromisoformat(kept_at.removesuffix("Z") + "+00:00" * kept_at.endswith("Z"))
+    except ValueError:
+        return None

@@ -20,6 +20,8 @@ from gpu_studio.core.messages.check_messages import (
     CheckVerdict,
     MemoryCoverage,
     PlantKind,
+    ShortText,
+    StageName,
     StageOutcome,
     Text,
 )
@@ -32,6 +34,7 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
 
 SCHEMA = 1
 LARGEST_RECORD_BYTES = 1 << 20
+MOST_SPANS = 1000
 _MOST_INTERRUPTIONS = 1000
 
 
@@ -46,6 +49,15 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     is_restart: bool
 
 
+class StageSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """When a stage ran, in seconds since the start of the check, without interruptions."""
+
+    name: StageName
+    round: PositiveCount = 1
+    start_s: Seconds
+    end_s: Seconds
+
+
 class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A whole check.
 
@@ -53,13 +65,13 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     ``highest_temperature_c`` and ``lowest_clock_mhz`` are those of the load stage and later, None
     if the card reports none. ``largest_hotspot_gap_c`` is the largest gap of the hot spot over the
     chip's temperature while that was steady, see `hot_spot.steady_gap_c`. ``readings`` are the
-    curves of the check; an older program wrote none.
+    curves of the check, ``spans`` the times of its stages; an older program wrote none.
     ``uuid`` and ``serial`` are only there if you asked for them.
     """
 
     schema: int = SCHEMA
     device: CheckedDevice
-    started_at: str
+    started_at: ShortText
     minutes: PositiveCount
     seconds: Seconds
     rounds: Count
@@ -77,11 +89,17 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     lowest_clock_mhz: Amount | None = None
     highest_power_w: Amount | None = None
     readings: Annotated[tuple[RecordedReading, ...], Meta(max_length=MOST_READINGS)] = ()
+    spans: Annotated[tuple[StageSpan, ...], Meta(max_length=MOST_SPANS)] = ()
     coverage: MemoryCoverage | None = None
     interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=_MOST_INTERRUPTIONS)] = ()
-    program: str = ""
-    uuid: str | None = None
-    serial: str | None = None
+    program: ShortText = ""
+    uuid: ShortText | None = None
+    serial: ShortText | None = None
+
+    @property
+    def has_tested(self) -> bool:
+        """Whether any stage tested anything."""
+        return any(stage.has_tested for stage in self.stages)
 
     @property
     def errors(self) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from gpu_studio.core.check.check_record import CheckRecord, Interruption
+from gpu_studio.core.check.check_record import MOST_SPANS, CheckRecord, Interruption, StageSpan
 from gpu_studio.core.check.check_verdict import (
     next_action,
     result_sentence,
@@ -26,6 +26,7 @@ from gpu_studio.core.check.stages import in_order, round_count, round_s, stage_b
 from gpu_studio.core.check.thresholds import is_enough
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.check_messages import (
+    MOST_CHUNKS,
     MOST_FINDINGS,
     STAGE_NAMES,
     CheckedDevice,
@@ -117,6 +118,7 @@ class CheckState(msgspec.Struct, frozen=True, kw_only=True):
     lowest_clock_mhz: Amount | None = None
     highest_power_w: Amount | None = None
     readings: tuple[RecordedReading, ...] = ()
+    spans: tuple[StageSpan, ...] = ()
     coverage: MemoryCoverage | None = None
     interruptions: tuple[Interruption, ...] = ()
     rounds_done: Count = 0
@@ -129,14 +131,25 @@ class CheckRun:
         plan: what was asked for.
         started_at: the time in ISO 8601.
         program: the name and version of this program, for the record.
+        known: what is known of the device without its engine, for the record of a check whose
+            engine never answers; None if nothing is.
 
     Attributes:
         stages: the chosen stages in their order.
         findings: all findings so far.
         vitals: the sensors, each with the seconds since the start of the check.
+        spans: when each stage ran; the last one may still run.
+        device: the device as the engine describes it; None before its first answer.
     """
 
-    def __init__(self, plan: CheckPlan, started_at: str, *, program: str = "") -> None:
+    def __init__(
+        self,
+        plan: CheckPlan,
+        started_at: str,
+        *,
+        program: str = "",
+        known: CheckedDevice | None = None,
+    ) -> None:
         self.plan = plan
         self.started_at = started_at
         self.check_id = secrets.token_hex(4)
@@ -149,6 +162,7 @@ class CheckRun:
         )
         self.findings: list[CheckFinding] = []
         self.vitals: list[tuple[float, Vitals]] = []
+        self.spans: list[StageSpan] = []
         self.coverage: MemoryCoverage | None = None
         self.round = 1
         self.interruptions: tuple[Interruption, ...] = ()
@@ -162,6 +176,7 @@ class CheckRun:
         self.is_stopped = False
         self.is_over = False
         self._program = program
+        self._known = known
         self._rounds_done = 0
         self._before_s = 0.0  # of the rounds before this one
         self._round_at_s = 0.0
@@ -200,7 +215,7 @@ class CheckRun:
         run.highest_memory_temperature_c = state.highest_memory_temperature_c
         run.lowest_clock_mhz = state.lowest_clock_mhz
         run.highest_power_w = state.highest_power_w
-        run.vitals = restored(state.readings)
+        run.vitals, run.spans = restored(state.readings), list(state.spans)
         run._before_s, run._rounds_done = state.elapsed_s, state.rounds_done
         outcomes = {outcome.name: outcome for outcome in state.stages}
         for track in run.stages:
@@ -289,6 +304,7 @@ class CheckRun:
                 self._has_begun = True
                 track = self._track(event.stage)
                 track.state, track.fraction, track.round_errors = "running", 0.0, 0
+                self._begin_span(event.stage)
             case CheckProgressed():
                 self._progress(event)
             case CheckVitalsRead():
@@ -316,7 +332,7 @@ class CheckRun:
         is_complete = self._rounds_done >= self.rounds
         verdict = whole_verdict(stages, self.interruptions, is_complete=is_complete)
         return CheckRecord(
-            device=self.device or CheckedDevice(address=self.plan.device, name=self.plan.device),
+            device=self.device or self._known or self._unknown,
             started_at=self.started_at,
             minutes=self.plan.minutes,
             seconds=self.elapsed_s,
@@ -342,6 +358,7 @@ class CheckRun:
             lowest_clock_mhz=self.lowest_clock_mhz,
             highest_power_w=self.highest_power_w,
             readings=recorded(self.vitals),
+            spans=tuple(self.spans),
             coverage=self.coverage,
             interruptions=self.interruptions,
             program=self._program,
@@ -371,10 +388,15 @@ class CheckRun:
             lowest_clock_mhz=self.lowest_clock_mhz,
             highest_power_w=self.highest_power_w,
             readings=recorded(self.vitals),
+            spans=tuple(self.spans),
             coverage=self.coverage,
             interruptions=self.interruptions,
             rounds_done=self._rounds_done,
         )
+
+    @property
+    def _unknown(self) -> CheckedDevice:
+        return CheckedDevice(address=self.plan.device, name=self.plan.device)
 
     @property
     def _lacks_memory(self) -> bool:
@@ -405,7 +427,7 @@ class CheckRun:
         for track in self.stages:
             track.state, track.verdict, track.tested, track.fraction = "waiting", None, "", 0.0
             track.errors, track.round_errors, track.seconds = 0, 0, 0.0
-        self.vitals, self.coverage, self.interruptions = [], None, ()
+        self.vitals, self.spans, self.coverage, self.interruptions = [], [], None, ()
         self.highest_temperature_c = self.lowest_clock_mhz = self.highest_power_w = None
         self.highest_hotspot_c = self.largest_hotspot_gap_c = None
         self.highest_memory_temperature_c = None
@@ -421,13 +443,13 @@ class CheckRun:
         track = self._track(event.stage)
         track.fraction, track.doing = event.fraction, event.doing
         track.tested, track.round_errors = event.tested, event.errors
-        self.coverage = event.coverage or self.coverage
-        self._round_at_s = max(self._round_at_s, event.elapsed_s)
+        self._cover(event.coverage)
+        self._move_to(event.elapsed_s)
 
     def _read(self, event: CheckVitalsRead) -> None:
         vitals = event.vitals
         self.vitals.append((self._before_s + event.elapsed_s, vitals))
-        self._round_at_s = max(self._round_at_s, event.elapsed_s)
+        self._move_to(event.elapsed_s)
         self.highest_temperature_c = _highest(self.highest_temperature_c, vitals.temperature_c)
         self.highest_power_w = _highest(self.highest_power_w, vitals.power_w)
         self.highest_hotspot_c = _highest(self.highest_hotspot_c, vitals.hotspot_c)
@@ -457,8 +479,29 @@ class CheckRun:
         track.tested, track.doing = event.tested, ""
         track.errors, track.round_errors = track.errors + event.errors, 0
         track.seconds += event.seconds
+        if self.spans:
+            self._move_to(self.spans[-1].start_s - self._before_s + event.seconds)
         track.state, track.fraction = "finished", 1.0
-        self.coverage = event.coverage or self.coverage
+        self._cover(event.coverage)
+
+    def _begin_span(self, name: StageName) -> None:
+        if len(self.spans) < MOST_SPANS:
+            now_s = self.elapsed_s
+            self.spans.append(StageSpan(name=name, round=self.round, start_s=now_s, end_s=now_s))
+
+    def _move_to(self, round_at_s: float) -> None:
+        """Note how long the round has run so far, and with it the present stage."""
+        self._round_at_s = max(self._round_at_s, round_at_s)
+        if self.spans and self.present is not None:
+            self.spans[-1] = msgspec.structs.replace(self.spans[-1], end_s=self.elapsed_s)
+
+    def _cover(self, coverage: MemoryCoverage | None) -> None:
+        """Note what was tested of the memory; a chunk that was bad in one round stays bad."""
+        if coverage is None:
+            return
+        before = self.coverage.bad_chunks if self.coverage is not None else ()
+        bad = sorted({*before, *coverage.bad_chunks})[:MOST_CHUNKS]
+        self.coverage = msgspec.structs.replace(coverage, bad_chunks=tuple(bad))
 
     def _end_round(self, *, is_stopped: bool) -> None:
         self._before_s, self._round_at_s = self.elapsed_s, 0.0

@@ -138,7 +138,7 @@ def result_sentence(
         interruptions: restarts and ends of the program.
         address: PyTorch's name for the device.
     """
-    titles = [stage_title(stage.name, address) for stage in stages if stage.verdict != "skipped"]
+    titles = [stage_title(stage.name, address) for stage in stages if stage.has_tested]
     if verdict == "passed":
         return f"No errors found. Tested: {_listed(titles)}. A pass is no promise."
     if verdict == "failed":
@@ -146,10 +146,10 @@ def result_sentence(
     if interruptions:
         return interruption_sentence(interruptions[-1])
     doubt = sentence_finding(verdict, findings)
+    if not any(stage.has_tested for stage in stages):
+        return "Nothing was tested." if doubt is None else f"Nothing was tested. {doubt.sentence}"
     if doubt is not None:
         return f"No errors found, but the result is doubtful. {doubt.sentence}"
-    if not titles:
-        return "Nothing was tested."
     return f"No errors found so far, but not everything was tested. Tested: {_listed(titles)}."
 
 
@@ -214,7 +214,7 @@ def next_action(
         return _UNEXPECTED_RESTART if interruptions[-1].is_restart else _PROGRAM_ENDED
     if verdict == "passed":
         return _after_pass(minutes, earlier)
-    if all(stage.verdict == "skipped" for stage in stages):
+    if not any(stage.has_tested for stage in stages):
         return _SKIPPED
     if is_stopped:
         return _TO_THE_END

@@ -12,20 +12,35 @@ import zlib
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.check.check_chart import chart_sentence, record_chart
+from gpu_studio.core.check.check_drawing import chart_height, draw_chart, draw_map
+from gpu_studio.core.check.check_end import end_tone, end_words
 from gpu_studio.core.check.check_record import (
     LARGEST_RECORD_BYTES,
     decode_record,
     encode_record,
 )
+from gpu_studio.core.check.finding_lines import FINDING_TONES, finding_lines
+from gpu_studio.core.check.memory_map import memory_map
+from gpu_studio.core.check.record_style import RECORD_STYLE
 from gpu_studio.core.check.record_words import (
+    LIMITS_TITLE,
+    PROMISE,
     TITLE,
+    TRUST_TITLE,
     VERDICT_WORDS,
     clock_text,
+    device_line,
     errors_text,
     planted_text,
     record_facts,
+    record_limits,
+    record_trust,
+    when_line,
 )
 from gpu_studio.core.check.stages import stage_title
+from gpu_studio.core.check.svg_canvas import EM, SvgCanvas
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
@@ -44,23 +59,8 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _ELEMENT = re.compile(
     rb'<script type="application/json" id="%b">(.*?)</script>' % CHUNK.encode(), re.DOTALL
 )
+_WIDE, _NARROW = 900.0, 420.0
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #1A2027; background: #F3F5F7; margin: 0; }
-main { max-width: 46rem; margin: 2rem auto; padding: 2rem; background: #FFFFFF;
-  border: 1px solid #D5DBE1; border-radius: 8px; }
-h1 { font-size: 1.1rem; color: #56626F; margin: 0; }
-.verdict { font-size: 2rem; font-weight: 700; margin: 0.5rem 0 0; }
-.passed { color: #007A59; } .failed { color: #B64F00; }
-.inconclusive, .partial { color: #9A6200; }
-.planted { background: #FDEEE6; border: 2px solid #D55E00; padding: 0.75rem; font-weight: 600; }
-table { border-collapse: collapse; width: 100%; margin-top: 1.5rem; }
-th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.75rem 0.35rem 0;
-  border-bottom: 1px solid #E7EBEF; }
-th { color: #56626F; font-weight: 500; } .number { text-align: right; white-space: nowrap; }
-footer { color: #56626F; font-size: 0.85rem; margin-top: 1.5rem; }
-@media print { body { background: #FFFFFF; } main { border: none; margin: 0; } }
-"""
 
 
 def page_of(record: CheckRecord) -> bytes:
@@ -131,34 +131,82 @@ def _lines(record: CheckRecord) -> Iterator[str]:
     yield '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{TITLE}: {_text(record.device.name)}</title>\n<style>{_STYLE}</style>"
-    yield f"</head>\n<body>\n<main>\n<h1>{TITLE} · {_text(record.device.name)}</h1>"
-    yield f'<p class="verdict {record.verdict}">{VERDICT_WORDS[record.verdict]}</p>'
-    planted = planted_text(record)
-    if planted:
-        yield f'<p class="planted">{_text(planted)}</p>'
-    yield f"<p>{_text(record.sentence)}</p>\n<p><b>Next:</b> {_text(record.next_action)}</p>"
-    yield from _table((fact.title, fact.value) for fact in record_facts(record))
+    yield f"<title>{TITLE}: {_text(record.device.name)}</title>\n<style>{RECORD_STYLE}</style>"
+    yield "</head>\n<body>\n<main>"
+    yield from _hero(record)
+    yield from _curves(record)
+    yield from _memory(record)
+    yield from _findings(record)
+    yield "<h2>Stages</h2>"
     yield from _stage_table(record)
-    if record.findings:
-        yield "<h2>Findings</h2>\n<ul>"
-        for finding in record.findings:
-            title = stage_title(finding.stage, record.device.address)
-            yield f"<li>{_text(title)}: {_text(finding.sentence)}</li>"
-        yield "</ul>"
-    yield f"<footer>Made by {_text(record.program or 'GPU Studio')}. {_PROMISE}</footer>"
+    yield (
+        "<h2>Card and check</h2>" if not is_cpu(record.device.address) else "<h2>PC and check</h2>"
+    )
+    yield from _table((fact.title, fact.value) for fact in record_facts(record))
+    yield f"<h2>{LIMITS_TITLE}</h2>"
+    yield from _list(record_limits(record))
+    yield f"<h2>{TRUST_TITLE}</h2>"
+    yield from _list(record_trust(record))
+    yield f"<footer>Made by {_text(record.program or 'GPU Studio')}. {PROMISE}</footer>"
     # In a script element, "<" could end the element.
     inside = encode_record(record).decode().replace("<", "\\u003c")
     yield f'<script type="application/json" id="{CHUNK}">{inside}</script>'
     yield "</main>\n</body>\n</html>\n"
 
 
-_PROMISE = "It says what was tested on that day. It is no promise about the card."
+def _hero(record: CheckRecord) -> Iterator[str]:
+    tone = end_tone(record).value
+    yield f'<p class="over">GPU Studio · {TITLE}</p>'
+    yield f"<h1>{_text(device_line(record))}</h1>"
+    yield f'<p class="over">{_text(when_line(record))}</p>'
+    chip = f'<span class="chip {tone}">{VERDICT_WORDS[record.verdict]}</span>'
+    yield f'<p class="verdict {tone}">{_text(end_words(record))} {chip}</p>'
+    planted = planted_text(record)
+    if planted:
+        yield f'<p class="planted">{_text(planted)}</p>'
+    yield f"<p>{_text(record.sentence)}</p>\n<p><b>Next:</b> {_text(record.next_action)}</p>"
+
+
+def _curves(record: CheckRecord) -> Iterator[str]:
+    chart = record_chart(record)
+    if not chart.lanes:
+        return
+    yield "<h2>Temperature, clock and power</h2>"
+    for name, width in (("wide", _WIDE), ("narrow", _NARROW)):
+        canvas, tall = SvgCanvas(), chart_height(chart, EM)
+        draw_chart(chart, canvas, width, tall, EM)
+        yield f'<div class="{name}">{canvas.svg(width, tall, chart_sentence(chart))}</div>'
+
+
+def _memory(record: CheckRecord) -> Iterator[str]:
+    memory = memory_map(record.coverage, record.findings)
+    if memory is None:
+        return
+    yield "<h2>Memory</h2>"
+    for name, width in (("wide", _WIDE / 2), ("narrow", _NARROW)):
+        canvas = SvgCanvas()
+        place = draw_map(memory, canvas, width, EM)
+        yield f'<div class="{name}">{canvas.svg(width, place.height, memory.caption)}</div>'
+    yield f'<p class="note">{_text(memory.caption)}</p>'
+
+
+def _findings(record: CheckRecord) -> Iterator[str]:
+    lines = finding_lines(record.findings)
+    if not lines:
+        return
+    yield "<h2>Findings</h2>\n<ul>"
+    for line in lines:
+        tone = FINDING_TONES[line.severity].value
+        yield f'<li class="{tone}">{_text(line.sentence)}'
+        if len(line.details) > 1:
+            yield from _list(line.details[1:])
+        yield "</li>"
+    yield "</ul>"
 
 
 def _stage_table(record: CheckRecord) -> Iterator[str]:
     heads = ("Stage", "Result", "Tested", "Errors", "Time")
-    yield "<table>\n<tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr>"
+    yield '<table class="stages">\n<tr>' + "".join(f"<th>{head}</th>" for head in heads) + "</tr>"
     for stage in record.stages:
         yield (
             f"<tr><td>{_text(stage_title(stage.name, record.device.address))}</td>"
@@ -169,8 +217,15 @@ def _stage_table(record: CheckRecord) -> Iterator[str]:
     yield "</table>"
 
 
+def _list(sentences: Iterable[str]) -> Iterator[str]:
+    yield "<ul>"
+    for sentence in sentences:
+        yield f"<li>{_text(sentence)}</li>"
+    yield "</ul>"
+
+
 def _table(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
-    yield "<table>"
+    yield '<table class="facts">'
     for title, value in rows:
         yield f"<tr><th>{_text(title)}</th><td>{_text(value)}</td></tr>"
     yield "</table>"

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.check.hot_spot import USUAL_GAP
 from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
-from gpu_studio.core.check.stages import OVERNIGHT_MINUTES
+from gpu_studio.core.check.stages import OVERNIGHT_MINUTES, stage_words
 from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.messages.check_messages import STAGE_NAMES
+from gpu_studio.core.moments import written_moment
 from gpu_studio.core.units import format_bytes, format_count, format_percent
 
 if TYPE_CHECKING:
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.check_messages import CheckVerdict, MemoryCoverage
 
 TITLE = "Record of a check"
+LIMITS_TITLE = "What this record cannot rule out"
+TRUST_TITLE = "Can you rely on this record?"
+PROMISE = "It says what was tested on that day. It is no promise about the card."
 VERDICT_WORDS: dict[CheckVerdict, str] = {
     "passed": "Passed",
     "failed": "Failed",
@@ -26,6 +32,22 @@ VERDICT_WORDS: dict[CheckVerdict, str] = {
 }
 _NOT_REPORTED = "not reported by this card"
 _NOT_REPORTED_BY_PC = "not reported by this PC"
+_LONGEST_WRITTEN = 1e7
+
+
+_LISTED_NOWHERE_ELSE = (
+    "Its looks, its connectors, its outputs and its fan's noise: look at it and listen to it while "
+    "a game runs."
+)
+_FORGED = (
+    "A record can be forged: it is a file that anyone can edit, and GPU Studio does not sign it. "
+    "So do not pay because of a file alone."
+)
+_FRESH = (
+    "Ask for a fresh one: the seller starts GPU Studio, opens the Check tab and runs the 6-minute "
+    "check while you watch, at the handover or in a video call. Better, run it yourself: the "
+    "program is free. A sound card passes every time."
+)
 
 
 class RecordFact(NamedTuple):
@@ -57,6 +79,67 @@ def clock_text(seconds: float) -> str:
 def started_text(record: CheckRecord) -> str:
     """Return the day and the time at which a check began, by the clock of its PC."""
     return record.started_at[:16].replace("T", " ")
+
+
+def device_line(record: CheckRecord) -> str:
+    """Return the device with its memory: ``GeForce GT 1030, 1.95 GiB``."""
+    device = record.device
+    is_card = not is_cpu(device.address)
+    name = device.name.removeprefix("NVIDIA ") if is_card else short_name(device.name)
+    if device.memory_total_bytes is None:
+        return name
+    kind = "" if is_card else " of RAM"
+    return f"{name}, {format_bytes(device.memory_total_bytes)}{kind}"
+
+
+def when_line(record: CheckRecord) -> str:
+    """Return when a check began and how long it was: ``November 22, 2026, 14:40 · 6:00 of 6:00``.
+
+    The check may end before its time, if the card is steady soon, or be stopped.
+    """
+    planned = clock_text(60.0 * record.minutes)
+    return f"{written_moment(record.started_at)} · ran {clock_text(record.seconds)} of {planned}"
+
+
+def record_limits(record: CheckRecord) -> tuple[str, ...]:
+    """Return what a record cannot rule out, the most important first."""
+    return tuple(_limits(record))
+
+
+def record_trust(record: CheckRecord) -> tuple[str, ...]:
+    """Return how far a record itself can be trusted, and how to get a better one."""
+    tail = record.device.uuid_tail
+    which = (
+        f"It is of the copy of the card whose UUID ends in {tail}: compare that with what the "
+        "seller's PC shows in GPU Studio (Devices, All facts) or prints after “nvidia-smi -L”."
+        if tail
+        else "It does not say which copy of the card it is of: it has no UUID."
+    )
+    return (_FORGED, *(() if is_cpu(record.device.address) else (which,)), _FRESH)
+
+
+def _limits(record: CheckRecord) -> Iterator[str]:
+    address, coverage = record.device.address, record.coverage
+    ran = [stage.name for stage in record.stages if stage.has_tested]
+    missing = [stage_words(name, address).title for name in STAGE_NAMES if name not in ran]
+    if missing:
+        yield f"Faults that these stages find, which did not run: {', '.join(missing)}."
+    if coverage is not None and coverage.total_bytes > coverage.tested_bytes:
+        rest = coverage.total_bytes - coverage.tested_bytes
+        kind = "RAM" if is_cpu(address) else "memory"
+        yield (
+            f"Faults in {format_bytes(rest)} of the {format_bytes(coverage.total_bytes)} of "
+            f"{kind}: the system and other programs used it, or the check kept it free."
+        )
+    if is_cpu(address):
+        yield "Everything about the PC's graphics cards: this was a check of its CPU and RAM."
+    elif record.highest_hotspot_c is None:
+        yield "Old thermal paste under the chip: this card reported no hot spot."
+    for name in ran:
+        words = stage_words(name, address)
+        yield f"{words.title}: {words.misses[0].lower()}{words.misses[1:]}"
+    if not is_cpu(address):
+        yield _LISTED_NOWHERE_ELSE
 
 
 def coverage_text(coverage: MemoryCoverage) -> str:
@@ -91,12 +174,14 @@ def _device_facts(record: CheckRecord) -> Iterator[RecordFact]:
         yield RecordFact("Name and chip", device.contradiction or agrees)
         yield RecordFact("VBIOS", device.vbios or _NOT_REPORTED)
         yield RecordFact("Driver", device.driver_version or _NOT_REPORTED)
+        if device.uuid_tail:
+            yield RecordFact("This copy", f"its UUID ends in {device.uuid_tail}")
     if device.memory_total_bytes is not None:
         title = "Video memory" if is_card else "RAM"
         yield RecordFact(title, format_bytes(device.memory_total_bytes))
     if device.ecc:
         yield RecordFact("Error correction", device.ecc)
-    yield RecordFact("PyTorch", device.torch_version)
+    yield RecordFact("PyTorch", device.torch_version or "unknown")
     if record.uuid is not None:
         yield RecordFact("UUID", record.uuid)
     if record.serial is not None:
@@ -104,17 +189,18 @@ def _device_facts(record: CheckRecord) -> Iterator[RecordFact]:
 
 
 def _check_facts(record: CheckRecord) -> Iterator[RecordFact]:
-    yield RecordFact("Started", started_text(record))
+    yield RecordFact("Started", written_moment(record.started_at, with_zone=True))
     rounds = f", {record.rounds} rounds" if record.rounds > 1 else ""
     yield RecordFact(
         "Length", f"{length_text(record.minutes)}; ran for {clock_text(record.seconds)}{rounds}"
     )
-    if record.coverage is not None and is_cpu(record.device.address):
-        tested = format_bytes(record.coverage.tested_bytes)
-        yield RecordFact("Memory tested", f"{tested} of this program's own RAM")
-    elif record.coverage is not None:
+    if record.coverage is not None:
+        text = coverage_text(record.coverage)
         share = format_percent(coverage_share(record.coverage))
-        yield RecordFact("Memory tested", f"{coverage_text(record.coverage)} ({share})")
+        own = ", in this program's own RAM" if is_cpu(record.device.address) else ""
+        yield RecordFact("Memory tested", f"{text} ({share}){own}")
+    elif not record.has_tested:
+        yield RecordFact("Tested", "nothing")
     yield from _sensor_facts(record)
     yield RecordFact("Errors", errors_text(record.errors))
     for stop in record.interruptions:
@@ -151,4 +237,7 @@ def _hot_spot_facts(record: CheckRecord) -> Iterator[RecordFact]:
 
 
 def _amount(value: float | None, unit: str, missing: str = _NOT_REPORTED) -> str:
-    return missing if value is None else f"{value:.0f}\u202f{unit}"
+    if value is None:
+        return missing
+    # A record may come from a stranger: no number is longer than a line.
+    return f"{value:.0f}\u202f{unit}" if value < _LONGEST_WRITTEN else f"{value:.0e}\u202f{unit}"

@@ -24,8 +24,9 @@ LONGEST_LOAD_S = 60.0
 class CheckStage(msgspec.Struct, frozen=True, kw_only=True):
     """A stage in words.
 
-    ``cpu_title`` is another title for the CPU, ``share`` the stage's part of a round's time.
-    ``tests`` says what it does, ``catches`` and ``misses`` what it can and cannot find.
+    ``share`` is the stage's part of a round's time. ``tests`` says what it does, ``catches`` and
+    ``misses`` what it can and cannot find. A CPU has no video memory and no link: ``cpu_title``,
+    ``cpu_tests``, ``cpu_catches`` and ``cpu_misses`` are for it, empty if there is no difference.
     """
 
     name: StageName
@@ -35,6 +36,9 @@ class CheckStage(msgspec.Struct, frozen=True, kw_only=True):
     tests: str
     catches: str
     misses: str
+    cpu_tests: str = ""
+    cpu_catches: str = ""
+    cpu_misses: str = ""
 
 
 STAGES: tuple[CheckStage, ...] = (
@@ -47,6 +51,7 @@ STAGES: tuple[CheckStage, ...] = (
         "under 75 % of the base clock; results that change under heat; a step that takes much "
         "longer each time.",
         misses="Faults that need a game's graphics units, and heat that builds up over hours.",
+        cpu_misses="Heat that builds up over hours.",
     ),
     CheckStage(
         name="compute",
@@ -56,6 +61,8 @@ STAGES: tuple[CheckStage, ...] = (
         "convolutions, compared with the CPU or with the card's first result, bit for bit.",
         catches="Wrong, stale, swapped and missing results, in each dtype that the card supports.",
         misses="Faults in units that PyTorch does not use: graphics, video, ray tracing.",
+        cpu_misses="A result that is wrong in the same way each time, as there is no second CPU "
+        "to compare with.",
     ),
     CheckStage(
         name="layouts",
@@ -77,6 +84,10 @@ STAGES: tuple[CheckStage, ...] = (
         catches="Bits that stick, flip or fade, words in the wrong place, and lost writes.",
         misses="Memory that other programs hold, and errors rarer than one in this time. It "
         "cannot tell a bad memory chip from a bad memory controller.",
+        cpu_tests="Patterns in a quarter of the free RAM, with 2 GiB left free, or in as much of "
+        "it as there is time for: walking ones, addresses, random words, and their inverse.",
+        cpu_misses="RAM that other programs hold, and most of the rest: the result says how much "
+        "was tested. A test that starts instead of the system, such as MemTest86+, reaches all.",
     ),
     CheckStage(
         name="link",
@@ -88,6 +99,9 @@ STAGES: tuple[CheckStage, ...] = (
         catches="Copies that arrive changed, a link that is far slower than it should be, "
         "packets that had to be repeated.",
         misses="Errors that the link corrected and the card does not count.",
+        cpu_tests="Copies within RAM, timed and compared bit for bit.",
+        cpu_catches="Copies that arrive changed.",
+        cpu_misses="Errors that the memory corrected by itself.",
     ),
     CheckStage(
         name="cool",
@@ -96,6 +110,7 @@ STAGES: tuple[CheckStage, ...] = (
         tests="A pause until the clocks are low, then compute and video memory once more.",
         catches="Errors at low clocks and right after a change of the clock.",
         misses="Errors that need a cold start: switch the PC on and check again.",
+        cpu_tests="A pause until the clocks are low, then compute and RAM once more.",
     ),
 )  # fmt: skip
 _BY_NAME = {stage.name: stage for stage in STAGES}
@@ -108,9 +123,19 @@ def stage_named(name: StageName) -> CheckStage:
 
 
 def stage_title(name: StageName, address: str) -> str:
-    """Return a stage's title for a device: a CPU has no video memory and no link."""
+    """Return a stage's title for a device."""
+    return stage_words(name, address).title
+
+
+def stage_words(name: StageName, address: str) -> CheckStage:
+    """Return a stage with the words for a device."""
     stage = _BY_NAME[name]
-    return (is_cpu(address) and stage.cpu_title) or stage.title
+    if not is_cpu(address):
+        return stage
+    return msgspec.structs.replace(
+        stage, title=stage.cpu_title or stage.title, tests=stage.cpu_tests or stage.tests,
+        catches=stage.cpu_catches or stage.catches, misses=stage.cpu_misses or stage.misses,
+    )  # fmt: skip
 
 
 def in_order(names: Iterable[StageName]) -> tuple[StageName, ...]:

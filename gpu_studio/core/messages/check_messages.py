@@ -101,6 +101,8 @@ class RunCheck(Request, frozen=True, kw_only=True):
 class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     """The device of a check, without anything that identifies this one copy of it.
 
+    ``uuid_tail`` are the last characters of its UUID: enough to see that two records are of
+    different copies, too few to identify one.
     ``silicon`` is the chip by its PCI device id (``GP108 (1d01)``), empty if unknown.
     ``contradiction`` says where the card's name and its parts disagree, empty if they agree.
     ``agreement`` says what agrees with the name, empty if nothing could be compared. ``ecc`` is a
@@ -108,14 +110,14 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     address: str
-    name: str
-    silicon: str = ""
-    contradiction: str = ""
-    agreement: str = ""
-    vbios: str | None = None
-    driver_version: str | None = None
-    torch_version: str = ""
-    compute_capability: str | None = None
+    name: Text
+    silicon: Text = ""
+    contradiction: Text = ""
+    agreement: Text = ""
+    vbios: ShortText | None = None
+    driver_version: ShortText | None = None
+    torch_version: ShortText = ""
+    compute_capability: ShortText | None = None
     memory_total_bytes: Bytes | None = None
     slowdown_c: Amount | None = None
     base_clock_mhz: Amount | None = None
@@ -123,7 +125,8 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     power_limit_w: Amount | None = None
     pcie_generation_max: Count | None = None
     pcie_width_max: Count | None = None
-    ecc: str = ""
+    ecc: Text = ""
+    uuid_tail: ShortText = ""
 
     @property
     def identity(self) -> IdentityStatus:
@@ -301,6 +304,11 @@ class StageOutcome(msgspec.Struct, frozen=True, kw_only=True):
     tested: Text
     errors: Bytes
     seconds: Seconds
+
+    @property
+    def has_tested(self) -> bool:
+        """Whether it tested anything; a stage that could not run is inconclusive or skipped."""
+        return bool(self.tested) or self.verdict not in ("inconclusive", "skipped")
 
 
 class CheckFinished(Message, frozen=True, kw_only=True):

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 _PROGRESS_EVERY_S = 0.2
 _FINGERPRINT_DIGITS = 16
+_UUID_TAIL = 4
 
 
 class CheckSensor(Protocol):
@@ -114,13 +115,13 @@ class CheckRound:
         request = self.request
         device = resolve(request.device)
         accelerator_of(device).use(device)
-        prove_kernels(device)
         self._uuid = uuid_of(device)
         self._facts = self._checked_device(device)
         yield CheckStarted(
             check_id=request.check_id, round=request.round, device=self._facts,
             fingerprint=_fingerprint(self._uuid),
         )  # fmt: skip
+        prove_kernels(device)  # after it: a card without code has a record, too
         for name in in_order(request.stages):
             if self._stop.is_set():
                 break
@@ -170,7 +171,9 @@ class CheckRound:
         address, facts = self.request.device, None
         if self._uuid is not None and self._sensor is not None:
             facts = self._sensor.checked_device(self._uuid, address)
-        return checked_device(device, address, facts, self._cpu_name)
+        known = checked_device(device, address, facts, self._cpu_name)
+        tail = self._uuid[-_UUID_TAIL:] if self._uuid is not None else ""
+        return msgspec.structs.replace(known, uuid_tail=tail)
 
 
 class _StageEvents:

@@ -47,7 +47,7 @@ _CHUNKS = 128
 _LARGEST_RAM_CHUNK = 16 * _MIB
 _FEWEST_RAM_CHUNKS = 3
 # Of the stage's time, for the first pass over RAM: other programs may take the rest.
-_FIRST_PASS_SHARE = 0.8
+_FIRST_PASS_SHARE = 0.6
 # Places, expected words, and a spare.
 _SCRATCH_CHUNKS = 3
 # Counting makes a byte per word. PyTorch takes at least 20 MiB for that, and 2 MiB for the sum.

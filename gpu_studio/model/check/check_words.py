@@ -14,7 +14,7 @@ from gpu_studio.core.check.record_words import (
     planted_text,
     started_text,
 )
-from gpu_studio.core.check.stages import STAGES, stage_title
+from gpu_studio.core.check.stages import STAGES, stage_title, stage_words
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.notice import Notice, Tone
 
@@ -179,7 +179,8 @@ def plan_rows(check: CardCheck) -> tuple[tuple[str, str], ...]:
     if check.phase.is_busy or check.record is not None:
         return ()
     address = "cpu" if check.device.is_cpu else "cuda:0"
-    return tuple((stage_title(one.name, address), one.tests) for one in STAGES)
+    words = (stage_words(one.name, address) for one in STAGES)
+    return tuple((one.title, one.tests) for one in words)
 
 
 def _running_row(track: StageTrack, address: str) -> StageWords:
