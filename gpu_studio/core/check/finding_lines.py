@@ -23,7 +23,7 @@ class GroupedFinding(NamedTuple):
 
     severity: Severity
     sentence: str
-    count: int
+    times: int
     details: tuple[str, ...]
 
 

@@ -139,9 +139,8 @@ def _lines(record: CheckRecord) -> Iterator[str]:
     yield from _findings(record)
     yield "<h2>Stages</h2>"
     yield from _stage_table(record)
-    yield (
-        "<h2>Card and check</h2>" if not is_cpu(record.device.address) else "<h2>PC and check</h2>"
-    )
+    subject = "PC" if is_cpu(record.device.address) else "Card"
+    yield f"<h2>{subject} and check</h2>"
     yield from _table((fact.title, fact.value) for fact in record_facts(record))
     yield f"<h2>{LIMITS_TITLE}</h2>"
     yield from _list(record_limits(record))

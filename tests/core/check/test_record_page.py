@@ -166,4 +166,4 @@ def test_the_facts_of_a_card_have_its_heat_and_clock_with_their_limits() -> None
     assert not {"VBIOS", "Card"} & set(of_cpu)
     assert of_cpu["Highest temperature"] == of_cpu["Lowest clock under load"]
     assert of_cpu["Lowest clock under load"] == "not reported by this PC"
-    assert of_cpu["Memory tested"].endswith("of this program's own RAM")
+    assert of_cpu["Memory tested"].endswith("GiB free (74\u202f%), in this program's own RAM")
