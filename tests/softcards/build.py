@@ -42,6 +42,7 @@ RUNTIME = (
 )
 DRIVER = ("driver.c", "driver_launch.c", "driver_memory.c", "driver_refused.c")
 NVML = ("nvml.c", "nvml_memory.c", "nvml_sensors.c")
+NVAPI = ("nvapi.c",)
 BLAS = ("blas.c", "cudnn.c")
 
 
@@ -82,6 +83,7 @@ def libraries(cuda_major: int) -> tuple[Library, ...]:
         Library("libcuda.so.1", DRIVER, ("cu*", "soft_unsupported")),
         Library("libsoftblas.so", BLAS, ("cublas*", "_ZNK2at7Context16userEnabledCuDNNEv")),
         Library("libnvidia-ml.so.1", NVML, ("nvml*",)),
+        Library("libnvidia-api.so.1", NVAPI, ("nvapi_QueryInterface",)),
     )
 
 
