@@ -174,7 +174,7 @@ def test_the_right_card_is_checked_and_the_other_is_left_alone(
 
 def test_the_facts_and_the_sensors_are_the_drivers(soft_pc: MakePc, engine: StartEngine) -> None:
     pc = soft_pc(SMALL_CARD)
-    pc.set(0, temperature_c=63, slowdown_c=94, pcie_replays=2)
+    pc.set(0, temperature_c=63, slowdown_c=94, pcie_replays=2, hotspot_c=80)
     run = checked(engine(pc), request("load", budget_s=20.0))
     assert run.device is not None
     assert run.device.vbios
@@ -182,6 +182,7 @@ def test_the_facts_and_the_sensors_are_the_drivers(soft_pc: MakePc, engine: Star
     assert run.device.slowdown_c == 94
     assert run.device.silicon
     assert run.record().highest_temperature_c == 63
+    assert run.record().highest_hotspot_c == pytest.approx(80, abs=0.2)
     assert run.vitals[-1][1].pcie_replays == 2
     text = encode(run.finished()).decode() + repr(run.record())
     assert str(pc.cards[0].uuid) not in text
