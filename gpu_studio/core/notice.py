@@ -30,6 +30,7 @@ class Action(Enum):
     SET_UP = "set_up"
     SHOW_SET_UP = "show_set_up"
     INSTALL = "install"
+    RUN_AGAIN = "run_again"
 
 
 _LABELS = {
@@ -43,6 +44,7 @@ _LABELS = {
     Action.SET_UP: "Set up the engine",
     Action.SHOW_SET_UP: "Show the installation",
     Action.INSTALL: "Install the {build} engine",
+    Action.RUN_AGAIN: "Run again",
 }
 
 

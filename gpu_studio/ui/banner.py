@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit
 
 from gpu_studio.core.notice import Tone, action_label
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, show_label
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
@@ -86,9 +86,7 @@ class Banner(Card):
             (self._action, headline.action_label),
             (self._other, action_label(headline.other_action)),
         ):
-            pressed.setText(text)
-            pressed.setAccessibleName(text)
-            pressed.setVisible(bool(text))
+            show_label(pressed, text)
         self._more.setVisible(bool(detail or command))
         self._is_failure = headline.tone is Tone.FAILURE
         self.set_tone(Tone.FAILURE if self._is_failure else Tone.AMBER)

@@ -124,6 +124,14 @@ def button(
     return widget
 
 
+def show_label(shown: QPushButton, text: str) -> None:
+    """Show a button under a name; without one, hide it."""
+    if text:
+        shown.setText(text)
+        shown.setAccessibleName(text)
+    shown.setVisible(bool(text))
+
+
 def letters(widget: QWidget, count: int) -> int:
     """Return the width of a number of lower-case letters in a widget's font, in pixels."""
     return round(count * widget.fontMetrics().horizontalAdvance(_ALPHABET) / len(_ALPHABET))

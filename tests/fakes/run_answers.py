@@ -87,6 +87,12 @@ def in_turns(
     return msgspec.structs.replace(result, turns=turns, rounds_s=rounds_s)
 
 
+def kept_busy(median_s: float) -> dict[str, Any]:
+    """Return the changes of a result whose rounds have no winner, beside other programs."""
+    rounds_s = tuple(median_s * factor for factor in (0.2, 4.0, 0.5, 3.0, 0.3, 2.0) * 2)
+    return {"other_processes": True, "rounds_s": rounds_s}
+
+
 def run_events(request: RunWorkload, **changes: Any) -> Iterator[Event]:
     """Yield a whole run; ``changes`` are of its result."""
     samples_s = samples_of(request)

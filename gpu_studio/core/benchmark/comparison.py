@@ -95,6 +95,11 @@ class Comparison(msgspec.Struct, frozen=True):
         return bool(self.kinds & BUSY)
 
     @property
+    def is_kept_busy(self) -> bool:
+        """Whether there is no winner because of other programs: another run may find one."""
+        return self.outcome is Claim.UNDECIDED and self.is_busy and bool(self.rounds)
+
+    @property
     def outcome(self) -> Claim:
         """The verdict."""
         if self.is_wrong:
@@ -143,7 +148,7 @@ class Comparison(msgspec.Struct, frozen=True):
         """The reason why there is no winner; empty if there is one."""
         if self.outcome is not Claim.UNDECIDED:
             return ""
-        if self.is_busy and self.rounds:
+        if self.is_kept_busy:
             return "other programs keep this PC busy"
         if self.low <= 1 <= self.high:
             return "the intervals of both overlap"
@@ -156,6 +161,8 @@ class Comparison(msgspec.Struct, frozen=True):
     @property
     def cell(self) -> str:
         """The ratio for a table: ``4.0 ×``, ``≈ 20 ×``, or the verdict instead."""
+        if self.is_kept_busy:
+            return "no verdict"
         if self.claimed_ratio is None:
             return self.outcome.value
         return f"≈ {format_about(self.ratio)}" if self.doubts else format_ratio(self.ratio)
@@ -199,6 +206,12 @@ def next_steps(comparisons: Iterable[Comparison]) -> str:
     steps = dict.fromkeys(step for each in comparisons for step in each.remedies)
     text = " and ".join(steps)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def no_verdict(comparisons: Iterable[Comparison]) -> str:
+    """Return the sentences about results that other programs kept without a winner."""
+    steps = next_steps(comparisons)
+    return f"No verdict: other programs keep this PC busy. {steps} Then run it again."
 
 
 def _is_shared(result: RunFinished) -> bool:
@@ -248,22 +261,22 @@ def compare_ways(results: Mapping[str, RunFinished]) -> str:
 
 
 def _speed(results: Mapping[str, RunFinished]) -> Iterable[str]:
-    ordered = sorted(results, key=lambda label: results[label].median_s)
-    fastest, slowest = ordered[0], ordered[-1]
-    least_s = results[fastest].median_s
-    beside = {
-        label: compared
-        for label in ordered[1:]
-        if (compared := compare(results[label], results[fastest])) is not None
-    }
+    beside = _beside_fastest(results)
     if not beside:
         return
+    ordered = _by_time(results)
+    fastest, slowest = ordered[0], ordered[-1]
+    least_s = results[fastest].median_s
     close = {label: each for label, each in beside.items() if each.outcome is not Claim.FASTER}
     if len(close) == len(beside):
         if all(each.outcome is Claim.EQUAL for each in close.values()):
             yield f"All options take about the same time, {format_duration(least_s)} per call."
             return
-        yield f"Too close to call: {close[min(close, key=ordered.index)].reason}."
+        nearest = close[min(close, key=ordered.index)]
+        if nearest.is_kept_busy:
+            yield no_verdict(close.values())
+            return
+        yield f"Too close to call: {nearest.reason}."
         yield from filter(None, [next_steps(close.values())])
         return
     if slowest in close:
@@ -274,6 +287,27 @@ def _speed(results: Mapping[str, RunFinished]) -> Iterable[str]:
         return
     yield f"“{fastest}” takes {lead}"
     yield f"Too close to call: {_named([fastest, *close])}."
+
+
+def are_ways_kept_busy(results: Mapping[str, RunFinished]) -> bool:
+    """Return whether no option is named the fastest because of other programs."""
+    right = {label: result for label, result in results.items() if result.verified is not False}
+    beside = _beside_fastest(right).values()
+    return bool(beside) and all(each.is_kept_busy for each in beside)
+
+
+def _by_time(results: Mapping[str, RunFinished]) -> list[str]:
+    return sorted(results, key=lambda label: results[label].median_s)
+
+
+def _beside_fastest(results: Mapping[str, RunFinished]) -> dict[str, Comparison]:
+    """Return the comparison of each other option with the fastest one."""
+    fastest, *others = _by_time(results) or [""]
+    return {
+        label: compared
+        for label in others
+        if (compared := compare(results[label], results[fastest])) is not None
+    }
 
 
 def _memory(results: Mapping[str, RunFinished]) -> Iterable[str]:

@@ -68,6 +68,8 @@ class Standing(msgspec.Struct, frozen=True):
                 return f"CPU {self.comparison.times} faster"
             case Claim.EQUAL:
                 return "Equally fast"
+        if self.comparison.is_kept_busy:
+            return "No verdict"
         return _capitalized(self.comparison.outcome.value)
 
     @property

@@ -230,7 +230,7 @@ class _Answer:
         )
 
     def _undecided(self) -> str:
-        if all(ratio.is_busy and ratio.rounds for ratio in self._ratios):
+        if all(ratio.is_kept_busy for ratio in self._ratios):
             text = f"there is no verdict{self._work}: other programs keep it busy{self._label}."
             return " ".join([text, next_steps(self._ratios), "Then run it again."])
         text = (

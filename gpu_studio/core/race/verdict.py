@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.comparison import Claim, Comparison, compare, next_steps
+from gpu_studio.core.benchmark.comparison import Claim, Comparison, compare, next_steps, no_verdict
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.race_messages import RaceFinished
@@ -33,12 +33,13 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     ``finished`` is the race's last message. ``reason`` explains the result from the measured parts,
     empty if they explain nothing. ``doubts`` are the reasons not to trust it; a race without doubts
-    is green.
+    is green. ``is_kept_busy`` says that other programs are why there is no winner.
     """
 
     finished: RaceFinished
     reason: str
     doubts: tuple[str, ...]
+    is_kept_busy: bool = False
 
 
 def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
@@ -51,6 +52,7 @@ def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
     contestants = tuple(map(contestant_result, runs))
     order = _order(runs, contestants)
     leader, ratio, undecided, sentence = None, None, False, ""
+    duel = None
     if len(order) > 1:
         first, second = order[0], order[1]
         duel = _duel(runs[second], runs[first])
@@ -72,7 +74,12 @@ def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
         undecided=undecided,
         sentence=" ".join([sentence, *_missing(runs, contestants)]).strip(),
     )
-    return Verdict(finished=finished, reason=reason_of(picture, runs), doubts=_doubts(runs))
+    return Verdict(
+        finished=finished,
+        reason=reason_of(picture, runs),
+        doubts=_doubts(runs),
+        is_kept_busy=duel is not None and duel.is_kept_busy,
+    )
 
 
 def _doubts(runs: Sequence[Run]) -> tuple[str, ...]:
@@ -201,9 +208,8 @@ class _Words:
             return (
                 f"A tie: {names[0]} and {names[1]} are equally fast, {self._times(first, second)}."
             )
-        if duel is not None and duel.is_busy and duel.rounds:
-            busy = "No verdict: other programs keep this PC busy."
-            return " ".join([busy, next_steps([duel]), "Then run it again."])
+        if duel is not None and duel.is_kept_busy:
+            return no_verdict([duel])
         reason = duel.reason if duel is not None else "a time is missing"
         steps = next_steps([duel]) if duel is not None else ""
         text = f"Too close to call between {names[0]} and {names[1]}: {reason}."

@@ -163,6 +163,7 @@ class Benchmark(QObject):
         self._queue.step_ended.connect(self._end_run)
         self._queue.finished.connect(self._finish)
         self._steps: _Steps | None = None
+        self._plan: RunPlan | None = None
         self.runs: list[Run] = []
         self._running: Run | None = None
         self._next_number = 1
@@ -251,9 +252,20 @@ class Benchmark(QObject):
         if self.state.is_busy:
             return
         self._source = source or RunSource(self._studio.session)
+        self._plan = plan if source is None else None
         self._steps = _Steps(plan, self._source, self._next_number)
         self.notice = Notice()
         self._queue.start(self._steps, self._source.session)
+
+    @property
+    def can_run_again(self) -> bool:
+        """Whether the last plan can be repeated; not a recording, which stays as it is."""
+        return self._plan is not None and not self.state.is_busy
+
+    def run_again(self) -> None:
+        """Repeat the last plan; does nothing while one runs, or after a recording."""
+        if self._plan is not None:
+            self.start(self._plan)
 
     def stop(self) -> None:
         """Stop the current run and drop the waiting ones; all samples are kept."""

@@ -15,7 +15,7 @@ from gpu_studio.core.benchmark.standing import Standing, standing_of
 from gpu_studio.core.benchmark.trust import stamp_of, trust_lines
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark import left_words
 from gpu_studio.model.benchmark.run_labels import result_label, run_label
@@ -63,6 +63,7 @@ class Hero(msgspec.Struct, frozen=True):
         bars: one for each device and mode.
         chip: how far to trust the result, with all reasons; empty for no chip.
         has_failed: whether ``work`` is the cause of a failure and its fix.
+        action: what the button beside the result does; None for no button.
     """
 
     headline: str
@@ -72,6 +73,12 @@ class Hero(msgspec.Struct, frozen=True):
     is_ratio: bool = False
     chip: Notice = Notice()
     has_failed: bool = False
+    action: Action | None = None
+
+    @property
+    def for_picture(self) -> Hero:
+        """The same without a button."""
+        return msgspec.structs.replace(self, action=None)
 
     @property
     def is_wrong(self) -> bool:
@@ -100,14 +107,16 @@ def hero_of(
     if chosen is not None and chosen.result is not None:
         standing = standing_of(benchmark.results, chosen.result)
         assert standing is not None
-        return words.of_standing(standing)
+        return words.of_standing(standing, can_run_again=benchmark.can_run_again)
     if benchmark.state.is_busy and benchmark.running is not None:
         return words.of_plan(benchmark, benchmark.running)
     has_result = any(run.result is not None for run in benchmark.planned)
     if benchmark.planned and not has_result:
         return words.without_result(benchmark)
     latest = standing_of(benchmark.results)
-    return words.of_standing(latest) if latest is not None else words.before_any_run(devices)
+    if latest is None:
+        return words.before_any_run(devices)
+    return words.of_standing(latest, can_run_again=benchmark.can_run_again)
 
 
 class _Words:
@@ -116,7 +125,7 @@ class _Words:
     def __init__(self, rows: Sequence[DeviceRow], titles: Mapping[str, str]) -> None:
         self._rows, self._titles = rows, titles
 
-    def of_standing(self, standing: Standing) -> Hero:
+    def of_standing(self, standing: Standing, *, can_run_again: bool) -> Hero:
         results = standing.results
         reasons = [f"{self._name(one)}: {doubt}." for one in results for doubt in _doubts(one)]
         if standing.wrong_text:
@@ -126,6 +135,7 @@ class _Words:
         else:
             tone, trust = Tone.GOOD, standing.checked_text
             reasons = [str(line) for line in trust_lines(results)]
+        is_kept_busy = standing.comparison is not None and standing.comparison.is_kept_busy
         bars = (
             HeroBar(self._name(one), one.device, one.median_s, tip=self._tip(one))
             for one in results
@@ -136,6 +146,7 @@ class _Words:
             work=self._work_of(standing),
             bars=tuple(bars),
             chip=Notice(trust, tone, detail="\n".join(reasons)),
+            action=Action.RUN_AGAIN if is_kept_busy and can_run_again else None,
         )
 
     def of_plan(self, benchmark: Benchmark, run: Run) -> Hero:

@@ -62,6 +62,7 @@ class ComparisonModel(QObject):
         self._snippets, self._page = studio.snippets, page
         self.workload = workload
         self.runs: list[Run] = []
+        self._asked: tuple[str, int, float, Mapping[str, Sequence[str]]] | None = None
         self._queue = RunQueue(self)
         self._queue.event_received.connect(self._receive)
         self._queue.finished.connect(self._finish)
@@ -115,6 +116,7 @@ class ComparisonModel(QObject):
         workload, address = self.description, self._board.address_of(identity)
         if not self.can_start or workload is None or address is None:
             return
+        self._asked = identity, size, budget_s, chosen
         requests = [
             RunWorkload(
                 run_id=f"{self.workload}-{next(_numbers)}",
@@ -130,6 +132,11 @@ class ComparisonModel(QObject):
         self.runs = [Run(request) for request in requests]
         self._queue.start(_Steps(self.runs, workload), self._session)
         self.runs_changed.emit()
+
+    def run_again(self) -> None:
+        """Run the same combinations again; does nothing while one runs, or before the first."""
+        if self._asked is not None:
+            self.start(*self._asked)
 
     def stop(self) -> None:
         """Stop the current run and drop the waiting ones."""

@@ -117,6 +117,12 @@ class Race(QObject):
         return not self.state.is_busy and self._studio.session.description is not None
 
     @property
+    def can_run_again(self) -> bool:
+        """Whether `start` would repeat the race that is shown; not one from a file."""
+        is_own = bool(self.sides) and not any(side.origin for side in self.sides)
+        return is_own and self.can_run and not self.choices.problem
+
+    @property
     def raced(self) -> WorkloadDescription:
         """The picture of the current race, or else the chosen one."""
         return self._raced if self.sides else self.choices.picture
@@ -138,7 +144,8 @@ class Race(QObject):
             crossover = self.crossover
             words = "" if crossover is None else crossover.words(self.choices.picture)
             shown = [side.entry.label for side in self.sides]
-            return race_words.result(self.verdict, shown, words)
+            again = self.can_run_again and self.verdict.is_kept_busy
+            return race_words.result(self.verdict, shown, words, can_run_again=again)
         choices = self.choices
         names = [entry.label for entry in choices.chosen]
         return race_words.invitation(choices.picture, names, DEFAULT_BUDGET_S)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.benchmark.run import RunState
-from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.core.units import format_duration, three_digits
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ def _lead(traits: RaceTraits, name: str, one: RaceFrame, other: str, beside: Rac
     return f"{leader} is {measure_text(abs(ahead), traits)} ahead"
 
 
-def result(verdict: Verdict, names: Sequence[str], crossover: str) -> Notice:
+def result(
+    verdict: Verdict, names: Sequence[str], crossover: str, *, can_run_again: bool = False
+) -> Notice:
     """Return the verdict, its reason, the energy, and where the leader changes."""
     energies = (
         f"{name} used {three_digits(one.energy_j)}\u202fJ."
@@ -82,7 +84,11 @@ def result(verdict: Verdict, names: Sequence[str], crossover: str) -> Notice:
         if one.energy_j is not None
     )
     parts = (verdict.reason, *energies, crossover)
-    return Notice(verdict.finished.sentence, detail=" ".join(part for part in parts if part))
+    return Notice(
+        verdict.finished.sentence,
+        detail=" ".join(part for part in parts if part),
+        action=Action.RUN_AGAIN if can_run_again else None,
+    )
 
 
 def trust(verdict: Verdict) -> Notice:

@@ -49,9 +49,11 @@ class BenchmarkHead(QWidget):
 
     Signals:
         view_chosen(View): the user pressed the button of a view.
+        run_again_wanted(): the user wants the last plan once more.
     """
 
     view_chosen = Signal(object)
+    run_again_wanted = Signal()
 
     def __init__(
         self,
@@ -68,6 +70,7 @@ class BenchmarkHead(QWidget):
         self._devices: tuple[str, ...] = ()
         self._chosen: Run | None = None
         self._hero = HeroCard(theme, name="benchmark.hero")
+        self._hero.action_wanted.connect(self.run_again_wanted)
         self._outcome = Text("", "muted", name="benchmark.export.outcome", wraps=True)
         self._clear = button(
             "Clear", benchmark.clear, name="benchmark.clear", tip="Remove these runs from the table"
@@ -163,7 +166,7 @@ class BenchmarkHead(QWidget):
     def portrait(self) -> HeroCard:
         """Return a new widget without a parent that shows the top of the page, untruncated."""
         shown = HeroCard(self._theme, name="benchmark.hero.picture")
-        hero = self.hero
+        hero = self.hero.for_picture
         shown.show_hero(hero)
         verdict, titles = verdict_of(self._benchmark.results), self._benchmark.titles
         whole = verdict_text(verdict, titles=titles, below_headline=hero.is_wrong)

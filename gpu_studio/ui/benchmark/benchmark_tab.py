@@ -105,6 +105,7 @@ class BenchmarkTab(TabContents):
         self._choices.run_wanted.connect(self._run)
         self._panel.run_wanted.connect(self._run)
         self._head.view_chosen.connect(self._choose_view)
+        self._head.run_again_wanted.connect(self._run_again)
         self._experiment.begun.connect(self._plan_begun)
         self._player.begun.connect(self._plan_begun)
         FileDrop(self, RECORDING_ENDING).dropped.connect(self._open_recording)
@@ -234,6 +235,11 @@ class BenchmarkTab(TabContents):
         self._choices.keep()
         self._plan_begun()
         self.benchmark.start(self._choices.run_plan)
+
+    def _run_again(self) -> None:
+        if self.benchmark.can_run_again:
+            self._plan_begun()
+            self.benchmark.run_again()
 
     def go_to(self, destination: Destination) -> None:
         """Compare the CPU and the cards."""

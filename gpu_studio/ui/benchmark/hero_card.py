@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout
 
-from gpu_studio.core.notice import Tone
+from gpu_studio.core.notice import Action, Tone, action_label
 from gpu_studio.model.tool_tip import rich_tip
-from gpu_studio.ui.parts import GAP, Card, Role, Text
+from gpu_studio.ui.parts import GAP, Card, Role, Text, button, show_label
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
 from gpu_studio.ui.theme import device_role
 from gpu_studio.ui.trust_chip import TrustChip
@@ -29,7 +29,13 @@ _RATIO_ROLES: tuple[Role, ...] = ("hero", *_WORDS_ROLES)
 
 
 class HeroCard(Card):
-    """Shows a `Hero`, and the verdict on all sizes below it."""
+    """Shows a `Hero`, and the verdict on all sizes below it.
+
+    Signals:
+        action_wanted(): the user pressed the result's button.
+    """
+
+    action_wanted = Signal()
 
     def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, name=name)
@@ -41,6 +47,10 @@ class HeroCard(Card):
         self._bars = ResultBars(theme, name=f"{name}.bars")
         self._bars.setAccessibleName("Time per call of each device")
         self._verdict = Text("", "lead", name="benchmark.verdict", wraps=True)
+        self._action = button(
+            action_label(Action.RUN_AGAIN), self.action_wanted.emit, name=f"{name}.action"
+        )
+        self._action.hide()
         line = QHBoxLayout()
         line.setSpacing(GAP)
         self.column.addLayout(line)
@@ -48,13 +58,17 @@ class HeroCard(Card):
         line.addWidget(self._chip, 0, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         self.column.addWidget(self._work)
         self.column.addWidget(self._bars)
-        self.column.addWidget(self._verdict)
+        below = QHBoxLayout()
+        below.setSpacing(GAP)
+        self.column.addLayout(below)
+        below.addWidget(self._verdict, 1)
+        below.addWidget(self._action, 0, Qt.AlignmentFlag.AlignTop)
         self._set_margins()
 
     @property
     def controls(self) -> tuple[QWidget, ...]:
         """The controls in Tab order."""
-        return (self._chip,)
+        return (self._chip, self._action)
 
     def show_hero(self, hero: Hero) -> None:
         """Show a result, a run in progress, a failure, or a question."""
@@ -67,6 +81,7 @@ class HeroCard(Card):
         self._work.setText(hero.work)
         self._work.set_tone(Tone.FAILURE if hero.has_failed else Tone.PLAIN)
         self._chip.show_notice(hero.chip)
+        show_label(self._action, action_label(hero.action))
         self._bars.show_bars(
             [
                 ResultBar(

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import local_now
-from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.notice import Action, Notice, Tone, action_label
 from gpu_studio.core.race.pictures import PAINT
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING
 from gpu_studio.model.race import race_words
@@ -20,7 +20,7 @@ from gpu_studio.model.race.race_photo import RacePhoto
 from gpu_studio.model.race.race_recording import RaceRecording
 from gpu_studio.model.race.recorded_race import recorded_sides
 from gpu_studio.model.race.sharing import ghost_of, order_of
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button, show_label
 from gpu_studio.ui.race.meeting_picture import MeetingPicture, Painted
 from gpu_studio.ui.race.picture_chip import PictureChip
 from gpu_studio.ui.race.race_contestants import RaceContestants
@@ -66,6 +66,8 @@ class RaceTab(TabContents):
         self._head = RaceHead(self.race, theme)
         self._sentence = Text("", "hero_words", name="race.sentence", wraps=True)
         self._chip = TrustChip(theme, name="race.trust")
+        self._again = button(action_label(Action.RUN_AGAIN), self.race.start, name="race.again")
+        self._again.hide()
         self._reason = Text("", "muted", name="race.reason", wraps=True)
         self._outcome = Text("", "muted", name="race.outcome", wraps=True)
         self._outcome.hide()
@@ -113,7 +115,8 @@ class RaceTab(TabContents):
         line.setSpacing(GAP)
         column.addLayout(line)
         line.addWidget(self._sentence, 1)
-        line.addWidget(self._chip, 0, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        for beside in (self._chip, self._again):
+            line.addWidget(beside, 0, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         below = QHBoxLayout()
         below.setSpacing(2 * GAP)
         column.addLayout(below)
@@ -186,6 +189,7 @@ class RaceTab(TabContents):
         seeding = _SEEDING if grows and not self.race.sides else ""
         waits = self._studio.session.absence
         self._reason.setText(" ".join(filter(None, (notice.detail, seeding, waits))))
+        show_label(self._again, action_label(notice.action))
         self._fit()
 
     def _show_trust(self) -> None:

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QWidget
 
-from gpu_studio.core.benchmark.comparison import compare_ways, findings_of, label_of
+from gpu_studio.core.benchmark.comparison import (
+    are_ways_kept_busy,
+    compare_ways,
+    findings_of,
+    label_of,
+)
 from gpu_studio.core.benchmark.option_words import explain_option, value_words
 from gpu_studio.core.benchmark.run import RunState, parts_beside_medians
+from gpu_studio.core.notice import Action, action_label
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.combo_items import show_items
@@ -106,6 +112,9 @@ class ComparisonCard(Card):
 
     def _make_results(self) -> None:
         self._verdict = Text(name=f"{self._name}.verdict", wraps=True)
+        again = action_label(Action.RUN_AGAIN)
+        self._again = button(again, self.model.run_again, name=f"{self._name}.again")
+        self._again.hide()
         self._rows = TextRows(_HEAD, (1, 2), self)
         self._table = table(
             self._rows, name=f"{self._name}.results", accessible_name="Variants side by side"
@@ -118,9 +127,10 @@ class ComparisonCard(Card):
         self._beside.hide()
         self._plot: LossPlot | None = None
         self._findings = Text(role="muted", name=f"{self._name}.findings", wraps=True)
+        self.column.addWidget(self._verdict)
+        self.column.addWidget(self._again, 0, Qt.AlignmentFlag.AlignLeft)
         for widget in (
-            self._verdict, self._table, self._bars_title, self._bars, self._beside,
-            self._findings,
+            self._table, self._bars_title, self._bars, self._beside, self._findings,
         ):  # fmt: skip
             self.column.addWidget(widget)
 
@@ -207,6 +217,7 @@ class ComparisonCard(Card):
             widget.setVisible(shown)
         if workload is None or not runs:
             self._progress.setText("")
+            self._again.hide()
             return
         labels = [label_of(self._distinct_options(run), workload) for run in runs]
         results = {
@@ -222,6 +233,7 @@ class ComparisonCard(Card):
         verdict = " ".join([compare_ways(results), *failures]).strip()
         self._verdict.setText(verdict)
         self._verdict.setVisible(bool(verdict))
+        self._again.setVisible(self.model.can_start and are_ways_kept_busy(results))
         self._show_bars(results)
         self._show_losses(results)
         findings = "\n".join(findings_of(results))

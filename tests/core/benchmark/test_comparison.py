@@ -132,6 +132,8 @@ def test_on_a_busy_pc_a_winner_wins_every_round():
     assert lost_one.low > 1
     assert lost_one.outcome is Claim.UNDECIDED
     assert "busy" in lost_one.reason
+    assert lost_one.cell == "no verdict"
+    assert (lost_one.is_kept_busy, won.is_kept_busy) == (True, False)
 
 
 @pytest.mark.parametrize(

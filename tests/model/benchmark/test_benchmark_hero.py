@@ -10,11 +10,20 @@ import pytest
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
-from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.notice import Action, Notice, Tone
+from gpu_studio.model.benchmark.benchmark import RunSource
 from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
 from gpu_studio.model.devices.device_board import device_rows
 from tests.fakes.pc import cpu_device, gt_1030_card
-from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
+from tests.fakes.run_answers import (
+    batch,
+    call_time_s,
+    finished,
+    kept_busy,
+    run_events,
+    samples_of,
+    started,
+)
 from tests.model.benchmark.plans import FATAL, held, plan, wait_over, wait_paused
 
 if TYPE_CHECKING:
@@ -24,6 +33,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.benchmark import Benchmark
+    from gpu_studio.model.studio import Studio
     from tests.fakes.scripted_engine import Engines, ScriptedEngine
 
 BOTH = ("cpu", "cuda:0")
@@ -187,3 +197,43 @@ def test_a_stop_before_any_result_is_no_failure(
     hero = shown(benchmark)
     assert (hero.headline, hero.has_failed, hero.chip) == ("Stopped", False, Notice())
     assert values(hero)["CPU"] == ("4.20 ms", False)
+
+
+def test_a_comparison_that_other_programs_kept_without_a_winner_is_run_again(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines
+) -> None:
+    def disturbed(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+        changes = kept_busy(call_time_s(request)) if request.device == "cpu" else {}
+        return run_events(request, **changes)
+
+    engines.scripts[RunWorkload] = disturbed
+    benchmark.start(plan(512, devices=BOTH))
+    assert shown(benchmark).action is None  # it runs
+    wait_over(qtbot, benchmark)
+    hero = shown(benchmark)
+    assert (hero.headline, hero.action) == ("No verdict", Action.RUN_AGAIN)
+    assert (hero.chip.sentence, hero.chip.tone) == ("Busy CPU", Tone.AMBER)
+
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request)
+    benchmark.run_again()
+    wait_over(qtbot, benchmark)
+    assert [run.request.size for run in benchmark.runs] == [512] * 4
+    hero = shown(benchmark)
+    assert hero.headline != "No verdict"
+    assert hero.action is None
+
+
+def test_a_recording_is_not_run_again(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines, studio: Studio
+) -> None:
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(
+        request, **kept_busy(call_time_s(request))
+    )
+    source = RunSource(studio.session, "of another PC")
+    benchmark.start(plan(512, devices=BOTH), source)
+    wait_over(qtbot, benchmark)
+    assert not benchmark.can_run_again
+    assert shown(benchmark).action is None
+    count = len(benchmark.runs)
+    benchmark.run_again()
+    assert (len(benchmark.runs), benchmark.state.is_busy) == (count, False)

@@ -118,3 +118,15 @@ def test_a_run_is_read_while_it_goes(model, engines, qtbot):
     assert model.runs[0].state is RunState.TIMING
     model.stop()
     qtbot.waitUntil(lambda: not model.is_running)
+
+
+def test_the_same_combinations_run_again(model, engines, qtbot):
+    model.run_again()
+    assert not model.is_running  # there was none
+    model.start("cpu", 256, 0.5, {"amp": ["off", "on"]})
+    qtbot.waitUntil(lambda: not model.is_running)
+    model.run_again()
+    qtbot.waitUntil(lambda: not model.is_running)
+    asked = [request for request in engines.requests if isinstance(request, RunWorkload)]
+    assert [request.options for request in asked] == [{"amp": "off"}, {"amp": "on"}] * 2
+    assert len({request.run_id for request in asked}) == 4

@@ -11,6 +11,7 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
+from gpu_studio.core.notice import Action
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.core.race.shared_race import decode_shared, encode_shared
 from gpu_studio.model.race import race as race_module
@@ -20,6 +21,7 @@ from tests.driving.window import plain
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import two_cards
 from tests.fakes.race_answers import FRAMES, race_run, race_seconds
+from tests.fakes.run_answers import kept_busy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -310,3 +312,35 @@ def test_a_saved_race_without_a_result_is_no_ghost(
     stripped = tuple(replace(one, result=None) for one in shared.runs)
 
     assert ghost_of(replace(shared, runs=stripped)) is None
+
+
+def disturb(engines: Engines, folder: Path) -> None:
+    """Let the sides' slices disagree, beside other programs."""
+    engines.scripts[RunWorkload] = lambda _engine, request: race_run(
+        request, folder, **(kept_busy(race_seconds(request) / 800) if request.race.threads else {})
+    )
+
+
+def test_a_race_without_a_verdict_beside_other_programs_is_run_again(
+    qtbot: QtBot, race: Race, engines: Engines, tmp_path: Path
+) -> None:
+    disturb(engines, tmp_path)
+    run(qtbot, race)
+    assert race.verdict.is_kept_busy
+    assert "other programs" in race.notice.sentence
+    assert race.notice.action is Action.RUN_AGAIN
+
+    engines.scripts[RunWorkload] = lambda _engine, request: race_run(request, tmp_path)
+    run(qtbot, race)
+    assert race.notice.action is None
+
+
+def test_a_race_from_a_file_is_not_run_again(
+    qtbot: QtBot, race: Race, engines: Engines, tmp_path: Path
+) -> None:
+    disturb(engines, tmp_path)
+    run(qtbot, race)
+    for side in race.sides:
+        side.origin = "recorded 2026-11-22"
+    assert race.verdict.is_kept_busy
+    assert race.notice.action is None

@@ -26,8 +26,8 @@ from tests.driving.benchmark import (
     wait_over,
     wait_samples,
 )
-from tests.driving.window import click, find, text
-from tests.fakes.run_answers import started
+from tests.driving.window import click, find, sees, text
+from tests.fakes.run_answers import call_time_s, kept_busy, run_events, started
 from tests.ui.benchmark.answers import hold, with_a_card
 
 if TYPE_CHECKING:
@@ -163,3 +163,26 @@ def test_the_chip_is_no_wider_than_its_words_where_there_is_no_ratio(qtbot, them
     card.show()
     chip = card.findChild(TrustChip)
     qtbot.waitUntil(lambda: 0 < chip.width() < card.width() / 2)
+
+
+@with_a_card
+def test_no_verdict_beside_other_programs_has_a_button_that_runs_it_again(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    assert not sees(ready, "benchmark.hero.action")
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(
+        request, **(kept_busy(call_time_s(request)) if request.device == "cpu" else {})
+    )
+    run(ready, "512")
+    assert headline(ready) == "No verdict"
+    assert "other programs" in text(ready, "benchmark.verdict")
+    again = find(ready, "benchmark.hero.action", QPushButton)
+    assert (again.text(), again.isVisible()) == ("Run again", True)
+
+    type_sizes(ready, "64")  # what is chosen meanwhile is another comparison
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request)
+    click(ready, "benchmark.hero.action")
+    wait_over(ready)
+    assert {one.request.size for one in ready.benchmark.runs} == {512}
+    assert headline(ready) == "1.2 × faster"
+    assert not again.isVisible()

@@ -46,9 +46,9 @@ from tests.driving.window import (
 )
 from tests.fakes.descriptions import described
 from tests.fakes.pc import two_cards
-from tests.fakes.race_answers import race_in_turns, race_run
+from tests.fakes.race_answers import race_in_turns, race_run, race_seconds
 from tests.fakes.recording_header import recording_header
-from tests.fakes.run_answers import run_events
+from tests.fakes.run_answers import kept_busy, run_events
 from tests.fakes.scripted_engine import Pause
 
 if TYPE_CHECKING:
@@ -516,3 +516,22 @@ def test_a_dropped_picture_of_some_kinds_is_taken(tab: RaceTab, tmp_path: Path) 
         assert drop(tab, tmp_path / name) is (name == "a.PNG")
 
     assert [path.name for path in taken] == ["a.PNG"]
+
+
+def test_a_race_without_a_verdict_has_a_button_that_runs_it_again(
+    tab: RaceTab, engines: Engines, tmp_path: Path
+) -> None:
+    engines.scripts[RunWorkload] = lambda _engine, request: race_run(
+        request,
+        tmp_path,
+        **(kept_busy(race_seconds(request) / 800) if request.race.threads else {}),
+    )
+    run(tab)
+    assert "No verdict" in text(tab, "race.sentence")
+    assert find(tab, "race.again", QPushButton).text() == "Run again"
+
+    engines.scripts[RunWorkload] = lambda _engine, request: race_run(request, tmp_path)
+    click(tab, "race.again")
+    wait_over(tab)
+    assert "2.0" in text(tab, "race.sentence")
+    assert not sees(tab, "race.again")

@@ -19,6 +19,7 @@ from gpu_studio.model.pages import AMP, FEEDING, SEVERAL_CARDS
 from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
 from tests.driving.window import click, find, numbers, text
 from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.run_answers import kept_busy, run_events
 from tests.ui.switcher.answers import WORKLOADS, free
 
 
@@ -163,3 +164,17 @@ def test_an_engine_without_the_workload_says_so(engines, studio, theme, qtbot):
     studio.start()
     qtbot.waitUntil(lambda: text(tab, "switcher.dataloader.reason") not in ("", before))
     assert not find(tab, "switcher.dataloader.run").isEnabled()
+
+
+def test_ways_without_a_verdict_beside_other_programs_run_again(feeding, engines, studio, qtbot):
+    answers = iter([kept_busy(2e-3), {}, {}, {}])
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, **next(answers))
+    click(feeding, "switcher.dataloader.run")
+    free(qtbot, studio)
+    assert text(feeding, "switcher.dataloader.verdict").startswith("No verdict: other programs")
+    again = find(feeding, "switcher.dataloader.again", QPushButton)
+    assert (again.text(), again.isHidden()) == ("Run again", False)
+    click(feeding, "switcher.dataloader.again")
+    free(qtbot, studio)
+    assert "No verdict" not in text(feeding, "switcher.dataloader.verdict")
+    assert again.isHidden()
