@@ -298,6 +298,7 @@ QLineEdit:focus, QComboBox:focus, QSpinBox:focus, QDoubleSpinBox:focus, QPlainTe
     border: 2px solid @accent@; padding: 4px 7px; }
 QLineEdit:disabled, QComboBox:disabled { color: @disabled@; }
 QLineEdit[invalid="true"] { border: 2px solid @failure@; padding: 4px 7px; }
+QComboBox { combobox-popup: 0; }
 QComboBox::drop-down { border: none; width: 24px; }
 QComboBox::down-arrow { image: url(@image:chevron-down@); width: 12px; height: 12px; }
 QAbstractSpinBox QLineEdit, QAbstractSpinBox QLineEdit:focus { background: transparent;

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 from gpu_studio.ui.lazy_page import imported
 from gpu_studio.ui.plots.plot_curve import Curve, CurveSource, Sight
 from gpu_studio.ui.plots.plot_style import AxesStyle, Level, Marker
-from gpu_studio.ui.plots.plot_zoom import PlotZoom
+from gpu_studio.ui.plots.plot_zoom import Ends, PlotZoom, Whole
 from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ _TOO_LOOSE = 0.5  # the data fills less than this share of the range
 _ALL_BUT_EQUAL = 1e-9
 _NOTHING = 1e-30
 _LEAST_DECADES = 0.3
+_LEAST_SHARE = 1e-4  # of an axis: closer, its numbers have too many digits
+_LEAST_SAMPLES = 2.0
+_ASIDE = 0.05  # of the data's span
 
 
 class LivePlot(QFrame):
@@ -100,7 +103,7 @@ class LivePlot(QFrame):
         # The names of levels at either end need space on a logarithmic axis.
         aside = 0.3 if self._style.logarithmic_y else 0.1
         self._steady = (SteadyRange(0.02, 0.25), SteadyRange(aside, aside)) if steady else None
-        self._zoom = PlotZoom(self) if zoomable else None
+        self._zoom = PlotZoom(self, self._whole) if zoomable else None
         self._frames.timeout.connect(self.refresh)
         theme.changed.connect(self._recolour)
 
@@ -279,6 +282,7 @@ class LivePlot(QFrame):
             self.set_y_range(*self._y_range)
         if self._x_range is not None:
             self.set_x_range(*self._x_range)
+        self.plot.setMouseEnabled(self._zoom is not None, self._zoom is not None)
         if self._zoom is not None:
             self._zoom.look_at(self.plot)
             self._zoom.changed.connect(self._zoomed)
@@ -296,7 +300,23 @@ class LivePlot(QFrame):
                     move(*steady.ends, padding=0)
             else:
                 self.plot.plotItem.vb.enableAutoRange()
+                self.plot.plotItem.vb.updateAutoRange()
         self.refresh()
+
+    def _whole(self) -> Whole:
+        """Return what is visible if nothing is hidden."""
+        assert self.plot is not None
+        if self._steady is not None:
+            x, y = (Ends(*steady.ends) for steady in self._steady)
+            newest = max((curve.last_x for curve in self._curves.values()), default=x.high)
+            x = Ends(x.low, max(x.high, newest))  # the axes stay while a part is visible
+        else:
+            bounds = self.plot.plotItem.vb.childrenBounds()
+            x, y = (_padded(*ends) if ends is not None else Ends(0.0, 1.0) for ends in bounds)
+        least_x = _LEAST_SAMPLES if self._style.x_unit == "count" else 0.0
+        return Whole(
+            x, y, max((x.high - x.low) * _LEAST_SHARE, least_x), (y.high - y.low) * _LEAST_SHARE
+        )
 
     def _add_item(self, curve: Curve) -> None:
         assert self.plot is not None
@@ -329,6 +349,10 @@ class LivePlot(QFrame):
     def _draw_levels(self) -> None:
         if self.plot is not None:
             self.plot.show_levels(self._levels, self._theme)
+
+
+def _padded(low: float, high: float) -> Ends:
+    return Ends(low - _ASIDE * (high - low), high + _ASIDE * (high - low))
 
 
 def decades_of(lowest: float, highest: float) -> tuple[float, float]:

@@ -19,6 +19,7 @@ from gpu_studio.ui.plots.unit_axis import END_ROOM, UnitAxis
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from PySide6.QtGui import QWheelEvent
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.ui.plots.plot_style import AxesStyle, Level, Marker
@@ -70,6 +71,14 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
             )
             if style.legend_columns > 1:
                 legend.setParentItem(self.plotItem)  # the plot itself would clip it
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Leave the wheel to the page, except with Ctrl in a plot that zooms."""
+        zooms = event.modifiers() & Qt.KeyboardModifier.ControlModifier
+        if zooms and any(self.plotItem.vb.mouseEnabled()):
+            super().wheelEvent(event)
+        else:
+            event.ignore()
 
     def recolour(self, theme: Theme) -> None:
         """Draw axes and legend in the theme's colors."""

@@ -80,6 +80,7 @@ class Curve:
         self.faint, self.gaps, self.dots = faint, gaps, dots
         self.item: pg.PlotDataItem | None = None
         self.shown: Points | None = None
+        self.last_x = -math.inf
 
     def options(self, theme: Theme) -> dict[str, Any]:
         """Return pyqtgraph's drawing options, in the theme's colors."""
@@ -141,6 +142,7 @@ class Curve:
         drawn = self.shown.state if self.shown is not None else None
         state: object
         if isinstance(source, Series):
+            self.last_x = float(len(source))
             first, last = _positions(sight, len(source))
             state = (id(source), len(source), first, last, sight.most_points)
             if state == drawn:

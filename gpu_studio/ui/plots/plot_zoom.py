@@ -1,30 +1,62 @@
 """Zooms a plot by mouse and keyboard.
 
-The wheel and dragging are pyqtgraph's own. If the plot has keyboard focus, + and − zoom, the arrow
-keys move, and Home or 0 shows everything again. A button does the same; it is visible while the
-plot is zoomed.
+Ctrl and the wheel zoom, and the wheel alone scrolls the page; dragging is pyqtgraph's own. If the
+plot has keyboard focus, + and − zoom, the arrow keys move, and Home or 0 shows everything again. A
+button does the same; it is visible while a part is hidden. Everything is the farthest view.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 
 from gpu_studio.ui.parts import button, set_property
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyqtgraph as pg
     from PySide6.QtGui import QKeyEvent
     from PySide6.QtWidgets import QWidget
 
 _CLOSER, _STEP = 0.5, 0.2  # of the visible range
 _MARGIN = 8
-_HELP = "Zoom with the wheel or + and −, move by dragging or with the arrow keys, reset with Home."
+_HELP = (
+    "Zoom with Ctrl and the wheel or + and −, move by dragging or with the arrow keys, reset with "
+    "Home."
+)
+_ASIDE = 0.5  # of the visible range, beyond the ends of everything
+_FARTHER = 1.001  # of everything: a rounded whole is not a step out of it
+
+
+class Ends(NamedTuple):
+    """The ends of an axis, in its own unit: decades if it is logarithmic."""
+
+    low: float
+    high: float
+
+
+class Whole(NamedTuple):
+    """What a plot shows if nothing is hidden, and the least that it shows of each axis.
+
+    Attributes:
+        x, y: the ends of both axes.
+        least_x, least_y: the shortest span of each that its numbers can tell apart.
+    """
+
+    x: Ends
+    y: Ends
+    least_x: float
+    least_y: float
 
 
 class PlotZoom(QObject):
     """The part of a plot that the user has zoomed to.
+
+    Args:
+        place: the plot's widget.
+        whole: returns what the plot shows if nothing is hidden.
 
     Signals:
         changed(): another part is visible.
@@ -35,9 +67,9 @@ class PlotZoom(QObject):
 
     changed = Signal()
 
-    def __init__(self, place: QWidget) -> None:
+    def __init__(self, place: QWidget, whole: Callable[[], Whole]) -> None:
         super().__init__(place)
-        self._place = place
+        self._place, self._whole = place, whole
         self._plot: pg.PlotWidget | None = None
         self.is_chosen = False
         self._all = button("Show all", self.show_all, name=f"{place.objectName()}.all", tip=_HELP)
@@ -97,6 +129,16 @@ class PlotZoom(QObject):
         return True
 
     def _choose(self) -> None:
+        assert self._plot is not None
+        box = self._plot.plotItem.vb
+        whole = self._whole()
+        xs, ys = (Ends(*ends) for ends in box.viewRange())
+        x, y = _within(xs, whole.x, whole.least_x), _within(ys, whole.y, whole.least_y)
+        if (x, y) == (whole.x, whole.y):
+            self.show_all()
+            return
+        if (x, y) != (xs, ys):
+            box.setRange(xRange=x, yRange=y, padding=0)
         self.is_chosen = True
         self._put_button()
         self._all.show()
@@ -105,3 +147,15 @@ class PlotZoom(QObject):
     def _put_button(self) -> None:
         self._all.adjustSize()
         self._all.move(self._place.width() - self._all.width() - _MARGIN, _MARGIN)
+
+
+def _within(ends: Ends, whole: Ends, least: float) -> Ends:
+    """Return a part of an axis, resized and moved back to the whole; all of it if it is larger."""
+    room, span = whole.high - whole.low, ends.high - ends.low
+    if span > _FARTHER * room:
+        return whole
+    middle = (ends.low + ends.high) / 2
+    span = max(span, min(least, room))
+    aside = _ASIDE * span
+    low = min(max(middle - span / 2, whole.low - aside), whole.high - span + aside)
+    return Ends(low, low + span)
