@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.ui.combo_items import show_items
+from gpu_studio.ui.combo_box import show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, stops

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.switcher.pitfall_words import compared_figures, format_figure, is_reached
-from gpu_studio.ui.combo_items import show_items
+from gpu_studio.ui.combo_box import show_items
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters, set_property
 from gpu_studio.ui.plots.loss_plot import LossPlot
