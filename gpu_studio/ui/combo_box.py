@@ -1,15 +1,30 @@
-"""Fills a combo box with what can be chosen now."""
+"""A list to choose from, which opens whole and leaves the wheel to the page."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker
+from PySide6.QtWidgets import QComboBox
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from PySide6.QtWidgets import QComboBox
+    from PySide6.QtGui import QWheelEvent
+
+_MOST_ROWS = 20  # visible at once; a longer list scrolls
+
+
+class ComboBox(QComboBox):
+    """A combo box of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setMaxVisibleItems(_MOST_ROWS)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Leave the wheel to the page: a choice changes on purpose only."""
+        event.ignore()
 
 
 def show_items(combo: QComboBox, items: Sequence[tuple[str, str]]) -> None:

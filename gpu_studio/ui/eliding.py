@@ -9,6 +9,7 @@ from PySide6.QtGui import QHelpEvent, QPainter
 from PySide6.QtWidgets import QComboBox, QStyle, QStyleOptionComboBox, QStylePainter, QToolTip
 
 from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.parts import Text, letters
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def narrow_combo(name: str, accessible_name: str, least_letters: int = 8) -> Eli
     return box
 
 
-class ElidingCombo(QComboBox):
+class ElidingCombo(ComboBox):
     """Shows as much of its text as fits."""
 
     def showPopup(self) -> None:

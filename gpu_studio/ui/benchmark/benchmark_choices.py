@@ -29,6 +29,7 @@ from gpu_studio.ui.benchmark.benchmark_options import (
 from gpu_studio.ui.benchmark.more_options import MoreOptions
 from gpu_studio.ui.benchmark.sizes_choice import SizesChoice
 from gpu_studio.ui.benchmark.swatch import SIDE, swatch
+from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.parts import Text, section, without_mnemonic
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class BenchmarkChoices(QWidget):
     def _make_workload(self) -> None:
         self._heads = [section("Workload")]
         self._column.addWidget(self._heads[0])
-        self._workload = QComboBox()
+        self._workload = ComboBox()
         self._workload.setObjectName("benchmark.workload")
         self._workload.setAccessibleName("Workload")
         # A long title must not widen the column.
@@ -249,7 +250,7 @@ class BenchmarkChoices(QWidget):
     def _make_budget(self, column: QVBoxLayout) -> None:
         column.addSpacing(_SECTION_GAP)
         column.addWidget(section("Time per run"))
-        self._budget = QComboBox()
+        self._budget = ComboBox()
         self._budget.setObjectName("benchmark.budget")
         self._budget.setAccessibleName("Time per run")
         self._budget.setToolTip("How long each run is timed, after setup, check and warm-up.")

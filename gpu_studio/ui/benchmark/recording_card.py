@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QComboBox, QFileDialog
 
 from gpu_studio.model.benchmark.recording import AT_ONCE, OWN_PACE, RECORDING_ENDING
+from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import Card, Text, button
@@ -99,7 +100,7 @@ class RecordingCard(Card):
 
 
 def _pace_combo() -> QComboBox:
-    combo = QComboBox()
+    combo = ComboBox()
     combo.setObjectName("benchmark.recording.pace")
     combo.setAccessibleName("Playback speed")
     for title, speed in _PACES:

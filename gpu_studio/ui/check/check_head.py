@@ -12,7 +12,7 @@ from gpu_studio.core.check.plants import PLANTED_FAULTS
 from gpu_studio.core.check.stages import GLANCE_MINUTES, NORMAL_MINUTES, OVERNIGHT_MINUTES
 from gpu_studio.model.check.check_words import device_title, record_title
 from gpu_studio.model.work_state import WorkState
-from gpu_studio.ui.combo_box import show_items
+from gpu_studio.ui.combo_box import ComboBox, show_items
 from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
@@ -138,7 +138,7 @@ class CheckHead(FlowRow):
 
 
 def _combo(name: str, accessible_name: str) -> QComboBox:
-    box = QComboBox()
+    box = ComboBox()
     box.setObjectName(name)
     box.setAccessibleName(accessible_name)
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QAction, QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QDialog,
     QDialogButtonBox,
     QHBoxLayout,
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Text
 
@@ -98,7 +98,7 @@ class CopyDialog(QDialog):
         self.setWindowTitle("Copy the report on this PC")
         self.resize(*_SIZE)
         self._report = report
-        self._form = QComboBox()
+        self._form = ComboBox()
         self._form.setObjectName("devices.copy.form")
         self._form.setAccessibleName("Format")
         for form, title in FORMS:

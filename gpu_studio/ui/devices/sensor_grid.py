@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
-    QComboBox,
     QGridLayout,
     QHBoxLayout,
     QHeaderView,
@@ -16,6 +15,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.devices.sensor_kinds import CPU_SENSORS
 from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.eliding import ElidedText, SpareText
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
@@ -91,7 +91,7 @@ class SensorGrid(QWidget):
         self._columns = 0
         self._has_marks = self._shows_table = False
         self._rows = TextRows(_HEAD, range(1, len(_HEAD)), self)
-        self._choice = QComboBox()
+        self._choice = ComboBox()
         self._choice.setObjectName("devices.sensors.span")
         self._choice.setAccessibleName("Time span")
         for title, span_s in _SPANS:

@@ -17,6 +17,7 @@ from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_bytes, format_count, format_size
 from gpu_studio.model.memory.fit_question import FitAnswer, FitQuestion, Question
 from gpu_studio.model.memory.memory_devices import choice_title
+from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import (
@@ -114,7 +115,7 @@ class FitPage(QWidget):
         return card
 
     def _make_choices(self) -> None:
-        self._count = QComboBox()
+        self._count = ComboBox()
         self._count.setEditable(True)
         self._count.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self._count.setObjectName("memory.fit.parameters")
@@ -128,13 +129,13 @@ class FitPage(QWidget):
         self._count.setCurrentText(_FIRST)
         self._count.setMinimumWidth(letters(self._count, 29))
         self._count.editTextChanged.connect(self._ask)
-        self._dtype = QComboBox()
+        self._dtype = ComboBox()
         self._dtype.setObjectName("memory.fit.dtype")
         self._dtype.setAccessibleName("Data type")
         self._dtype.addItems(DTYPES)
         self._dtype.setCurrentText("float32")
         self._dtype.currentIndexChanged.connect(self._ask)
-        self._optimizer = QComboBox()
+        self._optimizer = ComboBox()
         self._optimizer.setObjectName("memory.fit.optimizer")
         self._optimizer.setAccessibleName("Optimizer")
         self._optimizer.setToolTip(

@@ -36,6 +36,8 @@ from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import GAP, Card, Text, button
 
 if TYPE_CHECKING:
+    from PySide6.QtGui import QWheelEvent
+
     from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.model.studio import Studio
 
@@ -358,9 +360,17 @@ class PlanSliders(QWidget):
         show_value(self._growth, self._growth_words, "Growth per step", growth)
 
 
+class _Slider(QSlider):
+    """A slider of a page."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Leave the wheel to the page: a choice changes on purpose only."""
+        event.ignore()
+
+
 def slider(name: str, highest: int) -> tuple[QSlider, Text]:
     """Return a slider that starts at 0, and the label for its value in words."""
-    control = QSlider(Qt.Orientation.Horizontal)
+    control = _Slider(Qt.Orientation.Horizontal)
     control.setObjectName(name)
     control.setRange(0, highest)
     control.setPageStep(max(1, highest // 8))

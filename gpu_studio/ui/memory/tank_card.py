@@ -15,6 +15,7 @@ from gpu_studio.model.memory.memory_devices import choice_title
 from gpu_studio.model.memory.memory_model import ENGINE_NAMES, LAB, MAIN
 from gpu_studio.model.memory.oom_experiment import OomState
 from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.eliding import ElidingCombo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.memory_curves import toggle
@@ -68,7 +69,7 @@ class TankCard(Card):
         self._show_chosen()
 
     def _make_choices(self) -> None:
-        self._engines = QComboBox()
+        self._engines = ComboBox()
         self._engines.setObjectName("memory.engine")
         self._engines.setAccessibleName("Engine whose allocator is shown")
         self._engines.setToolTip("The engine for the bar, the curves, the map and empty_cache")

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QComboBox
 
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import Text
 
@@ -38,7 +39,7 @@ class RaceContestants(FlowRow):
         self._choices: list[list[Contestant | RaceSide]] = [[], []]
         self._shown_places = [0, 0]  # of the shown choices
         for number, side in enumerate(_SIDES):
-            made = QComboBox()
+            made = ComboBox()
             made.setObjectName(f"race.contestants.{side}")
             made.setAccessibleName(f"Contestant at the {side}")
             made.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.ui.combo_box import show_items
+from gpu_studio.ui.combo_box import ComboBox, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, stops
@@ -63,7 +63,7 @@ class RaceHead(FlowRow):
         self._pictures.setAccessibleName("What the race draws")
         self._group = QButtonGroup(self)
         self._fill_pictures()
-        self._photo = QComboBox()
+        self._photo = ComboBox()
         self._photo.setObjectName("race.photo")
         self._photo.setAccessibleName("Picture to learn")
         self._photo.setSizeAdjustPolicy(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QComboBox, QFileDialog, QProgressBar, QPushButton, QWidget
+from PySide6.QtWidgets import QFileDialog, QProgressBar, QPushButton, QWidget
 
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.record import FAMILIES
@@ -16,6 +16,7 @@ from gpu_studio.core.builds.words import build_title, bytes_sentence
 from gpu_studio.core.notice import Tone
 from gpu_studio.model import setup_words as words
 from gpu_studio.model.builds import CPU
+from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button
 from gpu_studio.ui.setup.question import ask
@@ -122,7 +123,7 @@ class SetupHero(Card):
             self._begin, self._go_on, self._again, self._open, self._pause, self._cpu_only,
             self._copy, self._folder, self._download, self._give_up, self._why, spacing=GAP,
         )  # fmt: skip
-        self._choose = QComboBox()
+        self._choose = ComboBox()
         self._choose.setObjectName("setup.choose")
         self._choose.setAccessibleName("Engine to install")
         for family in FAMILIES:

@@ -18,7 +18,7 @@ from gpu_studio.core.benchmark.run import RunState, parts_beside_medians
 from gpu_studio.core.notice import Action, action_label
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
-from gpu_studio.ui.combo_box import show_items
+from gpu_studio.ui.combo_box import ComboBox, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import Card, Text, button, section, show_whole_rows, table
@@ -93,7 +93,7 @@ class ComparisonCard(Card):
     # ── making ───────────────────────────────────────────────────────────────────────────────
 
     def _add_controls(self) -> None:
-        self._device, self._size = QComboBox(), QComboBox()
+        self._device, self._size = ComboBox(), ComboBox()
         for box, name, spoken in (
             (self._device, "device", "Device"), (self._size, "size", "Size"),
         ):  # fmt: skip

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import (
-    QComboBox,
     QGridLayout,
     QHBoxLayout,
     QListWidget,
@@ -20,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.switcher.pitfall_words import compared_figures, format_figure, is_reached
-from gpu_studio.ui.combo_box import show_items
+from gpu_studio.ui.combo_box import ComboBox, show_items
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters, set_property
 from gpu_studio.ui.plots.loss_plot import LossPlot
@@ -89,7 +88,7 @@ class PitfallPage(QWidget):
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._list.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._list.currentRowChanged.connect(self._show_chosen)
-        self._devices = QComboBox()
+        self._devices = ComboBox()
         self._devices.setObjectName("switcher.lab.device")
         self._devices.setAccessibleName("Device for the pitfall")
         column.addWidget(Text("Break it on purpose", "title"))
