@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpu_studio.builds.child_log import ChildLog, last_words
 from gpu_studio.builds.download import StoppedError
 from gpu_studio.core.builds import trouble as troubles
+from gpu_studio.core.builds.record import parsed_json
 from gpu_studio.core.builds.trouble import TroubleError
 from gpu_studio.process.child_process import ChildProcess
 from gpu_studio.process.packages_folder import variables_for
@@ -76,7 +76,7 @@ def check_build(
         child.kill()
         child.end(_LONGEST_END_S)
     try:
-        answer: Any = json.loads(line)
+        answer: Any = parsed_json(line.decode("utf-8"))
         return CheckedBuild(
             str(answer["torch_version"]), bool(answer["runs_on_card"]), str(answer["sentence"])
         )

@@ -2,7 +2,8 @@
 
 The part of a file stays on the disk (``NAME.part``, with a small ``NAME.part.json`` beside it), so
 a broken line, a pause or a restart of the program continues there. A server that cannot continue
-sends the whole file again. A file counts only after its SHA-256 matched.
+sends the whole file again. A file counts only after its SHA-256 matched. A server is not trusted:
+it cannot lead to a weaker address, send more than was announced, or hold a line without sending.
 """
 
 from __future__ import annotations
@@ -24,13 +25,22 @@ from urllib.parse import urlsplit
 
 from gpu_studio.builds.held_files import ERRORS_HELD, patiently
 from gpu_studio.core.builds import trouble as troubles
+from gpu_studio.core.builds.addresses import is_wheel_name, whole_number, why_refused
+from gpu_studio.core.builds.record import parsed_json
 from gpu_studio.core.builds.trouble import Trouble, TroubleError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _CHUNK = 1 << 18
 _TIMEOUT_S = 30.0
+# A line that brings less in this time is a broken one: a server that sends a byte now and then.
+_LEAST_BYTES = 1 << 14
+# PyTorch's page has 0.6 MB, PyPI's longest some MB.
+_PAGE_BYTES = 16 << 20
+_PAGE_S = 120.0
+# For a file of unknown size: several times the largest wheel.
+_MOST_BYTES = 8_000_000_000
 # Waits between attempts that brought nothing; an attempt that brought bytes starts them again.
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 15.0)
 _ERROR_DISK_FULL = 112  # of winerror.h
@@ -50,12 +60,19 @@ class WheelFile:
         url: Its address, ``https:`` or ``file:``.
         sha256: The published hash; "" if there is none.
         size_bytes: Its size; None if unknown.
+
+    Raises:
+        ValueError: The name is no wheel's.
     """
 
     name: str
     url: str
     sha256: str = ""
     size_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if not is_wheel_name(self.name):
+            raise ValueError(f"{self.name!r} is no file name of a wheel")
 
     @property
     def local_path(self) -> Path | None:
@@ -64,6 +81,27 @@ class WheelFile:
         if parts.scheme != "file":
             return None
         return Path(urllib.request.url2pathname(parts.path))
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows a server to another address, but never to a weaker one."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        require_followed(newurl, (req.full_url,))
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+    def http_error_302(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any
+    ) -> Any:
+        try:
+            return super().http_error_302(req, fp, code, msg, headers)
+        except (ValueError, TroubleError):
+            fp.close()
+            raise
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
 
 class Downloader:
@@ -75,6 +113,7 @@ class Downloader:
         wait: Waits some seconds.
         on_broken: Called before each wait for a broken line.
         timeout_s: How long a server may be silent.
+        clock: Returns seconds that never go back.
     """
 
     def __init__(
@@ -84,9 +123,12 @@ class Downloader:
         wait: Callable[[float], None] = time.sleep,
         on_broken: Callable[[], None] = lambda: None,
         timeout_s: float = _TIMEOUT_S,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.folder, self._timeout_s = folder, timeout_s
         self._is_over, self._wait, self._on_broken = is_over, wait, on_broken
+        self._clock = clock
+        self._opener = urllib.request.build_opener(_Redirects)
 
     def begin(self) -> None:
         """Make the folder.
@@ -111,11 +153,16 @@ class Downloader:
                 return path.stat().st_size
         return 0
 
-    def text(self, url: str, accept: str = "*/*") -> str:
+    def text(self, url: str, accept: str = "*/*", sha256: str = "") -> str:
         """Return a small text, with as many attempts as a file has.
 
+        Args:
+            url: Its address.
+            accept: The kinds of text to ask for.
+            sha256: Its published hash; "" if there is none.
+
         Raises:
-            TroubleError: It cannot be had.
+            TroubleError: It cannot be had, is larger than any page, or another one.
             StoppedError: The user stopped.
         """
         waits = list(_WAITS_S[:3])
@@ -123,7 +170,9 @@ class Downloader:
             self._stop_if_over()
             try:
                 with self._opened(url, {"Accept": accept}) as answer:
-                    content: bytes = answer.read()
+                    content = self._page(answer, url)
+                if sha256 and hashlib.sha256(content).hexdigest() != sha256:
+                    raise _untrusted(url, "a file there has another hash than the list says")
                 return content.decode("utf-8", errors="replace")
             except (OSError, http.client.HTTPException) as error:
                 self._wait_or_give_up(waits, error, url)
@@ -131,13 +180,12 @@ class Downloader:
     def size(self, url: str) -> int | None:
         """Return the size of a file on a server; None if the server does not say."""
         self._stop_if_over()
-        request = urllib.request.Request(url, headers=_AGENT, method="HEAD")
         try:
-            with urllib.request.urlopen(request, timeout=self._timeout_s) as answer:
-                return int(answer.headers["Content-Length"])
+            with self._opened(url, {}, method="HEAD") as answer:
+                return whole_number(answer.headers["Content-Length"])
         except urllib.error.HTTPError as error:
             error.close()
-        except (OSError, http.client.HTTPException, ValueError, TypeError):
+        except (OSError, http.client.HTTPException):
             pass
         return None
 
@@ -164,7 +212,7 @@ class Downloader:
                 on_bytes(path.stat().st_size)
                 return path
             if local is not None:
-                break
+                raise TroubleError(troubles.other_file(file.name, file.sha256, found or "none"))
             # Changed on its way, or removed: once is an accident.
             self._remove(path)
             if is_last and not found:
@@ -185,7 +233,7 @@ class Downloader:
                 raise
             except (OSError, http.client.HTTPException) as raised:
                 error = raised
-            if self._part_size(file) > before:
+            if self._part_size(file) >= before + _LEAST_BYTES:
                 waits = list(_WAITS_S)
             self._wait_or_give_up(waits, error, file.url)
         self._name(file)
@@ -226,10 +274,16 @@ class Downloader:
     ) -> bool:  # fmt: skip
         part = self._part(file)
         missing = None if total is None else total - start
+        most = _MOST_BYTES if file.size_bytes is None else file.size_bytes
+        if total is not None and total > most:
+            self._remove(part)
+            raise TroubleError(troubles.larger_file(file.name, most))
         with self._opened_part(part, start, missing) as out:
             done = start
             on_bytes(done)
-            while chunk := answer.read(_CHUNK):
+            for chunk in self._chunks(answer):
+                if done + len(chunk) > most:
+                    break
                 try:
                     out.write(chunk)
                 except OSError as error:
@@ -238,7 +292,47 @@ class Downloader:
                 done += len(chunk)
                 on_bytes(done)
                 self._stop_if_over()
-        return total is None or done == total
+            else:
+                return total is None or done == total
+        self._remove(part)
+        raise TroubleError(troubles.larger_file(file.name, most))
+
+    def _page(self, answer: Any, url: str) -> bytes:
+        """Return the content of a page.
+
+        Raises:
+            TroubleError: It is larger than any page.
+            TimeoutError: It takes longer than any page.
+            IncompleteRead: The line broke.
+        """
+        begun_s, parts, size = self._clock(), [], 0
+        for chunk in self._chunks(answer):
+            parts.append(chunk)
+            size += len(chunk)
+            if size > _PAGE_BYTES:
+                raise _untrusted(url, "it is larger than any list of packages")
+            if self._clock() - begun_s > _PAGE_S:
+                raise TimeoutError("the page did not end")
+            self._stop_if_over()
+        total = whole_number(answer.headers.get("Content-Length"))
+        if total is not None and size < total:
+            raise http.client.IncompleteRead(b"", total - size)
+        return b"".join(parts)
+
+    def _chunks(self, answer: Any) -> Iterator[bytes]:
+        """Yield what arrives, as it arrives.
+
+        Raises:
+            TimeoutError: Next to nothing arrives.
+        """
+        since_s, arrived = self._clock(), 0
+        while chunk := answer.read1(_CHUNK):
+            yield chunk
+            arrived += len(chunk)
+            if self._clock() - since_s >= self._timeout_s:
+                if arrived < _LEAST_BYTES:
+                    raise TimeoutError(f"{arrived} bytes in {self._timeout_s:.0f} s")
+                since_s, arrived = self._clock(), 0
 
     def _opened_part(self, part: Path, start: int, missing: int | None) -> Any:
         def opened() -> Any:
@@ -280,9 +374,13 @@ class Downloader:
         except OSError as error:
             raise TroubleError(disk_trouble(error, str(path), None)) from error
 
-    def _opened(self, url: str, headers: dict[str, str]) -> Any:
-        request = urllib.request.Request(url, headers=_AGENT | headers)
-        return urllib.request.urlopen(request, timeout=self._timeout_s)
+    def _opened(self, url: str, headers: dict[str, str], method: str = "GET") -> Any:
+        try:
+            request = urllib.request.Request(url, headers=_AGENT | headers, method=method)
+            return self._opener.open(request, timeout=self._timeout_s)
+        # The address, or the one of a redirect.
+        except (ValueError, http.client.InvalidURL) as error:
+            raise _untrusted(url, "an address in it is none") from error
 
     def _wait_or_give_up(self, waits: list[float], error: Exception, url: str) -> None:
         trouble = network_trouble(error, url)
@@ -313,7 +411,7 @@ class Downloader:
     def _read_mark(self, file: WheelFile) -> dict[str, str]:
         """Return the address and the ETag of a part; "" for those that are unknown."""
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            mark = json.loads(self._mark(file).read_text(encoding="utf-8"))
+            mark = parsed_json(self._mark(file).read_text(encoding="utf-8"))
             return {"url": str(mark["url"]), "etag": str(mark["etag"])}
         return {"url": "", "etag": ""}
 
@@ -328,6 +426,28 @@ class Downloader:
     def _remove(self, path: Path) -> None:
         with contextlib.suppress(OSError):
             path.unlink()
+
+
+def require_followed(url: str, named: tuple[str, ...]) -> None:
+    """Refuse a link or redirect that no honest index has.
+
+    Args:
+        url: Where it leads.
+        named: As for `why_refused`.
+
+    Raises:
+        TroubleError: It leads to a weaker address, or to this PC.
+    """
+    if why := why_refused(url, named):
+        raise _untrusted(named[0], f"a link in it is refused, because {why}", url)
+
+
+def _untrusted(url: str, why: str, detail: str = "") -> TroubleError:
+    try:
+        host = urlsplit(url).hostname or url
+    except ValueError:
+        host = url
+    return TroubleError(troubles.untrusted_index(host, why, detail or url))
 
 
 def disk_trouble(error: OSError, path: str, missing_bytes: int | None) -> Trouble:
@@ -414,16 +534,17 @@ def _start_in(answer: Any) -> int:
         return 0
     range_text = str(answer.headers.get("Content-Range", ""))
     first = range_text.removeprefix("bytes ").partition("-")[0]
-    return int(first) if first.isdigit() else -1
+    number = whole_number(first)
+    return -1 if number is None else number
 
 
 def _size_in(range_text: str) -> int:
     """Return the size in "bytes */1234"; -1 if there is none."""
-    last = range_text.rpartition("/")[2]
-    return int(last) if last.isdigit() else -1
+    number = whole_number(range_text.rpartition("/")[2])
+    return -1 if number is None else number
 
 
 def _total_of(answer: Any, start: int) -> int | None:
     """Return the size of the whole file; None if the server does not say."""
-    length = answer.headers.get("Content-Length")
-    return start + int(length) if length is not None and length.isdigit() else None
+    length = whole_number(answer.headers.get("Content-Length"))
+    return None if length is None else start + length

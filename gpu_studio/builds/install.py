@@ -226,6 +226,7 @@ class BuildInstaller:
             if error.trouble.kind in (
                 troubles.TroubleKind.SERVER,
                 troubles.TroubleKind.CHANGED_FILE,
+                troubles.TroubleKind.INDEX,
             ):
                 self._forget_plans()  # the index may have other files now
             raise

@@ -2,7 +2,8 @@
 
 PyTorch's page names the wheel, its hash, and a small file with its metadata. A wheel with nothing
 but this metadata is given to pip, which answers with the addresses and hashes of everything that
-PyTorch needs, and downloads nothing. A folder of wheels takes the place of both.
+PyTorch needs, and downloads nothing. A folder of wheels takes the place of both. What an index says
+is not trusted: PyTorch's wheel needs a hash, and no link leads to a less secure place.
 
 The versions are those of the lock in ``packaging/locks``, and a file that PyPI sends has its hash.
 Versions that an index no longer has are replaced by others.
@@ -20,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from gpu_studio.builds.child_log import ChildLog, last_words
-from gpu_studio.builds.download import Downloader, StoppedError, WheelFile
+from gpu_studio.builds.download import Downloader, StoppedError, WheelFile, require_followed
 from gpu_studio.core.builds import trouble as troubles
+from gpu_studio.core.builds.addresses import why_refused
 from gpu_studio.core.builds.package_page import fits, links_in, version_of, wheel_for
-from gpu_studio.core.builds.record import FAMILIES
+from gpu_studio.core.builds.record import FAMILIES, parsed_json
 from gpu_studio.core.builds.trouble import TroubleError
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import own_platform_key
@@ -51,6 +53,11 @@ _PROXY = re.compile(r"ProxyError|Tunnel connection failed|407 Proxy")
 _CERTIFICATE = re.compile(r"CERTIFICATE_VERIFY_FAILED|SSLError")
 _NOT_FOUND = re.compile(r"ERROR: (?:No matching|Could not find).*")
 _MISSING = re.compile(r"No matching distribution found for (\S+)")
+# "Requires-Dist: name @ address": a package from anywhere, which no index of PyTorch asks for.
+_DIRECT = re.compile(r"^Requires-Dist:[^;\n]*@", re.IGNORECASE | re.MULTILINE)
+_INDEX_SETTING = re.compile(r"^\S*\b(?:index-url|find-links)='(.*)'$")
+_PYPI = "https://pypi.org/simple"
+_FOLDER = "file:///"
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,7 @@ class WheelPlan:
 def plan_from(text: str) -> WheelPlan | None:
     """Read what `WheelPlan.text` returned; None if it is something else."""
     try:
-        content: Any = json.loads(text)
+        content: Any = parsed_json(text)
         files = tuple(WheelFile(**one) for one in content["files"])
         return WheelPlan(str(content["torch_version"]), str(content["python"]), files)
     except (ValueError, KeyError, TypeError):
@@ -171,7 +178,11 @@ class Planner:
             # An index without metadata files: the wheel itself has it.
             requirement = self._downloader.fetch(file)
         else:
-            metadata = self._downloader.text(link.metadata_url)
+            metadata = self._downloader.text(link.metadata_url, sha256=link.metadata_sha256)
+            if _DIRECT.search(metadata):
+                host = urlsplit(link.url).hostname or link.url
+                why = "a package in it asks for one from elsewhere"
+                raise TroubleError(troubles.untrusted_index(host, why, link.metadata_url))
             requirement = self._downloader.folder / "plan" / link.name
             write_stub(requirement, metadata)
         needed = self._resolved(requirement, ())
@@ -203,7 +214,8 @@ class Planner:
                     str(folder), missing[1] if missing else "", detail
                 )
                 raise TroubleError(trouble) from error
-        file = WheelFile(torch.name, torch.as_uri(), "", torch.stat().st_size)
+        known = self._table.torch_sha256.get(torch.name, "")
+        file = WheelFile(torch.name, torch.as_uri(), known, torch.stat().st_size)
         return self._plan(torch.name, (file, *needed))
 
     def _torch_link(self, tag: str) -> WheelLink:
@@ -223,6 +235,8 @@ class Planner:
         if link is None:
             torch = f"PyTorch {version}"
             raise TroubleError(troubles.no_wheel(torch, self._python_text, self._platform, host))
+        require_followed(link.url, (page_url,))
+        _require_hash(link.url, link.sha256)
         return link
 
     def _plan(self, torch_name: str, files: tuple[WheelFile, ...]) -> WheelPlan:
@@ -234,6 +248,7 @@ class Planner:
 
     def _resolved(self, requirement: Path, options: tuple[str, ...]) -> tuple[WheelFile, ...]:
         """Return the wheels that a wheel needs, without itself."""
+        own = requirement.resolve()
         arguments = (*options, str(requirement))
         lock = lines_of_lock(self._lock_path)
         found = None
@@ -241,18 +256,29 @@ class Planner:
             pins = self._downloader.folder / "plan" / "pins.txt"
             pins.parent.mkdir(parents=True, exist_ok=True)
             pins.write_text("\n".join(line for line, _ in lock), encoding="utf-8")
-            found = self._report(("--constraint", str(pins), *arguments))
+            found = self._report(("--constraint", str(pins), *arguments), own)
         log = ChildLog(self._log_path)
         if found is None:
-            found = self._report(arguments)
+            found = self._report(arguments, own)
         if found is None:
             raise TroubleError(pip_trouble(log.text()))
         for file in found:
             _require_tested(file, lock)
         return tuple(self._sized(one) for one in found if one.name != requirement.name)
 
-    def _report(self, arguments: tuple[str, ...]) -> list[WheelFile] | None:
-        """Return the wheels that pip would install; None if it fails."""
+    def _report(
+        self, arguments: tuple[str, ...], own: Path | None = None
+    ) -> list[WheelFile] | None:
+        """Return the wheels that pip would install; None if it fails.
+
+        Args:
+            arguments: For pip.
+            own: A wheel among them that this program names itself.
+
+        Raises:
+            TroubleError: An index names a file that must not be taken.
+            StoppedError: The user stopped.
+        """
         report = self._downloader.folder / "plan" / "report.json"
         report.parent.mkdir(parents=True, exist_ok=True)
         report.unlink(missing_ok=True)
@@ -261,18 +287,32 @@ class Planner:
             "--quiet", "--report", str(report), *arguments,
         )  # fmt: skip
         try:
-            content: Any = json.loads(report.read_text(encoding="utf-8"))
-            return [_file_of(one) for one in content["install"]]
-        except (OSError, ValueError, KeyError, TypeError):
+            content: Any = parsed_json(report.read_text(encoding="utf-8"))
+            found = [_address_and_hash(one) for one in content["install"]]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
+        named = (_PYPI, *((_FOLDER,) if "--find-links" in arguments else ()))
+        urls = [url for url, _ in found if own is None or url != own.as_uri()]
+        if any(why_refused(url, named) for url in urls):
+            named = (*named, *self._configured_indexes())
+        for url in urls:
+            require_followed(url, named)
+        return [_file_of(url, sha256) for url, sha256 in found]
+
+    def _configured_indexes(self) -> tuple[str, ...]:
+        """Return the addresses of indexes and folders in pip's configuration."""
+        lines = self._run_pip("config", "list")
+        found = [match[1] for line in lines if (match := _INDEX_SETTING.match(line))]
+        places = [place for one in found for place in one.replace("\\n", " ").split()]
+        return tuple(place if "://" in place else _FOLDER for place in places)
 
     def _sized(self, file: WheelFile) -> WheelFile:
         local = file.local_path
         size = local.stat().st_size if local is not None else self._downloader.size(file.url)
         return WheelFile(file.name, file.url, file.sha256, size)
 
-    def _run_pip(self, *arguments: str) -> None:
-        """Run pip, which may end with an error; its words are in the log."""
+    def _run_pip(self, *arguments: str) -> list[str]:
+        """Run pip, which may end with an error; return its answer. Its words are in the log."""
         child = ChildProcess(
             pip_module(),
             ["--disable-pip-version-check", "--no-input", *arguments],
@@ -283,6 +323,7 @@ class Planner:
             while child.wait(_POLL_S) is None:
                 if self._is_over():
                     raise StoppedError
+            return [line.decode("utf-8", errors="replace").strip() for line in child.lines()]
         finally:
             child.kill()
             child.end(_LONGEST_END_S)
@@ -393,8 +434,27 @@ def _single_tags(tags: str) -> list[str]:
     return [f"{p}-{a}-{s}" for p in pythons for a in abis for s in platforms]
 
 
-def _file_of(item: dict[str, Any]) -> WheelFile:
+def _address_and_hash(item: dict[str, Any]) -> tuple[str, str]:
     link = item["download_info"]
-    url = str(link["url"])
-    sha256 = str(link.get("archive_info", {}).get("hashes", {}).get("sha256", ""))
-    return WheelFile(unquote(urlsplit(url).path.rpartition("/")[2]), url, sha256)
+    hashes = link.get("archive_info", {}).get("hashes", {})
+    return str(link["url"]), str(hashes.get("sha256", ""))
+
+
+def _file_of(url: str, sha256: str) -> WheelFile:
+    parts = urlsplit(url)
+    if parts.scheme != "file":
+        _require_hash(url, sha256)
+    try:
+        return WheelFile(unquote(parts.path.rpartition("/")[2]), url, sha256)
+    except ValueError as error:
+        why = "a file in it has no name that a wheel may have"
+        raise TroubleError(
+            troubles.untrusted_index(parts.hostname or url, why, str(error))
+        ) from error
+
+
+def _require_hash(url: str, sha256: str) -> None:
+    if not re.fullmatch(r"[0-9a-f]{64}", sha256):
+        parts = urlsplit(url)
+        why = f"it has no hash for {parts.path.rpartition('/')[2]}"
+        raise TroubleError(troubles.untrusted_index(parts.hostname or url, why, url))

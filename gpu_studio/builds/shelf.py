@@ -23,7 +23,14 @@ from typing import TYPE_CHECKING, Any
 
 from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.builds import trouble as troubles
-from gpu_studio.core.builds.record import FAMILIES, BuildRecord, Wanted, best_of, record_from
+from gpu_studio.core.builds.record import (
+    FAMILIES,
+    BuildRecord,
+    Wanted,
+    best_of,
+    parsed_json,
+    record_from,
+)
 from gpu_studio.core.builds.trouble import TroubleError
 from gpu_studio.core.file_lock import try_lock
 from gpu_studio.core.wheel_table import load_table
@@ -161,7 +168,7 @@ class BuildShelf:
     def wanted(self) -> Wanted:
         """Return what the user asked for; nothing if the file is missing or broken."""
         try:
-            content: Any = json.loads(self._wanted_path.read_text(encoding="utf-8"))
+            content: Any = parsed_json(self._wanted_path.read_text(encoding="utf-8"))
             builds = tuple(one for one in content["builds"] if one in FAMILIES)
             used = content["used"] if content["used"] in FAMILIES else ""
             return Wanted(builds, used, bool(content["is_paused"]))

@@ -58,12 +58,14 @@ class WheelTable:
         builds: Its builds, from the newest CUDA to the CPU.
         published: The builds of every PyTorch since 2.0, oldest CUDA first.
         driver_floor: The oldest driver that runs a CUDA generation ("12"), by system.
+        torch_sha256: The hashes of PyTorch's wheels, by file name, as far as they are known.
     """
 
     torch_version: str
     builds: tuple[TorchBuild, ...]
     published: tuple[PublishedBuild, ...] = ()
     driver_floor: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    torch_sha256: Mapping[str, str] = field(default_factory=dict)
 
     def build(self, tag: str) -> TorchBuild:
         """Return the build with a tag.
@@ -106,6 +108,7 @@ def load_table() -> WheelTable:
                 for row in content["published"]
             ),
             driver_floor=content["driver_floor"],
+            torch_sha256=content["torch_sha256"],
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise MissingResourceError(_TABLE, "cannot be read") from error

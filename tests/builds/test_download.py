@@ -369,6 +369,76 @@ def test_a_text_and_a_size_are_asked_for(server, downloader):
     assert downloader.size(server.url + "/none/") is None
 
 
+@pytest.mark.parametrize(
+    "leads_to",
+    ["file:///etc/passwd", "ftp://127.0.0.1/a", "http://[::1", "https:///x", "//x:99999"],
+)
+def test_a_redirect_to_a_weaker_place_is_refused(server, downloader, waits, leads_to):
+    server.files[URL_PATH] = Served(CONTENT, leads_to=leads_to)
+    for ask in (
+        lambda: downloader.fetch(wheel(server)),
+        lambda: downloader.text(wheel(server).url),
+    ):
+        with pytest.raises(TroubleError) as raised:
+            ask()
+        assert kind_of(raised) in (TroubleKind.INDEX, TroubleKind.SERVER)
+    assert waits == []
+
+
+def test_a_redirect_to_a_place_as_good_is_followed(server, downloader):
+    server.files["/moved"] = Served(CONTENT)
+    server.files[URL_PATH] = Served(CONTENT, leads_to="/moved")
+    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
+
+
+def test_no_more_is_written_than_the_list_says(server, downloader):
+    server.files[URL_PATH] = Served(b"x" * (1 << 18), pours=True, length="")
+    most = []
+    with pytest.raises(TroubleError) as raised:
+        downloader.fetch(wheel(server), most.append)
+    assert kind_of(raised) is TroubleKind.CHANGED_FILE
+    assert max(most) <= len(CONTENT)
+    assert not downloader.kept_bytes(wheel(server))
+
+
+def test_a_file_that_is_announced_as_too_large_is_not_begun(server, downloader):
+    server.files[URL_PATH] = Served(CONTENT + b"x")
+    with pytest.raises(TroubleError) as raised:
+        downloader.fetch(wheel(server))
+    assert kind_of(raised) is TroubleKind.CHANGED_FILE
+    assert not downloader.kept_bytes(wheel(server))
+
+
+def test_a_page_without_an_end_is_not_read_to_its_end(server, downloader):
+    server.files["/simple/"] = Served(b"x" * (1 << 20), pours=True, length="")
+    with pytest.raises(TroubleError) as raised:
+        downloader.text(server.url + "/simple/")
+    assert kind_of(raised) is TroubleKind.INDEX
+
+
+def test_a_page_that_breaks_off_is_asked_for_again(server, downloader, waits):
+    server.files["/simple/"] = Served(b"x" * 1000, breaks_after=[10])
+    assert downloader.text(server.url + "/simple/") == "x" * 1000
+    assert waits == [1.0]
+
+
+def test_a_line_that_drips_is_a_broken_one(server, tmp_path):
+    server.files[URL_PATH] = Served(CONTENT, drips=True)
+
+    def wait(_seconds):
+        server.files[URL_PATH] = Served(CONTENT)
+
+    downloader = Downloader(tmp_path, wait=wait, timeout_s=0.1)
+    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("length", ["²", "-5", "9" * 5000, "many"])
+def test_a_length_that_is_no_number_is_no_length(server, downloader, length):
+    server.files[URL_PATH] = Served(CONTENT, length=length.encode().decode("latin-1"))
+    assert downloader.size(server.url + URL_PATH) is None
+    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
+
+
 def _http_error(code):
     return urllib.error.HTTPError("http://pypi.org", code, "", Message(), None)
 

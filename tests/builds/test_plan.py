@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -137,11 +138,91 @@ def test_every_line_of_the_locks_is_read():
         assert all("==" in requirement and hashes for requirement, hashes in lines)
 
 
+WHEEL = WheelFile("a-1-py3-none-any.whl", "https://x/a.whl", "0" * 64, 3)
+
+
 def test_a_plan_survives_its_file():
-    plan = WheelPlan("9.1.0+cpu", "3.11", (WheelFile("a.whl", "https://x/a.whl", "0" * 64, 3),))
+    plan = WheelPlan("9.1.0+cpu", "3.11", (WHEEL,))
     assert plan_from(plan.text()) == plan
     assert plan_from("[]") is None
     assert plan_from('{"files": [{"size": 1}]}') is None
+    assert plan_from(plan.text().replace("a-1-py3", "../a-1-py3")) is None
+    assert plan_from("[" * 100_000) is None
+
+
+def refused(planner):
+    with pytest.raises(TroubleError) as raised:
+        planner.from_index("cpu")
+    assert raised.value.trouble.kind is TroubleKind.INDEX
+    return raised.value.trouble.sentence
+
+
+def replaced(server, path, old, new):
+    served = server.files[path]
+    text = served.content.decode()
+    assert old in text
+    server.files[path] = page(text.replace(old, new))
+
+
+def test_a_wheel_without_a_hash_is_refused(server, planner):
+    torch = put_torch(server)
+    put_needed(server)
+    replaced(server, "/whl/cpu/torch/", f"#sha256={torch.sha256}", "")
+    assert "hash" in refused(planner)
+    assert server.ranges_of(f"/whl/cpu/{TORCH}") == []
+
+
+@pytest.mark.parametrize("address", ["file:///etc/", "ftp://127.0.0.1/"])
+def test_a_link_to_a_weaker_place_is_refused(server, planner, address):
+    put_torch(server)
+    replaced(server, "/whl/cpu/torch/", "../torch", f"{address}torch")
+    refused(planner)
+
+
+def test_an_index_that_was_not_named_may_not_lead_to_this_pc(server, planner, monkeypatch):
+    put_torch(server)
+    put_needed(server)
+    monkeypatch.setattr(Planner, "_configured_indexes", lambda _self: ("http://mirror.example/",))
+    refused(planner)
+
+
+def test_metadata_with_another_hash_is_refused(server, planner):
+    put_torch(server)
+    put_needed(server)
+    replaced(server, "/whl/cpu/torch/", 'metadata="true"', f'metadata="sha256={"0" * 64}"')
+    refused(planner)
+
+
+def test_a_package_from_anywhere_is_refused_before_pip_sees_it(server, planner):
+    put_torch(server)
+    text = metadata("torch", "9.1.0+cpu", [f"needed @ {server.url}/evil-1-py3-none-any.whl"])
+    server.files[f"/whl/cpu/{TORCH}.metadata"] = Served(text.encode())
+    refused(planner)
+    assert not any("evil" in path for _, path, _ in server.asked)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_pytorch_in_a_folder_has_the_published_hash_where_one_is_known(
+    planner, tmp_path, wheel_table, is_known
+):
+    path = write_wheel(tmp_path / "w", "torch", "9.1.0+cpu", {"torch/__init__.py": ""}, (), TAGS)
+    planner._table = replace(wheel_table, torch_sha256={path.name: "0" * 64} if is_known else {})
+    plan = planner.from_folder("cpu", tmp_path / "w")
+    if not is_known:
+        assert planner._downloader.fetch(plan.files[0]) == path
+        return
+    with pytest.raises(TroubleError) as raised:
+        planner._downloader.fetch(plan.files[0])
+    assert raised.value.trouble.kind is TroubleKind.CHANGED_FILE
+    assert path.exists()
+
+
+def test_the_hashes_that_are_known_are_of_the_version_that_is_installed():
+    table = load_table()
+    assert table.torch_sha256
+    for name, sha256 in table.torch_sha256.items():
+        assert name.startswith(f"torch-{table.torch_version}-")
+        assert len(sha256) == 64
 
 
 def test_an_index_without_this_build_says_so(server, planner):

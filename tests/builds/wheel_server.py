@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
 from dataclasses import dataclass, field
@@ -25,6 +26,10 @@ class Served:
         etag: Its ETag, "" for none.
         stalls: Whether it sends half and then nothing until the server ends.
         kind: Its Content-Type.
+        leads_to: The address of a redirect instead of the file.
+        drips: Whether it sends a byte now and then, and never ends.
+        pours: Whether it sends the content again and again, and never ends.
+        length: A Content-Length of its own; "" for none at all.
     """
 
     content: bytes
@@ -34,6 +39,10 @@ class Served:
     etag: str = '"one"'
     stalls: bool = False
     kind: str = "application/octet-stream"
+    leads_to: str = ""
+    drips: bool = False
+    pours: bool = False
+    length: str | None = None
 
     @property
     def sha256(self) -> str:
@@ -105,6 +114,9 @@ class WheelServer:
         if is_whole and served.statuses and (status := served.statuses.pop(0)):
             self._refuse(request, status)
             return
+        if served.leads_to:
+            self._refuse(request, 302, location=served.leads_to)
+            return
         start = self._start_of(request, served, wish)
         if start > 0 and start >= len(served.content):
             self._refuse(request, 416, f"bytes */{len(served.content)}")
@@ -117,8 +129,12 @@ class WheelServer:
             return 0
         return int(wish.removeprefix("bytes=").rstrip("-"))
 
-    def _refuse(self, request: BaseHTTPRequestHandler, status: int, range_text: str = "") -> None:
+    def _refuse(
+        self, request: BaseHTTPRequestHandler, status: int, range_text: str = "", location: str = ""
+    ) -> None:
         request.send_response(status)
+        if location:
+            request.send_header("Location", location)
         if range_text:
             request.send_header("Content-Range", range_text)
         request.send_header("Content-Length", "0")
@@ -130,7 +146,9 @@ class WheelServer:
         body = served.content[start:]
         request.send_response(206 if start else 200)
         request.send_header("Content-Type", served.kind)
-        request.send_header("Content-Length", str(len(body)))
+        length_text = str(len(body)) if served.length is None else served.length
+        if length_text:
+            request.send_header("Content-Length", length_text)
         if start:
             last = len(served.content) - 1
             request.send_header("Content-Range", f"bytes {start}-{last}/{last + 1}")
@@ -142,9 +160,20 @@ class WheelServer:
         length = served.breaks_after.pop(0) if served.breaks_after else len(body)
         if served.stalls:
             length = len(body) // 2
+        request.close_connection = served.length is not None
+        if served.drips or served.pours:
+            self._send_for_ever(request, b"x" if served.drips else body)
+            return
         request.wfile.write(body[:length])
         request.wfile.flush()
         if served.stalls:
             self._ended.wait()
         if length < len(body):
             request.close_connection = True
+
+    def _send_for_ever(self, request: BaseHTTPRequestHandler, chunk: bytes) -> None:
+        request.close_connection = True
+        with contextlib.suppress(OSError):
+            while not self._ended.wait(0.005 if len(chunk) == 1 else 0):
+                request.wfile.write(chunk)
+                request.wfile.flush()

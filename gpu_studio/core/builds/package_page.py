@@ -7,11 +7,13 @@ metadata beside a wheel).
 from __future__ import annotations
 
 import html.parser
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
+
+from gpu_studio.core.builds.addresses import is_wheel_name
+from gpu_studio.core.builds.record import parsed_json
 
 _NAME = re.compile(
     r"(?P<name>[^-]+)-(?P<version>[^-]+)(-\d[^-]*)?-(?P<tags>[^-]+-[^-]+-[^-]+)\.whl"
@@ -19,6 +21,8 @@ _NAME = re.compile(
 # The oldest C library of the wheels that this program can use is older than Debian 11.
 _LINUX = re.compile(r"(?:manylinux\w*|linux)_(x86_64|aarch64)")
 _MACOS = re.compile(r"macosx_\d+_\d+_(?:(arm64|x86_64)|universal2)")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_MOST_BYTES = 10**12
 _WINDOWS = {"x86_64": "win_amd64", "aarch64": "win_arm64"}
 
 
@@ -49,6 +53,8 @@ class WheelLink:
 
 def links_in(text: str, page_url: str) -> tuple[WheelLink, ...]:
     """Return the wheels of an index's page, in its order.
+
+    What has no wheel's file name, or no address, is left out.
 
     Raises:
         ValueError: It looks like JSON and is none, or has no list of files.
@@ -112,32 +118,49 @@ def version_of(name: str) -> str:
 
 
 def _links_of_json(text: str, page_url: str) -> tuple[WheelLink, ...]:
-    content: Any = json.loads(text)
+    content: Any = parsed_json(text)
     try:
-        files = [one for one in content["files"] if one["filename"].endswith(".whl")]
-        return tuple(_link_of_json(one, page_url) for one in files)
+        files = [one for one in content["files"] if is_wheel_name(one["filename"])]
+        links = [_link_of_json(one, page_url) for one in files]
+        return tuple(link for link in links if link is not None)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("the page has no list of files") from error
 
 
-def _link_of_json(one: dict[str, Any], page_url: str) -> WheelLink:
+def _link_of_json(one: dict[str, Any], page_url: str) -> WheelLink | None:
     metadata = one.get("core-metadata", one.get("dist-info-metadata", False))
     size = one.get("size")
+    url = _joined(page_url, one["url"])
+    if url is None:
+        return None
     return WheelLink(
         name=one["filename"],
-        url=urldefrag(urljoin(page_url, one["url"])).url,
-        sha256=one.get("hashes", {}).get("sha256", ""),
-        size_bytes=size if isinstance(size, int) else None,
+        url=urldefrag(url).url,
+        sha256=_hash_in(one.get("hashes", {}).get("sha256", "")),
+        size_bytes=size if type(size) is int and 0 <= size <= _MOST_BYTES else None,
         metadata_sha256=_metadata_hash(metadata),
     )
+
+
+def _joined(page_url: str, href: str) -> str | None:
+    """Return the address of a link; None for what is none ("http://[::1")."""
+    try:
+        return urljoin(page_url, href)
+    except ValueError:
+        return None
+
+
+def _hash_in(text: str) -> str:
+    """Return a SHA-256 in small letters; "" for what is none."""
+    return text.lower() if _SHA256.fullmatch(text.lower()) else ""
 
 
 def _metadata_hash(value: Any) -> str | None:
     """Return the hash of a metadata file from either form; None if there is no file."""
     if isinstance(value, dict):
-        return str(value.get("sha256", ""))
+        return _hash_in(str(value.get("sha256", "")))
     if isinstance(value, str) and value not in ("", "false"):
-        return value.removeprefix("sha256=") if value.startswith("sha256=") else ""
+        return _hash_in(value.removeprefix("sha256="))
     return "" if value is True else None
 
 
@@ -149,14 +172,16 @@ class _Links(html.parser.HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = dict(attrs)
-        if tag == "base" and attributes.get("href"):
-            self._page_url = urljoin(self._page_url, attributes["href"])
-        href = attributes.get("href") if tag == "a" else None
-        if not href:
+        href = attributes.get("href") if tag in ("a", "base") else None
+        joined = _joined(self._page_url, href) if href else None
+        if joined is None:
             return
-        url, fragment = urldefrag(urljoin(self._page_url, href))
+        if tag == "base":
+            self._page_url = joined
+            return
+        url, fragment = urldefrag(joined)
         name = unquote(url.rpartition("/")[2])
-        if not name.endswith(".whl"):
+        if not is_wheel_name(name):
             return
         match = re.search(r"(?:^|&)sha256=([0-9a-fA-F]{64})", fragment)
         metadata = attributes.get("data-core-metadata", attributes.get("data-dist-info-metadata"))

@@ -7,6 +7,7 @@ imports this before anything is installed.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -79,10 +80,29 @@ class Wanted(NamedTuple):
     is_paused: bool = False
 
 
+def parsed_json(text: str) -> Any:
+    """Read JSON that anyone may have written.
+
+    Raises:
+        ValueError: It is none, or too deep, or has a number that is not finite.
+    """
+    try:
+        return json.loads(text, parse_float=_finite, parse_constant=_finite)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no number that is used here")
+    return value
+
+
 def record_from(text: str) -> BuildRecord | None:
     """Read a record; None if it is none, or one of a newer program."""
     try:
-        content: Any = json.loads(text)
+        content: Any = parsed_json(text)
         if content["format"] != _FORMAT or content["family"] not in FAMILIES:
             return None
         return BuildRecord(

@@ -28,6 +28,7 @@ class TroubleKind(str, Enum):
     SERVER = "server"
     NO_WHEEL = "no_wheel"
     CHANGED_FILE = "changed_file"
+    INDEX = "index"
     DISK_FULL = "disk_full"
     FILE_HELD = "file_held"
     FILE_REMOVED = "file_removed"
@@ -149,6 +150,45 @@ def changed_file(name: str, expected: str, found: str) -> Trouble:
         f"{name} arrived with a different content than published, twice.",
         "It was deleted and not installed. Try again on another network: a proxy or a virus "
         "scanner may change downloads.",
+        f"{name}: SHA-256 {found} instead of {expected}",
+    )
+
+
+def untrusted_index(host: str, why: str, detail: str = "") -> Trouble:
+    """Return the trouble of an index that sends what no honest one sends.
+
+    Args:
+        host: Its name.
+        why: What it does, to follow "it": "has no hash for torch-2.13.0.whl".
+        detail: The address.
+    """
+    return Trouble(
+        TroubleKind.INDEX,
+        f"The list of packages at {host} is not used: {why}.",
+        "Nothing was installed. Try again on another network: what is between this PC and the list "
+        "may change it. A mirror of your own must have secure addresses and hashes.",
+        detail,
+    )
+
+
+def larger_file(name: str, size_bytes: int) -> Trouble:
+    """Return the trouble of a file that does not end where its list says."""
+    return Trouble(
+        TroubleKind.CHANGED_FILE,
+        f"{name} is larger than its list of packages says.",
+        "It was deleted and not installed. Try again on another network: a proxy or a virus "
+        "scanner may change downloads.",
+        f"{name}: over {size_bytes} bytes",
+    )
+
+
+def other_file(name: str, expected: str, found: str) -> Trouble:
+    """Return the trouble of a file on this PC whose content is not the published one."""
+    return Trouble(
+        TroubleKind.CHANGED_FILE,
+        f"{name} in your folder is not the published file.",
+        "It was not installed. It is damaged, or somebody changed it: download it again from "
+        "pytorch.org or pypi.org, and replace it.",
         f"{name}: SHA-256 {found} instead of {expected}",
     )
 
