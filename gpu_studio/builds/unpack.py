@@ -2,33 +2,48 @@
 
 This and not pip, for three reasons: pip says nothing while it unpacks gigabytes; if a virus scanner
 holds one file of twelve thousand, pip gives up on all; and pip needs the shorter paths of Windows.
-The wheel's RECORD is written last, so a wheel with a RECORD in the folder is whole.
+The wheel's RECORD is written last, when its files have reached the disk. So a wheel with a whole
+RECORD in the folder is whole, even after a power cut.
 """
 
 from __future__ import annotations
 
 import base64
+import concurrent.futures
 import contextlib
 import csv
 import hashlib
 import io
 import os
+import re
 import time
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.builds.download import StoppedError, disk_trouble
 from gpu_studio.builds.held_files import is_held, patiently
 from gpu_studio.builds.shelf import extended
+from gpu_studio.core import operating_system
+from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.builds import trouble as troubles
+from gpu_studio.core.builds.addresses import whole_number
 from gpu_studio.core.builds.trouble import TroubleError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
 _CHUNK = 1 << 20
 _EXECUTABLE = 0o111
+_SYNCED_AT_ONCE = 8
+# What Windows reads as another place or device, or writes under another name (Microsoft, "Naming
+# Files, Paths, and Namespaces"). A wheel must mean the same on every system.
+_ELSEWHERE = re.compile(r'[<>:"|?*\\\x00-\x1f]|[. ]$')
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?", re.IGNORECASE)
+
+
+class _DamagedError(Exception):
+    """The wheel cannot be read."""
 
 
 class _Entry(NamedTuple):
@@ -66,20 +81,24 @@ class Unpacker:
             StoppedError: The user stopped; the wheel has no RECORD in the folder.
         """
         try:
-            with zipfile.ZipFile(wheel) as archive:
+            with _opened(wheel) as archive:
                 record = _record_in(archive)
-                if os.path.exists(self._path(record)):
+                if self._entries_of(record) is not None:
                     on_bytes(sum(one.file_size for one in archive.infolist()))
                     return
                 self._unpack_all(archive, record, on_bytes)
-        except (zipfile.BadZipFile, KeyError, UnicodeDecodeError) as error:
+        except _DamagedError as error:
             raise TroubleError(troubles.broken_wheel(wheel.name, str(error))) from error
 
     def damaged(self) -> tuple[str, ...]:
-        """Return the RECORD of each wheel in the folder with a missing or changed file."""
+        """Return the RECORD of each wheel in the folder with a missing or changed file.
+
+        A RECORD that cannot be read, or has lost its end, is one of them.
+        """
         found = []
         for record in self._records():
-            if any(not self._is_whole(entry) for entry in self._entries_of(record)):
+            entries = self._entries_of(record)
+            if entries is None or not all(map(self._is_whole, entries)):
                 found.append(record)
         return tuple(found)
 
@@ -95,7 +114,7 @@ class Unpacker:
             TroubleError: A virus scanner removed one.
         """
         for record in self._records():
-            for entry in self._entries_of(record):
+            for entry in self._entries_of(record) or ():
                 path = self._path(entry.path)
                 if not os.path.exists(path):
                     self.forget(record)
@@ -104,7 +123,7 @@ class Unpacker:
     def _unpack_all(
         self, archive: zipfile.ZipFile, record: str, on_bytes: Callable[[int], None]
     ) -> None:
-        hashes = {one.path: one.sha256 for one in _entries(archive.read(record).decode("utf-8"))}
+        hashes = _hashes_in(archive, record)
         done = 0
         written = []
         for info in archive.infolist():
@@ -113,41 +132,68 @@ class Unpacker:
             place = _place_of(info.filename)
             if info.is_dir() or info.filename == record or place is None:
                 continue
-            self._write(archive, info, place, hashes.get(info.filename, ""))
-            written.append((place, hashes.get(info.filename, ""), info.file_size))
+            sha256 = self._write(archive, info, place, hashes.get(info.filename, ""))
+            written.append((place, sha256, info.file_size))
             done += info.file_size
             on_bytes(done)
+        self._sync([place for place, _, _ in written])
         self._write_record(record, written)
 
     def _write(
         self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str, sha256: str
-    ) -> None:
+    ) -> str:
+        """Write a file and return its SHA-256."""
         path = self._path(place)
 
-        def write() -> None:
+        def write() -> str:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             found = _copied(archive, info, path)
             if sha256 and found != sha256:
                 raise TroubleError(troubles.changed_file(place, sha256, found))
             if info.external_attr >> 16 & _EXECUTABLE:
                 os.chmod(path, 0o755)
+            return found
 
         try:
-            patiently(write, self._wait, _may_be_written_later)
+            return patiently(write, self._wait, _may_be_written_later)
         except OSError as error:
             raise TroubleError(disk_trouble(error, path, info.file_size)) from error
+
+    def _sync(self, places: Sequence[str]) -> None:
+        """Wait until the files have reached the disk: a power cut must not take them later."""
+        if operating_system.system() == "Linux":
+            os.sync()  # sync(2): on Linux, it returns when everything is written
+            return
+
+        def sync(place: str) -> None:
+            with contextlib.suppress(FileNotFoundError):  # `require_all` names it
+                file = os.open(self._path(place), os.O_RDWR | getattr(os, "O_BINARY", 0))
+                try:
+                    os.fsync(file)
+                finally:
+                    os.close(file)
+
+        def patient(place: str) -> None:
+            patiently(lambda: sync(place), self._wait)
+
+        try:
+            with concurrent.futures.ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
+                for _ in pool.map(patient, places):
+                    if self._is_over():
+                        raise StoppedError
+        except OSError as error:
+            raise TroubleError(disk_trouble(error, str(self._folder), None)) from error
 
     def _write_record(self, record: str, written: list[tuple[str, str, int]]) -> None:
         """Write a RECORD with the places that the files really have."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         for place, sha256, size_bytes in written:
-            writer.writerow((place, f"sha256={sha256}" if sha256 else "", size_bytes))
+            writer.writerow((place, f"sha256={sha256}", size_bytes))
         writer.writerow((record, "", ""))
         path = self._path(record)
         try:
-            with open(path, "w", encoding="utf-8", newline="") as file:
-                file.write(text.getvalue())
+            write_atomically(Path(path), text.getvalue().encode("utf-8"))
         except OSError as error:
             raise TroubleError(disk_trouble(error, path, None)) from error
 
@@ -158,9 +204,20 @@ class Unpacker:
                 if name.endswith(".dist-info") and os.path.exists(self._path(record)):
                     yield record
 
-    def _entries_of(self, record: str) -> list[_Entry]:
-        with open(self._path(record), encoding="utf-8") as file:
-            return [one for one in _entries(file.read()) if one.path != record]
+    def _entries_of(self, record: str) -> list[_Entry] | None:
+        """Return the files of a RECORD in the folder; None if there is none that is whole.
+
+        Its last line is its own: without it, its end was lost.
+        """
+        try:
+            with open(self._path(record), encoding="utf-8", newline="") as file:
+                text = file.read()
+            entries = _entries(text)
+        except (OSError, UnicodeDecodeError, _DamagedError):
+            return None
+        if not entries or entries[-1] != _Entry(record, "", None) or not text.endswith("\n"):
+            return None
+        return entries[:-1]
 
     def _is_whole(self, entry: _Entry) -> bool:
         if self._is_over():
@@ -186,10 +243,35 @@ def _may_be_written_later(error: OSError) -> bool:
 def unpacked_bytes(wheel: Path) -> int:
     """Return the size of a wheel's files; 0 for what is no wheel."""
     try:
-        with zipfile.ZipFile(wheel) as archive:
+        with _opened(wheel) as archive:
             return sum(one.file_size for one in archive.infolist())
-    except (OSError, zipfile.BadZipFile):
+    except (OSError, _DamagedError):
         return 0
+
+
+@contextlib.contextmanager
+def _readable() -> Iterator[None]:
+    """Turn whatever reading a damaged archive raises into one error.
+
+    `zipfile` and the decompressors raise what they meet: zlib.error, EOFError, struct.error,
+    NotImplementedError for an unknown method, RuntimeError for a password, OSError for a place
+    before the file's beginning, and more.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise _DamagedError(f"{type(error).__name__}: {error}") from error
+
+
+@contextlib.contextmanager
+def _opened(wheel: Path) -> Iterator[zipfile.ZipFile]:
+    with open(wheel, "rb") as file:
+        with _readable():
+            archive = zipfile.ZipFile(file)
+        with archive:
+            yield archive
 
 
 def _record_in(archive: zipfile.ZipFile) -> str:
@@ -197,7 +279,13 @@ def _record_in(archive: zipfile.ZipFile) -> str:
         folder, _, rest = name.partition("/")
         if folder.endswith(".dist-info") and rest == "RECORD":
             return name
-    raise KeyError("it has no RECORD")
+    raise _DamagedError("it has no RECORD")
+
+
+def _hashes_in(archive: zipfile.ZipFile, record: str) -> dict[str, str]:
+    with _readable():
+        text = archive.read(record).decode("utf-8")
+    return {one.path: one.sha256 for one in _entries(text)}
 
 
 def _place_of(name: str) -> str | None:
@@ -206,22 +294,24 @@ def _place_of(name: str) -> str | None:
     A wheel may have files for other places in ``NAME.data`` (PEP 427): modules belong here, scripts
     and manual pages are of no use to the engine.
     """
-    parts = name.split("/")
-    if ".." in parts or name.startswith("/") or "\\" in name or ":" in parts[0]:
-        raise KeyError(f"it has a file outside of its folder: {name}")
+    parts = name.removesuffix("/").split("/")
+    if any(not part or _ELSEWHERE.search(part) or _DEVICE.fullmatch(part) for part in parts):
+        raise _DamagedError(f"it has a file with a name that leads elsewhere: {name!r}")
     if not parts[0].endswith(".data"):
         return name
-    return "/".join(parts[2:]) if parts[1] in ("purelib", "platlib") else None
+    belongs_here = len(parts) > 2 and parts[1] in ("purelib", "platlib")
+    return "/".join(parts[2:]) if belongs_here else None
 
 
 def _entries(record: str) -> list[_Entry]:
     found = []
-    for row in csv.reader(io.StringIO(record)):
-        if len(row) < 3:
-            continue
-        kind, _, digest = row[1].partition("=")
-        is_known = kind == "sha256"
-        found.append(_Entry(row[0], _hex(digest) if is_known else "", _whole_number(row[2])))
+    with _readable():
+        for row in csv.reader(io.StringIO(record, newline="")):
+            if len(row) < 3:
+                continue
+            kind, _, digest = row[1].partition("=")
+            is_known = kind == "sha256"
+            found.append(_Entry(row[0], _hex(digest) if is_known else "", whole_number(row[2])))
     return found
 
 
@@ -232,17 +322,25 @@ def _hex(digest: str) -> str:
     return base64.urlsafe_b64decode(digest + "=" * (-len(digest) % 4)).hex()
 
 
-def _whole_number(text: str) -> int | None:
-    return int(text) if text.isdigit() else None
-
-
 def _copied(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> str:
     total = hashlib.sha256()
-    with archive.open(info) as source, open(path, "wb") as target:
-        while chunk := source.read(_CHUNK):
+    with open(path, "wb") as target:
+        for chunk in _content(archive, info):
             total.update(chunk)
             target.write(chunk)
     return total.hexdigest()
+
+
+def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
+    with _readable():
+        source = archive.open(info)
+    with source:
+        while True:
+            with _readable():
+                chunk = source.read(_CHUNK)
+            if not chunk:
+                return
+            yield chunk
 
 
 def _hash_of(file: io.BufferedReader) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import sys
 import zipfile
 
@@ -12,6 +13,7 @@ import pytest
 from gpu_studio.builds import unpack
 from gpu_studio.builds.download import StoppedError
 from gpu_studio.builds.unpack import Unpacker, unpacked_bytes
+from gpu_studio.core import operating_system
 from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
 from tests.builds.wheels import write_wheel
 
@@ -170,9 +172,31 @@ def rewritten(wheel, change):
         {"../outside.py": b""},
         {"/outside.py": b""},
         {"c:/outside.py": b""},
+        {"engine/D:/outside.py": b""},
+        {"engine/nul.txt": b""},
+        {"engine/dot.": b""},
+        {"engine//outside.py": b""},
+        {"engine\\\\outside.py": b""},
         {RECORD: None},
+        {RECORD: b"\xff\xfe"},
+        {RECORD: b"a" * 200_000 + b",,"},
+        {RECORD: b"engine/__init__.py,sha256=\xc3\xa4,1\n"},
     ],
-    ids=["changed", "above", "absolute", "drive", "no record"],
+    ids=[
+        "changed",
+        "above",
+        "absolute",
+        "drive",
+        "other drive",
+        "device",
+        "dot",
+        "empty part",
+        "backslash",
+        "no record",
+        "no text",
+        "long field",
+        "no hash",
+    ],
 )
 def test_a_wheel_that_is_not_what_it_says_is_refused(wheel, folder, change):
     rewritten(wheel, change)
@@ -181,6 +205,67 @@ def test_a_wheel_that_is_not_what_it_says_is_refused(wheel, folder, change):
     assert kind_of(raised) is TroubleKind.CHANGED_FILE
     assert not (folder / RECORD).exists()
     assert not (folder.parent / "outside.py").exists()
+
+
+@pytest.mark.parametrize("folder_name", ["engine-1.0.data", "engine-1.0.data/purelib"])
+def test_a_file_that_belongs_nowhere_is_left_out(wheel, folder, folder_name):
+    rewritten(wheel, {folder_name: b"a file"})
+    Unpacker(folder).unpack(wheel)
+    assert Unpacker(folder).damaged() == ()
+
+
+def test_a_wheel_with_a_few_changed_bytes_is_damaged_or_whole(wheel, tmp_path):
+    content = wheel.read_bytes()
+    randoms = random.Random(5)
+    kinds = []
+    for turn in range(300):
+        changed = bytearray(content)
+        for _ in range(randoms.randint(1, 6)):
+            changed[randoms.randrange(len(changed))] = randoms.randrange(256)
+        wheel.write_bytes(changed)
+        place = tmp_path / str(turn)
+        try:
+            Unpacker(place).unpack(wheel)
+        except TroubleError as error:
+            kinds.append(error.trouble.kind)
+        else:
+            assert Unpacker(place).damaged() == ()
+    assert set(kinds) == {TroubleKind.CHANGED_FILE}
+    assert len(kinds) > 100
+
+
+@pytest.mark.parametrize("record", [b"", b"\xff", b"x" * 200_000 + b",,\n", "first half"])
+def test_a_record_that_a_power_cut_left_is_written_again(wheel, folder, record):
+    """Windows and some file systems keep a file's new length and lose what was in it."""
+    unpacker = Unpacker(folder)
+    unpacker.unpack(wheel)
+    (folder / "engine/__init__.py").write_bytes(b"")
+    whole = (folder / RECORD).read_bytes()
+    (folder / RECORD).write_bytes(whole[: len(whole) // 2] if record == "first half" else record)
+    assert unpacker.damaged() == (RECORD,)
+    unpacker.unpack(wheel)
+    assert unpacker.damaged() == ()
+    assert (folder / "engine/__init__.py").read_text() == "ANSWER = 42\n"
+    assert (folder / RECORD).read_bytes() == whole
+
+
+@pytest.mark.parametrize("system", ["Linux", "Windows"])
+def test_files_reach_the_disk_before_their_record(wheel, folder, monkeypatch, system):
+    order = []
+    monkeypatch.setattr(operating_system, "system", lambda: system)
+    monkeypatch.setattr(os, "sync", lambda: order.append("files"), raising=False)
+    real = os.fsync
+
+    def fsync(file):
+        order.append("file")
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(
+        unpack, "write_atomically", lambda path, content: order.append("record") or path
+    )
+    Unpacker(folder).unpack(wheel)
+    assert order == ([*["file"] * 6, "record"] if system == "Windows" else ["files", "record"])
 
 
 def test_what_is_no_wheel_is_refused(tmp_path, folder):
