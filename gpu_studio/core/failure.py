@@ -22,6 +22,7 @@ class FailureKind(str, Enum):
     DTYPE_UNSUPPORTED = "dtype_unsupported"
     OUT_OF_MEMORY = "out_of_memory"
     NO_KERNEL = "no_kernel"
+    LIBRARY_UNSUPPORTED = "library_unsupported"
     CUDA_ERROR = "cuda_error"
     ENGINE_ENDED = "engine_ended"
     NOT_RECORDED = "not_recorded"

@@ -24,6 +24,19 @@ _NO_CUDA = (
     "requires CUDA support",
 )
 _DTYPE = ("not implemented for", "CUBLAS_STATUS_ARCH_MISMATCH", "CUBLAS_STATUS_NOT_SUPPORTED")
+# A status of a library that has no code for a card, or does not start with this driver: an old card
+# with a new library. The card's context still works.
+_LIBRARY = (
+    "CUDNN_STATUS_NOT_INITIALIZED",
+    "CUDNN_STATUS_NOT_SUPPORTED",
+    "CUDNN_STATUS_ARCH_MISMATCH",
+    "CUDNN_STATUS_VERSION_MISMATCH",
+    "CUDNN_STATUS_SUBLIBRARY",
+    "CUDNN_STATUS_RUNTIME_PREREQUISITE_MISSING",
+    "unable to find an engine to execute this computation",
+    "Unable to find a valid cuDNN algorithm",
+    "cuDNN version incompatibility",
+)
 _CUDA = ("CUDA error", "CUDA driver error", "CUBLAS_STATUS_", "CUDNN_STATUS_", "cuDNN error")
 
 
@@ -59,6 +72,10 @@ def _read(error: BaseException, text: str) -> tuple[FailureKind, str]:
     if any(sign in text for sign in _DTYPE):
         return FailureKind.DTYPE_UNSUPPORTED, (
             f"This device does not support this operation in this dtype: {_first_line(text)}"
+        )
+    if any(sign in text for sign in _LIBRARY):
+        return FailureKind.LIBRARY_UNSUPPORTED, (
+            f"cuDNN does not work with this card or its driver: {_first_line(text)}."
         )
     if any(sign in text for sign in _CUDA):
         return FailureKind.CUDA_ERROR, f"The card stopped with an error: {_first_line(text)}."

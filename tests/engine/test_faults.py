@@ -66,6 +66,14 @@ NVML_ASSERT = (
             FailureKind.DTYPE_UNSUPPORTED,
             "cublasGemmEx",
         ),
+        *(
+            (
+                RuntimeError(f"cuDNN error: CUDNN_STATUS_{status}"),
+                FailureKind.LIBRARY_UNSUPPORTED,
+                status,
+            )
+            for status in ("NOT_INITIALIZED", "NOT_SUPPORTED", "ARCH_MISMATCH")
+        ),
         (ValueError("odd"), FailureKind.INTERNAL, "ValueError: odd"),
     ],
 )

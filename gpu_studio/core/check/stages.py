@@ -57,9 +57,10 @@ STAGES: tuple[CheckStage, ...] = (
         name="compute",
         title="Compute",
         share=0.20,
-        tests="Exact integer products, repeated float work, random indexed access and "
-        "convolutions, compared with the CPU or with the card's first result, bit for bit.",
-        catches="Wrong, stale, swapped and missing results, in each dtype that the card supports.",
+        tests="IEEE arithmetic on random bits, exact products and convolutions with their "
+        "gradients, about 180 operations with known answers, random numbers and indexed access.",
+        catches="Wrong, stale, swapped and missing results in 12 dtypes, down to the last bit if "
+        "the result is exact.",
         misses="Faults in units that PyTorch does not use: graphics, video, ray tracing.",
         cpu_misses="A result that is wrong in the same way each time, as there is no second CPU "
         "to compare with.",

@@ -1,75 +1,71 @@
 """Compute: results that are known exactly, or that have to come out the same each time.
 
-Matrices of small whole numbers have an exact product in every dtype and in any order of the sum, so
-that CPU and card have to agree in every bit: no tolerance, no false alarm. A card that passes
-products may still fail indexed access, so that is tested as well.
+Most results are known without PyTorch: from IEEE 754, from numpy, from whole numbers. What has no
+known result has to repeat bit for bit. A card that passes products may still fail indexed access,
+so that is tested as well.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from itertools import combinations
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from gpu_studio.core.failure import FailureKind, first_line
 from gpu_studio.core.units import format_count
-from gpu_studio.engine.check.detectors import Mismatch, mismatched_bits, mismatched_values
+from gpu_studio.engine.check.arithmetic import ieee_parts
+from gpu_studio.engine.check.detectors import Mismatch, mismatched_bits
+from gpu_studio.engine.check.generators import random_parts
+from gpu_studio.engine.check.known_answers import KnownAnswer
+from gpu_studio.engine.check.known_functions import FUNCTIONS, GRADIENTS
+from gpu_studio.engine.check.known_numbers import NUMBERS_KNOWN
+from gpu_studio.engine.check.part import Part
+from gpu_studio.engine.check.products import FULL, product_parts
 from gpu_studio.engine.check.stage import StageBench, Step
 from gpu_studio.engine.device import refuse_bfloat16_products
 from gpu_studio.engine.faults import failure_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
+    from numpy.typing import NDArray
     from torch import Tensor
 
+    from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.check_messages import FindingKind, StageName
 
+    Choice = Callable[[StageBench], list[list[Part]]]
+
 _REPEATS = 3
-_ROWS = 512
-# (dtype, inner size K, largest absolute value a): every partial sum is at most K·a². float32 and
-# TF32: below 2^24, and a has at most 10 bits. float16: below 2048. bfloat16: below 256. float64:
-# below 2^53.
-_EXACT = (
-    ("float32", 256, 127), ("float16", 128, 3), ("bfloat16", 128, 1), ("float64", 256, 1 << 20),
-)  # fmt: skip
-# (dtype, bits of a factor): no product overflows.
-_WHOLE = (("int32", 15), ("int64", 31))
+_WHOLE = ("uint8", "int8", "int16", "int32", "int64")
 _INDEXED = 1 << 18
 _FLOAT_SIDE = 512
+_NAMED_KINDS = 6
 
 
 class Compute:
-    """Exact products, repeated float work, indexed access and convolutions, in turns."""
+    """Known answers, repeated float work, indexed access and convolutions, in turns.
+
+    Args:
+        choose: returns the parts to test; see `ComputeWork`.
+    """
 
     name: StageName = "compute"
 
+    def __init__(self, choose: Choice | None = None) -> None:
+        self._choose = choose or every_part
+
     def run(self, bench: StageBench) -> Generator[Step, None, bool]:
         """Work through all parts again and again; see `stage.Stage`."""
-        work = ComputeWork(bench)
-        while work.parts and not bench.is_over(has_tested_all=work.rounds > 0):
+        work = ComputeWork(bench, self._choose(bench))
+        while work.groups and not bench.is_over(has_tested_all=work.rounds > 0):
             for title in work.round():
                 bench.vitals()
                 yield Step(doing=title, tested=work.tested)
         return work.rounds > 0 and not bench.is_stopped
-
-
-class Part(Protocol):
-    """One kind of work with a known result."""
-
-    title: str
-    kind: FindingKind
-
-    def prepare(self, bench: StageBench) -> None:
-        """Make new inputs and the result that they have to give."""
-
-    def result(self, bench: StageBench) -> Tensor:
-        """Do the work on the device and return the result, on the CPU."""
-
-    def wrong(self, seen: Tensor) -> Mismatch | None:
-        """Return the elements that are wrong."""
 
 
 class ComputeWork:
@@ -77,60 +73,103 @@ class ComputeWork:
 
     Args:
         bench: gets the findings.
+        groups: the parts; a step for each group.
 
     Attributes:
-        parts: those that the device supports, as far as is known.
+        groups: those that the device supports, as far as is known.
         results: the number of results so far.
         rounds: how often every part was tested.
     """
 
-    def __init__(self, bench: StageBench) -> None:
+    def __init__(self, bench: StageBench, groups: list[list[Part]]) -> None:
         self._bench = bench
-        self.parts: list[Part] = [
-            *(ExactProduct(*row) for row in _EXACT), *(WholeNumbers(*row) for row in _WHOLE),
-            *(RepeatedWork(dtype) for dtype, _, _ in _EXACT), Gather(), Scatter(), Convolution(),
-        ]  # fmt: skip
+        self.groups = groups
         self.results = 0
         self.rounds = 0
         self._before: dict[Part, Tensor] = {}
+        self._lacking: list[tuple[Part, str]] = []
+        self._has_library = True
 
     @property
     def tested(self) -> str:
         """What was tested so far, in words."""
         noun = "result" if self.results == 1 else "results"
-        return f"{format_count(self.results)} {noun} of {len(self.parts)} kinds, every element"
+        parts = [part for group in self.groups for part in group]
+        dtypes = len({part.dtype for part in parts} - {""})
+        return (
+            f"{format_count(self.results)} {noun} of {format_count(len(parts))} kinds in {dtypes} "
+            "dtypes, every element"
+        )
 
     def round(self) -> Iterator[str]:
-        """Test each part once, unless the time is over; yield its title afterwards."""
-        for part in list(self.parts):
+        """Test each part once, unless the time is over; yield a group's title afterwards."""
+        for group in self.groups:
             if self._bench.is_over(has_tested_all=self.rounds > 0):
                 return
-            if self._test(part):
-                self.results += 1
-                yield part.title
-            else:
-                self.parts.remove(part)
+            for part in list(group):
+                if self._test(part):
+                    self.results += 1
+                else:
+                    group.remove(part)
+            if group:
+                yield group[0].title
         self.rounds += 1
+        self._report_lacking()
 
     def _test(self, part: Part) -> bool:
         """Test a part once; return False if the device does not support it."""
         try:
-            part.prepare(self._bench)
-            seen = part.result(self._bench)
+            self._compare(part)
         except Exception as error:
             failure = failure_of(error)
-            if failure.kind is not FailureKind.DTYPE_UNSUPPORTED:
+            if failure.fatal or failure.kind in (FailureKind.OUT_OF_MEMORY, FailureKind.NO_KERNEL):
                 raise
-            reason = first_line(failure.message, 200)
-            self._bench.report("could_not_run", "note", f"{part.title}: {reason}")
-            return False
-        before = self._before.get(part)
-        self._before[part] = seen.clone()
-        self._bench.plant.corrupt(seen, before)
-        found = part.wrong(seen)
-        if found is not None:
-            self._report(part, found)
-        return True
+        else:
+            return True
+        finally:
+            part.release()
+        return self._goes_on(part, failure)
+
+    def _goes_on(self, part: Part, failure: Failure) -> bool:
+        """Test a part without cuDNN if that is what failed; else note that it is lacking."""
+        reason = first_line(failure.cause or failure.message, 200)
+        if failure.kind is FailureKind.LIBRARY_UNSUPPORTED and self._has_library:
+            self._has_library = False
+            self._bench.report(
+                "could_not_run", "note",
+                f"{part.title}: {reason} The rest of this stage runs without cuDNN.",
+            )  # fmt: skip
+            return self._test(part)
+        is_known = failure.kind in (FailureKind.DTYPE_UNSUPPORTED, FailureKind.LIBRARY_UNSUPPORTED)
+        if is_known:
+            self._lacking.append((part, reason))
+        else:
+            self._bench.report("could_not_run", "doubt", f"{part.title} could not run: {reason}")
+        return False
+
+    def _compare(self, part: Part) -> None:
+        cudnn = torch.backends.cudnn
+        with cudnn.flags(enabled=cudnn.enabled and self._has_library), torch.no_grad():
+            part.prepare(self._bench)
+            seen = part.result(self._bench)
+            before = self._before.get(part)
+            if self._bench.plant.kind is not None:
+                self._before[part] = seen.clone()
+            self._bench.plant.corrupt(seen, before)
+            found = part.wrong(seen)
+            if found is not None:
+                self._report(part, found)
+
+    def _report_lacking(self) -> None:
+        """Report what this PyTorch lacks on this device, once for each reason."""
+        by_reason: dict[tuple[str, str], list[str]] = {}
+        for part, reason in self._lacking:
+            by_reason.setdefault((part.dtype, reason), []).append(part.title)
+        self._lacking.clear()
+        for (_, reason), titles in by_reason.items():
+            named = ", ".join(titles[:_NAMED_KINDS])
+            more = f" and {len(titles) - _NAMED_KINDS} more" if len(titles) > _NAMED_KINDS else ""
+            self._bench.report("could_not_run", "note", f"{named}{more}: {reason}")
 
     def _report(self, part: Part, found: Mismatch) -> None:
         """Repeat the same work, and report whether the error comes back."""
@@ -150,7 +189,7 @@ class ComputeWork:
             return
         times = "each time" if came_back == _REPEATS else f"{came_back} of {_REPEATS} times"
         self._bench.report(
-            part.kind, "error", f"{wrong} The same work, repeated, was wrong {times}.",
+            part.kind, part.severity, f"{wrong} The same work, repeated, was wrong {times}.",
             count=found.count, came_back=came_back > 0,
         )  # fmt: skip
 
@@ -160,89 +199,83 @@ def _any_two_agree(results: Sequence[Tensor]) -> bool:
     return any(mismatched_bits(first, second) is None for first, second in combinations(results, 2))
 
 
-class ExactProduct:
-    """A product of whole numbers.
-
-    Args:
-        dtype: the name of the dtype.
-        inner: the inner size.
-        largest: the largest absolute value of an element.
-    """
-
-    kind: FindingKind = "wrong_result"
-
-    def __init__(self, dtype: str, inner: int, largest: int) -> None:
-        self.title = f"Exact products in {dtype}"
-        self._dtype: torch.dtype = getattr(torch, dtype)
-        self._inner, self._largest = inner, largest
-        self._left = self._right = self._exact = torch.empty(0)
-
-    def prepare(self, bench: StageBench) -> None:
-        """Make new matrices; float64 holds their product exactly."""
-        if self._dtype is torch.bfloat16:
-            refuse_bfloat16_products(bench.device)
-        left = self._numbers(bench, _ROWS, self._inner)
-        right = self._numbers(bench, self._inner, _ROWS)
-        self._exact = left @ right
-        self._left, self._right = (one.to(self._dtype).to(bench.device) for one in (left, right))
-
-    def result(self, bench: StageBench) -> Tensor:
-        """Multiply on the device."""
-        return (self._left @ self._right).cpu()
-
-    def wrong(self, seen: Tensor) -> Mismatch | None:
-        """Compare every element with the exact product."""
-        return mismatched_values(seen, self._exact)
-
-    def _numbers(self, bench: StageBench, rows: int, columns: int) -> Tensor:
-        shape = (rows, columns)
-        size = torch.randint(1, self._largest + 1, shape, generator=bench.generator)
-        sign = torch.randint(0, 2, shape, generator=bench.generator) * 2 - 1
-        return (size * sign).double()
+def every_part(bench: StageBench) -> list[list[Part]]:
+    """Return all parts; those of one operation together."""
+    return [*_parts_of_their_own(bench), *_known_parts(bench, 1)]
 
 
-class WholeNumbers:
+def part_of_the_answers(bench: StageBench) -> list[list[Part]]:
+    """Return all parts, but only a third of the operations with known answers, in turns."""
+    return [*_parts_of_their_own(bench), *_known_parts(bench, 3)]
+
+
+def _parts_of_their_own(bench: StageBench) -> list[list[Part]]:
+    parts: list[Part] = [
+        *product_parts(bench), *(WholeNumbers(dtype) for dtype in _WHOLE),
+        *(RepeatedWork(dtype) for dtype, _ in FULL), Gather(), Scatter(), Convolution(),
+        *random_parts(), *ieee_parts(),
+    ]  # fmt: skip
+    return [[part] for part in parts]
+
+
+def _known_parts(bench: StageBench, every: int) -> list[list[Part]]:
+    """Return the operations with known answers, or each so many-th of them."""
+    return [
+        [KnownAnswer(known, dtype, turn + number) for number, dtype in enumerate(known.dtypes)]
+        for turn, known in enumerate((*FUNCTIONS, *GRADIENTS, *NUMBERS_KNOWN))
+        if (turn + bench.seed) % every == 0
+    ]
+
+
+class WholeNumbers(Part):
     """Arithmetic and bits of whole numbers, element by element: it has one exact result.
 
     Args:
         dtype: the name of the dtype.
-        bits: of the factors.
     """
 
-    kind: FindingKind = "wrong_result"
-
-    def __init__(self, dtype: str, bits: int) -> None:
+    def __init__(self, dtype: str) -> None:
         self.title = f"Whole numbers in {dtype}"
-        self._dtype: torch.dtype = getattr(torch, dtype)
-        self._limit = 1 << bits
+        self.dtype = dtype
         self._left = self._right = self._exact = torch.empty(0)
 
     def prepare(self, bench: StageBench) -> None:
-        """Make new numbers, and the result that the CPU gets."""
-        left, right = (self._numbers(bench) for _ in range(2))
-        self._exact = _mixed(left, right)
-        self._left, self._right = left.to(bench.device), right.to(bench.device)
+        """Make new numbers with all bits, and the result that numpy gets."""
+        limits = np.iinfo(self.dtype)
+        left, right = (
+            bench.numbers.integers(
+                limits.min, limits.max, _INDEXED, dtype=self.dtype, endpoint=True
+            )
+            for _ in range(2)
+        )
+        self._exact = torch.from_numpy(_mixed(left, right))
+        self._left, self._right = (
+            torch.from_numpy(one).to(bench.device) for one in (left, right)
+        )  # fmt: skip
 
     def result(self, _bench: StageBench) -> Tensor:
         """Compute on the device."""
-        return _mixed(self._left, self._right).cpu()
+        result: Tensor = _mixed(self._left, self._right)
+        return result.cpu()
 
     def wrong(self, seen: Tensor) -> Mismatch | None:
-        """Compare every element with the CPU's."""
+        """Compare every element with numpy's."""
         return mismatched_bits(seen, self._exact)
 
-    def _numbers(self, bench: StageBench) -> Tensor:
-        return torch.randint(
-            -self._limit, self._limit, (_INDEXED,), dtype=self._dtype, generator=bench.generator
-        )
+    def release(self) -> None:
+        """Drop the numbers."""
+        self._left = self._right = self._exact = torch.empty(0)
 
 
-def _mixed(left: Tensor, right: Tensor) -> Tensor:
-    """Return a number that depends on every bit of both: product, sum, shift, and, xor."""
+def _mixed(left: Any, right: Any) -> Any:
+    """Return a number that depends on every bit of both: product, sum, shift, and, xor.
+
+    It overflows, in the same way everywhere.
+    """
     return (left * right - (left & right)) ^ (left >> 3) ^ (right + 1)
 
 
-class RepeatedWork:
+class RepeatedWork(Part):
     """Float work whose result the device has to repeat, bit for bit.
 
     Args:
@@ -253,17 +286,17 @@ class RepeatedWork:
 
     def __init__(self, dtype: str) -> None:
         self.title = f"Repeated work in {dtype}"
-        self._dtype: torch.dtype = getattr(torch, dtype)
+        self.dtype = dtype
         self._source: Tensor | None = None
         self._first: Tensor | None = None
 
     def prepare(self, bench: StageBench) -> None:
         """Make the input and the first result, once."""
-        if self._source is None:
-            if self._dtype is torch.bfloat16:
+        if self._first is None:
+            if self.dtype == "bfloat16":
                 refuse_bfloat16_products(bench.device)
-            source = torch.randn(_FLOAT_SIDE, _FLOAT_SIDE, generator=bench.generator)
-            self._source = source.to(self._dtype).to(bench.device)
+            source = bench.numbers.standard_normal((_FLOAT_SIDE, _FLOAT_SIDE))
+            self._source = torch.from_numpy(source).to(getattr(torch, self.dtype)).to(bench.device)
             self._first = self.result(bench)
 
     def result(self, bench: StageBench) -> Tensor:
@@ -277,34 +310,43 @@ class RepeatedWork:
         assert self._first is not None
         return mismatched_bits(seen, self._first)
 
+    def release(self) -> None:
+        """Keep the input and the first result: each later one is compared with it."""
 
-class IndexedAccess(ABC):
+
+class IndexedAccess(Part):
     """Numbers at random places; each number and each place occurs once."""
 
-    title: str
     kind: FindingKind = "wrong_order"
+    dtype = "int32"
 
     def __init__(self) -> None:
         self._values = self._places = self._exact = torch.empty(0)
 
     def prepare(self, bench: StageBench) -> None:
-        """Make new numbers and places, and the result that the CPU gets."""
-        values = torch.randperm(_INDEXED, generator=bench.generator, dtype=torch.int32)
-        places = torch.randperm(_INDEXED, generator=bench.generator)
-        self._exact = self.expected(values, places)
-        self._values, self._places = values.to(bench.device), places.to(bench.device)
+        """Make new numbers and places, and the result that numpy gets."""
+        values = bench.numbers.permutation(_INDEXED).astype(np.int32)
+        places = bench.numbers.permutation(_INDEXED).astype(np.int64)
+        self._exact = torch.from_numpy(self.expected(values, places))
+        self._values, self._places = (
+            torch.from_numpy(one).to(bench.device) for one in (values, places)
+        )  # fmt: skip
 
     def result(self, _bench: StageBench) -> Tensor:
         """Do the access on the device."""
         return self.access(self._values, self._places).cpu()
 
     def wrong(self, seen: Tensor) -> Mismatch | None:
-        """Compare every element with the CPU's."""
+        """Compare every element with numpy's."""
         return mismatched_bits(seen, self._exact)
 
+    def release(self) -> None:
+        """Drop numbers and places."""
+        self._values = self._places = self._exact = torch.empty(0)
+
     @abstractmethod
-    def expected(self, values: Tensor, places: Tensor) -> Tensor:
-        """Return the result, by another operation than `access`."""
+    def expected(self, values: NDArray[np.int32], places: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the result, by numpy."""
 
     @abstractmethod
     def access(self, values: Tensor, places: Tensor) -> Tensor:
@@ -316,7 +358,7 @@ class Gather(IndexedAccess):
 
     title = "Random gather"
 
-    def expected(self, values: Tensor, places: Tensor) -> Tensor:
+    def expected(self, values: NDArray[np.int32], places: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the numbers in the order of the places."""
         return values[places]
 
@@ -330,23 +372,25 @@ class Scatter(IndexedAccess):
 
     title = "Random scatter"
 
-    def expected(self, values: Tensor, places: Tensor) -> Tensor:
+    def expected(self, values: NDArray[np.int32], places: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the numbers, each at its place."""
-        return torch.empty_like(values).index_copy_(0, places, values)
+        result = np.empty_like(values)
+        result[places] = values
+        return result
 
     def access(self, values: Tensor, places: Tensor) -> Tensor:
         """Write each number to its place."""
         return torch.full_like(values, -1).scatter_(0, places, values)
 
 
-class Convolution:
-    """A convolution forward and backward, repeated bit for bit.
+class Convolution(Part):
+    """A convolution of real numbers forward and backward, repeated bit for bit.
 
-    Its algorithm may round in the middle, so there is no exact result. cuDNN's deterministic
-    algorithms repeat theirs.
+    cuDNN's deterministic algorithms repeat their result.
     """
 
-    title = "Convolution, forward and backward"
+    title = "Convolution of real numbers, forward and backward"
+    dtype = "float32"
     kind: FindingKind = "unstable_result"
 
     def __init__(self) -> None:
@@ -355,9 +399,11 @@ class Convolution:
 
     def prepare(self, bench: StageBench) -> None:
         """Make the pictures, the weights and the first result, once."""
-        if self._inputs is None:
-            pictures = torch.randn(4, 8, 48, 48, generator=bench.generator)
-            weights = torch.randn(16, 8, 3, 3, generator=bench.generator)
+        if self._first is None:
+            pictures, weights = (
+                torch.from_numpy(bench.numbers.standard_normal(shape, dtype=np.float32))
+                for shape in ((4, 8, 48, 48), (16, 8, 3, 3))
+            )
             self._inputs = pictures.to(bench.device), weights.to(bench.device)
             self._first = self.result(bench)
 
@@ -369,7 +415,7 @@ class Convolution:
             enabled=torch.backends.cudnn.enabled, benchmark=False, deterministic=True,
             allow_tf32=False,
         )  # fmt: skip
-        with flags:
+        with flags, torch.enable_grad():
             output = torch.nn.functional.conv2d(pictures, weights, padding=1)
             gradients = torch.autograd.grad(output.square().sum(), (pictures, weights))
         parts = (output.detach(), *gradients)
@@ -379,3 +425,6 @@ class Convolution:
         """Compare every bit with the first result."""
         assert self._first is not None
         return mismatched_bits(seen, self._first)
+
+    def release(self) -> None:
+        """Keep the input and the first result: each later one is compared with it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.units import format_count, format_duration
-from gpu_studio.engine.check.compute import ComputeWork
+from gpu_studio.engine.check.compute import ComputeWork, part_of_the_answers
 from gpu_studio.engine.check.stage import StageBench, Step
 from gpu_studio.engine.check.video_memory import VideoMemory
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from gpu_studio.core.messages.check_messages import StageName
+    from gpu_studio.engine.check.compute import Choice
 
 _LONGEST_PAUSE_S, _PAUSE_SHARE = 15.0, 0.4
 _LOOK_S = 0.25
@@ -23,9 +24,16 @@ _MOST_BYTES, _MOST_RAM_BYTES = 1 << 30, 24 << 20
 
 
 class CoolDown:
-    """A pause, then the work of two other stages, once each."""
+    """A pause, then the work of two other stages, once each.
+
+    Args:
+        choose: returns the parts of compute to test.
+    """
 
     name: StageName = "cool"
+
+    def __init__(self, choose: Choice | None = None) -> None:
+        self._choose = choose or part_of_the_answers
 
     def run(self, bench: StageBench) -> Generator[Step, None, bool]:
         """Rest, then test; see `stage.Stage`."""
@@ -35,7 +43,7 @@ class CoolDown:
             bench.vitals()
             yield Step(doing="A pause until the clocks are low", tested="")
         rested = f"after a pause of {format_duration(bench.elapsed_s)}{_clock_words(bench)}"
-        work = ComputeWork(bench)
+        work = ComputeWork(bench, self._choose(bench))
         for title in work.round():
             bench.vitals()
             yield Step(doing=title, tested=f"{_results(work)} {rested}")

@@ -1,18 +1,26 @@
-"""Find what is wrong: pure functions over tensors and times. They compare on the CPU."""
+"""Find what is wrong: pure functions over tensors and times.
+
+They compare on the CPU with numpy: where the CPU is checked, PyTorch must not judge itself.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
 
 from gpu_studio.core.check.thresholds import SLOW_STEP_RATIO
 from gpu_studio.core.messages.check_messages import MOST_PLACES, WrongBits, WrongWord
+from gpu_studio.engine.check.ieee import format_of, to_bits, widened
 from gpu_studio.engine.check.planting import bits_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
     from torch import Tensor
 
 _FEWEST_STEPS = 6
@@ -38,20 +46,38 @@ def mismatched_values(seen: Tensor, exact: Tensor) -> Mismatch | None:
         seen: the device's values, in any dtype.
         exact: float64 or whole numbers, of the same shape. 0 and −0 are equal, NaN equals nothing.
     """
-    return _mismatch(seen.cpu().to(exact.dtype) != exact)
+    return mismatch_at(values_of(seen) != values_of(exact))
+
+
+def values_of(tensor: Tensor) -> NDArray[Any]:
+    """Return a tensor's values: float64, complex128, a whole number's dtype, or bool."""
+    here = tensor.detach().cpu().contiguous()
+    if here.dtype is torch.bfloat16:
+        return widened(to_bits(here), format_of("bfloat16"))
+    return wide_values(here.numpy())
+
+
+def wide_values(values: NDArray[Any]) -> NDArray[Any]:
+    """Return floats as float64, complex numbers as complex128, and others as they are."""
+    kind = {"f": np.float64, "c": np.complex128}.get(values.dtype.kind)
+    with np.errstate(invalid="ignore"):  # a signaling NaN
+        return values if kind is None else values.astype(kind)
 
 
 def mismatched_bits(seen: Tensor, expected: Tensor) -> Mismatch | None:
     """Return where two tensors of one dtype differ in any bit; None if they are the same."""
-    here = seen.cpu().contiguous().view(-1)
-    return _mismatch(bits_of(here) != bits_of(expected.cpu().contiguous().view(-1)))
+    here, there = (
+        bits_of(one.cpu().contiguous().view(-1)).numpy() for one in (seen, expected)
+    )  # fmt: skip
+    return mismatch_at(here != there)
 
 
-def _mismatch(differs: Tensor) -> Mismatch | None:
-    places = differs.reshape(-1).nonzero()
+def mismatch_at(differs: NDArray[np.bool_]) -> Mismatch | None:
+    """Return where a mask is set; None if it is nowhere."""
+    places = np.flatnonzero(differs)
     if not len(places):
         return None
-    return Mismatch(len(places), differs.numel(), int(places[0]), int(places[-1]))
+    return Mismatch(len(places), differs.size, int(places[0]), int(places[-1]))
 
 
 def wrong_bits(

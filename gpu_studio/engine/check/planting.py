@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.check_messages import PlantKind
 
-_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+# A complex number of 16 bytes is two whole numbers.
+_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
 _SLOW_STEP, _SLOW_EVERY, _SLOW_FACTOR = 6, 7, 10.0
 _HOT_C = 97.0
 

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
+import numpy as np
 import torch
 
 from gpu_studio.core.check.thresholds import OVERTIME_S
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _VITALS_EVERY_S = 1.0
 _MOST_OF_A_KIND = 5
+_TF32_FROM = (8, 0)
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +106,8 @@ class StageBench:
         self._begun_s = clock()
         self._kinds: Counter[FindingKind] = Counter()
         self.generator = torch.Generator().manual_seed(seed)
+        # PyTorch's own generator is under test where the CPU is.
+        self.numbers = np.random.default_rng(seed)
 
     @property
     def is_stopped(self) -> bool:
@@ -133,6 +137,12 @@ class StageBench:
     def is_card(self) -> bool:
         """Whether the device is a card."""
         return not is_cpu(self.device.type)
+
+    @property
+    def has_tf32(self) -> bool:
+        """Whether the device has tensor cores for TF32."""
+        capability = accelerator_of(self.device).capability(self.device)
+        return capability is not None and capability >= _TF32_FROM
 
     def timed(self, work: Callable[[], None], step: int) -> float:
         """Return the seconds that work takes on the device, until it is done.

@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gpu_studio.engine.check.compute import Compute
+from gpu_studio.engine.check.arithmetic import ieee_parts
+from gpu_studio.engine.check.compute import (
+    Compute,
+    Convolution,
+    Gather,
+    RepeatedWork,
+    Scatter,
+    WholeNumbers,
+)
 from gpu_studio.engine.check.cool import CoolDown
+from gpu_studio.engine.check.known_answers import KnownAnswer
+from gpu_studio.engine.check.known_functions import FUNCTIONS
 from gpu_studio.engine.check.layouts import Layouts
 from gpu_studio.engine.check.link import LinkCheck
 from gpu_studio.engine.check.load import WarmUp
 from gpu_studio.engine.check.planting import Plant
+from gpu_studio.engine.check.products import FULL, ExactProduct
 from gpu_studio.engine.check.stage import Stage, StageBench, Step
 from gpu_studio.engine.check.video_memory import VideoMemory
 
@@ -20,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from gpu_studio.core.messages.check_messages import PlantKind, StageName
+    from gpu_studio.engine.check.part import Part
 
 MIB = 1 << 20
 CPU = torch.device("cpu")
@@ -44,10 +56,22 @@ class TickingClock:
         self.now_s += seconds
 
 
+def few_parts(_bench: StageBench) -> list[list[Part]]:
+    """Return a few parts of each kind."""
+    cosine = next(known for known in FUNCTIONS if known.name == "cos")
+    parts: list[Part] = [
+        ExactProduct("float32", 64, 127), ExactProduct("bfloat16", 128, 1), WholeNumbers("int32"),
+        WholeNumbers("int64"), *(RepeatedWork(dtype) for dtype, _ in FULL), Gather(), Scatter(),
+        Convolution(), KnownAnswer(cosine, "float32", 1), *ieee_parts()[:2],
+    ]  # fmt: skip
+    return [[part] for part in parts]
+
+
 def stage_of(name: StageName) -> Stage:
-    """Return a stage, the memory stage with little memory."""
+    """Return a stage, smaller: little memory, and a few of the parts of compute."""
     stages: tuple[Stage, ...] = (
-        WarmUp(), Compute(), Layouts(), VideoMemory(most_bytes=32 * MIB), LinkCheck(), CoolDown(),
+        WarmUp(), Compute(few_parts), Layouts(), VideoMemory(most_bytes=32 * MIB), LinkCheck(),
+        CoolDown(few_parts),
     )  # fmt: skip
     return next(stage for stage in stages if stage.name == name)
 
