@@ -182,15 +182,15 @@ class Walker:
         button = self._any(QAbstractButton)
         if button is None or _is_left_alone(button.text()):
             return None
-        told = button.objectName() or button.text()
+        name = button.objectName() or button.text()
         QTest.mouseClick(button, Qt.MouseButton.LeftButton)
-        return told
+        return name
 
     def _press_anywhere(self) -> object:
         widget = self._any(QWidget)
         if widget is None or isinstance(widget, QAbstractButton | QMenu | QMainWindow):
             return None
-        told = f"{type(widget).__name__} {widget.objectName()}"
+        sentence = f"{type(widget).__name__} {widget.objectName()}"
         place = QPoint(
             self._random.randrange(max(1, widget.width())),
             self._random.randrange(max(1, widget.height())),
@@ -198,31 +198,31 @@ class Walker:
         press = self._random.choice((QTest.mouseClick, QTest.mouseClick, QTest.mouseDClick))
         press(widget, self._random.choice((Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton)),
               Qt.KeyboardModifier.NoModifier, place)  # fmt: skip
-        return told
+        return sentence
 
     def _choose(self) -> object:
         combo = self._any(QComboBox)
         if combo is None or not combo.count():
             return None
         index = self._random.randrange(combo.count())
-        told = combo.objectName(), index
+        name = combo.objectName(), index
         combo.setCurrentIndex(index)
         combo.activated.emit(index)
-        return told
+        return name
 
     def _slide(self) -> object:
         part = self._any((QAbstractSlider, QAbstractSpinBox)[self._random.randrange(2)])
         if part is None or not hasattr(part, "setValue"):
             return None
-        told = part.objectName()
+        name = part.objectName()
         part.setValue(type(part.minimum())(self._random.uniform(part.minimum(), part.maximum())))
-        return told
+        return name
 
     def _turn_wheel(self) -> object:
         widget = self._any(QWidget)
         if widget is None:
             return None
-        told = f"{type(widget).__name__} {widget.objectName()}"
+        sentence = f"{type(widget).__name__} {widget.objectName()}"
         place = QPointF(widget.rect().center())
         modifier = self._random.choice(
             (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ControlModifier)
@@ -233,7 +233,7 @@ class Walker:
             Qt.ScrollPhase.NoScrollPhase, False,
         )  # fmt: skip
         QCoreApplication.sendEvent(widget, event)
-        return told
+        return sentence
 
     def _trigger(self) -> object:
         actions = [
@@ -243,9 +243,9 @@ class Walker:
             if action.isEnabled() and not _is_left_alone(action.text())
         ]
         action = self._random.choice(actions)
-        told = action.text()
+        result = action.text()
         action.trigger()
-        return told
+        return result
 
     def _resize(self) -> object:
         size = self._random.randrange(700, 2200), self._random.randrange(500, 1200)
@@ -264,25 +264,25 @@ class Walker:
         place = self._any((QLineEdit, QPlainTextEdit)[self._random.randrange(2)])
         if place is None or place.isReadOnly():
             return None
-        word, told = self._random.choice(_WORDS), place.objectName()
+        word, name = self._random.choice(_WORDS), place.objectName()
         place.selectAll()
         if isinstance(place, QLineEdit):
             place.insert(word)
             QTest.keyClick(place, Qt.Key.Key_Return)
         else:
             place.insertPlainText(word)
-        return told, word[:12]
+        return name, word[:12]
 
     def _select(self) -> object:
         table = self._any(QTableView)
         if table is None or table.model() is None or not table.model().rowCount():
             return None
-        told = table.objectName()
+        name = table.objectName()
         if self._random.random() < 0.3 and table.isSortingEnabled():
             order = self._random.choice((Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder))
             table.sortByColumn(self._random.randrange(table.model().columnCount()), order)
         table.selectRow(self._random.randrange(table.model().rowCount()))
-        return told
+        return name
 
     def _drop(self) -> object:
         widgets = [w for w in self._window.findChildren(QWidget) if w.acceptDrops()]
@@ -291,13 +291,13 @@ class Walker:
         mime.setUrls([QUrl.fromLocalFile(str(path))])
         copy, left = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton
         place, plain = widget.rect().center(), Qt.KeyboardModifier.NoModifier
-        told = widget.objectName(), path.name
+        name = widget.objectName(), path.name
         entered = QDragEnterEvent(place, copy, mime, left, plain)
         QCoreApplication.sendEvent(widget, entered)
         if entered.isAccepted():
             dropped = QDropEvent(QPointF(place), copy, mime, left, plain)
             QCoreApplication.sendEvent(widget, dropped)
-        return told
+        return name
 
 
 class Account:
@@ -320,11 +320,11 @@ class Account:
     def time(self, do: Any) -> str:
         """Do something in the window's thread, and note how long it held the event loop."""
         own_s, wall_s = time.thread_time(), time.perf_counter()
-        told = str(do())
-        self.last_steps.append(told)
-        gap = time.thread_time() - own_s, time.perf_counter() - wall_s, told
+        sentence = str(do())
+        self.last_steps.append(sentence)
+        gap = time.thread_time() - own_s, time.perf_counter() - wall_s, sentence
         self.gaps = sorted([*self.gaps, gap], reverse=True)[:10]
-        return told
+        return sentence
 
     def weigh(self, steps: int) -> collections.Counter[str]:
         """Note the memory now; return which types have grown since the last time."""
@@ -430,9 +430,9 @@ class Walk:
         ]
 
     def _one_step(self) -> str:
-        told = self._walker.step()
+        result = self._walker.step()
         _turn()
-        return told
+        return result
 
     def _misbehave(self, turn: int) -> None:
         """Let the soft cards do the next thing that real ones do when they are broken."""
@@ -563,8 +563,8 @@ def main(arguments: list[str]) -> int:
     account = walk.account
     account.judge_memory()
     sys.stdout.write(f"memory since step {_SEEN_AFTER}: {account.growth():+.1%}\n")
-    for own_s, wall_s, told in account.gaps:
-        sys.stdout.write(f"gap: {own_s * 1e3:.0f} ms own, {wall_s * 1e3:.0f} ms in all, {told}\n")
+    for own_s, wall_s, result in account.gaps:
+        sys.stdout.write(f"gap: {own_s * 1e3:.0f} ms own, {wall_s * 1e3:.0f} ms in all, {result}\n")
     sys.stdout.write("".join(f"TROUBLE {one}\n" for one in account.trouble[:20]))
     sys.stdout.write(f"walked {chosen.steps} steps, {len(account.trouble)} troubles\n")
     return 1 if account.trouble else 0

@@ -183,9 +183,9 @@ def test_log_and_settings_are_for_the_user_alone_and_a_pipe_holds_no_start(tmp_p
     folder.mkdir(parents=True)
     os.mkfifo(folder / "settings.json")
     assert "Your settings could not be used" in _start(tmp_path, "well")
-    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {path.name for path in kept} >= {"settings.json", "gpu-studio.log", "crash.log"}
-    assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
+    listed = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.name for path in listed} >= {"settings.json", "gpu-studio.log", "crash.log"}
+    assert {path.stat().st_mode & 0o777 for path in listed} == {0o600}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems always have fonts")

@@ -86,16 +86,16 @@ def test_settings_in_use_are_told_at_the_start_and_stay(tmp_path: Path):
 def test_a_change_of_settings_in_use_is_told_once_and_kept_later(tmp_path: Path):
     path = tmp_path / "settings.json"
     path.write_text('{"theme": "dark", "tab": "Memory"}', encoding="utf-8")
-    settings, told = Settings(path), []
-    settings.trouble_reported.connect(told.append)
+    settings, result = Settings(path), []
+    settings.trouble_reported.connect(result.append)
     with in_use(path):
         settings.change(tab="Switcher")
         settings.change(tab="Benchmark")
-    assert len(told) == 1
-    assert str(path) in told[0]
+    assert len(result) == 1
+    assert str(path) in result[0]
     settings.change(code_drawer=True)
-    kept = json.loads(path.read_text(encoding="utf-8"))
-    assert (kept["theme"], kept["code_drawer"]) == ("dark", True)
+    value = json.loads(path.read_text(encoding="utf-8"))
+    assert (value["theme"], value["code_drawer"]) == ("dark", True)
     assert list(tmp_path.iterdir()) == [path]
 
 

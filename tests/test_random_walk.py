@@ -48,11 +48,11 @@ def test_a_walk_over_the_window_leaves_it_whole(
 @pytest.mark.skipif(sys.platform != "linux", reason="others keep what was freed")
 @pytest.mark.parametrize("share_kept", [0.0, 0.2])
 def test_the_walk_notes_memory_that_is_never_freed(share_kept):
-    account, kept = random_walk.Account(), []
+    account, saved = random_walk.Account(), []
     account.weigh(0)
     for steps in (random_walk._SEEN_AFTER, 2 * random_walk._SEEN_AFTER):
         account.weigh(steps)
-        kept.append(b"k" * int(share_kept * account.memory[0][2]))
+        saved.append(b"k" * int(share_kept * account.memory[0][2]))
     account.judge_memory()
     assert [trouble.partition(" by ")[0] for trouble in account.trouble] == (
         ["the memory grew"] if share_kept else []
@@ -66,7 +66,7 @@ def test_a_thousand_steps_with_a_real_engine_bring_no_trouble():
         walk, cwd=_ROOT, capture_output=True, text=True, encoding="utf-8",
         timeout=_LONGEST_S, check=False,
     )  # fmt: skip
-    told = f"exit status {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
-    assert ended.returncode == 0, told
-    assert "check: partial" in ended.stdout.splitlines(), told
-    assert ended.stdout.splitlines()[-1] == f"walked {_LONG_STEPS} steps, 0 troubles", told
+    sentence = f"exit status {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
+    assert ended.returncode == 0, sentence
+    assert "check: partial" in ended.stdout.splitlines(), sentence
+    assert ended.stdout.splitlines()[-1] == f"walked {_LONG_STEPS} steps, 0 troubles", sentence

@@ -63,17 +63,17 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
 def test_a_short_benchmark_and_a_quiet_end():
-    said = drive(_SHORT_BENCHMARK, sizes="64, 128")
-    assert int(said["rows"]) >= 2
-    assert "element by element" in said["verdict"].lower()
+    output = drive(_SHORT_BENCHMARK, sizes="64, 128")
+    assert int(output["rows"]) >= 2
+    assert "element by element" in output["verdict"].lower()
 
 
 @pytest.mark.parametrize("state", CLOSING)
 def test_closing_in_any_state_leaves_no_process_and_no_file(tmp_path: Path, state: str):
-    said = close_in(state, tmp_path)
+    output = close_in(state, tmp_path)
     _, least = CLOSING[state]
-    assert int(said["family"]) >= least
-    assert ("gpu-studio-" in said["folders"]) is (least > 0)
+    assert int(output["family"]) >= least
+    assert ("gpu-studio-" in output["folders"]) is (least > 0)
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
@@ -86,22 +86,22 @@ def test_no_process_outlives_a_window_that_is_killed(tmp_path: Path, state: str)
 
 
 def test_a_killed_engine_is_reported_and_replaced_and_nothing_is_lost():
-    said = drive(_ENGINE_KILLED, sizes="256", budget_s=60)
-    assert said["replaced"] == "True"
-    assert int(said["rows"]) >= 1
+    output = drive(_ENGINE_KILLED, sizes="256", budget_s=60)
+    assert output["replaced"] == "True"
+    assert int(output["rows"]) >= 1
     # A signal 9 may come from a kernel without memory; on Windows it is an exit status.
-    assert ("ran out of memory (RAM)" in said["banner"]) is (sys.platform != "win32")
-    assert "engine" in said["banner"].lower()
+    assert ("ran out of memory (RAM)" in output["banner"]) is (sys.platform != "win32")
+    assert "engine" in output["banner"].lower()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no limit for the size of a file")
 def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path):
     settings = tmp_path / "settings.json"
     settings.write_text('{"theme": "light"}', encoding="utf-8")
-    said = drive(_FULL_DISK + _WITHOUT_A_PLACE, home=tmp_path)
-    assert int(said["rows"]) >= 1
-    assert str(settings) in said["banner"]
-    assert "run" in said["history"]
+    output = drive(_FULL_DISK + _WITHOUT_A_PLACE, home=tmp_path)
+    assert int(output["rows"]) >= 1
+    assert str(settings) in output["banner"]
+    assert "run" in output["history"]
     assert json.loads(settings.read_text(encoding="utf-8"))["theme"] == "light"
     assert {one.name for one in tmp_path.iterdir()} <= {"settings.json", "data"}
 
@@ -110,8 +110,8 @@ def test_a_home_that_takes_nothing_is_told_and_the_program_works(tmp_path: Path)
     # A folder without the right to write holds no administrator; a file in its place does.
     home = tmp_path / "home"
     home.touch()
-    said = drive(_WITHOUT_A_PLACE, home=home)
-    assert int(said["rows"]) >= 1
-    assert str(home) in said["banner"]
-    assert "run" in said["history"]
+    output = drive(_WITHOUT_A_PLACE, home=home)
+    assert int(output["rows"]) >= 1
+    assert str(home) in output["banner"]
+    assert "run" in output["history"]
     assert list(tmp_path.iterdir()) == [home]

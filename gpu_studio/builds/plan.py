@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from gpu_studio.builds.child_log import ChildLog, last_words
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile, require_followed
+from gpu_studio.builds.lock_file import LOCKS, lines_of, read_lock
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.addresses import why_refused
 from gpu_studio.core.builds.package_page import fits, links_in, version_of, wheel_for
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.builds.trouble import Trouble
     from gpu_studio.core.wheel_table import WheelTable
 
-_LOCKS = Path(__file__).resolve().parents[2] / "packaging" / "locks"
 _PYPI_FILES = "files.pythonhosted.org"
 _POLL_S = 0.1
 _LONGEST_END_S = 1.0
@@ -115,9 +115,9 @@ class Planner:
         log_path: Path,
         is_over: Callable[[], bool] = lambda: False,
         python: tuple[int, int] = sys.version_info[:2],
-        locks: Path = _LOCKS,
+        locks: Path = LOCKS,
     ) -> None:
-        self._lock_path = locks / f"{platform_key}.txt"
+        self._locks = locks
         self._downloader, self._table, self._platform = downloader, table, platform_key
         self._log_path, self._is_over, self._python = log_path, is_over, python
 
@@ -250,7 +250,7 @@ class Planner:
         """Return the wheels that a wheel needs, without itself."""
         own = requirement.resolve()
         arguments = (*options, str(requirement))
-        lock = lines_of_lock(self._lock_path)
+        lock = _hashes_of(read_lock(self._platform, self._locks))
         found = None
         if lock and "--no-index" not in options:
             pins = self._downloader.folder / "plan" / "pins.txt"
@@ -366,16 +366,9 @@ def builds_in(folder: Path) -> tuple[str, ...]:
     )
 
 
-def lines_of_lock(path: Path) -> tuple[tuple[str, frozenset[str]], ...]:
-    """Return each requirement of a lock ("numpy==2.4.6 ; MARKER") with the SHA-256 of its files.
-
-    Empty if there is no lock for this platform.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return ()
-    rows = [line.split(" --hash=sha256:") for line in lines if line and not line.startswith("#")]
+def _hashes_of(lock: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    """Return each requirement of a lock ("numpy==2.4.6 ; MARKER") with the SHA-256 of its files."""
+    rows = [line.split(" --hash=sha256:") for line in lines_of(lock)]
     return tuple((requirement, frozenset(hashes)) for requirement, *hashes in rows)
 
 

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-_PROGRAM = ("gpu_studio", "resources", "packaging/studio_setup", "packaging/locks")
-_FILES = ("packaging/bootstrap.py", "pyproject.toml", "LICENSE")
+_PROGRAM = ("gpu_studio", "resources", "packaging/locks")
+_FILES = ("pyproject.toml", "LICENSE")
+# What fit_pc.py of the packages for Linux asks for the libraries of the window.
+_LIBRARIES = ("packaging/studio_setup/__init__.py", "packaging/studio_setup/system_libraries.py")
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
 _ENGINE = (
     "import os, sys; p = os.environ.get('GPU_STUDIO_PACKAGES'); "
@@ -119,7 +121,7 @@ def make_linux(program: Program, wheels: Path | None, work: Path) -> Path:
     (app / "pyvenv.cfg").write_text(
         "home = /usr/bin\ninclude-system-site-packages = false\n", encoding="utf-8"
     )
-    _copy_program(program, app, folders[max(folders)])
+    _copy_program(program, app, folders[max(folders)], _LIBRARIES)
     licenses.collect(app)
     return app
 
@@ -182,10 +184,11 @@ def _lock(program: Program, system: str, minor: int) -> list[str]:
     return window_packages.requirements(path.read_text(encoding="utf-8"), minor)
 
 
-def _copy_program(program: Program, app: Path, wheels: Path) -> None:
+def _copy_program(program: Program, app: Path, wheels: Path, more: tuple[str, ...] = ()) -> None:
     for name in _PROGRAM:
         shutil.copytree(program.root / name, app / name, ignore=_NOT_COPIED)
-    for name in _FILES:
+    for name in (*_FILES, *more):
+        (app / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(program.root / name, app / name)
     (pip,) = wheels.glob("pip-*.whl")
     shutil.copy(pip, app)
@@ -215,7 +218,6 @@ def _compile(app: Path, minor: int) -> None:
         )
     command = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
     command += ["-s", str(app), *(str(app / name) for name in ("packages", "gpu_studio"))]
-    command.append(str(app / "packaging"))
     # Before Python 3.11, the order of a constant set follows the seed.
     environ = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)

@@ -13,8 +13,7 @@ import sys
 import zipfile
 from typing import TYPE_CHECKING
 
-from studio_setup.locked_packages import lines_of
-
+from gpu_studio.builds.lock_file import lines_of
 from studio_build.console import BuildError
 
 if TYPE_CHECKING:

@@ -12,32 +12,15 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING
 
+from gpu_studio.builds.lock_file import lines_of, read_lock
 from gpu_studio.core.wheels import platform_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from studio_setup.pip_runner import Pip
 
 _OTHER_HASH = "DO NOT MATCH THE HASHES"
-
-
-def lock_path(root: Path) -> Path:
-    """Return the path of this platform's lock; the file may not exist."""
-    name = platform_key(platform.system(), platform.machine())
-    return root / "packaging" / "locks" / f"{name}.txt"
-
-
-def lines_of(lock: str, sections: Iterable[str]) -> list[str]:
-    """Return the requirements in some sections of a lock; "# [run]" starts the section "run"."""
-    wanted, found, is_wanted = set(sections), [], False
-    for line in lock.splitlines():
-        if line.startswith("# ["):
-            is_wanted = line[3:-1] in wanted
-        elif is_wanted and line.strip():
-            found.append(line)
-    return found
 
 
 def install_locked(pip: Pip, root: Path, with_tests: bool) -> None:
@@ -51,9 +34,9 @@ def install_locked(pip: Pip, root: Path, with_tests: bool) -> None:
     Raises:
         SetupError: PyPI sent a file that differs from the tested one.
     """
-    try:
-        lock = lock_path(root).read_text(encoding="utf-8")
-    except OSError:
+    key = platform_key(platform.system(), platform.machine())
+    lock = read_lock(key, root / "packaging" / "locks")
+    if not lock:
         return
     lines = lines_of(lock, ("run", *(("test",) if with_tests else ())))
     path = pip.environment / "tmp" / "locked.txt"

@@ -25,9 +25,9 @@ def main() -> None:
     print(describe_machine())
     for state in states:
         with tempfile.TemporaryDirectory() as folder:
-            said = close_in(state, Path(folder))
+            output = close_in(state, Path(folder))
             left = [path.name for path in Path(folder, "temporary").iterdir()]
-        took_s = float(said["ended_at"]) - float(said["closed_at"])
+        took_s = float(output["ended_at"]) - float(output["closed_at"])
         print(f"  {state}: {took_s:.2f} s; {verdict(took_s, _TARGET_S)}; left: {left or 'nothing'}")
 
 

@@ -46,9 +46,11 @@ def show(
     bare_ms: list[float],
 ) -> None:
     ratio, target = paired_ratio(work_ms, bare_ms), _TARGETS[phase]
-    told = f"; {verdict(ratio.median, target)}" if target is not None else ""
+    sentence = f"; {verdict(ratio.median, target)}" if target is not None else ""
     print(f"  {phase}:")
-    print(f"    own work {_listed(work_ms)} ms, median {median(work_ms):.1f}; ratio {ratio}{told}")
+    print(
+        f"    own work {_listed(work_ms)} ms, median {median(work_ms):.1f}; ratio {ratio}{sentence}"
+    )
     print(f"    on the wall {_listed(wall_ms)} ms; an idle window {_listed(idle_ms)} ms")
 
 

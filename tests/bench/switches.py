@@ -47,8 +47,8 @@ def main() -> None:
     print(f"bare window until its first paint: median {1000 * median(bare_s):.0f} ms")
     for what, taken_s in slowest_s.items():
         ratio = paired_ratio(taken_s, bare_s)
-        told = verdict(ratio.median, _TARGETS[what])
-        print(f"  {what}: {1000 * median(taken_s):.0f} ms, ratio {ratio}; {told}")
+        result = verdict(ratio.median, _TARGETS[what])
+        print(f"  {what}: {1000 * median(taken_s):.0f} ms, ratio {ratio}; {result}")
 
 
 if __name__ == "__main__":

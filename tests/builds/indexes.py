@@ -26,10 +26,10 @@ def put_torch(server, *, has_metadata=True, ballast=b""):
     files = {"torch/__init__.py": "", "torch/ballast": ballast}
     wheel = wheel_bytes("torch", "9.1.0+cpu", files, NEEDS, TAGS)
     served = Served(wheel)
-    told = ' data-core-metadata="true"' if has_metadata else ""
+    result = ' data-core-metadata="true"' if has_metadata else ""
     href = TORCH.replace("+", "%2B")
     server.files["/whl/cpu/torch/"] = page(
-        f'<a href="../{href}#sha256={served.sha256}"{told}>torch</a>'
+        f'<a href="../{href}#sha256={served.sha256}"{result}>torch</a>'
     )
     server.files[f"/whl/cpu/{TORCH}"] = served
     if has_metadata:

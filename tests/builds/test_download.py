@@ -44,9 +44,9 @@ def waits():
 
 @pytest.fixture
 def downloader(tmp_path, waits):
-    made = Downloader(tmp_path / "Übung eins" / "downloads", wait=waits)
-    made.begin()
-    return made
+    created = Downloader(tmp_path / "Übung eins" / "downloads", wait=waits)
+    created.begin()
+    return created
 
 
 def wheel(server, sha256=SHA):
@@ -59,13 +59,13 @@ def kind_of(raised):
 
 def test_a_file_arrives_whole_and_leaves_no_part(server, downloader, waits):
     server.files[URL_PATH] = Served(CONTENT)
-    told = []
-    path = downloader.fetch(wheel(server), told.append)
+    collected = []
+    path = downloader.fetch(wheel(server), collected.append)
     assert path.read_bytes() == CONTENT
     assert [one.name for one in downloader.folder.iterdir()] == [path.name]
-    assert told[0] == 0
-    assert told[-1] == len(CONTENT)
-    assert told == sorted(told)
+    assert collected[0] == 0
+    assert collected[-1] == len(CONTENT)
+    assert collected == sorted(collected)
     assert waits == []
 
 
@@ -99,18 +99,18 @@ def test_another_start_of_the_program_continues(server, downloader, waits):
     server.files[URL_PATH] = Served(CONTENT)
     with pytest.raises(StoppedError):
         stopping.fetch(wheel(server), told)
-    kept = downloader.kept_bytes(wheel(server))
-    assert 500_000 < kept < len(CONTENT)
+    saved = downloader.kept_bytes(wheel(server))
+    assert 500_000 < saved < len(CONTENT)
     assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
-    assert server.ranges_of(URL_PATH) == ["", f"bytes={kept}-"]
+    assert server.ranges_of(URL_PATH) == ["", f"bytes={saved}-"]
 
 
 def test_a_server_that_ignores_range_sends_everything_again(server, downloader):
     served = Served(CONTENT, breaks_after=[300_000], ignores_range=True)
     server.files[URL_PATH] = served
-    told = []
-    assert downloader.fetch(wheel(server), told.append).read_bytes() == CONTENT
-    assert told.count(0) == 2
+    collected = []
+    assert downloader.fetch(wheel(server), collected.append).read_bytes() == CONTENT
+    assert collected.count(0) == 2
 
 
 def test_a_file_that_changed_between_two_parts_starts_again(server, downloader):
@@ -275,11 +275,11 @@ def test_a_disk_that_fills_up_says_how_much_to_free_and_keeps_the_part(
         with pytest.raises(TroubleError) as raised:
             downloader.fetch(wheel(server))
     assert kind_of(raised) is TroubleKind.DISK_FULL
-    kept = downloader.kept_bytes(wheel(server))
-    assert 0 < kept <= 600_000
-    assert f"{(len(CONTENT) - kept) / 1000:.0f}\u202fkB" in raised.value.trouble.action
+    saved = downloader.kept_bytes(wheel(server))
+    assert 0 < saved <= 600_000
+    assert f"{(len(CONTENT) - saved) / 1000:.0f}\u202fkB" in raised.value.trouble.action
     assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
-    assert server.ranges_of(URL_PATH)[1] == f"bytes={kept}-"
+    assert server.ranges_of(URL_PATH)[1] == f"bytes={saved}-"
 
 
 def held(times, real):

@@ -332,9 +332,9 @@ def test_the_installers_process_tells_every_step_and_its_exit_code(tmp_path):
     engines = tmp_path / "engines"
     (tmp_path / "empty").mkdir()
     child = BuildInstallChild(engines, tmp_path / "log")
-    told = list(child.installing("cpu", tmp_path / "empty"))
-    assert [one.stage for one in told] == [STAGES.PLANNING, STAGES.FAILED]
-    assert told[-1].trouble.kind is TroubleKind.FOLDER
+    result = list(child.installing("cpu", tmp_path / "empty"))
+    assert [one.stage for one in result] == [STAGES.PLANNING, STAGES.FAILED]
+    assert result[-1].trouble.kind is TroubleKind.FOLDER
 
 
 def test_a_closed_installer_starts_nothing(tmp_path):
@@ -367,14 +367,14 @@ def test_a_pause_ends_the_installers_process(server, tmp_path, monkeypatch):
     )
     monkeypatch.setattr("gpu_studio.builds.client._MODULE", script)
     child = BuildInstallChild(tmp_path / "engines", tmp_path / "log")
-    told = []
+    collected = []
     for progress in child.installing("cpu"):
-        told.append(progress)
+        collected.append(progress)
         if progress.stage is STAGES.DOWNLOADING:
             child.pause()
-    assert told[-1].stage is STAGES.PAUSED
-    assert told[-1].done_bytes >= 100  # the person sees that nothing is lost
-    assert told[-1].fraction == told[-2].fraction > 0
+    assert collected[-1].stage is STAGES.PAUSED
+    assert collected[-1].done_bytes >= 100  # the person sees that nothing is lost
+    assert collected[-1].fraction == collected[-2].fraction > 0
     assert (tmp_path / "engines" / "downloads" / "cpu.plan.json").exists()
 
 

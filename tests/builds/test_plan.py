@@ -10,11 +10,11 @@ import pytest
 from gpu_studio.builds import plan as plans
 from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile
+from gpu_studio.builds.lock_file import read_lock
 from gpu_studio.builds.plan import (
     _PLAIN_BUILDS,
     Planner,
     WheelPlan,
-    lines_of_lock,
     pip_trouble,
     plan_from,
     torch_wheel_in,
@@ -96,11 +96,12 @@ def locked(server, planner, tmp_path):
     newer = server.files["/simple/needed/"].content.decode()
     link = f'<a href="/files/needed-1.2-py3-none-any.whl#sha256={older.sha256}">1.2</a>'
     server.files["/simple/needed/"] = page(newer, link)
-    planner._lock_path = tmp_path / "lock.txt"
+    planner._locks = tmp_path
+    lock = tmp_path / f"{planner._platform}.txt"
 
     def write(version, sha256=older.sha256):
         line = f'needed=={version} ; python_version != "2.7" --hash=sha256:{sha256}'
-        planner._lock_path.write_text(f"# Made\n\n# [run]\n{line}\n", encoding="utf-8")
+        lock.write_text(f"# Made\n\n# [run]\n{line}\n", encoding="utf-8")
         return planner
 
     return write
@@ -133,7 +134,7 @@ def test_a_file_of_pypi_has_the_hash_of_the_lock(locked, monkeypatch, is_pypi):
 
 def test_every_line_of_the_locks_is_read():
     for key in ("linux-x86_64", "windows-x86_64"):
-        lines = lines_of_lock(plans._LOCKS / f"{key}.txt")
+        lines = plans._hashes_of(read_lock(key))
         assert any(requirement.startswith("sympy==") for requirement, _ in lines)
         assert all("==" in requirement and hashes for requirement, hashes in lines)
 

@@ -43,15 +43,15 @@ def kind_of(raised):
 
 
 def test_a_wheel_is_unpacked_where_python_finds_it(wheel, folder):
-    told = []
-    Unpacker(folder).unpack(wheel, told.append)
+    collected = []
+    Unpacker(folder).unpack(wheel, collected.append)
     assert (folder / "engine/__init__.py").read_text() == "ANSWER = 42\n"
     assert (folder / "engine/lib/größe.dll").stat().st_size == 5000
     assert (folder / "beside.py").exists()
     assert (folder / RECORD).exists()
     assert not [path for path in folder.rglob("*") if path.name == "engine" and path.is_file()]
-    assert told == sorted(told)
-    assert 5000 < told[-1] <= unpacked_bytes(wheel)
+    assert collected == sorted(collected)
+    assert 5000 < collected[-1] <= unpacked_bytes(wheel)
     assert Unpacker(folder).damaged() == ()
 
 

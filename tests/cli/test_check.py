@@ -72,8 +72,8 @@ def answered(engines: Engines, **script: Any) -> None:
 
 
 def asked(engines: Engines) -> list[RunCheck]:
-    made = [one for engine in engines.made for one in engine.requests]
-    return [one for one in made if isinstance(one, RunCheck)]
+    listed = [one for engine in engines.made for one in engine.requests]
+    return [one for one in listed if isinstance(one, RunCheck)]
 
 
 def last_line(out: str) -> dict[str, Any]:
@@ -279,9 +279,9 @@ def test_a_restart_of_the_pc_is_found_and_reported(
     assert "The PC restarted" in err
     # The new check is a new one, and the old one is a result.
     assert asked(engines)[0].stages == STAGE_NAMES
-    kept = {record.verdict: record for record in folder.records()}
-    assert set(kept) == {"passed", "inconclusive"}
-    assert kept["inconclusive"].interruptions[0].is_restart
+    values = {record.verdict: record for record in folder.records()}
+    assert set(values) == {"passed", "inconclusive"}
+    assert values["inconclusive"].interruptions[0].is_restart
     assert folder.cut_off() == ()
 
 
@@ -357,8 +357,8 @@ def test_two_checks_at_once_are_refused(type_in: Typed, engines: Engines, tmp_pa
 
 def test_a_check_that_ends_leaves_nothing_unfinished(type_in: Typed, tmp_path: Path) -> None:
     type_in()
-    (kept,) = (tmp_path / FOLDER_NAME).iterdir()
-    assert kept.suffix == ".json"
+    (saved,) = (tmp_path / FOLDER_NAME).iterdir()
+    assert saved.suffix == ".json"
 
 
 def test_a_folder_that_cannot_be_written_is_reported_once(type_in: Typed, tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ def test_everything_appended_is_there_in_order(batches: list[list[float]]) -> No
 def test_values_kept_stay_as_they_were() -> None:
     series = Series(capacity=2)
     series.append([1.0, 2.0])
-    kept = series.values
+    saved = series.values
     series.append([3.0] * 100)
-    assert kept.tolist() == [1.0, 2.0]
+    assert saved.tolist() == [1.0, 2.0]
     assert len(series.values) == 102
 
 

@@ -77,11 +77,11 @@ def scripts_of_all_pages() -> dict[type, Any]:
     """Return the answers of an engine with two cards, with the real engine's own words."""
     from gpu_studio.engine.devices.description import describe_engine
 
-    said = describe_engine()
+    result = describe_engine()
     # The frames are read while the engine already answers the next request.
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    words = {"workloads": said.workloads, "models": said.models, "pitfalls": said.pitfalls}
+    words = {"workloads": result.workloads, "models": result.models, "pitfalls": result.pitfalls}
     return {
         DescribeEngine: [described_with_cuda(device_count=2, **words)],
         UseDevice: answers.use,

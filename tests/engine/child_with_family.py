@@ -23,13 +23,13 @@ def main() -> None:
         for has_left in (False, True)
     ]
     folder = tempfile.mkdtemp(prefix="torchelastic_")
-    told = {
+    values = {
         "own": os.getpid(),
         "environment": sys.prefix,
         "pids": [one.pid for one in others],
         "folder": folder,
     }
-    pipe.write(json.dumps(told).encode() + b"\n")
+    pipe.write(json.dumps(values).encode() + b"\n")
     pipe.flush()
     lines.read()
     if "stays" in sys.argv:

@@ -47,9 +47,9 @@ class EngineChild:
         while True:
             line = self.process.stdout.readline()
             assert line, f"the engine ended: {self.log.read_text()[-2000:]}"
-            said = decode_line(line)
-            if not isinstance(said, Heartbeat):
-                return said
+            result = decode_line(line)
+            if not isinstance(result, Heartbeat):
+                return result
 
     def ask(
         self, request: Request, on_event: Callable[[Event], None] = lambda event: None

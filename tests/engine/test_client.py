@@ -148,17 +148,17 @@ def test_a_heartbeat_is_heard_by_the_window_and_not_by_the_terminal(make_engine)
     assert isinstance(described, EngineDescribed)
     engine = make_engine("beat")
     engine.send(DescribeEngine())
-    said = engine.events()
-    assert next(said) == Heartbeat()
-    assert any(isinstance(event, EngineDescribed) for event in said)
+    result = engine.events()
+    assert next(result) == Heartbeat()
+    assert any(isinstance(event, EngineDescribed) for event in result)
 
 
 def test_a_death_while_nothing_runs_ends_what_is_listened_to(make_engine):
     engine = make_engine()
     engine.send(DescribeEngine())
-    said = engine.events()
-    psutil.Process(next(said).pid).kill()
-    assert [type(event) for event in said] == [EngineEnded]
+    result = engine.events()
+    psutil.Process(next(result).pid).kill()
+    assert [type(event) for event in result] == [EngineEnded]
     engine.send(DescribeEngine())
     assert isinstance(next(engine.events()), EngineDescribed)
 

@@ -142,10 +142,10 @@ def test_an_engine_that_says_nothing_gives_signs_of_life(monkeypatch: pytest.Mon
     with (
         os.fdopen(requests_end, "rb") as lines,
         os.fdopen(out_end, "wb") as out,
-        os.fdopen(events, "rb") as said,
+        os.fdopen(events, "rb") as result,
     ):
         threading.Thread(target=serve, args=(lines, out, held, lambda code: None)).start()
-        assert [decode_line(said.readline()) for _ in range(2)] == [Heartbeat()] * 2
+        assert [decode_line(result.readline()) for _ in range(2)] == [Heartbeat()] * 2
         held.may_end.set()
         os.close(requests)
 
@@ -166,5 +166,5 @@ def test_a_heartbeat_comes_only_where_nothing_else_was_said():
     out = io.BytesIO()
     outbox = Outbox(out)
     outbox.beat(Periods(outbox))
-    said = [type(decode_line(line)) for line in out.getvalue().splitlines()]
-    assert said == [Heartbeat, MemoryRead, Heartbeat]
+    listed = [type(decode_line(line)) for line in out.getvalue().splitlines()]
+    assert listed == [Heartbeat, MemoryRead, Heartbeat]

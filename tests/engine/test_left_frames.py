@@ -43,8 +43,8 @@ def test_the_frames_go_if_the_window_is_killed():
         [sys.executable, "-m", "tests.engine.frames_owner"], stdout=subprocess.PIPE, cwd=ROOT
     )
     try:
-        said = json.loads(window.stdout.readline())
-        path = Path(said["path"])
+        value = json.loads(window.stdout.readline())
+        path = Path(value["path"])
         assert path.exists()
     finally:
         window.kill()

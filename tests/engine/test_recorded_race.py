@@ -55,13 +55,13 @@ def shown() -> Iterator[tuple[Run, RaceTrack]]:
 @pytest.fixture(scope="module")
 def runs() -> Iterator[list[Run]]:
     """Two contestants that take four steps each."""
-    dispatcher, made = Dispatcher(), []
+    dispatcher, created = Dispatcher(), []
     for request in race_requests(LEARN, 16, CONTESTANTS, 60.0):
         run = Run(msgspec.structs.replace(request, calls=4))
         for event in dispatcher.run(run.request, threading.Event()):
             run.apply(event)
-        made.append(run)
-    yield made
+        created.append(run)
+    yield created
     dispatcher.close()
 
 
@@ -94,8 +94,8 @@ def test_a_replayed_race_says_that_it_is_one(runs: list[Run]):
 
 
 def test_a_contestant_is_kept_with_its_way(runs: list[Run]):
-    kept = decode_kept(encode_kept(kept_of(runs[0], "2026-11-22T12:00:00+00:00")))
-    again = run_of(kept)
+    saved = decode_kept(encode_kept(kept_of(runs[0], "2026-11-22T12:00:00+00:00")))
+    again = run_of(saved)
     assert again.request.race == runs[0].request.race
     assert again.result.outcome == runs[0].result.outcome
     assert again.result.curves["sharpness"] == runs[0].result.curves["sharpness"]

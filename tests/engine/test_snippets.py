@@ -92,11 +92,11 @@ def test_looking_at_a_file_writes_how_it_is_opened(
 ):
     path = tmp_path / "checkpoint.pt"
     torch.save({"model": {"w": torch.ones(3), "b": {"n": torch.tensor(2)}}, "epoch": 3}, path)
-    (told,) = ask(InspectFile(path=str(path)))
-    assert "weights_only=True" in told.snippet
-    assert run_snippet(told.snippet, capsys).splitlines() == [
+    (result,) = ask(InspectFile(path=str(path)))
+    assert "weights_only=True" in result.snippet
+    assert run_snippet(result.snippet, capsys).splitlines() == [
         "model.w (3,) torch.float32", "model.b.n () torch.int64",
-        f"{told.tensors} tensors of {told.tensor_bytes} bytes",
+        f"{result.tensors} tensors of {result.tensor_bytes} bytes",
     ]  # fmt: skip
     (finished,) = only(PlaceFinished, ask(PlaceModel(path=str(path), device="cpu")))
     assert run_snippet(finished.snippet, capsys).splitlines() == [

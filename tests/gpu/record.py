@@ -186,11 +186,11 @@ def _write(
     }
     words = f"{header.device_name} torch {header.torch_version}".lower()
     stem = re.sub(r"[^a-z0-9.]+", "-", words)
-    told: list[Message] = [header, *events]
+    listed: list[Message] = [header, *events]
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{stem}.jsonl", folder / f"{stem}.sensors.jsonl"]
     for file, lines in (
-        (files[0], [encode(message) for message in told]),
+        (files[0], [encode(message) for message in listed]),
         (files[1], [encode(header), *(encode_sensor_event(_without_people(e)) for e in seen)]),
     ):
         text = b"".join(lines)

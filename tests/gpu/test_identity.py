@@ -37,13 +37,13 @@ def inventory(sensors: PcSensors) -> Inventory:
 def test_the_driver_and_pytorch_mean_the_same_card(card: str, inventory: Inventory) -> None:
     device = inventory.find(card)
     assert device is not None
-    told = torch.cuda.get_device_properties(resolve(card))
+    result = torch.cuda.get_device_properties(resolve(card))
     assert device.uuid == uuid_of(resolve(card))
-    assert device.name == told.name
-    assert device.compute_capability == f"{told.major}.{told.minor}"
-    assert device.multiprocessors in (None, told.multi_processor_count)
+    assert device.name == result.name
+    assert device.compute_capability == f"{result.major}.{result.minor}"
+    assert device.multiprocessors in (None, result.multi_processor_count)
     # The driver keeps a part of what is on the board.
-    assert told.total_memory <= device.memory_total_bytes < 1.2 * told.total_memory
+    assert result.total_memory <= device.memory_total_bytes < 1.2 * result.total_memory
 
 
 def test_a_cards_sensors_are_read(card: str, sensors: PcSensors, inventory: Inventory) -> None:

@@ -374,7 +374,7 @@ def test_a_driver_that_never_starts_leaves_the_cpu_and_the_card_on_the_bus(hangi
     assert card.unreadable_code == "silent"
     reading = source.reading()
     assert reading.cpu.memory_used_bytes > 0
-    assert [told.error_code for told in reading.cards] == ["silent"]
+    assert [result.error_code for result in reading.cards] == ["silent"]
     assert source.has_left_behind
     assert not source.is_outdated
 

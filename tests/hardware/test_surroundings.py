@@ -49,9 +49,9 @@ def test_only_what_cuda_reads_is_told_of_the_environment(monkeypatch):
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setenv("SECRET", "1")
-    told = cuda_variables()
-    assert told["CUDA_DEVICE_ORDER"] == "FASTEST_FIRST"
-    assert not {"SECRET", "CUDA_VISIBLE_DEVICES", "HOME", "PATH"} & set(told)
+    result = cuda_variables()
+    assert result["CUDA_DEVICE_ORDER"] == "FASTEST_FIRST"
+    assert not {"SECRET", "CUDA_VISIBLE_DEVICES", "HOME", "PATH"} & set(result)
 
 
 @pytest.mark.parametrize(

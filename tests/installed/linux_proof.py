@@ -163,10 +163,10 @@ def validate(package: Path) -> None:
         _run(["desktop-file-validate", f"{folder}/usr/share/applications/{_APP_ID}.desktop"])
         metainfo = f"{folder}/usr/share/metainfo/{_APP_ID}.metainfo.xml"
         _run(["appstreamcli", "validate", "--no-net", metainfo])
-        said = _run(["lintian", "--fail-on", "error", str(package)])
+        output = _run(["lintian", "--fail-on", "error", str(package)])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    print(f"desktop-file-validate, appstreamcli, lintian: no errors.\n{said}".strip(), flush=True)
+    print(f"desktop-file-validate, appstreamcli, lintian: no errors.\n{output}".strip(), flush=True)
 
 
 def _prove(
@@ -363,6 +363,6 @@ def _run(
         command, env=environ, capture_output=True, text=True, errors="replace", check=False
     )
     if done.returncode not in allowed:
-        said = (done.stdout + done.stderr).strip()[-1500:]
-        raise FailedError(f"{command[0]} ended with {done.returncode}\n{said}")
+        values = (done.stdout + done.stderr).strip()[-1500:]
+        raise FailedError(f"{command[0]} ended with {done.returncode}\n{values}")
     return done.stdout

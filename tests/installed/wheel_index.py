@@ -95,8 +95,8 @@ class WheelIndex:
         The wheel on PyPI for Windows has no build in its version; the one on PyTorch's index has.
         """
         name = "-".join(["torch", version, *path.name.split("-")[2:]])
-        told = metadata_in(path).splitlines()
-        lines = [f"Version: {version}" if one.startswith("Version: ") else one for one in told]
+        result = metadata_in(path).splitlines()
+        lines = [f"Version: {version}" if one.startswith("Version: ") else one for one in result]
         served = Served(path.read_bytes(), stalls=True)
         link = f'<a href="../{quote(name)}#sha256={served.sha256}" data-core-metadata="true">x</a>'
         files = self._server.files

@@ -163,9 +163,9 @@ def _expect_installed(pc: WindowsPc) -> None:
     for link in (f"{_DESKTOP}\\GPU Studio.lnk", f"{_MENU}\\GPU Studio.lnk"):
         if not pc.path(link).exists():
             raise FailedError(f"there is no {link}")
-    status, told = pc.run(["reg", "query", _KEY], 60, folder="C:\\")
-    if status != 0 or "UninstallString" not in told:
-        raise FailedError(f"no entry among the installed programs: {told}")
+    status, output = pc.run(["reg", "query", _KEY], 60, folder="C:\\")
+    if status != 0 or "UninstallString" not in output:
+        raise FailedError(f"no entry among the installed programs: {output}")
 
 
 def _refuse_while_open(installed: InstalledWindows, person: Person) -> None:
@@ -207,14 +207,14 @@ def _lose_a_file(installed: InstalledWindows, person: Person, picture: Path) -> 
     """Take a file away, as a virus scanner does: the starter has to say which."""
     pc = installed.pc
     lost = pc.path(f"{APP}\\packages\\PySide6\\QtWidgets.pyd")
-    kept = lost.rename(lost.with_suffix(".lost"))
+    saved = lost.rename(lost.with_suffix(".lost"))
     starter = pc.start([f"{APP}\\GPU Studio.exe"], folder="C:\\")
     _wait_for_window("GPU Studio", person)
     settle(picture, person)
     person.focus("GPU Studio")
     person.press("Return")
     expect_status(starter.wait(60), 1, "the starter without a file")
-    kept.rename(lost)
+    saved.rename(lost)
     print("Without one of its files, the starter says which one is missing.", flush=True)
 
 
@@ -246,8 +246,8 @@ def _expect_removed(pc: WindowsPc) -> None:
              if path.suffix == ".lnk"]  # fmt: skip
     if pc.run(["reg", "query", _KEY], 60, folder="C:\\")[0] == 0:
         left.append(_KEY)
-    kept = sorted(names_in(pc.path(DATA)))
-    print(f"Left after the removal, as asked (results, settings, logs): {kept}", flush=True)
+    saved = sorted(names_in(pc.path(DATA)))
+    print(f"Left after the removal, as asked (results, settings, logs): {saved}", flush=True)
     if left:
         raise FailedError(f"left after the removal: {left}")
 

@@ -62,15 +62,15 @@ class Pc:
 @pytest.fixture
 def pc_with(qapp, engines, settings, monkeypatch) -> Iterator[object]:
     monkeypatch.setattr(engine_handover, "_SETTLE_MS", 1)
-    made = []
+    collected = []
 
     def make(store=None, inventory=None, wheels=None) -> Pc:
         pc = Pc(engines, settings, store or FakeStore(), inventory or gt_1030(), wheels)
-        made.append(pc)
+        collected.append(pc)
         return pc
 
     yield make
-    for pc in made:
+    for pc in collected:
         pc.studio.close()
         pc.studio.deleteLater()
 
@@ -199,11 +199,11 @@ def test_an_engine_that_made_room_for_a_check_comes_back_with_the_better_build(q
     pc.builds.engine._settled.timeout.emit()
     assert pc.session.is_released
     assert not pc.builds.can_change("cpu")
-    made = len(pc.engines.made)
+    created = len(pc.engines.made)
     pc.session.restart()
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
     pc.builds.engine._settled.timeout.emit()
-    assert len(pc.engines.made) == made + 1  # it has the better build at once
+    assert len(pc.engines.made) == created + 1  # it has the better build at once
     assert pc.builds.engine.in_use == "cu126"
     assert pc.builds.engine.taking_over == ""
 

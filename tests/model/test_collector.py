@@ -40,11 +40,11 @@ def test_garbage_is_destroyed_in_the_thread_of_the_collector(qtbot, automatic, m
     is_over = threading.Event()
 
     def work() -> None:
-        kept: list[list[int]] = []
+        collected: list[list[int]] = []
         while not is_over.is_set():
-            kept.append([])
-            if len(kept) > 100_000:
-                kept.clear()
+            collected.append([])
+            if len(collected) > 100_000:
+                collected.clear()
 
     thread = threading.Thread(target=work)
     thread.start()

@@ -176,7 +176,7 @@ def test_closing_while_busy_leaves_no_thread(
     session.submit(request)
     session.submit(waiting)
     wait_paused(qtbot, engines)
-    told = len(watcher.answers)
+    result = len(watcher.answers)
     session.close()
     assert engines.latest.calls == ["close"]
     assert not any(worker.isRunning() for worker in session.findChildren(Worker))
@@ -185,7 +185,7 @@ def test_closing_while_busy_leaves_no_thread(
     session.start()
     session.restart()
     QCoreApplication.processEvents()
-    assert len(watcher.answers) == told
+    assert len(watcher.answers) == result
     assert len(engines.made) == 1
     assert engines.requests == [DescribeEngine(), request]
 

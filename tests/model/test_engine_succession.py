@@ -53,7 +53,7 @@ def test_an_engine_has_ended_before_the_next_one_is_read(
     order: list[str] = []
 
     def read_first() -> None:
-        order.extend("first ended" for said in first_listening() if said.event is None)
+        order.extend("first ended" for result in first_listening() if result.event is None)
 
     reading = threading.Thread(target=read_first)
     reading.start()

@@ -11,15 +11,15 @@ from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, rtx_3060_c
 
 @pytest.fixture
 def make(qtbot):
-    made = []
+    collected = []
 
     def make(source):
         sensors = Sensors(source)
-        made.append(sensors)
+        collected.append(sensors)
         return sensors
 
     yield make
-    for sensors in made:
+    for sensors in collected:
         sensors.close()
 
 

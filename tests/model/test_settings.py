@@ -13,9 +13,9 @@ from gpu_studio.model.settings import Choices, Settings
 def test_a_change_is_kept_and_told(tmp_path, qtbot):
     path = tmp_path / "settings.json"
     settings = Settings(path)
-    with qtbot.waitSignal(settings.choices_changed) as told:
+    with qtbot.waitSignal(settings.choices_changed) as result:
         settings.change(theme="dark", budget_s=5.0)
-    assert told.args[0].theme == "dark"
+    assert result.args[0].theme == "dark"
     assert Settings(path).choices == settings.choices
 
 
@@ -62,8 +62,8 @@ def test_two_windows_keep_each_others_changes(tmp_path):
     first, second = Settings(path), Settings(path)
     first.change(theme="dark")
     second.change(tab="Memory")
-    kept = Settings(path).choices
-    assert (kept.theme, kept.tab) == ("dark", "Memory")
+    saved = Settings(path).choices
+    assert (saved.theme, saved.tab) == ("dark", "Memory")
     assert second.choices.theme == "system"  # this window stays as it is
 
 
@@ -85,9 +85,9 @@ def test_a_fresh_start_keeps_the_old_settings_aside(tmp_path, qtbot):
     path = tmp_path / "settings.json"
     settings = Settings(path)
     settings.change(theme="dark")
-    with qtbot.waitSignal(settings.choices_changed) as told:
+    with qtbot.waitSignal(settings.choices_changed) as result:
         assert settings.start_afresh()
-    assert told.args[0] == settings.choices == Choices()
+    assert result.args[0] == settings.choices == Choices()
     [aside] = tmp_path.iterdir()
     assert aside.name.startswith("settings.before-")
     assert json.loads(aside.read_text(encoding="utf-8"))["theme"] == "dark"
@@ -117,9 +117,9 @@ def test_a_folder_that_takes_nothing_is_said_once(tmp_path, qtbot):
     in_the_way = tmp_path / "in_the_way"
     in_the_way.write_text("", encoding="utf-8")
     settings = Settings(in_the_way / "settings.json")
-    with qtbot.waitSignal(settings.trouble_reported) as told:
+    with qtbot.waitSignal(settings.trouble_reported) as result:
         settings.change(theme="dark")
-    assert "cannot be saved" in told.args[0]
+    assert "cannot be saved" in result.args[0]
     assert settings.choices.theme == "dark"
     with qtbot.assertNotEmitted(settings.trouble_reported):
         settings.change(theme="light")

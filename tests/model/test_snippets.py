@@ -13,9 +13,9 @@ from tests.fakes.descriptions import described
 
 @pytest.fixture
 def snippets():
-    made = Snippets()
-    yield made
-    made.deleteLater()
+    created = Snippets()
+    yield created
+    created.deleteLater()
 
 
 def test_a_page_has_its_own_code(snippets):
@@ -35,9 +35,9 @@ def test_a_tab_with_pages_shows_the_code_of_the_one_in_front(snippets, qtbot):
     snippets.show("# chosen", SWITCHER)
     snippets.show("# placed", PLACE)
     assert snippets.snippet == "# chosen"
-    with qtbot.waitSignal(snippets.snippet_changed) as told:
+    with qtbot.waitSignal(snippets.snippet_changed) as result:
         snippets.turn_to(PLACE)
-    assert told.args == ["# placed"] == [snippets.snippet]
+    assert result.args == ["# placed"] == [snippets.snippet]
 
 
 def test_the_engines_own_code_is_that_of_the_devices(studio, engines, qtbot):

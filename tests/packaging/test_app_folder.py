@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import site
 import subprocess
 import sys
@@ -99,12 +100,12 @@ def test_all_files_have_one_time_and_a_plain_mode(tmp_path: Path) -> None:
 
 def test_a_checkout_is_copied_without_its_traces(root: Path, tmp_path: Path) -> None:
     checkout, app, wheels = (tmp_path / name for name in ("checkout", "app", "wheels"))
-    for name in ("gpu_studio", "resources", "packaging/studio_setup", "packaging/locks"):
+    for name in ("gpu_studio", "resources", "packaging/locks"):
         for trace in ("__pycache__", ".mypy_cache"):
             (checkout / name / trace).mkdir(parents=True)
             (checkout / name / trace / "one.txt").write_text("", encoding="utf-8")
         (checkout / name / "one.py").write_text("", encoding="utf-8")
-    for name in ("packaging/bootstrap.py", "pyproject.toml", "LICENSE"):
+    for name in ("pyproject.toml", "LICENSE"):
         assert (root / name).exists()
         (checkout / name).write_text("", encoding="utf-8")
     (checkout / "packaging" / "studio_build").mkdir()
@@ -116,13 +117,22 @@ def test_a_checkout_is_copied_without_its_traces(root: Path, tmp_path: Path) -> 
     assert files == {
         "gpu_studio/one.py",
         "resources/one.py",
-        "packaging/studio_setup/one.py",
         "packaging/locks/one.py",
-        "packaging/bootstrap.py",
         "pyproject.toml",
         "LICENSE",
         "pip-26.3-py3-none-any.whl",
     }
+
+
+def test_the_starter_for_linux_finds_all_that_it_asks(root: Path, tmp_path: Path) -> None:
+    for name in app_folder._LIBRARIES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / name, tmp_path / name)
+    script = f"import sys; sys.path.insert(0, {str(tmp_path / 'packaging')!r})\n"
+    script += "from studio_setup.system_libraries import apt_command, missing_libraries\n"
+    script += "print(missing_libraries(screen=True), apt_command(['x']))"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_another_python_does_not_compile(tmp_path: Path) -> None:
@@ -131,18 +141,18 @@ def test_another_python_does_not_compile(tmp_path: Path) -> None:
 
 
 def test_modules_are_compiled_the_same_twice(tmp_path: Path) -> None:
-    made = []
+    collected = []
     for name in ("first", "second"):
         app = tmp_path / name
         for folder in ("packages", "gpu_studio", "packaging"):
             (app / folder).mkdir(parents=True)
         text = "NAMES = {'a', 'b', 'c', 'd'}\ndef f(x):\n    return x in {'k', 'l', 'm'}\n"
         (app / "gpu_studio" / "one.py").write_text(text, encoding="utf-8")
-        os.utime(app / "gpu_studio" / "one.py", (len(made), len(made)))
+        os.utime(app / "gpu_studio" / "one.py", (len(collected), len(collected)))
         app_folder._compile(app, sys.version_info[1])
         (compiled,) = (app / "gpu_studio" / "__pycache__").iterdir()
-        made.append(compiled.read_bytes())
-    assert made[0] == made[1]
+        collected.append(compiled.read_bytes())
+    assert collected[0] == collected[1]
 
 
 def test_the_builds_help_names_all_it_can_do(root: Path) -> None:

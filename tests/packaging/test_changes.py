@@ -54,9 +54,9 @@ def test_a_version_without_changes_is_not_built() -> None:
 
 
 def test_debians_changelog_has_its_days_and_short_lines() -> None:
-    told = debian_changelog(releases_in(TEXT), "A B <a@example.org>")
-    assert told.startswith("gpu-studio (0.2.0) stable; urgency=medium\n\n  * A second thing")
-    assert " -- A B <a@example.org>  Thu, 24 Dec 2026 00:00:00 +0000\n" in told
+    result = debian_changelog(releases_in(TEXT), "A B <a@example.org>")
+    assert result.startswith("gpu-studio (0.2.0) stable; urgency=medium\n\n  * A second thing")
+    assert " -- A B <a@example.org>  Thu, 24 Dec 2026 00:00:00 +0000\n" in result
     long = Release("0.2.0", "2026-12-24", ("word " * 40,))
     assert max(map(len, debian_changelog([long], "A").splitlines())) <= 80
 

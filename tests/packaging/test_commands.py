@@ -152,14 +152,14 @@ def test_a_set_up_without_a_terminal_says_so_in_a_window(
     def fail(*_: object) -> int:
         raise SetupError("The disk is full.")
 
-    said: list[tuple[object, ...]] = []
-    user32 = SimpleNamespace(MessageBoxW=lambda *arguments: said.append(arguments))
+    collected: list[tuple[object, ...]] = []
+    user32 = SimpleNamespace(MessageBoxW=lambda *arguments: collected.append(arguments))
     monkeypatch.setattr(ctypes, "windll", SimpleNamespace(user32=user32), raising=False)
     monkeypatch.setattr(commands, "_start", fail)
     monkeypatch.setattr("sys.platform", "win32")
     monkeypatch.setattr("sys.stderr", None)  # as under pythonw.exe
     assert run_command(root, ["run"]) == 1
-    assert said == [(None, "The disk is full.", "GPU Studio", 0x30)]
+    assert collected == [(None, "The disk is full.", "GPU Studio", 0x30)]
 
 
 def test_a_double_click_on_windows_starts_the_window_without_a_console(

@@ -46,9 +46,9 @@ def test_the_supported_pythons_are_those_of_the_table(fit_pc: Any, root: Path) -
     import json
 
     table = json.loads((root / "resources" / "wheels.json").read_text(encoding="utf-8"))["python"]
-    told = fit_pc.unfit_python.__code__.co_consts
-    assert tuple(table["oldest"]) in told
-    assert tuple(table["newest"]) in told
+    result = fit_pc.unfit_python.__code__.co_consts
+    assert tuple(table["oldest"]) in result
+    assert tuple(table["newest"]) in result
 
 
 def test_missing_libraries_are_told_with_what_to_type(

@@ -91,16 +91,16 @@ def test_everything_in_the_deb_belongs_to_root_and_has_one_time(
 
 def test_two_builds_give_the_same_bytes(root: Path, app: Path, tmp_path: Path) -> None:
     program = Program(root, "0.1.0", 1700000000)
-    made = []
+    collected = []
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
-        made.append(
+        collected.append(
             [
                 write(program, app, tmp_path / name, is_fast=True).read_bytes()
                 for write in (write_deb, linux_packages.write_tar)
             ]
         )
-    assert made[0] == made[1]
+    assert collected[0] == collected[1]
 
 
 def test_the_portable_folder_starts_with_the_systems_python(

@@ -14,9 +14,11 @@ from packaging.utils import canonicalize_name
 from studio_setup import locked_packages, pip_runner
 from studio_setup.console import Log, SetupError
 from studio_setup.environment import read_project
-from studio_setup.locked_packages import install_locked, lines_of
+from studio_setup.locked_packages import install_locked
 from studio_setup.pip_runner import Pip
 from write_locks import Package, lock_text, packages_in
+
+from gpu_studio.builds.lock_file import lines_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -35,9 +35,9 @@ def embeddable(tmp_path: Path) -> Path:
 
 
 def test_the_embedded_python_runs_site(embeddable: Path, tmp_path: Path) -> None:
-    told = python_for_windows.copy(embeddable, tmp_path / "python")
+    result = python_for_windows.copy(embeddable, tmp_path / "python")
     lines = (tmp_path / "python" / "python313._pth").read_text(encoding="utf-8").splitlines()
-    assert (told.version, told.minor) == ("3.13.5", 13)
+    assert (result.version, result.minor) == ("3.13.5", 13)
     assert lines[:2] == ["python313.zip", "."]
     assert "import site" in lines
     assert "#import site" not in lines
@@ -50,8 +50,8 @@ def test_the_zip_file_has_the_hash_that_python_org_publishes(
     with zipfile.ZipFile(packed, "w") as archive:
         for path in embeddable.iterdir():
             archive.write(path, path.name)
-    told = python_for_windows.copy(packed, tmp_path / "python")
-    assert told.sha256 == hashlib.sha256(packed.read_bytes()).hexdigest()
+    result = python_for_windows.copy(packed, tmp_path / "python")
+    assert result.sha256 == hashlib.sha256(packed.read_bytes()).hexdigest()
 
 
 def test_the_hash_of_a_folder_follows_names_and_contents(embeddable: Path) -> None:

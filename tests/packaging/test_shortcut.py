@@ -66,10 +66,10 @@ def test_the_entry_starts_this_checkout(root: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("desktop-file-validate") is None, reason="no validator here")
 def test_the_entries_are_valid(root: Path, tmp_path: Path) -> None:
     template = root / "packaging" / f"{APP_ID}.desktop"
-    made = tmp_path / f"{APP_ID}.desktop"
+    created = tmp_path / f"{APP_ID}.desktop"
     text = template.read_text(encoding="utf-8")
-    made.write_text(desktop_entry(text, Path(sys.executable), root), encoding="utf-8")
-    for path in (template, made):
+    created.write_text(desktop_entry(text, Path(sys.executable), root), encoding="utf-8")
+    for path in (template, created):
         done = subprocess.run(
             ["desktop-file-validate", str(path)], capture_output=True, text=True, check=False
         )

@@ -110,8 +110,8 @@ def held_second(script: Script) -> Script:
 def wrong_results(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
     """Answer with results of which the cards' do not match the CPU's."""
     is_right = request.device == "cpu"
-    said = "matches" if is_right else "differs from"
-    return run_events(request, verified=is_right, verification=f"{said} float64 on the CPU")
+    result = "matches" if is_right else "differs from"
+    return run_events(request, verified=is_right, verification=f"{result} float64 on the CPU")
 
 
 _FAILURE = Failure(

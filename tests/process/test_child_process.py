@@ -53,9 +53,9 @@ def test_the_python_of_an_environment_is_started_without_its_launcher(windowed: 
 def test_no_process_stands_between_a_child_and_its_parent():
     child = ChildProcess("tests.engine.child_with_family", ["stays"])
     try:
-        told = json.loads(next(child.lines()))
-        assert child.pid == told["own"]
-        assert told["environment"] == sys.prefix
+        value = json.loads(next(child.lines()))
+        assert child.pid == value["own"]
+        assert value["environment"] == sys.prefix
     finally:
         child.kill()
         child.end(PATIENCE_S)
@@ -71,8 +71,8 @@ def gone(pid: int) -> bool:
 @pytest.fixture
 def family() -> Iterator[tuple[ChildProcess, list[int], Path]]:
     child = ChildProcess("tests.engine.child_with_family", ["stays"])
-    told = json.loads(next(child.lines()))
-    yield child, [child.pid, *told["pids"]], Path(told["folder"])
+    value = json.loads(next(child.lines()))
+    yield child, [child.pid, *value["pids"]], Path(value["folder"])
     child.kill()
     child.end(PATIENCE_S)
 

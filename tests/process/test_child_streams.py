@@ -48,12 +48,12 @@ def test_descriptor_0_is_empty_before_a_child_reads_its_pipe(module, arguments, 
     try:
         child.stdin.write(b"a line that waits\n")
         child.stdin.flush()
-        said = child.stderr.read().splitlines()
+        result = child.stderr.read().splitlines()
     finally:
         child.kill()
         child.communicate(timeout=PATIENCE_S)
-    looked = next((line for line in said if line.startswith(b"LOOKED ")), None)
-    assert looked is not None, said
+    looked = next((line for line in result if line.startswith(b"LOOKED ")), None)
+    assert looked is not None, result
     assert json.loads(looked.removeprefix(b"LOOKED ")) == {"input": "", "to_come": to_come}
 
 

@@ -14,11 +14,11 @@ CTRL_C, CTRL_BREAK, CTRL_CLOSE, CTRL_LOGOFF, CTRL_SHUTDOWN = 0, 1, 2, 5, 6
 
 @pytest.mark.parametrize("event", [CTRL_CLOSE, CTRL_LOGOFF, CTRL_SHUTDOWN])
 def test_the_console_waits_until_the_program_has_closed(event: int):
-    told = threading.Event()
-    end = ConsoleEnd(told.set)
+    signaled = threading.Event()
+    end = ConsoleEnd(signaled.set)
     console = threading.Thread(target=end.handle, args=(event,))
     console.start()
-    assert told.wait(PATIENCE_S)
+    assert signaled.wait(PATIENCE_S)
     assert console.is_alive()
     end.note_end()
     console.join(PATIENCE_S)
@@ -27,6 +27,6 @@ def test_the_console_waits_until_the_program_has_closed(event: int):
 
 @pytest.mark.parametrize("event", [CTRL_C, CTRL_BREAK])
 def test_keys_are_signals_and_not_the_end_of_the_console(event: int):
-    told = threading.Event()
-    assert ConsoleEnd(told.set).handle(event) is False
-    assert not told.is_set()
+    signaled = threading.Event()
+    assert ConsoleEnd(signaled.set).handle(event) is False
+    assert not signaled.is_set()

@@ -24,10 +24,10 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def folder(tmp_path):
     """A build whose PyTorch says only where it is."""
-    made = tmp_path / "engines äö" / "cpu"
-    (made / "torch").mkdir(parents=True)
-    (made / "torch" / "__init__.py").write_text("")
-    return made
+    created = tmp_path / "engines äö" / "cpu"
+    (created / "torch").mkdir(parents=True)
+    (created / "torch" / "__init__.py").write_text("")
+    return created
 
 
 def test_without_a_folder_nothing_changes():

@@ -75,8 +75,8 @@ class Lockstep:
         model, real = self.model.stats(), _flat(torch.cuda.memory_stats_as_nested_dict())
         if model != real:
             names = sorted(model.keys() | real.keys())
-            told = {name: (model.get(name), real.get(name)) for name in names}
-            differing = {name: pair for name, pair in told.items() if pair[0] != pair[1]}
+            values = {name: (model.get(name), real.get(name)) for name in names}
+            differing = {name: pair for name, pair in values.items() if pair[0] != pair[1]}
             raise AssertionError(f"(model, PyTorch) differ in {differing}")
         return real
 

@@ -77,14 +77,14 @@ class StartEngine(Protocol):
 
 @pytest.fixture
 def soft_pc() -> Iterator[MakePc]:
-    made: list[SoftPc] = []
+    collected: list[SoftPc] = []
 
     def make(*cards: Card, **options: Any) -> SoftPc:
-        made.append(soft_cards(cards, **options))
-        return made[-1]
+        collected.append(soft_cards(cards, **options))
+        return collected[-1]
 
     yield make
-    for pc in made:
+    for pc in collected:
         pc.close()
 
 

@@ -73,9 +73,9 @@ def set_up_of(child: Child) -> list[dict]:
     code = "record(set_up_and_drop)"
     first = child.run(code)
     stays = survivors(first)
-    told = parts_of([*first[:1], ["end", []]])
+    result = parts_of([*first[:1], ["end", []]])
     number, calls = 0, []
-    for size, frees in told[0]["calls"]:
+    for size, frees in result[0]["calls"]:
         calls.append([size, 0, frees, frees < 0 and number in stays])
         number += frees < 0
     again = child.run(code)
@@ -93,7 +93,7 @@ def parts_of(parts: list[list]) -> list[dict]:
     """
     living: dict[int, int] = {}
     number = 0
-    told = []
+    collected = []
     for name, calls in parts[:-1]:
         turned = []
         for action, address, size in calls:
@@ -103,13 +103,13 @@ def parts_of(parts: list[list]) -> list[dict]:
                 turned.append([size, -1])
             else:
                 turned.append([0, living.pop(address)])
-        told.append({"name": name, "calls": turned})
-    return told
+        collected.append({"name": name, "calls": turned})
+    return collected
 
 
 def fitted(first: list[dict], second: list[dict]) -> list[dict]:
     """Return the parts with a fixed size and one a sample."""
-    told = []
+    collected = []
     for one, other in zip(first, second, strict=True):
         assert one["name"] == other["name"]
         calls = []
@@ -118,8 +118,8 @@ def fitted(first: list[dict], second: list[dict]) -> list[dict]:
             sample, rest = divmod(size_2 - size, SECOND - FIRST)
             assert rest == 0
             calls.append([size - sample * FIRST, sample, frees])
-        told.append({"name": one["name"], "calls": calls})
-    return told
+        collected.append({"name": one["name"], "calls": calls})
+    return collected
 
 
 def at_batch(parts: list[dict], batch: int) -> list[dict]:

@@ -41,22 +41,22 @@ def test_the_model_is_pytorchs_allocator(
     pc.set(0, total_bytes=setting.total_mib * MIB)
     env = {"PYTORCH_CUDA_ALLOC_CONF": setting.conf} if setting.conf else {}
     one = child(pc, TORCH_CPP_LOG_LEVEL="ERROR", **env)
-    told = one.run(
+    output = one.run(
         "from tests.soft.allocator_lockstep import Setting, run\n"
         f"dict(run({setting!r}, {steps}), version=torch.__version__)",
         timeout_s=TIMEOUT_S,
     )
-    stats = told["stats"]
+    stats = output["stats"]
     is_expandable = "expandable" in setting.conf
     assert stats["segment.all.allocated"] == 0 if is_expandable else stats[setting.moved] > 0
     assert all(stats[counter] > 0 for counter in FULL_CARD)
     record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     if os.environ.get("ALLOCATOR_RECORD"):
-        del told["stats"]
-        record[str(setting)] = told
+        del output["stats"]
+        record[str(setting)] = output
         RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
     elif steps == STEPS:
-        assert told["digests"] == record[str(setting)]["digests"]
+        assert output["digests"] == record[str(setting)]["digests"]
 
 
 # So small that the error's text tells the limit to the byte: 249.5, 748.5, 209.3 and 627.9.

@@ -65,6 +65,6 @@ def test_a_recording_of_these_cards_says_that_they_are_simulated(
     }
     content = file.read_text(encoding="utf-8")
     assert "GPU-" not in content  # no card's UUID
-    told = bench("replay", str(file), "--at-once")
-    assert "simulated: the times do not belong to a real card." in told
-    assert "On this PC" not in told
+    output = bench("replay", str(file), "--at-once")
+    assert "simulated: the times do not belong to a real card." in output
+    assert "On this PC" not in output

@@ -68,10 +68,10 @@ def checked(
     event: Event | None = None
     while event is None or not event.ends(asked):
         line = one.process.stdout.readline()
-        said = decode_line(line) if line else EngineEnded(exit_code=one.process.wait())
-        if not hasattr(said, "check_id") and not isinstance(said, (RequestFailed, EngineEnded)):
+        result = decode_line(line) if line else EngineEnded(exit_code=one.process.wait())
+        if not hasattr(result, "check_id") and not isinstance(result, (RequestFailed, EngineEnded)):
             continue
-        event = said  # type: ignore[assignment]
+        event = result  # type: ignore[assignment]
         assert event is not None
         run.apply(event)
         on_event(event)

@@ -74,20 +74,20 @@ def told(events: list[Event], preset: str) -> list[Any]:
     """Return the part that must be equal in both: no times, addresses or timed readings."""
     first = next(read.taken_at_s for read in only(MemoryRead, events))
     assert all(read.taken_at_s >= first for read in only(MemoryRead, events))
-    kept = []
+    collected = []
     for event in events:
         match event:
             case MemoryRead():
                 if preset not in MANY or event.mark not in ("allocated", "freed"):
-                    kept.append(plain(event))
+                    collected.append(plain(event))
             case SegmentsRead():
                 if event.read.mark not in ("allocated", "freed"):
-                    kept.append(plain(event))
+                    collected.append(plain(event))
             case OomFinished():
-                kept.append(plain(event))
+                collected.append(plain(event))
             case StageBegan():
-                kept.append((event.stage, event.sentence))
-    return kept
+                collected.append((event.stage, event.sentence))
+    return collected
 
 
 def plain(event: Any) -> dict[str, Any]:
@@ -205,10 +205,10 @@ def test_the_driver_is_asked_for_the_engines_own_where_an_experiment_ends(
     assert freed.engine_bytes is None, "asked only where it ends"
     if count is None:
         last = only(SegmentsRead, events)[-1].read
-        told = read_oom_text(finished.error_text)
-        assert finished.free_bytes == last.free_bytes != told.free_bytes
-        assert finished.limit_bytes == last.limit_bytes != told.limit_bytes
-        assert finished.total_bytes == 4000 * MIB != told.total_bytes
+        result = read_oom_text(finished.error_text)
+        assert finished.free_bytes == last.free_bytes != result.free_bytes
+        assert finished.limit_bytes == last.limit_bytes != result.limit_bytes
+        assert finished.total_bytes == 4000 * MIB != result.total_bytes
     one.kill()
 
 
@@ -276,8 +276,8 @@ def test_the_terminal_tells_the_same_of_both(pc: Any, tmp_path: Path) -> None:
         names = ("outcome", "allocated_bytes", "reserved_bytes", "free_bytes", "budget_bytes")
         fit = [*command, "fit", "--device", device, "--json"]
         ran = subprocess.run(fit, env=env, capture_output=True, timeout=400)
-        told = json.loads(ran.stdout)
-        fits = [told[name] for name in ("largest_square_side", "largest_training_batch")]
+        value = json.loads(ran.stdout)
+        fits = [value[name] for name in ("largest_square_side", "largest_training_batch")]
         ends[device] = [*(finished[name] for name in names), *fits]
     assert ends["cuda:0"] == ends[MODELLED]
     assert ends["cuda:0"][0] == "over_budget"

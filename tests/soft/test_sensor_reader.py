@@ -103,8 +103,8 @@ def test_one_card_of_two_is_lost(soft_pc: MakePc, read: Callable[[SoftPc], Read]
     pc = soft_pc(GTX_1650, RTX_3060)
     _, stream, _ = read(pc)
     pc.set(1, lost=1)
-    kept, lost = later(stream).cards
-    assert kept.error is None
+    saved, lost = later(stream).cards
+    assert saved.error is None
     assert lost.error is not None
     assert "lost" in lost.error
 
@@ -140,9 +140,9 @@ def test_cards_with_one_uuid_are_two(soft_pc: MakePc, read: Callable[[SoftPc], R
         "NVIDIA GeForce GTX 1650",
         "NVIDIA GeForce RTX 3060",
     ]
-    told = {card.uuid: card.telemetry.temperature_c for card in later(stream).cards}
-    assert list(told) == [card.pci_bus_id for card in pc.cards]
-    assert told[pc.cards[1].pci_bus_id] == 77 != told[pc.cards[0].pci_bus_id]
+    values = {card.uuid: card.telemetry.temperature_c for card in later(stream).cards}
+    assert list(values) == [card.pci_bus_id for card in pc.cards]
+    assert values[pc.cards[1].pci_bus_id] == 77 != values[pc.cards[0].pci_bus_id]
 
 
 def test_numbers_that_cannot_be_are_not_reported(soft_pc: MakePc, read: Callable[[SoftPc], Read]):

@@ -42,10 +42,10 @@ def typed(soft_pc: MakePc, tmp_path: Path) -> Typed:
 
 def test_devices_tell_what_pytorch_holds_of_each_card(typed: Typed) -> None:
     (found,) = typed("devices")
-    told = [
+    listed = [
         (one["kind"], one["allocated_bytes"], one["reserved_bytes"]) for one in found["devices"]
     ]
-    assert told == [("cpu", None, None), ("cuda", 0, 0), ("cuda", 0, 0)]
+    assert listed == [("cpu", None, None), ("cuda", 0, 0), ("cuda", 0, 0)]
 
 
 def test_a_file_goes_to_a_card_and_back(typed: Typed, tmp_path: Path) -> None:

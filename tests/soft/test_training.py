@@ -29,12 +29,12 @@ TYPES = [(dtype, masters) for dtype in HALF_TYPES for masters in (False, True)]
 def measured(one: Child, plan: TrainingPlan, dtype: str) -> dict[str, int]:
     name, options = OPTIONS[plan.optimizer]
     options = {**options, **WAYS[plan.implementation]}
-    told = one.run(
+    output = one.run(
         "from tests.soft.training_memory import peak_of\n"
         f"peak_of({name!r}, {SIZES}, {dtype!r}, has_masters={plan.has_masters}, **{options!r})"
     )
-    assert isinstance(told, dict)
-    return told
+    assert isinstance(output, dict)
+    return output
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -49,5 +49,5 @@ def test_the_model_of_training_is_within_two_percent(
         model = AllocatorModel(12 << 30)
         train(model, SIZES, dtype, plan)
         for kind in ("allocated", "reserved"):
-            told = model.stats()[f"{kind}_bytes.all.peak"]
-            assert told == pytest.approx(real[kind], rel=0.02), (plan, dtype, kind)
+            result = model.stats()[f"{kind}_bytes.all.peak"]
+            assert result == pytest.approx(real[kind], rel=0.02), (plan, dtype, kind)

@@ -26,16 +26,16 @@ def peak_of(
     kind = getattr(torch, dtype)
     weights = [torch.empty(size, dtype=kind, device="cuda") for size in sizes]
     masters = [weight.float() for weight in weights] if has_masters else weights
-    made = getattr(torch.optim, optimizer)(masters, lr=0.1, **options)
+    created = getattr(torch.optim, optimizer)(masters, lr=0.1, **options)
     for _ in range(3):
         gradients = [torch.empty_like(weight) for weight in weights]
         for master, gradient in zip(masters, gradients, strict=True):
             master.grad = gradient.float() if has_masters else gradient
-        made.step()
+        created.step()
         if has_masters:
             for weight, master in zip(weights, masters, strict=True):
                 weight.copy_(master)
-        made.zero_grad(set_to_none=True)
+        created.zero_grad(set_to_none=True)
         del gradients, gradient
     stats = torch.cuda.memory_stats()
     return {

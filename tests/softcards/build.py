@@ -181,12 +181,12 @@ def build(cuda_major: int) -> Built:
     if not target.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-            made = Path(scratch) / "made"
-            made.mkdir()
+            created = Path(scratch) / "made"
+            created.mkdir()
             for library in libraries(cuda_major):
-                _link(library, made, folders)
+                _link(library, created, folders)
             try:
-                made.rename(target)
+                created.rename(target)
             except OSError:
                 # Another process built the same at the same time; its result is as good.
                 if not target.is_dir():

@@ -40,15 +40,15 @@ def window(letters, scripts, qtbot, engines, settings) -> Iterator[MainWindow]:
     """The window on a PC with two cards, with a result on every page that has any."""
     engines.scripts |= scripts
     sensors = SteadySensors(two_cards())
-    made = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
-    made.show()
-    studio = made.findChild(Studio)
+    created = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
+    created.show()
+    studio = created.findChild(Studio)
     qtbot.waitUntil(lambda: studio.session.is_free and studio.sensors.inventory is not None)
     with qtbot.waitSignal(studio.sensors.reading_taken):
         sensors.send(reading(two_cards(), 1.0))
-    yield made
-    made.close()
-    made.deleteLater()
+    yield created
+    created.close()
+    created.deleteLater()
 
 
 def test_everything_can_be_read(qtbot, window):

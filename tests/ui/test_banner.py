@@ -15,10 +15,10 @@ SENTENCE = "This PyTorch has no code for your GT 1030 (6.1)."
 
 @pytest.fixture
 def banner(qtbot, theme):
-    made = Banner(theme)
-    qtbot.addWidget(made)
-    made.resize(letters(made, 140), 10)
-    return made
+    created = Banner(theme)
+    qtbot.addWidget(created)
+    created.resize(letters(created, 140), 10)
+    return created
 
 
 def show_in(banner, sentence=SENTENCE, **parts):

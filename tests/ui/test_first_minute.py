@@ -32,21 +32,21 @@ from tests.fakes.race_answers import race_run
 @pytest.fixture
 def make_window(engines, settings):
     """The whole window of a PC, started."""
-    made = []
+    collected = []
 
     def make(inventory, description):
         engines.scripts[DescribeEngine] = [description]
         window = build_window(
             engine_factory=engines, sensor_source=SteadySensors(inventory), settings=settings
         )
-        made.append(window)
+        collected.append(window)
         window.show()
         wait_ready(window.findChild(Studio))
         wait_until(lambda: sees(window, "devices.compare"))  # a page follows what it tells
         return window
 
     yield make
-    for window in made:
+    for window in collected:
         window.close()
         window.deleteLater()
 

@@ -18,7 +18,7 @@ def buttons(qtbot, theme):
 @pytest.fixture
 def make(qtbot):
     """Put a row into a shown window of a width in which it stands alone."""
-    made = []  # or Python would end the window, and the row with it
+    collected = []  # or Python would end the window, and the row with it
 
     def put(row, width):
         window = QWidget()
@@ -27,7 +27,7 @@ def make(qtbot):
         column.addWidget(row)
         column.addStretch(1)
         qtbot.addWidget(window)
-        made.append(window)
+        collected.append(window)
         window.resize(width, 300)
         window.show()
         qtbot.waitExposed(window)

@@ -38,11 +38,11 @@ def inventory():
 
 def strange_reading(number: int, taken_at_s: float) -> Any:
     """Return a reading, as the reader's line has it, in which each number is this one."""
-    told = {
+    values = {
         name: number if {"int", "ClockReason"} & set(str(kind).split()) else float(number)
         for name, kind in Telemetry.__annotations__.items()
     }
-    taken = reading(two_cards(), taken_at_s, **told)
+    taken = reading(two_cards(), taken_at_s, **values)
     process = GpuProcess(pid=number, name="x" * 10_000, memory_bytes=number)
     cards = tuple(msgspec.structs.replace(card, processes=(process,)) for card in taken.cards)
     return decode_sensor_event(encode_sensor_event(msgspec.structs.replace(taken, cards=cards)))

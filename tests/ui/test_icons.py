@@ -50,11 +50,11 @@ def test_a_drawing_names_no_colour_of_its_own(name):
 
 def test_an_icon_that_was_made_before_follows_the_theme(looks):
     settings, theme = looks
-    made = icon("play", theme, "accent", "on_accent")
+    created = icon("play", theme, "accent", "on_accent")
     settings.change(theme="dark")
-    assert ink(shown(made)) == {QColor(COLOURS["accent"][1]).name()}
-    assert ink(shown(made, state=QIcon.State.On)) == {QColor(COLOURS["on_accent"][1]).name()}
-    assert ink(shown(made, QIcon.Mode.Disabled)) == {QColor(COLOURS["disabled"][1]).name()}
+    assert ink(shown(created)) == {QColor(COLOURS["accent"][1]).name()}
+    assert ink(shown(created, state=QIcon.State.On)) == {QColor(COLOURS["on_accent"][1]).name()}
+    assert ink(shown(created, QIcon.Mode.Disabled)) == {QColor(COLOURS["disabled"][1]).name()}
 
 
 def test_a_dense_screen_gets_more_pixels_of_the_same_picture(looks):

@@ -50,17 +50,17 @@ def window(qtbot, engines, settings):
         described_with_cuda(device_count=2, pitfalls=(pitfall("mixed_devices"),))
     ]
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request)
-    made = build_window(
+    created = build_window(
         engine_factory=engines, sensor_source=SteadySensors(two_cards()), settings=settings
     )
-    studio = made.findChild(Studio)
-    with qtbot.waitActive(made):
-        made.show()
-        made.activateWindow()
+    studio = created.findChild(Studio)
+    with qtbot.waitActive(created):
+        created.show()
+        created.activateWindow()
     qtbot.waitUntil(lambda: studio.session.is_free and studio.sensors.inventory is not None)
-    yield made
-    made.close()
-    made.deleteLater()
+    yield created
+    created.close()
+    created.deleteLater()
 
 
 def key(qtbot, window: MainWindow, *keys, ctrl: bool = False) -> None:
@@ -166,9 +166,9 @@ def test_of_two_buttons_ctrl_return_presses_the_one_in_the_card_with_the_focus(q
         card = QWidget()
         column.addWidget(card)
         inside = QVBoxLayout(card)
-        made = button("Run", partial(press, name), name=name)
-        runs(made)
-        inside.addWidget(made)
+        created = button("Run", partial(press, name), name=name)
+        runs(created)
+        inside.addWidget(created)
         inside.addWidget(QCheckBox("An option of it"))
     tabs = find(window, "tabs", QTabWidget)
     place = tabs.currentWidget()
@@ -183,16 +183,16 @@ def test_of_two_buttons_ctrl_return_presses_the_one_in_the_card_with_the_focus(q
 
 
 def test_a_tool_tip_names_the_key_once_however_often_it_is_given(qtbot):
-    made = button("Stop", lambda: None, tip="End it")
-    qtbot.addWidget(made)
-    stops(made)
-    stops(made)
-    assert made.toolTip() == "End it (Esc)"
-    runs(made, is_meant=False)
-    made.setToolTip("")
-    runs(made)
-    runs(made)
-    assert made.toolTip().count("Return") == 1
+    created = button("Stop", lambda: None, tip="End it")
+    qtbot.addWidget(created)
+    stops(created)
+    stops(created)
+    assert created.toolTip() == "End it (Esc)"
+    runs(created, is_meant=False)
+    created.setToolTip("")
+    runs(created)
+    runs(created)
+    assert created.toolTip().count("Return") == 1
 
 
 @pytest.mark.parametrize("title", [tab.title for tab in TABS])
@@ -253,7 +253,7 @@ def is_inside_another(widget: QWidget) -> bool:
 
 
 def ringed(kind: str, theme) -> QWidget:
-    made = {
+    values = {
         "check box": lambda: QCheckBox("An option"),
         "radio button": lambda: QRadioButton("A choice"),
         "button": lambda: button("Do it", lambda: None),
@@ -262,11 +262,11 @@ def ringed(kind: str, theme) -> QWidget:
         "tool button": QToolButton,
     }[kind]()
     if kind == "toggle":
-        made.setCheckable(True)
-        made.setChecked(True)
+        values.setCheckable(True)
+        values.setChecked(True)
     if kind == "tool button":
-        made.setText("More")
-    return made
+        values.setText("More")
+    return values
 
 
 @pytest.mark.parametrize("is_dark", [False, True])
@@ -278,19 +278,19 @@ def test_the_focus_is_a_ring_of_two_pixels_inside_the_border(qtbot, theme, setti
     place = QWidget()
     qtbot.addWidget(place)
     column = QVBoxLayout(place)
-    other, made = QPushButton("Another"), ringed(kind, theme)
+    other, created = QPushButton("Another"), ringed(kind, theme)
     column.addWidget(other)
-    column.addWidget(made)
+    column.addWidget(created)
     with qtbot.waitActive(place):
         place.show()
         place.activateWindow()
     other.setFocus()
     QApplication.processEvents()
-    without, geometry = made.grab().toImage(), made.geometry()
-    made.setFocus(Qt.FocusReason.TabFocusReason)
+    without, geometry = created.grab().toImage(), created.geometry()
+    created.setFocus(Qt.FocusReason.TabFocusReason)
     QApplication.processEvents()
-    with_ring = made.grab().toImage()
-    assert made.geometry() == geometry, "nothing moves"
+    with_ring = created.grab().toImage()
+    assert created.geometry() == geometry, "nothing moves"
     ring = theme.colour("text" if kind in ("toggle", "primary button") else "accent")
     middle = with_ring.height() // 2
     for x in (0, 1, with_ring.width() - 2, with_ring.width() - 1):

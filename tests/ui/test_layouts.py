@@ -69,13 +69,13 @@ def _made_on(layout: str, handed: ast.Call, function: ast.FunctionDef) -> list[i
 
 def _is_empty(handed: ast.Call, function: ast.FunctionDef) -> bool:
     layout = ast.unparse(handed.args[0])
-    made = _made_on(layout, handed, function)
-    if not made:
+    created = _made_on(layout, handed, function)
+    if not created:
         return False
     return not any(
         _touches(call, layout)
         for call in _calls(function)
-        if max(made) < call.lineno < handed.lineno
+        if max(created) < call.lineno < handed.lineno
     )
 
 

@@ -49,7 +49,7 @@ NAMES = (
 @pytest.fixture
 def make_window(qtbot, engines, settings):
     """Build the whole window over scripted engines and sensors."""
-    made = []
+    collected = []
 
     def make(inventory=None, **options) -> MainWindow:
         window = build_window(
@@ -58,11 +58,11 @@ def make_window(qtbot, engines, settings):
             settings=settings,
             **options,
         )
-        made.append(window)
+        collected.append(window)
         return window
 
     yield make
-    for window in made:
+    for window in collected:
         window.close()
         window.deleteLater()
 
@@ -298,19 +298,19 @@ def test_the_status_line_names_device_and_versions(qtbot, make_window):
 
 def test_what_a_run_did_to_the_card_is_said_once_on_every_tab(qtbot, make_window):
     window = shown(qtbot, make_window(gt_1030()))
-    said = window.findChild(QLabel, "status.effect")
-    assert said.text() == ""
+    result = window.findChild(QLabel, "status.effect")
+    assert result.text() == ""
     effect = "matmul, 512, float32 on cuda:0: P8 → P0, +14 °C."
     studio_of(window).runs.effect_changed.emit(effect)
     for index in range(window.tabs.count()):
         window.tabs.setCurrentIndex(index)
         labels = [label for label in window.findChildren(QLabel) if label.text() == effect]
         assert sum(label.isVisible() for label in labels) == 1
-    assert said.text() == effect
-    assert "P8 → P0" in said.toolTip()
-    said.setFixedWidth(said.fontMetrics().horizontalAdvance(f"…{effect}") * 2 // 3)
-    assert said.shown_text.endswith("P8 → P0, +14 °C.")  # what is new, where not all of it fits
-    assert said.shown_text.startswith("…")
+    assert result.text() == effect
+    assert "P8 → P0" in result.toolTip()
+    result.setFixedWidth(result.fontMetrics().horizontalAdvance(f"…{effect}") * 2 // 3)
+    assert result.shown_text.endswith("P8 → P0, +14 °C.")  # what is new, where not all of it fits
+    assert result.shown_text.startswith("…")
 
 
 def test_colours_are_exchanged_while_it_lives(qtbot, make_window, settings):

@@ -100,9 +100,9 @@ def test_without_a_log_there_is_none_to_open(
     shown = []
     monkeypatch.setattr(QMessageBox, "exec", lambda box: shown.append(box.informativeText()))
     action(window, "About GPU Studio").trigger()
-    (told,) = shown
-    assert "Log" in told
-    assert "/" not in told
+    (result,) = shown
+    assert "Log" in result
+    assert "/" not in result
 
 
 def test_an_installed_program_tells_the_licenses_of_its_parts(

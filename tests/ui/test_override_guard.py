@@ -119,8 +119,8 @@ def _environment() -> dict[str, str]:
 def test_what_c_code_raises_in_an_override_reaches_the_caller(tmp_path, failure, error):
     program = tmp_path / "raising.py"
     program.write_text(_RAISING, encoding="utf-8")
-    told = [f"{name} {error}" for name in _OVERRIDES]
-    assert _run(program, failure) == (0, [str(told)])
+    listed = [f"{name} {error}" for name in _OVERRIDES]
+    assert _run(program, failure) == (0, [str(listed)])
 
 
 def test_every_override_of_the_program_is_one_that_the_guard_knows():

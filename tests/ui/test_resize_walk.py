@@ -19,6 +19,9 @@ def test_six_hundred_widths_crash_nothing_and_leave_no_stale_wrapper():
         walk, cwd=_ROOT, capture_output=True, text=True, encoding="utf-8",
         timeout=8 * PATIENCE_S, check=False,
     )  # fmt: skip
-    told = f"exit status {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
-    assert ended.stdout.splitlines() == ["shared addresses: []", f"survived {_WIDTHS} widths"], told
-    assert ended.returncode == 0, told
+    sentence = f"exit status {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
+    assert ended.stdout.splitlines() == [
+        "shared addresses: []",
+        f"survived {_WIDTHS} widths",
+    ], sentence
+    assert ended.returncode == 0, sentence

@@ -15,12 +15,12 @@ PAIR = (ResultBar("CPU", "cpu", 8.0, "8 ms"), ResultBar("GT 1030", "gpu0", 2.0, 
 @pytest.fixture
 def bars(qtbot, theme):
     def make(*shown, width=600):
-        made = ResultBars(theme, name="bars")
-        qtbot.addWidget(made)
-        made.show_bars(shown)
-        made.resize(width, made.heightForWidth(width))
-        made.show()
-        return made
+        created = ResultBars(theme, name="bars")
+        qtbot.addWidget(created)
+        created.show_bars(shown)
+        created.resize(width, created.heightForWidth(width))
+        created.show()
+        return created
 
     return make
 

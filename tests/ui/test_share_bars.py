@@ -9,12 +9,12 @@ from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
 @pytest.fixture
 def bars(qtbot, theme):
     def make(*shown, full=None):
-        made = ShareBars(theme, name="bars", full=full)
-        qtbot.addWidget(made)
-        made.show_bars(shown)
-        made.resize(600, made.sizeHint().height())
-        made.show()
-        return made
+        created = ShareBars(theme, name="bars", full=full)
+        qtbot.addWidget(created)
+        created.show_bars(shown)
+        created.resize(600, created.sizeHint().height())
+        created.show()
+        return created
 
     return make
 

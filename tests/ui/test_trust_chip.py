@@ -20,12 +20,12 @@ LONG = "Only 3 samples: give the runs more time, and close other programs"
 @pytest.fixture
 def chip(qtbot, theme):
     def make(tone=Tone.GOOD, text="Verified", detail=""):
-        made = TrustChip(theme, name="chip")
-        qtbot.addWidget(made)
-        made.show_notice(Notice(text, tone, detail))
-        made.resize(made.sizeHint())
-        made.show()
-        return made
+        created = TrustChip(theme, name="chip")
+        qtbot.addWidget(created)
+        created.show_notice(Notice(text, tone, detail))
+        created.resize(created.sizeHint())
+        created.show()
+        return created
 
     return make
 
@@ -49,8 +49,8 @@ def test_tones_differ_without_color(chip):
     """The sign differs, so that a picture in gray tells them apart."""
     pictures = []
     for tone in (Tone.GOOD, Tone.AMBER, Tone.QUIET):
-        made = chip(tone)
-        image = made.grab().toImage()
+        created = chip(tone)
+        image = created.grab().toImage()
         ground = image.pixelColor(image.width() // 2, 3).name()
         pictures.append(
             tuple(

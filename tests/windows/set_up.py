@@ -320,9 +320,9 @@ def _make_environment(pc: WindowsPc) -> None:
     )
     pc.run(["regedit", "/S", f"Z:{registry}".replace("/", "\\")], 120, folder="C:\\")
     make = ["python.exe", "-I", "-m", "venv", "--without-pip", ENVIRONMENT]
-    status, said = pc.run(make, 240, folder="C:\\")
+    status, output = pc.run(make, 240, folder="C:\\")
     if status != 0:
-        raise SkippedError(f"Python does not start under this Wine: {said.strip()[-300:]}")
+        raise SkippedError(f"Python does not start under this Wine: {output.strip()[-300:]}")
     packages = pc.path(ENVIRONMENT) / "Lib" / "site-packages"
     wanted = pc.folder / "packages.txt"
     wanted.write_text("\n".join(_locked("run", "test")) + "\n", encoding="utf-8")
@@ -332,11 +332,11 @@ def _make_environment(pc: WindowsPc) -> None:
     # The window installs its engines with pip; ensurepip would take minutes under Wine.
     _pip("install", *target, *map(str, pc.path(HOME).glob("Lib/ensurepip/_bundled/pip-*.whl")))
     (packages / "gpu_studio.pth").write_text(f"{CHECKOUT}\n", encoding="utf-8")
-    status, said = pc.run(
+    status, output = pc.run(
         [PYTHON, "-c", "import torch; print(torch.__version__)"], 300, folder="C:\\"
     )
     if status != 0:
-        raise SkippedError(f"PyTorch cannot be imported under this Wine: {said.strip()[-300:]}")
+        raise SkippedError(f"PyTorch cannot be imported under this Wine: {output.strip()[-300:]}")
 
 
 def _lock() -> Path:
@@ -375,5 +375,5 @@ def _run(command: Sequence[str], environ: dict[str, str] | None = None) -> str:
 
 
 def _last_words(error: Exception) -> str:
-    said = getattr(error, "stderr", None) or str(error) or type(error).__name__
-    return " ".join(said.strip().splitlines()[-3:])[-400:].rstrip(".")
+    result = getattr(error, "stderr", None) or str(error) or type(error).__name__
+    return " ".join(result.strip().splitlines()[-3:])[-400:].rstrip(".")

@@ -116,8 +116,8 @@ def run_folder(
     took = f"{time.monotonic() - began_s:.0f} s"
     # A process that ends before pytest has told the counts has tested nothing, whatever its status.
     is_good = bool(counts) and status in (0, _NO_TESTS)
-    said = counts[-1].strip("= ") if counts else f"ended with {status} and without counts"
-    tell(f"Windows, tests/{folder}: {said} ({took})")
+    result = counts[-1].strip("= ") if counts else f"ended with {status} and without counts"
+    tell(f"Windows, tests/{folder}: {result} ({took})")
     if not is_good:
         print(printed[-20_000:], flush=True)
     return is_good

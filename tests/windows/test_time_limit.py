@@ -94,8 +94,8 @@ def test_a_program_that_hangs_is_ended_with_all_that_it_started(pc: WindowsPc):
 
 
 def test_a_program_has_ended_though_what_it_left_keeps_its_output_open(pc: WindowsPc):
-    status, said = pc.run(["-c", f"echo begun; {LEAVING}; echo done"], LATE_S, folder="C:\\")
-    assert (status, said.split()) == (0, ["begun", "done"])
+    status, output = pc.run(["-c", f"echo begun; {LEAVING}; echo done"], LATE_S, folder="C:\\")
+    assert (status, output.split()) == (0, ["begun", "done"])
     # It was not ended for being late.
     assert wait_until(lambda: len(pc._processes()) == 1, LATE_S, look_s=SOON_S)
     pc.shut_down()

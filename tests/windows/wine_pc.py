@@ -50,7 +50,7 @@ class WindowsPc:
 
     def environ(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the environment of a program of this PC."""
-        kept = {
+        values = {
             name: value
             for name, value in os.environ.items()
             if not name.startswith(_NOT_PASSED_ON) and name != "DISPLAY"
@@ -67,7 +67,7 @@ class WindowsPc:
             "KMP_AFFINITY": "disabled",  # torch's OpenMP asks for cores in a way that Wine lacks
             **({"DISPLAY": self.display} if self.display else {}),
         }
-        return kept | own | {_handed_on(name): value for name, value in (more or {}).items()}
+        return values | own | {_handed_on(name): value for name, value in (more or {}).items()}
 
     def start(
         self,

@@ -133,8 +133,8 @@ def test_what_is_not_for_every_device_is_skipped_unless_it_was_named(
     engines, type_in, named, status
 ):
     engines.scripts[RunWorkload] = lambda _, request: refuse_the_cpu(request)
-    made, output, errors = type_in("matmul", "--size", "64", *named)
-    assert made == status
+    created, output, errors = type_in("matmul", "--size", "64", *named)
+    assert created == status
     (line,) = errors.splitlines()
     assert all(fact in line for fact in (*SMALLEST_ON_CPU, REFUSED.message))
     assert ("skipped" in line) == (status == 0)

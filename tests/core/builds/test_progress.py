@@ -25,10 +25,10 @@ class Clock:
 
 
 def test_progress_survives_a_line_of_json():
-    told = InstallProgress(
+    result = InstallProgress(
         InstallStage.FAILED, 3, 9, 0.3, 12.5, "a.whl", no_network("pypi.org", "why"), "said"
     )
-    assert progress_from(json.loads(json.dumps(told.value()))) == told
+    assert progress_from(json.loads(json.dumps(result.value()))) == result
     bare = InstallProgress(InstallStage.WAITING)
     assert progress_from(json.loads(json.dumps(bare.value()))) == bare
 

@@ -169,14 +169,14 @@ def inventory_of(situation: Situation) -> Inventory:
     """The PC as the sensor reader finds it."""
     driver = situation.driver
     cards = [card_of(kind, place, driver) for place, kind in enumerate(situation.kinds)]
-    told = Driver(version=driver)
+    result = Driver(version=driver)
     if not any(is_served_by(kind, driver) for kind in situation.kinds):
         # The kernel module finds no card and is not loaded; the library tells its version.
-        told = Driver(
+        result = Driver(
             library_version=driver, error="The NVIDIA driver is installed, but it is not running.",
             error_code="not_running", evidence="NVML error 9",
         )  # fmt: skip
-    return Inventory(devices=(CPU, *cards), driver=told, is_wsl=situation.is_wsl)
+    return Inventory(devices=(CPU, *cards), driver=result, is_wsl=situation.is_wsl)
 
 
 def engine_of(situation: Situation) -> EngineDescribed:

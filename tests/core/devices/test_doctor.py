@@ -19,10 +19,10 @@ def test_the_doctor_says_what_the_sources_say(situation: Situation) -> None:
     findings = find(
         inventory_of(situation), engine_of(situation), system=situation.system, machine="x86_64"
     )
-    told = [f for f in findings if f.code != "mixed_order"]
-    assert tuple(finding.code for finding in told) == situation.codes, situation.source
-    assert situation.words in told[0].sentence, situation.source
-    assert action_of(told[0].command) == situation.action, situation.source
+    listed = [f for f in findings if f.code != "mixed_order"]
+    assert tuple(finding.code for finding in listed) == situation.codes, situation.source
+    assert situation.words in listed[0].sentence, situation.source
+    assert action_of(listed[0].command) == situation.action, situation.source
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,11 @@ def test_the_doctor_says_what_the_sources_say(situation: Situation) -> None:
 )
 def test_a_card_without_code_is_told_in_one_line(situation: Situation) -> None:
     """The reasons are behind Details: a banner of three lines pushed the page down."""
-    told, *_ = find(
+    result, *_ = find(
         inventory_of(situation), engine_of(situation), system=situation.system, machine="x86_64"
     )
-    assert len(told.sentence) <= 140
-    assert told.evidence
+    assert len(result.sentence) <= 140
+    assert result.evidence
 
 
 def test_the_table_is_as_wide_as_promised() -> None:

@@ -140,8 +140,8 @@ def test_peaks_are_computed_from_what_the_card_tells():
 
 
 def described_with(card, **facts):
-    told = TorchCard(**{"torch_index": 0, "name": card.name, "uuid": card.uuid, **facts})
-    return msgspec.structs.replace(described_with_cuda(), cards=(told,))
+    result = TorchCard(**{"torch_index": 0, "name": card.name, "uuid": card.uuid, **facts})
+    return msgspec.structs.replace(described_with_cuda(), cards=(result,))
 
 
 def test_what_a_card_does_not_tell_pytorch_may():
@@ -318,8 +318,8 @@ def test_the_line_under_the_name():
     ],
 )
 def test_an_amount_beside_its_most(value, most, text):
-    made = amount_text(value, most, "MHz")
-    assert (made if made is None else plain(made)) == text
+    created = amount_text(value, most, "MHz")
+    assert (created if created is None else plain(created)) == text
 
 
 def test_a_snapshot_prefers_the_reading_to_the_finding():

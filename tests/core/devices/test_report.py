@@ -167,9 +167,9 @@ def test_plain_values_keep_null_for_what_is_not_known():
     assert found["torch"]["version"] is None
     assert found["torch"]["cuda_available"] is None
     assert found["torch"]["error"] == "It does not start."
-    told = pc_value(PcSnapshot(inventory=cpu_only(), engine=described()))
-    assert told["torch"]["version"] == "2.13.0+cpu"
-    assert "error" not in told["torch"]
+    result = pc_value(PcSnapshot(inventory=cpu_only(), engine=described()))
+    assert result["torch"]["version"] == "2.13.0+cpu"
+    assert "error" not in result["torch"]
 
 
 def test_a_card_s_values_have_its_peaks_and_pytorch_s_account(snapshot):
@@ -196,10 +196,10 @@ def test_a_serial_number_is_masked_in_every_form(snapshot):
     inventory = msgspec.structs.replace(
         snapshot.inventory, devices=(cpu, msgspec.structs.replace(card, serial="0324618012345"))
     )
-    told = msgspec.structs.replace(snapshot, inventory=inventory)
+    sentence = msgspec.structs.replace(snapshot, inventory=inventory)
     for report in FORMATS:
-        assert "0324618012345" not in report(told)
-        assert "0324618012345" in report(told, masked=False)
+        assert "0324618012345" not in report(sentence)
+        assert "0324618012345" in report(sentence, masked=False)
 
 
 def test_the_text_begins_with_a_table_like_nvidia_smi_s(snapshot):

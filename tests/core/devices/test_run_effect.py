@@ -29,8 +29,8 @@ def sentence(steps, began_s, ended_s):
 
 
 def test_a_run_wakes_the_card_and_warms_it():
-    said = sentence([IDLE, IDLE, BUSY, BUSY, IDLE], 1.5, 3.5)
-    assert said == (
+    words = sentence([IDLE, IDLE, BUSY, BUSY, IDLE], 1.5, 3.5)
+    assert words == (
         "matmul: P8 → P0, busy up to 100 %, +336 MiB (up to 340 MiB), +14 °C (up to 40 °C), "
         "SM clock up to 1468 MHz."
     )
@@ -65,9 +65,9 @@ def test_the_fastest_state_is_told_even_where_the_card_was_asleep_again():
 
 
 def test_a_run_that_changed_nothing_has_no_changes():
-    said = sentence([BUSY, BUSY, BUSY], 0.5, 2.0)
-    assert "→" not in said
-    assert "+" not in said
+    words = sentence([BUSY, BUSY, BUSY], 0.5, 2.0)
+    assert "→" not in words
+    assert "+" not in words
 
 
 @pytest.mark.parametrize("steps", [[IDLE], []])

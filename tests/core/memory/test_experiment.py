@@ -132,10 +132,10 @@ def test_a_second_network_needs_no_working_memory_of_cublas():
         asked.append(size_bytes)
         return memory.empty(size_bytes)
 
-    kept: dict[int, object] = {}
+    values: dict[int, object] = {}
     for networks_before in (0, 1):
         asked.clear()
-        network = ReplayedNetwork(empty, kept)
+        network = ReplayedNetwork(empty, values)
         assert asked.count(8519680) == (0 if networks_before else 2)
         del network
         assert memory.read().allocated_bytes == 2 * 8519680

@@ -149,12 +149,12 @@ def reserved_by(counts: list[int], item_bytes: int) -> tuple[int, int]:
     def made(sizes):
         return [allocator.allocate(count * item_bytes) for count in sizes]
 
-    kept = [made(counts)]
+    listed = [made(counts)]
     weights_bytes = allocator.stats()["reserved_bytes.all.peak"]
     for step in range(3):
         gradients = made(reversed(counts))
         if step == 0:
-            kept.append(made(count for count in counts for _ in ("exp_avg", "exp_avg_sq")))
+            listed.append(made(count for count in counts for _ in ("exp_avg", "exp_avg_sq")))
         for block in made(counts) + gradients:  # the square roots, then the gradients
             allocator.free(block)
     return weights_bytes, allocator.stats()["reserved_bytes.all.peak"]

@@ -78,8 +78,8 @@ def test_the_numbers_say_what_it_was(text: str, kind: str):
     ],
 )  # fmt: skip
 def test_a_limit_is_told_from_fragmentation_within_it(parts: dict[str, str], kind: str):
-    told = {"free": "716.00 MiB", "allowed": "1.46 GiB allowed; ", "total": "2.00 GiB", **parts}
-    assert explain_oom_text(newer(**told)).kind == kind
+    values = {"free": "716.00 MiB", "allowed": "1.46 GiB allowed; ", "total": "2.00 GiB", **parts}
+    assert explain_oom_text(newer(**values)).kind == kind
 
 
 def test_of_two_sizes_that_look_alike_the_words_say_so():

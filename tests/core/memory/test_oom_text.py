@@ -40,12 +40,12 @@ CAPACITY = (
 
 def newer(**parts: str) -> str:
     """Return a text of 2.1 and later, without its hint."""
-    told = {
+    values = {
         "tried": "256.00 MiB", "gpu": "0", "word": "capacity", "total": "1.95 GiB",
         "free": "153.81 MiB", "processes": "", "allowed": "", "allocated": "1.75 GiB",
         "private": "", "unallocated": "8.00 MiB", **parts,
     }  # fmt: skip
-    return CAPACITY.format(**told)
+    return CAPACITY.format(**values)
 
 
 OWN = "Including non-PyTorch memory, this process has 1.79 GiB memory in use. "
@@ -270,10 +270,10 @@ def test_numbers_that_cannot_be_are_none():
 @pytest.mark.parametrize("scale", [1, 997, 1_000_003])
 def test_a_text_is_off_by_no_more_than_its_rounding(size_bytes: int, scale: int):
     size_bytes *= scale
-    told = read_oom_text(f"Tried to allocate {format_size(size_bytes)}. GPU 0").tried_bytes
-    assert told is not None
-    assert abs(told - size_bytes) <= rounding_bytes(size_bytes)
-    assert unrounded(told, size_bytes) == size_bytes
+    result = read_oom_text(f"Tried to allocate {format_size(size_bytes)}. GPU 0").tried_bytes
+    assert result is not None
+    assert abs(result - size_bytes) <= rounding_bytes(size_bytes)
+    assert unrounded(result, size_bytes) == size_bytes
 
 
 @pytest.mark.parametrize(

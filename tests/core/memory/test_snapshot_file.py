@@ -49,20 +49,20 @@ def test_the_models_snapshot_opens_with_its_numbers(conf: str, tmp_path: Path):
 def test_an_experiments_history_is_written_and_read(tmp_path: Path):
     memory = ModelledMemory(card_at("model:1996"))
     memory.start_history()
-    kept = memory.empty(3 * MIB)
+    saved = memory.empty(3 * MIB)
     memory.empty(5)
     with pytest.raises(RuntimeError):
         memory.empty(1 << 40)
     path = tmp_path / "history.pickle"
     memory.write_snapshot(path)
-    told = [(entry.action, entry.size_bytes) for entry in open_snapshot(path).history]
-    assert told == [
+    listed = [(entry.action, entry.size_bytes) for entry in open_snapshot(path).history]
+    assert listed == [
         ("segment_alloc", 20 * MIB), ("alloc", 3 * MIB), ("segment_alloc", 2 * MIB), ("alloc", 5),
         ("free_requested", 5), ("free_completed", 5), ("segment_free", 2 * MIB), ("oom", 1 << 40),
     ]  # fmt: skip
     assert open_snapshot(path).history[-1].address == (1996 - 60 - 20) * MIB
     assert open_snapshot(path).history[0].time_us > 1_600_000_000_000_000
-    del kept
+    del saved
 
 
 def test_an_expandable_segments_pages_are_in_its_history(tmp_path: Path):
@@ -72,9 +72,9 @@ def test_an_expandable_segments_pages_are_in_its_history(tmp_path: Path):
     memory.empty_cache()
     path = tmp_path / "history.pickle"
     memory.write_snapshot(path)
-    told = [(entry.action, entry.size_bytes >> 20) for entry in open_snapshot(path).history]
+    listed = [(entry.action, entry.size_bytes >> 20) for entry in open_snapshot(path).history]
     frees = [("free_requested", 30), ("free_completed", 30)]
-    assert told == [("segment_map", 40), ("alloc", 30), *frees, ("segment_unmap", 40)]
+    assert listed == [("segment_map", 40), ("alloc", 30), *frees, ("segment_unmap", 40)]
 
 
 def block(address: int = 0, size: Any = MIB, state: Any = "inactive", **more: Any) -> Any:

@@ -28,17 +28,17 @@ def test_a_move_tells_bytes_time_allocator_and_proof():
 
 
 def test_a_move_back_frees():
-    told = plain(explain_move(place_finished(allocated_delta_bytes=-86_528)))
-    assert "allocated -86 528 bytes" in told
+    sentence = plain(explain_move(place_finished(allocated_delta_bytes=-86_528)))
+    assert "allocated -86 528 bytes" in sentence
 
 
 def test_on_the_cpu_nothing_moves_and_nothing_is_counted():
-    told = explain_move(
+    sentence = explain_move(
         place_finished(
             device="cpu", moved_bytes=0, allocated_delta_bytes=None, largest_difference=0.0
         )
     )
-    assert told == (
+    assert sentence == (
         "Nothing had to move: all 15 tensors are on cpu  ·  "
         "same input, same output (largest difference 0)"
     )
@@ -60,16 +60,16 @@ def test_on_the_cpu_nothing_moves_and_nothing_is_counted():
     ],
 )
 def test_a_move_that_is_not_proved_says_so(changes, said):
-    told = explain_move(place_finished(**changes))
-    assert said in told
-    assert "same output" not in told
+    sentence = explain_move(place_finished(**changes))
+    assert said in sentence
+    assert "same output" not in sentence
 
 
 @pytest.mark.parametrize("kind", list(FailureKind))
 def test_every_failure_keeps_the_engines_sentence_and_has_a_next_step(kind):
-    told = explain_failure(Failure(kind, "cuda:7 is not there: this PC has cuda:0 to cuda:1."))
-    assert told.startswith("cuda:7 is not there: this PC has cuda:0 to cuda:1. ")
-    assert told.count(".") >= 2
+    sentence = explain_failure(Failure(kind, "cuda:7 is not there: this PC has cuda:0 to cuda:1."))
+    assert sentence.startswith("cuda:7 is not there: this PC has cuda:0 to cuda:1. ")
+    assert sentence.count(".") >= 2
 
 
 def test_an_engine_that_ended_is_told():
@@ -93,8 +93,8 @@ def test_a_move_over_an_unknown_link_is_not_compared_with_it():
 
 
 def test_all_three_deltas_of_memory_are_told():
-    told = plain(explain_move(place_finished(reserved_delta_bytes=2 << 20, card_delta_bytes=0)))
-    assert "reserved +2 097 152 bytes  ·  on the card +0 bytes" in told
+    sentence = plain(explain_move(place_finished(reserved_delta_bytes=2 << 20, card_delta_bytes=0)))
+    assert "reserved +2 097 152 bytes  ·  on the card +0 bytes" in sentence
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,9 @@ def test_both_ways_of_placing_tensors_are_told():
         moved_s=0.002, made_s=0.0001, same_values=True, result_device="cuda:1",
         allocated_delta_bytes=8_000_000,
     )  # fmt: skip
-    told = plain(explain_tensors(placed, Link(generation=3, width=4)))
-    assert "x: made on the CPU in 4.00 ms, moved in 2.00 ms" in told
-    assert "w: made on cuda:1 in 100 µs" in told
-    assert "2.00 GB/s, 51 % of" in told
-    assert "allocated +8 000 000 bytes" in told
-    assert told.endswith("bit for bit  ·  their product is on cuda:1")
+    sentence = plain(explain_tensors(placed, Link(generation=3, width=4)))
+    assert "x: made on the CPU in 4.00 ms, moved in 2.00 ms" in sentence
+    assert "w: made on cuda:1 in 100 µs" in sentence
+    assert "2.00 GB/s, 51 % of" in sentence
+    assert "allocated +8 000 000 bytes" in sentence
+    assert sentence.endswith("bit for bit  ·  their product is on cuda:1")

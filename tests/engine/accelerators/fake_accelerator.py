@@ -61,9 +61,9 @@ class FakeTensor(torch.Tensor):
 
     @staticmethod
     def __new__(cls, numbers: torch.Tensor) -> FakeTensor:
-        made = torch._C._acc.create_empty_tensor(numbers.shape, numbers.dtype)
-        made.__class__ = cls
-        return made
+        created = torch._C._acc.create_empty_tensor(numbers.shape, numbers.dtype)
+        created.__class__ = cls
+        return created
 
     def __init__(self, numbers: torch.Tensor) -> None:
         self.numbers = numbers

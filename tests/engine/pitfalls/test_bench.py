@@ -81,11 +81,11 @@ def test_a_fresh_process_is_as_one_that_a_person_starts():
 
 
 def test_an_error_is_told_without_its_frames():
-    kept = []
+    collected = []
 
     def fail() -> None:
         x = torch.ones(3)
-        kept.append(x)
+        collected.append(x)
         raise KeyError("x")
 
     assert error_of(fail) == "KeyError: 'x'"

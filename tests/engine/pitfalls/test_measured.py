@@ -56,8 +56,8 @@ def test_which_of_both_is_slower_is_said_by_what_was_measured(
 ):
     times = {"cpu": 1e-5, "cuda": card_s}
     monkeypatch.setattr(tiny_model, "_sample_s", lambda device, *_: times[device.type])
-    told = tiny_model.TinyModel().run("broken", Bench(torch.device("cuda:0"), threading.Event()))
-    assert plain(told.sentence).endswith(words)
+    result = tiny_model.TinyModel().run("broken", Bench(torch.device("cuda:0"), threading.Event()))
+    assert plain(result.sentence).endswith(words)
 
 
 def test_without_the_wait_the_watch_stops_before_the_work_is_done(monkeypatch: pytest.MonkeyPatch):
@@ -126,9 +126,9 @@ def test_what_two_times_say_of_float16(
     times = {torch.float16: half_s, torch.float32: 1.0}
     monkeypatch.setattr(float16_on_old_card, "_product_s", lambda dtype, _bench: times[dtype])
     _, fixed, _ = both("float16_on_old_card")
-    told = plain(fixed.sentence)
-    assert words in told
-    assert told.endswith(advice)
+    sentence = plain(fixed.sentence)
+    assert words in sentence
+    assert sentence.endswith(advice)
 
 
 def test_a_starved_device_waits_for_every_picture(

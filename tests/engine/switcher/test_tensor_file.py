@@ -53,14 +53,14 @@ def refusal(path: Path) -> str:
 def test_a_good_file_is_described_as_pytorch_reads_it(name: str, tmp_path: Path):
     path = tmp_path / "good.pt"
     path.write_bytes(GOOD[name]())
-    (told,) = ask(InspectFile(path=str(path)))
-    assert isinstance(told, FileInspected)
-    assert told.size_bytes == path.stat().st_size
+    (result,) = ask(InspectFile(path=str(path)))
+    assert isinstance(result, FileInspected)
+    assert result.size_bytes == path.stat().st_size
     tensors = open_tensors(str(path))
-    assert told.tensors == len(tensors)
-    assert told.tensor_bytes == sum(tensor.nbytes for tensor in tensors.values())
-    assert told.left_out == (2 if name == "checkpoint" else 0)
-    assert told.is_mapped is ("old" not in name)
+    assert result.tensors == len(tensors)
+    assert result.tensor_bytes == sum(tensor.nbytes for tensor in tensors.values())
+    assert result.left_out == (2 if name == "checkpoint" else 0)
+    assert result.is_mapped is ("old" not in name)
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -87,9 +87,9 @@ def test_a_file_is_placed_bit_for_bit(name: str, tmp_path: Path):
 def test_what_pytorchs_safe_reader_makes_beside_the_tensors_is_left_out(value: Any, tmp_path: Path):
     path = tmp_path / "checkpoint.pt"
     path.write_bytes(saved({"w": torch.ones(3), "beside": value}))
-    (told,) = ask(InspectFile(path=str(path)))
-    assert isinstance(told, FileInspected), told
-    assert (told.tensors, told.left_out) == (1, 2 if isinstance(value, Counter) else 1)
+    (result,) = ask(InspectFile(path=str(path)))
+    assert isinstance(result, FileInspected), result
+    assert (result.tensors, result.left_out) == (1, 2 if isinstance(value, Counter) else 1)
     assert ask(PlaceModel(path=str(path), device="cpu"))[-1].same_output is True
 
 
@@ -130,9 +130,9 @@ def test_neighbours_of_harmless_names_are_code(name: str, tmp_path: Path):
 
 @pytest.mark.parametrize("module", ["pathlib", "pathlib._local"])
 def test_a_path_is_no_code_whichever_python_saved_it(module: str, tmp_path: Path):
-    said = refusal(file_that_names(module, "PurePosixPath", tmp_path))
-    assert f"a value of the type {module}.PurePosixPath" in said
-    assert "code" not in said
+    sentence = refusal(file_that_names(module, "PurePosixPath", tmp_path))
+    assert f"a value of the type {module}.PurePosixPath" in sentence
+    assert "code" not in sentence
 
 
 def file_that_names(module: str, name: str, folder: Path) -> Path:

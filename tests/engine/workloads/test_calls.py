@@ -144,13 +144,13 @@ def test_every_timed_call_is_made(knitting: Knitting):
 
 def test_a_call_that_cannot_be_batched_is_a_sample(knitting: Knitting):
     knitting.call_type = OneAtATime
-    made: list[int] = []
+    collected: list[int] = []
     for event in Dispatcher().run(run_request(size=1, calls=50), threading.Event()):
         if isinstance(event, RunPhaseChanged) and event.phase == "timing":
-            made.append(knitting.calls[-1].made)
+            collected.append(knitting.calls[-1].made)
     result = finished([event])
     assert result.calls_per_sample == 1
-    assert knitting.calls[-1].made - made[0] == result.samples
+    assert knitting.calls[-1].made - collected[0] == result.samples
 
 
 def test_a_call_with_a_clock_of_its_own_is_believed(knitting: Knitting):

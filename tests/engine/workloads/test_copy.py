@@ -21,7 +21,7 @@ def test_a_cpu_copies_within_its_memory():
     result = ask(run_request(workload="copy", size=1))[-1]
     assert isinstance(result, RunFinished)
     assert result.verified is True
-    assert result.verification.replace("\u202f", " ") == "every bit arrived: all of 1 MiB"
+    assert result.verification.replace("\u202f", " ").endswith("all of 1 MiB")
     assert result.options == {"direction": "d2d", "memory": "pageable"}
     assert result.bytes_per_call == 2 << 20  # read and written
     assert result.throughput == (2 << 20) / result.median_s

@@ -74,9 +74,9 @@ def test_a_kernel_that_is_off_is_seen():
 def test_its_lead_over_pytorch_is_told_with_its_interval(
     rounds_s: list[tuple[float, float]], words: str
 ):
-    told = _compared(rounds_s).replace("\u202f", " ")
-    assert words in told
-    assert ("as long" in told) is ("too close" not in words)
+    sentence = _compared(rounds_s).replace("\u202f", " ")
+    assert words in sentence
+    assert ("as long" in sentence) is ("too close" not in words)
 
 
 def test_a_pc_without_a_card_is_told_what_would_make_it_run():

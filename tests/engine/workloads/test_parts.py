@@ -25,12 +25,12 @@ def test_the_parts_add_up_to_the_whole_call(monkeypatch: pytest.MonkeyPatch, com
     monkeypatch.setattr(parts, "_one_round", lambda *arguments: next(rounds))
     monkeypatch.setattr(parts, "_MOST_CALLS", 3)
     monkeypatch.setattr(parts, "_BUDGET_S", 60.0)
-    told = card_parts_s(CARD, [torch.zeros(1)], torch.neg)
-    assert tuple(told) == PARTS
-    assert sum(told.values()) == pytest.approx(1.5 + 4.5 + 2.5)
+    result = card_parts_s(CARD, [torch.zeros(1)], torch.neg)
+    assert tuple(result) == PARTS
+    assert sum(result.values()) == pytest.approx(1.5 + 4.5 + 2.5)
     # The card's own time is never more than the call that waits for it.
-    assert told["compute"] == min(compute_s, 4.5)
-    assert told["launch"] >= 0
+    assert result["compute"] == min(compute_s, 4.5)
+    assert result["launch"] >= 0
 
 
 class Clock:
@@ -49,18 +49,18 @@ def test_a_call_that_takes_long_is_made_once(
     monkeypatch: pytest.MonkeyPatch, call_s: float, calls: int
 ):
     clock = Clock(monkeypatch)
-    made = []
+    collected = []
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: clock.passing(call_s))
-    monkeypatch.setattr(parts, "_queued_s", lambda *arguments: made.append("queued") or 0.25)
+    monkeypatch.setattr(parts, "_queued_s", lambda *arguments: collected.append("queued") or 0.25)
     monkeypatch.setattr(parts, "_BUDGET_S", call_s)
 
     def compute(operand: torch.Tensor) -> torch.Tensor:
-        made.append("called")
+        collected.append("called")
         clock.passing(0.001)
         return operand
 
-    told = card_parts_s(CARD, [torch.zeros(1)], compute)
-    assert len(made) == calls
+    result = card_parts_s(CARD, [torch.zeros(1)], compute)
+    assert len(collected) == calls
     if calls == 1:
-        assert told["launch"] == pytest.approx(0.001)
-        assert told["compute"] == pytest.approx(4.0)
+        assert result["launch"] == pytest.approx(0.001)
+        assert result["compute"] == pytest.approx(4.0)

@@ -101,13 +101,13 @@ def test_wrong_steps_are_noticed(picture: Picture, monkeypatch: pytest.MonkeyPat
     drawings = {"learn": LearnDrawing, "paint": PaintDrawing, "grow": GrowDrawing}
     drawing = drawings[picture.description.name]
     step = "paint" if drawing is PaintDrawing else "__call__"
-    made = getattr(drawing, step)
+    created = getattr(drawing, step)
 
     def nothing_in_float32(one: Any, *arguments: Any) -> object:
         is_reference = getattr(one, "_weights_dtype", None) == torch.float64 or (
             getattr(one, "_dtype", None) == torch.float64
         )
-        return made(one, *arguments) if is_reference else None
+        return created(one, *arguments) if is_reference else None
 
     monkeypatch.setattr(drawing, step, nothing_in_float32)
     assert picture.verify(case_of(picture)).verified is False

@@ -21,23 +21,23 @@ def sleeper():
 
 
 def test_a_process_is_asked_to_end_and_ends(sleeper):
-    said = end_process(GpuProcess(pid=sleeper.pid, name="python"), {os.getpid()})
+    result = end_process(GpuProcess(pid=sleeper.pid, name="python"), {os.getpid()})
     outcome = "was ended" if sys.platform == "win32" else "was asked to end"
-    assert said == f"python ({sleeper.pid}) {outcome}."
+    assert result == f"python ({sleeper.pid}) {outcome}."
     assert sleeper.wait(PATIENCE_S) != 0
 
 
 def test_this_program_does_not_end_its_own(sleeper):
-    said = end_process(GpuProcess(pid=sleeper.pid, name="python"), {os.getpid(), sleeper.pid})
-    assert said.startswith("python belongs to this program")
+    result = end_process(GpuProcess(pid=sleeper.pid, name="python"), {os.getpid(), sleeper.pid})
+    assert result.startswith("python belongs to this program")
     assert sleeper.poll() is None
 
 
 def test_one_that_is_gone_is_said_to_be(sleeper):
     sleeper.kill()
     sleeper.wait()
-    said = end_process(GpuProcess(pid=sleeper.pid, name="python"), set())
-    assert said == f"python ({sleeper.pid}) has already ended."
+    result = end_process(GpuProcess(pid=sleeper.pid, name="python"), set())
+    assert result == f"python ({sleeper.pid}) has already ended."
 
 
 def test_one_that_is_gone_is_said_to_be_by_windows_too(monkeypatch):
@@ -47,16 +47,16 @@ def test_one_that_is_gone_is_said_to_be_by_windows_too(monkeypatch):
         raise error
 
     monkeypatch.setattr(os, "kill", refuse)
-    said = end_process(GpuProcess(pid=4711, name="python.exe"), set())
-    assert said == "python.exe (4711) has already ended."
+    result = end_process(GpuProcess(pid=4711, name="python.exe"), set())
+    assert result == "python.exe (4711) has already ended."
 
 
 def test_windows_ends_a_process_at_once(monkeypatch):
     monkeypatch.setattr(os, "kill", lambda _pid, _signal: None)
     monkeypatch.setattr(process_end, "_is_over_on_windows", lambda _pid: False)
     monkeypatch.setattr("sys.platform", "win32")
-    said = end_process(GpuProcess(pid=4711, name="game.exe"), set())
-    assert said == "game.exe (4711) was ended."
+    result = end_process(GpuProcess(pid=4711, name="game.exe"), set())
+    assert result == "game.exe (4711) was ended."
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ from gpu_studio.model.devices.process_table import (
 
 @pytest.fixture
 def table(qapp, qtmodeltester):
-    made = ProcessTable()
-    yield made
-    qtmodeltester.check(made, force_py=True)
+    created = ProcessTable()
+    yield created
+    qtmodeltester.check(created, force_py=True)
 
 
 def process(pid, name="python", memory_bytes: int | None = 1 << 20, **changes):

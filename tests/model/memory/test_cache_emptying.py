@@ -56,10 +56,10 @@ def test_empty_cache_that_fails_says_so(model, scripts, qtbot, answer, said):
     scripts[EmptyCache] = [answer]
     model.poll()
     idle(qtbot, model.parent())
-    told = []
-    model.emptying.changed.connect(lambda: told.append(model.emptying.result))
+    emitted = []
+    model.emptying.changed.connect(lambda: emitted.append(model.emptying.result))
     model.empty_cache()
-    qtbot.waitUntil(lambda: any(said in text for text in told))
+    qtbot.waitUntil(lambda: any(said in text for text in emitted))
     assert not model.emptying.is_going_on
     idle(qtbot, model.parent())
 

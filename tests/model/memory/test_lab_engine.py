@@ -103,6 +103,6 @@ def test_the_lab_ends_with_the_program(qtbot, model, broken, engines):
     model.poll()
     model.experiment.run(EXPERIMENT)
     at_the_pause(qtbot, engines)
-    made = list(engines.made)
+    created = list(engines.made)
     model.parent().close()
-    assert all("close" in engine.calls for engine in made if engine.requests)
+    assert all("close" in engine.calls for engine in created if engine.requests)

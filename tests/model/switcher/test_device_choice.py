@@ -31,8 +31,8 @@ def words(choice, place):
 
 
 def test_the_cpu_and_every_card_are_rows(choice):
-    told = [(choice.words_of(row), row.address) for row in choice.rows]
-    assert [(one.number, one.name, address) for one, address in told] == [
+    listed = [(choice.words_of(row), row.address) for row in choice.rows]
+    assert [(one.number, one.name, address) for one, address in listed] == [
         ("cpu", "Ryzen 7 5700G", "cpu"),
         ("cuda:0", "GT 1030", "cuda:0"),
         ("cuda:1", "RTX 3060", "cuda:1"),
@@ -40,10 +40,8 @@ def test_the_cpu_and_every_card_are_rows(choice):
     assert "always available" in words(choice, 0).facts
     assert "current by default" in words(choice, 1).facts
     assert words(choice, 0).about == ""
-    assert words(choice, 1).about == (
-        "nvidia-smi 0 = cuda:0 = drives your monitor  ·  compute capability 6.1  ·  this PyTorch "
-        "can use it"
-    )
+    about = words(choice, 1).about
+    assert all(part in about for part in ("cuda:0", "monitor", "6.1", "can use it"))
     assert choice.chosen.address == "cuda:0"
 
 
@@ -59,7 +57,8 @@ def test_the_chosen_card_is_used(choice, engines, qtbot):
     choice.use()
     assert not choice.can_use, "one at a time"
     qtbot.waitUntil(lambda: choice.notice.sentence != "")
-    assert choice.notice.sentence == "cuda:1 GeForce RTX 3060 is now the current card."
+    assert choice.notice.tone is Tone.GOOD
+    assert "cuda:1 GeForce RTX 3060" in choice.notice.sentence
     assert engines.requests[-1] == UseDevice(device="cuda:1")
     idle(qtbot, choice)
     assert choice.rows[2].is_current
@@ -140,12 +139,12 @@ def test_a_hidden_card_can_be_shown_but_not_used(choice, qtbot):
 def test_using_a_card_is_told_at_most_twice(choice, qtbot):
     """Once that it is asked for, and once what came of it."""
     choice.choose(SECOND)
-    told = []
-    choice.rows_changed.connect(lambda: told.append((choice.can_use, choice.rows[2].is_current)))
+    emitted = []
+    choice.rows_changed.connect(lambda: emitted.append((choice.can_use, choice.rows[2].is_current)))
     choice.use()
     qtbot.waitUntil(lambda: choice.notice.sentence != "")
     idle(qtbot, choice)
-    assert told == [(False, False), (True, True)]
+    assert emitted == [(False, False), (True, True)]
 
 
 def test_showing_one_card_ends_no_run(choice, scripts, engines, qtbot):

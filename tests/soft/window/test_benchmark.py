@@ -137,7 +137,7 @@ def test_an_engine_that_dies_is_replaced_and_the_results_stay(
     person.press("benchmark.budget", Qt.Key.Key_End)  # a minute: the second is begun, not the third
     person.click("benchmark.run")
     person.until(lambda: len(stamps(person)) == 2 and stamps(person)[1] == "… timing")
-    kept = person.table(RESULTS)[0]
+    saved = person.table(RESULTS)[0]
     person.until(lambda: drawn(person, "cuda:0") > 0)
     pc.fault("launch", 700, after=50, sticky=True, set_device=aborts)
     person.until(lambda: words in person.text("banner.sentence"))
@@ -145,7 +145,7 @@ def test_an_engine_that_dies_is_replaced_and_the_results_stay(
     person.until_another_engine(engine)
     # The third was not begun: what ended one engine may end the next one, too.
     assert len(person.table(RESULTS)) == 2
-    assert person.table(RESULTS)[0] == kept
+    assert person.table(RESULTS)[0] == saved
     assert stamps(person)[1].startswith("✖")
     assert counts(person)[1] > 0
     assert "Press Run" in person.text("benchmark.hero.work")

@@ -32,9 +32,9 @@ def test_closing_in_a_cards_experiment_leaves_nothing(
     pc = soft_pc(GTX_1650)
     if is_hanging:
         pc.fault("cudaMalloc", 2, after=3, hang=True)
-    said = close_after(READY + _EXPERIMENT, tmp_path, pc.env)
-    assert said["ended"] == "False"
-    assert int(said["family"]) >= 3  # engine, sensor reader, the lab's engine
-    assert "gpu-studio-" in said["folders"]
+    output = close_after(READY + _EXPERIMENT, tmp_path, pc.env)
+    assert output["ended"] == "False"
+    assert int(output["family"]) >= 3  # engine, sensor reader, the lab's engine
+    assert "gpu-studio-" in output["folders"]
     assert list((tmp_path / "temporary").iterdir()) == []
     assert any(use.cards[0].allocations for use in pc.processes()), "no card was used"

@@ -23,7 +23,7 @@ def test_a_walk_over_cards_that_misbehave_brings_no_trouble() -> None:
         walk, cwd=_ROOT, capture_output=True, text=True, encoding="utf-8",
         timeout=_LONGEST_S, check=False,
     )  # fmt: skip
-    told = f"exit status {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
-    assert ended.returncode == 0, told
-    assert "check: partial" in ended.stdout.splitlines(), told
-    assert ended.stdout.splitlines()[-1] == f"walked {_STEPS} steps, 0 troubles", told
+    sentence = f"exit status {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
+    assert ended.returncode == 0, sentence
+    assert "check: partial" in ended.stdout.splitlines(), sentence
+    assert ended.stdout.splitlines()[-1] == f"walked {_STEPS} steps, 0 troubles", sentence

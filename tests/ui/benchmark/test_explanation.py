@@ -46,10 +46,10 @@ def test_where_the_time_goes_is_a_bar_a_table_and_a_sentence(
     assert [part.name for part in card.parts] == ["copy in", "launch", "compute", "copy out"]
     assert len({(part.role, part.hatch) for part in card.parts}) == 4  # not by colour alone
     rows = find(ready, "benchmark.parts.table", QTableView).model()
-    told = [rows.index(1, column).data().replace("\u202f", " ") for column in range(4)]
-    assert told == ["GT 1030", "copy in", "200 µs", "25 %"]
-    said = text(ready, "benchmark.parts.sentence")
-    assert all(fact in said for fact in ("GT 1030", "62 %", "800 µs"))
+    sentence = [rows.index(1, column).data().replace("\u202f", " ") for column in range(4)]
+    assert sentence == ["GT 1030", "copy in", "200 µs", "25 %"]
+    shown = text(ready, "benchmark.parts.sentence")
+    assert all(fact in shown for fact in ("GT 1030", "62 %", "800 µs"))
     assert "512 × 512" in text(ready, "benchmark.plot.caption")
     # Another row is explained in its place.
     select_row(ready, 0)
@@ -102,9 +102,9 @@ def test_a_low_share_of_the_ceiling_gets_its_cause(
     run(ready, "512")
     click(ready, "benchmark.view.explanation")
     assert bars(ready, "benchmark.ceiling.bars") == {"CPU": "20 %"}
-    said = text(ready, "benchmark.ceiling.sentence")
-    assert all(fact in said for fact in ("20 %", "CPU", "memory bandwidth", "20 GB/s"))
-    assert "programs" in said  # of the causes of a low share this is the one that was seen
+    shown = text(ready, "benchmark.ceiling.sentence")
+    assert all(fact in shown for fact in ("20 %", "CPU", "memory bandwidth", "20 GB/s"))
+    assert "programs" in shown  # of the causes of a low share this is the one that was seen
     assert cells(ready, Column.CEILING) == ["–", "20 %"]
 
 
@@ -131,9 +131,9 @@ def test_what_the_work_showed_is_told_and_drawn(
     )
     run(ready, "64")
     click(ready, "benchmark.view.explanation")
-    said = text(ready, "benchmark.findings.text")
-    assert "\n".join(findings) in said
-    assert "CPU 300 MiB" in said
+    shown = text(ready, "benchmark.findings.text")
+    assert "\n".join(findings) in shown
+    assert "CPU 300 MiB" in shown
     plot = find(ready, "benchmark.findings.plot", LivePlot)
     described = plot.accessibleDescription()
     assert "loss" in described
@@ -156,8 +156,8 @@ def test_the_memory_of_a_workload_with_and_without_an_option_is_told_together(
     find(ready, "benchmark.option.amp", QComboBox).setCurrentIndex(1)
     run(ready, "64")
     click(ready, "benchmark.view.explanation")
-    said = text(ready, "benchmark.findings.text")
-    assert all(fact in said for fact in ("CPU 180 MiB", "AMP float16 100 MiB"))
+    shown = text(ready, "benchmark.findings.text")
+    assert all(fact in shown for fact in ("CPU 180 MiB", "AMP float16 100 MiB"))
 
 
 def test_nothing_is_explained_before_anything_finished(

@@ -74,9 +74,9 @@ def test_a_long_history_asks_only_for_what_is_in_sight_and_scrolls_with_the_page
     qtbot: QtBot, ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Each column was as wide as all its cells: 100,000 questions held the window for a second."""
-    kept = History(tmp_path / FOLDER_NAME)
+    saved = History(tmp_path / FOLDER_NAME)
     for minute in range(50):
-        kept.add(kept_run(f"2026-01-01T00:{minute:02}:00+00:00"))
+        saved.add(kept_run(f"2026-01-01T00:{minute:02}:00+00:00"))
     history = ready.findChild(BenchmarkHistory)
     monkeypatch.setattr(history, "_folder", tmp_path)
     monkeypatch.setattr(history, "_opened", None)

@@ -24,8 +24,8 @@ def test_the_published_table_stands_beside_this_pcs_experiment(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
     click(ready, "benchmark.view.published")
-    said = text(ready, "benchmark.published.source")
-    assert "Radosław Śmigielski" in said
+    shown = text(ready, "benchmark.published.source")
+    assert "Radosław Śmigielski" in shown
     full = find(ready, "benchmark.preset.gt_1030.full", QPushButton)
     assert not full.isEnabled()
     rows = find(ready, "benchmark.published.table", QTableView).model()

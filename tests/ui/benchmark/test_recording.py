@@ -90,9 +90,9 @@ def test_a_file_is_opened_by_the_button_and_says_what_it_is(
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
     click(replaying, "benchmark.view.recording")
     qtbot.waitUntil(lambda: text(replaying, "benchmark.recording.sentences") != "")
-    said = text(replaying, "benchmark.recording.sentences")
+    shown = text(replaying, "benchmark.recording.sentences")
     facts = ("2026-01-02", "03:04", "NVIDIA A100", "Ryzen 7 5700G, Linux", "4 runs", "8.00 s")
-    assert all(fact in said for fact in facts)
+    assert all(fact in shown for fact in facts)
     assert replaying.benchmark.runs == []
 
 
@@ -229,20 +229,20 @@ def test_runs_made_here_are_exported_as_a_recording(
     assert not chosen_path.with_suffix(".jsonl").exists()
     run(replaying, "64")
     export()
-    made = read_recording(chosen_path.with_suffix(".jsonl"))
-    assert [each.request.size for each in made.runs] == [64]
-    assert made.runs[0].samples_s == replaying.benchmark.runs[-1].series.values.tolist()
+    created = read_recording(chosen_path.with_suffix(".jsonl"))
+    assert [each.request.size for each in created.runs] == [64]
+    assert created.runs[0].samples_s == replaying.benchmark.runs[-1].series.values.tolist()
 
 
 def strange(line: bytes, number: float) -> list[bytes]:
     """Return a line once for each of its numbers, with that one changed."""
-    told = json.loads(line)
+    decoded = json.loads(line)
     changed = []
-    for name, value in told.items():
+    for name, value in decoded.items():
         if isinstance(value, list) and value and type(value[0]) in (int, float):
-            changed.append(told | {name: [number, *value[1:]]})
+            changed.append(decoded | {name: [number, *value[1:]]})
         elif type(value) in (int, float):
-            changed.append(told | {name: number})
+            changed.append(decoded | {name: number})
     return [json.dumps(one).encode() for one in changed]
 
 
@@ -254,8 +254,8 @@ def test_a_recording_with_strange_numbers_is_played_or_refused(
     count = len(lines) // 4  # of one run
     for index in range(count):
         for one in strange(lines[index], number):
-            told = [header, *lines[:index], one, *lines[index + 1 : count]]
-            path.write_bytes(b"\n".join(told) + b"\n")
+            listed = [header, *lines[:index], one, *lines[index + 1 : count]]
+            path.write_bytes(b"\n".join(listed) + b"\n")
             try:
                 read_recording(path)
             except StudioError:

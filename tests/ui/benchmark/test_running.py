@@ -47,8 +47,8 @@ def test_a_run_shows_what_it_does_and_every_sample(
     click(ready, "benchmark.run")
     wait_samples(ready)
     qtbot.waitUntil(lambda: cells(ready, Column.SAMPLES)[0] == "8")
-    told = text(ready, "benchmark.progress.text")
-    assert all(fact in told for fact in ("64 × 64", "float32", "CPU", "timing"))
+    shown = text(ready, "benchmark.progress.text")
+    assert all(fact in shown for fact in ("64 × 64", "float32", "CPU", "timing"))
     progress = find(ready, "benchmark.progress", QProgressBar)
     assert progress.isVisible()
     assert progress.value() == 62  # a quarter of the first of four runs

@@ -36,8 +36,8 @@ def test_the_crossing_is_marked_between_the_sizes_measured(
     assert 64 < marker.x < 512
     crossing = f"{marker.x:.0f} × {marker.x:.0f}"
     assert marker.label.replace("\u202f", " ").endswith(crossing)
-    said = text(ready, "benchmark.plot.caption")
-    assert all(fact in said for fact in ("overtakes", crossing, "64 × 64", "512 × 512"))
+    shown = text(ready, "benchmark.plot.caption")
+    assert all(fact in shown for fact in ("overtakes", crossing, "64 × 64", "512 × 512"))
     run(ready, "1024, 2048")
     assert len(plot._markers) == 1
     click(ready, "benchmark.clear")
@@ -63,9 +63,9 @@ def test_the_crossing_is_marked_twice_where_the_copies_count(
     assert "copies" in both.label
     assert only.row != both.row  # their labels do not cover each other
     assert len(plot.curve_keys) == 3
-    said = text(ready, "benchmark.plot.caption")
-    assert said.count("GT 1030 overtakes") == 2
-    assert "copies" in said
+    shown = text(ready, "benchmark.plot.caption")
+    assert shown.count("GT 1030 overtakes") == 2
+    assert "copies" in shown
 
 
 @with_a_card

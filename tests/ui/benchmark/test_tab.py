@@ -166,9 +166,9 @@ def test_in_a_narrow_window_nothing_is_cut_off(qtbot: QtBot, ready: BenchmarkTab
     inner = page.widget()
     assert inner is not None
     assert inner.width() <= page.viewport().width()
-    for made in ready.findChildren(QPushButton):
-        if made.isVisible():
-            assert made.width() >= made.sizeHint().width(), made.objectName()
+    for created in ready.findChildren(QPushButton):
+        if created.isVisible():
+            assert created.width() >= created.sizeHint().width(), created.objectName()
     view = find(ready, "benchmark.history.table", QTableView)
     qtbot.waitUntil(lambda: view.isColumnHidden(1))  # the list is read: nothing has a name
     click(ready, "benchmark.view.live")

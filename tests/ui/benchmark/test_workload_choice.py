@@ -112,7 +112,7 @@ def test_the_sustained_speed_can_be_asked_for(
     type_sizes(ready, "64")
     quick = text(ready, "benchmark.progress.text")
     click(ready, "benchmark.mode.sustained")
-    told = text(ready, "benchmark.progress.text")
+    shown = text(ready, "benchmark.progress.text")
     run(ready, "64")
     (request,) = [request for request in engines.requests if isinstance(request, RunWorkload)]
     assert request.sustained
@@ -120,7 +120,7 @@ def test_the_sustained_speed_can_be_asked_for(
     assert settings.choices.modes == ("sustained",)
     assert cells(ready, Column.MODE) == ["sustained"]
     # The default of 2 s, or 15 s of load and 15 s more: the plan says so beforehand.
-    seconds = [int(re.findall(r"at least (\d+) s", words)[0]) for words in (quick, told)]
+    seconds = [int(re.findall(r"at least (\d+) s", words)[0]) for words in (quick, shown)]
     assert seconds[1] - seconds[0] == pytest.approx(28, abs=1)
 
 

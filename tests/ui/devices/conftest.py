@@ -9,9 +9,9 @@ from gpu_studio.ui.devices.devices_tab import DevicesTab
 
 @pytest.fixture
 def tab(qtbot, studio, theme):
-    made = DevicesTab(studio, theme)
-    for part in made.later:
+    created = DevicesTab(studio, theme)
+    for part in created.later:
         part.make()
-    qtbot.addWidget(made)
-    made.resize(1000, 700)
-    return made
+    qtbot.addWidget(created)
+    created.resize(1000, 700)
+    return created

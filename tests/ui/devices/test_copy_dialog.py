@@ -11,9 +11,9 @@ WHOLE = "GPU-1234 <b>"
 
 @pytest.fixture
 def dialog(qtbot):
-    made = CopyDialog(lambda form, masked: f"{form} {'masked' if masked else WHOLE}")
-    qtbot.addWidget(made)
-    return made
+    created = CopyDialog(lambda form, masked: f"{form} {'masked' if masked else WHOLE}")
+    qtbot.addWidget(created)
+    return created
 
 
 def test_what_is_shown_is_what_is_copied(dialog):

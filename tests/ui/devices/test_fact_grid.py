@@ -9,11 +9,11 @@ from gpu_studio.ui.devices.fact_grid import FactGrid
 
 @pytest.fixture
 def grid(qtbot, theme):
-    made = FactGrid(name="facts")
-    qtbot.addWidget(made)
-    made.resize(1400, 400)
-    made.show()
-    return made
+    created = FactGrid(name="facts")
+    qtbot.addWidget(created)
+    created.resize(1400, 400)
+    created.show()
+    return created
 
 
 def group(title, count, value="1"):

@@ -44,7 +44,7 @@ def test_sensors_are_curves_with_their_values_in_words(
     low, high = plot.plot.viewRange()[0]
     assert (low, high) == (pytest.approx(-58.0), pytest.approx(2.0))
     described = plot.accessibleDescription().replace("\u202f", " ")
-    assert all(told in described for told in ("26", "40 °C", "+14 °C"))
+    assert all(result in described for result in ("26", "40 °C", "+14 °C"))
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])

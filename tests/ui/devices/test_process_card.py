@@ -17,12 +17,12 @@ XORG = GpuProcess(pid=900, name="Xorg", user="root", kind="graphics", memory_byt
 @pytest.fixture
 def card(qtbot, settings):
     processes = ProcessTable()
-    made = ProcessCard(processes, settings)
-    processes.setParent(made)
-    qtbot.addWidget(made)
-    made.show()
+    created = ProcessCard(processes, settings)
+    processes.setParent(created)
+    qtbot.addWidget(created)
+    created.show()
     processes.show((PYTHON, XORG), None)
-    return made
+    return created
 
 
 @pytest.fixture

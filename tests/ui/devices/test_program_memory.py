@@ -14,9 +14,9 @@ MIB = 1 << 20
 
 @pytest.fixture
 def card(qtbot, theme):
-    made = ProgramMemory(theme)
-    qtbot.addWidget(made)
-    return made
+    created = ProgramMemory(theme)
+    qtbot.addWidget(created)
+    return created
 
 
 def bars(card) -> list[tuple[str, str]]:

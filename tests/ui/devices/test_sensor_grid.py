@@ -25,16 +25,16 @@ def track():
 
 @pytest.fixture
 def grid(qtbot, theme, track):
-    made = SensorGrid(theme)
-    qtbot.addWidget(made)
-    made.resize(900, 500)
-    made.show_spans(track.spans(60.0), "gpu0")
-    made.show()
-    click(made, "devices.sensors.all")
-    made.show_spans(track.spans(60.0), "gpu0")
-    qtbot.waitUntil(lambda: all(plot.plot is not None for plot in plots(made)))
-    made.show_spans(track.spans(60.0), "gpu0")
-    return made
+    created = SensorGrid(theme)
+    qtbot.addWidget(created)
+    created.resize(900, 500)
+    created.show_spans(track.spans(60.0), "gpu0")
+    created.show()
+    click(created, "devices.sensors.all")
+    created.show_spans(track.spans(60.0), "gpu0")
+    qtbot.waitUntil(lambda: all(plot.plot is not None for plot in plots(created)))
+    created.show_spans(track.spans(60.0), "gpu0")
+    return created
 
 
 def plots(grid):
@@ -134,9 +134,11 @@ def test_a_sensor_that_is_refused_has_no_plot_and_is_told_in_the_table(grid):
     assert not sees(grid, "devices.sensor.power")
     click(grid, "devices.sensors.toggle")
     rows = find(grid, "devices.sensors.table", QTableView).model()
-    told = {rows.index(row, 0).data(): rows.index(row, 1).data() for row in range(rows.rowCount())}
-    assert told["Power"] == "n/a"
-    assert told["Fan"] == "35\u202f%"
+    values = {
+        rows.index(row, 0).data(): rows.index(row, 1).data() for row in range(rows.rowCount())
+    }
+    assert values["Power"] == "n/a"
+    assert values["Fan"] == "35\u202f%"
 
 
 @pytest.fixture

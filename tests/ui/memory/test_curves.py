@@ -47,16 +47,16 @@ def test_the_table_is_filled_at_its_own_pace_and_not_at_each_reading(tab, studio
     start(tab, studio)
     click(tab, "memory.plot.as_table")
     tab._polls.stop()
-    rows, told = find(tab, "memory.table", QTableView).model(), []
+    rows, result = find(tab, "memory.table", QTableView).model(), []
     for changed in (rows.modelReset, rows.dataChanged, rows.headerDataChanged):
-        changed.connect(lambda *_: told.append(1))
+        changed.connect(lambda *_: result.append(1))
     before = rows.rowCount()
     for second in range(30):
         tab.model.history.add(memory_read(allocated=100 + second), 1000.0 + second)
         tab.model.memory_changed.emit()
-    assert not told
+    assert not result
     tab._curves.follow()
-    assert len(told) == 1
+    assert len(result) == 1
     assert rows.rowCount() == before + 30
 
 

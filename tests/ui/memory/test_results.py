@@ -48,11 +48,11 @@ def test_the_experiment_runs_and_tells_its_end(tab, scripts, engines, studio, qt
     assert next(p.size_bytes for p in bar.tank.parts if p.key == "tensors") == 1024 * MIB
     engines.latest.go()
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
-    told = outcome_notice(tab.model.experiment.results[0].finished)
-    assert text(tab, "memory.oom.headline") == told.sentence
-    said = text(tab, "memory.oom.outcome")
-    assert all(fact in said for fact in ("5", "256 MiB", "1 GiB"))
-    assert text(tab, "memory.oom.next").endswith(told.next_step)
+    result = outcome_notice(tab.model.experiment.results[0].finished)
+    assert text(tab, "memory.oom.headline") == result.sentence
+    shown = text(tab, "memory.oom.outcome")
+    assert all(fact in shown for fact in ("5", "256 MiB", "1 GiB"))
+    assert text(tab, "memory.oom.next").endswith(result.next_step)
     assert find(tab, "memory.oom.result").property("tone") == "amber"
     assert "ended" in text(tab, "memory.sentence")
     assert find(tab, "memory.engine", QComboBox).currentIndex() == 1  # of the lab
@@ -167,8 +167,8 @@ def test_stop_stops_it(tab, scripts, engines, studio, qtbot):
     qtbot.waitUntil(lambda: engines.latest.paused.is_set())
     click(tab, "memory.oom.stop")
     qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
-    told = outcome_notice(tab.model.experiment.results[0].finished)
-    assert text(tab, "memory.oom.headline") == told.sentence
+    result = outcome_notice(tab.model.experiment.results[0].finished)
+    assert text(tab, "memory.oom.headline") == result.sentence
     assert "1 tensor of 256 MiB" in text(tab, "memory.oom.outcome")
 
 

@@ -27,8 +27,8 @@ def segments(memory, theme, qtbot):
 
 def test_a_snapshot_from_a_file_is_drawn_and_put_away_again(segments, tmp_path, qtbot):
     model = AllocatorModel(2 << 30)
-    kept = [model.allocate(3 * MIB) for _ in range(8)]
-    model.free(kept[3])
+    listed = [model.allocate(3 * MIB) for _ in range(8)]
+    model.free(listed[3])
     path = tmp_path / "theirs.pickle"
     path.write_bytes(pickle.dumps(model.snapshot()))
     segments.open_snapshot(path)

@@ -74,7 +74,7 @@ def test_the_tank_is_walked_with_the_keyboard(tab, studio, qtbot):
     bar = find(tab, "memory.tank", TankBar)
     qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
     bar.setFocus()
-    for key, told in (
+    for key, result in (
         (Qt.Key.Key_Home, ": 52 MiB (2.5 %)"),  # of the driver
         (Qt.Key.Key_Right, ": 338 MiB (17 %)"),  # of what is not known
         (Qt.Key.Key_Right, "Tensors: 100 MiB"),
@@ -83,7 +83,7 @@ def test_the_tank_is_walked_with_the_keyboard(tab, studio, qtbot):
         (Qt.Key.Key_Left, ": 20 MiB"),  # of what is reserved and empty
     ):
         qtbot.keyClick(bar, key)
-        assert told in text(tab, "memory.sentence")
+        assert result in text(tab, "memory.sentence")
     tab.grab()
     bar.clearFocus()
     assert "20 MiB" not in text(tab, "memory.sentence")

@@ -267,7 +267,7 @@ def test_the_mouse_reads_the_value_of_each_curve(qtbot, shown):
 
     qtbot.waitUntil(point_at_the_second_sample)
     read = QToolTip.text()
-    assert all(said in read for said in ("sample 2", "CPU: 2.00", "GT &lt;1030&gt;: 2.00"))
+    assert all(result in read for result in ("sample 2", "CPU: 2.00", "GT &lt;1030&gt;: 2.00"))
 
 
 def test_a_logarithmic_axis_shows_a_steady_time_as_steady(shown):

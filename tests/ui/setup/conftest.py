@@ -37,7 +37,7 @@ class Pc:
 @pytest.fixture
 def pc_with(qtbot, engines, settings, monkeypatch):
     monkeypatch.setattr(engine_handover, "_SETTLE_MS", 1)
-    made = []
+    collected = []
 
     def make(store=None, inventory=None):
         store = store or FakeShelf()
@@ -49,13 +49,13 @@ def pc_with(qtbot, engines, settings, monkeypatch):
             settings=settings,
             builds=store,
         )
-        made.append(window)
+        collected.append(window)
         window.show()
         pc = Pc(window, store, installer)
         wait_until(lambda: pc.studio.sensors.inventory is not None)
         return pc
 
     yield make
-    for window in made:
+    for window in collected:
         window.close()
         window.deleteLater()

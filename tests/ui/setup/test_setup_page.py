@@ -142,10 +142,10 @@ def test_a_download_shows_share_bytes_and_time(pc_with):
     pc.begin()
     pc.installer.say(STAGES.DOWNLOADING, 77_000_000, 207_000_000, left_s=65.0)
     wait_until(lambda: percent(pc.window) == "37")
-    said = text(pc.window, "setup.bytes")
-    assert "77 MB" in said
-    assert "207 MB" in said
-    assert "1 minute left" in said
+    shown = text(pc.window, "setup.bytes")
+    assert "77 MB" in shown
+    assert "207 MB" in shown
+    assert "1 minute left" in shown
     assert find(pc.window, "setup.progress", QProgressBar).value() == 372
     assert "CPU" in text(pc.window, "setup.title")
     assert "cu126" in text(pc.window, "setup.next")
@@ -219,9 +219,9 @@ def test_a_failure_has_cause_action_and_details(pc_with):
     for fact in ("no_network", "no such host", "cpu", "cu126", "pip download"):
         assert fact in copied
     click(window, "setup.close")
-    said = text(window, "setup.line.sentence")
-    assert "download.pytorch.org" in said
-    assert "CPU engine" in said  # above a tab, nothing else says what failed
+    shown = text(window, "setup.line.sentence")
+    assert "download.pytorch.org" in shown
+    assert "CPU engine" in shown  # above a tab, nothing else says what failed
     click(window, "setup.line.show")
     click(window, "setup.again")
     wait_until(lambda: len(pc.installer.calls) == 2)

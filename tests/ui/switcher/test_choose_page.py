@@ -197,11 +197,11 @@ def test_a_name_from_outside_is_plain_text(unstarted, sensor_source, studio, qtb
 
 def test_what_comes_too_late_is_shown_live(tab, engines, studio, qtbot):
     click(tab, "switcher.demonstrate")
-    told = pitfall_finished(request := RunPitfall(
+    result = pitfall_finished(request := RunPitfall(
         name="visible_devices_too_late", device="cuda:0", part="both"
     ))  # fmt: skip
-    qtbot.waitUntil(lambda: told.broken.sentence in text(tab, "switcher.too_late"))
-    assert told.fixed.sentence in text(tab, "switcher.in_time")
+    qtbot.waitUntil(lambda: result.broken.sentence in text(tab, "switcher.too_late"))
+    assert result.fixed.sentence in text(tab, "switcher.in_time")
     assert engines.requests[-1] == request
     assert find(tab, "switcher.stand_in").isHidden()
 

@@ -73,9 +73,9 @@ def test_the_ways_stand_side_by_side(feeding, engines, studio, qtbot):
     bars = find(feeding, "switcher.dataloader.parts").bars
     assert [[part.name for part in bar.parts] for bar in bars] == [["loading", "computing"]] * 2
     # The parts come from a call of their own: the page says so if they are not the table's call.
-    said = text(feeding, "switcher.dataloader.parts.note")
-    assert "overlap" in said
-    assert len(said.splitlines()) == 1  # once for both ways, whose bars have the figures
+    displayed = text(feeding, "switcher.dataloader.parts.note")
+    assert "overlap" in displayed
+    assert len(displayed.splitlines()) == 1  # once for both ways, whose bars have the figures
     findings = text(feeding, "switcher.dataloader.findings").splitlines()
     assert [line.split()[:2] for line in findings] == [["a:", "a"], ["b:", "b"]]  # way, finding
     plot = find(feeding, "switcher.dataloader.loss")
@@ -124,7 +124,7 @@ def test_no_identifier_stands_in_for_a_title_while_the_engine_starts(unstarted):
 def test_a_page_of_two_workloads_has_one_primary_button(tab):
     tab.pages.go_to(AMP)
     buttons = [find(tab, f"switcher.{name}.run") for name in ("train_step", "conv2d")]
-    assert [made.property("primary") for made in buttons] == [True, False]
+    assert [created.property("primary") for created in buttons] == [True, False]
 
 
 def test_a_run_that_fails_says_so_in_the_sentence(feeding, engines, studio, qtbot):

@@ -171,7 +171,7 @@ def follow(allocator: Allocator, setting: Setting, steps: int = STEPS) -> list[s
         AssertionError: the allocator found something wrong; it names the step.
     """
     trace = Trace(setting.seed, setting.total_mib * MIB)
-    told = hashlib.sha256()
+    result = hashlib.sha256()
     digests = []
     for step in range(steps):
         verb = trace.verb(allocator.living)
@@ -183,10 +183,10 @@ def follow(allocator: Allocator, setting: Setting, steps: int = STEPS) -> list[s
                 allocator.free(trace.victim(allocator.living))
             else:
                 allocator.empty_cache()
-            told.update(json.dumps([error, allocator.stats()], sort_keys=True).encode())
+            result.update(json.dumps([error, allocator.stats()], sort_keys=True).encode())
             if (step + 1) % _CHECK_EVERY == 0:
-                told.update(json.dumps(allocator.snapshot(), sort_keys=True).encode())
-                digests.append(told.hexdigest()[:16])
+                result.update(json.dumps(allocator.snapshot(), sort_keys=True).encode())
+                digests.append(result.hexdigest()[:16])
         except AssertionError as found:
             raise AssertionError(f"step {step}, {verb}, {setting}: {found}") from found
     return digests

@@ -18,11 +18,11 @@ def model_of() -> AllocatorModel:
 
 def test_a_block_is_freed_once():
     model = model_of()
-    kept, block = model.allocate(1000), model.allocate(1000)
+    saved, block = model.allocate(1000), model.allocate(1000)
     model.free(block)
     with pytest.raises(ValueError, match="is not in use"):
         model.free(block)
-    assert model.stats()["allocated_bytes.all.current"] == kept.size_bytes == 1024
+    assert model.stats()["allocated_bytes.all.current"] == saved.size_bytes == 1024
 
 
 @pytest.mark.parametrize("nbytes", [-1, -(1 << 60)])

@@ -124,9 +124,9 @@ def test_others_may_hold_more_than_the_card():
 
 def test_another_process_can_take_what_was_free():
     model = AllocatorModel(100 * MIB)
-    kept = model.allocate(40 * MIB)
+    saved = model.allocate(40 * MIB)
     model.card.other_bytes = 50 * MIB
     with pytest.raises(ModelledOutOfMemory, match=r"of which 10\.00 MiB is free"):
         model.allocate(20 * MIB)
     model.card.other_bytes = 0
-    assert model.allocate(20 * MIB).address > kept.address
+    assert model.allocate(20 * MIB).address > saved.address

@@ -55,8 +55,8 @@ def test_peaks_outlive_what_made_them():
 
 def test_a_snapshot_has_pytorchs_form():
     model = model_of()
-    kept = [model.allocate(size) for size in (300, 3 * MIB, 5 * MIB)]
-    model.free(kept[1])
+    listed = [model.allocate(size) for size in (300, 3 * MIB, 5 * MIB)]
+    model.free(listed[1])
     snapshot = model.snapshot()
     assert set(snapshot) == {
         "segments", "device_traces", "allocator_settings", "external_annotations",
@@ -64,7 +64,7 @@ def test_a_snapshot_has_pytorchs_form():
     small, large = snapshot["segments"]
     assert large == {
         "device": 0,
-        "address": kept[1].address,
+        "address": listed[1].address,
         "total_size": 20 * MIB,
         "allocated_size": 5 * MIB,
         "active_size": 5 * MIB,
@@ -76,7 +76,7 @@ def test_a_snapshot_has_pytorchs_form():
         "frames": [],
         "blocks": [
             {
-                "address": kept[1].address + offset,
+                "address": listed[1].address + offset,
                 "size": size,
                 "requested_size": requested,
                 "state": state,

@@ -20,9 +20,8 @@ def test_a_large_result_is_checked_small_and_whole_then_by_rows(monkeypatch: pyt
     events = ask(run_request(size=600, workload="matmul"))
     result = events[-1]
     assert isinstance(result, RunFinished)
-    assert result.verification == (
-        "exact for whole numbers: all of 512 × 512 and 16 rows of 600 × 600"
-    )
+    assert "all of 512 × 512" in result.verification
+    assert "16 rows of 600" in result.verification
     warm_up = only(RunPhaseChanged, events)[2]
     assert warm_up.expected_call_s > 0  # a long call is announced before the first one
 
@@ -32,9 +31,8 @@ def test_a_large_result_that_would_take_long_to_check_is_not(monkeypatch: pytest
     result = ask(run_request(size=600, workload="matmul"))[-1]
     assert isinstance(result, RunFinished)
     assert result.verified is None
-    assert result.verification == (
-        "too long to check at this size; exact for whole numbers: all of 512 × 512"
-    )
+    assert "too long to check" in result.verification
+    assert "all of 512 × 512" in result.verification
     assert stamp_of(result).words[0] == "not checked"
 
 

@@ -83,25 +83,25 @@ def test_a_group_that_learns_wrong_is_not_verified(
 
 
 def test_a_group_that_waits_is_for_the_same_call_alone(monkeypatch: pytest.MonkeyPatch):
-    made: list[Fake] = []
+    collected: list[Fake] = []
 
     def make(devices: Any, size: int) -> Fake:
-        made.append(Fake())
-        return made[-1]
+        collected.append(Fake())
+        return collected[-1]
 
     monkeypatch.setattr(replicated, "ReplicaGroup", make)
     options = {"way": PROCESSES, "processes": "2"}
     WORKLOAD.verify(case_of(16, **options))
-    assert (len(made), made[0].closed) == (1, 0)
+    assert (len(collected), collected[0].closed) == (1, 0)
     call = GroupCall(case_of(32, **options))  # another batch: the one that waits is ended
-    assert (len(made), made[0].closed) == (2, 1)
+    assert (len(collected), collected[0].closed) == (2, 1)
     call.keep()
     call.close()
-    assert made[1].closed == 0
+    assert collected[1].closed == 0
     again = GroupCall(case_of(32, **options))
-    assert again.group is made[1]
+    assert again.group is collected[1]
     again.close()
-    assert (len(made), made[1].closed) == (2, 1)
+    assert (len(collected), collected[1].closed) == (2, 1)
 
 
 def test_an_unused_group_ends_by_itself(monkeypatch: pytest.MonkeyPatch):

@@ -26,10 +26,10 @@ def test_the_curve_is_that_of_the_median_steps():
 
 def test_a_gain_is_told_with_its_interval():
     (gained,) = shared(0.0625, word="card").sentences()
-    said = gained.replace("\u202f", " ")
-    assert "2 cards" in said
+    sentence = gained.replace("\u202f", " ")
+    assert "2 cards" in sentence
     for fact in ("1.02 ksamples/s", "640 samples/s", "1.6 × as many", "1.6 × to 1.6 ×"):
-        assert fact in said
+        assert fact in sentence
     assert shared(0.0625).doubts() == {}
 
 

@@ -43,7 +43,7 @@ def kept_bytes(size: int = 64, **changes: object) -> bytes:
     request = RunWorkload(
         run_id="run-1", workload="elementwise", device="cpu", size=size, dtype="float32"
     )
-    kept = Run(request)
+    saved = Run(request)
     for event in run_events(request, **changes):
-        kept.apply(event)
-    return encode_kept(kept_of(kept, "2026-01-02T03:04:05+00:00"))
+        saved.apply(event)
+    return encode_kept(kept_of(saved, "2026-01-02T03:04:05+00:00"))

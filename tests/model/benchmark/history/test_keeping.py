@@ -157,8 +157,8 @@ def test_closing_writes_what_waits(
     for file in path.iterdir():
         file.unlink()
     history._kept.clear()
-    for kept in benchmark.runs:
-        benchmark.run_changed.emit(kept)
+    for saved in benchmark.runs:
+        benchmark.run_changed.emit(saved)
     assert history.is_busy
     ready_studio.close()
     assert len(list(path.iterdir())) == 3
