@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
@@ -49,15 +50,15 @@ _LONGEST_FAREWELL_S = 10.0
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Check a device; return the exit status: 0 if the check passed, otherwise 1."""
-    folder = _folder()
-    if folder.runs_elsewhere():
-        message = "Another check is running on this PC: wait for its end, or stop it."
-        raise StudioError(FailureKind.BAD_REQUEST, message)
-    with started_engine(log_path, START_PATIENCE_S) as (work, described):
-        run = _begin(_plan(options, described), folder)
-        _Terminal(run, work, folder, as_json=options.json).follow()
-    if run.plan.plant is None:
-        _conclude(run, folder)
+    with contextlib.closing(_folder()) as folder:
+        if not folder.claim():
+            message = "Another check is running on this PC: wait for its end, or stop it."
+            raise StudioError(FailureKind.BAD_REQUEST, message)
+        with started_engine(log_path, START_PATIENCE_S) as (work, described):
+            run = _begin(_plan(options, described), folder)
+            _Terminal(run, work, folder, as_json=options.json).follow()
+        if run.plan.plant is None:
+            _conclude(run, folder)
     if options.json:
         print_bytes(encode(run.finished()))
     else:

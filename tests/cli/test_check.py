@@ -345,9 +345,8 @@ def test_a_planted_check_leaves_the_interrupted_one_alone(type_in: Typed, tmp_pa
 
 
 def test_two_checks_at_once_are_refused(type_in: Typed, engines: Engines, tmp_path: Path) -> None:
-    left_behind(tmp_path, 480)
     running = CheckFolder(tmp_path / FOLDER_NAME, BOOT)
-    running.keep_state(running.cut_off()[0].state)  # takes the lock
+    assert running.claim()
     status, _, err = type_in()
     running.close()
     assert status == 1

@@ -73,6 +73,7 @@ class CheckFolder:
     def __init__(self, folder: Path | None, boot: str = "") -> None:
         self._folder, self._boot = folder, boot
         self._locks: dict[str, BinaryIO] = {}
+        self._turn: BinaryIO | None = None
 
     def keep_state(self, state: CheckState) -> None:
         """Keep the state of a check that runs in this process.
@@ -103,14 +104,36 @@ class CheckFolder:
 
     def close(self) -> None:
         """Release the running checks: the next start finds them as cut off."""
+        self.release()
         for lock in self._locks.values():
             lock.close()
         self._locks.clear()
 
-    def runs_elsewhere(self) -> bool:
-        """Return whether another program of this user runs a check now."""
-        names = (path.stem for path in self._files(_STATE))
-        return any(name not in self._locks and self._is_held(name) for name in names)
+    def claim(self) -> bool:
+        """Take this user's only turn to check, until `release`, `close` or the process's end.
+
+        To look and to take it is one step: of two programs that begin at once, one gets it.
+        Returns whether it is this program's; a folder that cannot be written to has no turns.
+        """
+        if self._folder is None or self._turn is not None:
+            return True
+        place = self._folder.with_name(f"{self._folder.name}{_LOCK}")
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            turn = open(place, "ab")  # noqa: SIM115  # held until the end
+        except OSError:
+            return True
+        if try_lock(turn.fileno()):
+            self._turn = turn
+            return True
+        turn.close()
+        return False
+
+    def release(self) -> None:
+        """Give the turn to check back; without it, this does nothing."""
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            turn.close()
 
     def cut_off(self) -> tuple[CutOffCheck, ...]:
         """Return the checks that were cut off, the last one first."""

@@ -102,7 +102,7 @@ class CardCheck(QObject):
         data = studio.data_folder
         kept = CheckFolder(data / FOLDER_NAME if data is not None else None, studio.boot)
         self._keeper = CheckKeeper(kept, self)
-        self._keeper.others_found.connect(self._begin_alone)
+        self._keeper.claimed.connect(self._begin_alone)
         self._keeper.looked.connect(self._show_found)
         self._keeper.earlier_found.connect(self._on_earlier_found)
         self._keeper.opened.connect(self._show_opened)
@@ -303,16 +303,17 @@ class CardCheck(QObject):
         self.run, self.record, self.file_name = run, None, ""
         self._asked_earlier = self._knows_earlier = self._has_ended = False
         self.phase = WorkState.RUNNING
-        self._keeper.find_others()
+        self._keeper.claim()
         self.choices_changed.emit()
         self.check_changed.emit()
 
-    def _begin_alone(self, others_run: bool) -> None:
+    def _begin_alone(self, is_alone: bool) -> None:
         """Go on if no other program checks: two checks would disturb each other."""
         run = self.run
         if run is None or not self.phase.is_busy:
+            self._keeper.release()
             return
-        if others_run:
+        if not is_alone:
             self.run, self.phase = None, WorkState.IDLE
             self._fail(_OTHER_CHECK)
             self.choices_changed.emit()
@@ -384,6 +385,7 @@ class CardCheck(QObject):
         if not run.plan.plant:
             self._keeper.conclude(run, record)
             self._keeper.look()
+        self._keeper.release()
         self.choices_changed.emit()
 
     def _keep_state(self) -> None:

@@ -31,14 +31,14 @@ class CheckKeeper(QObject):
     Signals:
         looked(tuple[CutOffCheck, ...], tuple[CheckRecord, ...]): the checks that were cut off,
             and the kept records, the last one first.
-        others_found(bool): whether another program of this user runs a check now.
+        claimed(bool): whether it is this program's turn to check: no other one of this user does.
         earlier_found(EarlierCheck): the last record of a card.
         opened(CheckRecord): the record in a file.
         failed(str): something could not be written or read, as a sentence.
     """
 
     looked = Signal(object, object)
-    others_found = Signal(bool)
+    claimed = Signal(bool)
     earlier_found = Signal(object)
     opened = Signal(object)
     failed = Signal(str)
@@ -63,9 +63,13 @@ class CheckKeeper(QObject):
 
         self._files.add(found, lambda found: self.looked.emit(*found), keeps=False)
 
-    def find_others(self) -> None:
-        """Find out whether another program of this user runs a check now."""
-        self._files.add(self._folder.runs_elsewhere, self.others_found.emit, keeps=False)
+    def claim(self) -> None:
+        """Take the turn to check, which only one program of this user has."""
+        self._files.add(self._folder.claim, self.claimed.emit, keeps=False)
+
+    def release(self) -> None:
+        """Give the turn to check back."""
+        self._files.add(self._folder.release)
 
     def find_earlier(self, fingerprint: str) -> None:
         """Find the last record of a card."""

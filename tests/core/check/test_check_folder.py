@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -170,3 +171,44 @@ def test_without_a_folder_nothing_is_kept() -> None:
 )
 def test_boots_are_told_apart(one: str, other: str, is_same: bool) -> None:
     assert is_same_boot(one, other) is is_same
+
+
+CLAIMS = """
+import sys, pathlib
+from gpu_studio.core.check.check_folder import CheckFolder
+folder = CheckFolder(pathlib.Path(sys.argv[1]))
+sys.stdin.readline()
+print(folder.claim(), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_of_programs_that_begin_at_once_one_may_check(tmp_path: Path) -> None:
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", CLAIMS, str(tmp_path)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for _ in range(3)
+    ]  # fmt: skip
+    for child in children:
+        child.stdin.write("\n")  # type: ignore[union-attr]
+        child.stdin.flush()  # type: ignore[union-attr]
+    answers = [child.stdout.readline().strip() for child in children]  # type: ignore[union-attr]
+    assert sorted(answers) == ["False", "False", "True"]
+    with contextlib.closing(CheckFolder(tmp_path)) as folder:
+        assert not folder.claim()
+        for child in children:
+            child.kill()
+            child.communicate()
+        assert folder.claim(), "the turn ends with its program"
+
+
+def test_a_turn_that_was_given_back_is_free(tmp_path: Path) -> None:
+    one, other = CheckFolder(tmp_path), CheckFolder(tmp_path)
+    assert one.claim()
+    assert one.claim(), "it has it already"
+    assert not other.claim()
+    one.release()
+    assert other.claim()
+    other.close()
