@@ -34,7 +34,7 @@ _ROOT = Path(__file__).resolve().parent.parent.parent
 # Each side answers a line with the CPU seconds that its polls took.
 _OURS = """
 import sys, time
-from gpu_studio.hardware.pc_sensors import PcSensors
+from gpu_studio.hardware.reader import PcSensors
 sensors = PcSensors(find_adapters=lambda: [], visible_devices=None)
 sensors.inventory()
 def poll():

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from gpu_studio.builds import install
-from gpu_studio.builds.check import CheckedBuild, check_build
 from gpu_studio.builds.client import BuildInstallChild
-from gpu_studio.builds.install import BuildInstaller
+from gpu_studio.builds.install import BuildInstaller, CheckedBuild, check_build
 from gpu_studio.builds.serve import main as serve
 from gpu_studio.builds.shelf import BuildShelf
 from gpu_studio.core.builds import trouble as troubles

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QEvent
 
-from gpu_studio.ui.devices.fact_grid import FactGrid
+from gpu_studio.ui.devices.device_details import FactGrid
 from tests.driving.window import click, sees, wait_ready, wait_until
 
 if TYPE_CHECKING:

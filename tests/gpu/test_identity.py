@@ -13,7 +13,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescr
 from gpu_studio.core.messages.memory_messages import EmptyCache, MemoryRead, ReadMemory
 from gpu_studio.core.messages.placement_messages import DeviceUsed, UseDevice
 from gpu_studio.engine.device import resolve, uuid_of
-from gpu_studio.hardware.pc_sensors import PcSensors
+from gpu_studio.hardware.reader import PcSensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from gpu_studio.core.devices.devices import ASLEEP
 from gpu_studio.hardware import maker_cards as module
 from gpu_studio.hardware.nvidia.nvidia import NVIDIA, NvidiaReader
 from gpu_studio.hardware.nvidia.nvml import Nvml
-from gpu_studio.hardware.pc_sensors import PcSensors
 from gpu_studio.hardware.pci import DisplayAdapter
+from gpu_studio.hardware.reader import PcSensors
 from gpu_studio.hardware.watchdog import Watchdog
 from tests.hardware.fake_nvml import GT_1030, GT_1030_UUID, FakeNvml, NVMLError, garbage_name
 from tests.patience import PATIENCE_S, until

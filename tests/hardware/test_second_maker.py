@@ -22,8 +22,8 @@ from gpu_studio.hardware.card_reader import (
 )
 from gpu_studio.hardware.engine_sensor import EngineSensor
 from gpu_studio.hardware.nvidia.nvidia import NVIDIA
-from gpu_studio.hardware.pc_sensors import PcSensors
 from gpu_studio.hardware.pci import DisplayAdapter
+from gpu_studio.hardware.reader import PcSensors
 
 UUID, SLOT = "FAKE-1", "00000000:05:00.0"
 ADAPTER = DisplayAdapter(vendor_id=0x1234, device_id=1, name="Fake 9000", pci_bus_id=SLOT)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from gpu_studio.builds.check import check_build
+from gpu_studio.builds.install import check_build
 from tests.softcards.catalogue import GT_1030, RTX_3060
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from PySide6.QtGui import QAction, QColor, QGuiApplication, QImage, QPainter
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
 
+from gpu_studio.ui.benchmark.benchmark_head import HeroCard
 from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
-from gpu_studio.ui.benchmark.hero_card import HeroCard
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import run
 from tests.driving.window import axis_labels, click, find, text

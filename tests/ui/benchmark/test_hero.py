@@ -12,7 +12,7 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark.benchmark_hero import Hero
-from gpu_studio.ui.benchmark.hero_card import HeroCard
+from gpu_studio.ui.benchmark.benchmark_head import HeroCard
 from gpu_studio.ui.result_bars import ResultBars
 from gpu_studio.ui.trust_chip import TrustChip
 from tests.driving.benchmark import (

@@ -9,7 +9,7 @@ from PySide6.QtGui import QImage, QPainter
 
 @pytest.fixture
 def seconds_ago(qapp):
-    from gpu_studio.ui.plots.unit_axis import UnitAxis
+    from gpu_studio.ui.plots.plot_canvas import UnitAxis
 
     axis = UnitAxis("bottom", "ago")
 
@@ -68,7 +68,7 @@ def test_an_axis_that_no_step_divides_still_ends_now(seconds_ago):
 
 
 def test_longer_whiles_are_counted_in_minutes(qapp):
-    from gpu_studio.ui.plots.unit_axis import UnitAxis
+    from gpu_studio.ui.plots.plot_canvas import UnitAxis
 
     axis = UnitAxis("bottom", "ago")
     ((spacing, ticks),) = axis.tickValues(400.0, 4000.0, 300)
@@ -79,7 +79,7 @@ def test_longer_whiles_are_counted_in_minutes(qapp):
 
 
 def test_rates_carry_their_unit(qapp):
-    from gpu_studio.ui.plots.unit_axis import UnitAxis
+    from gpu_studio.ui.plots.plot_canvas import UnitAxis
 
     axis = UnitAxis("left", "B/s")
     assert [label.replace("\u202f", " ") for label in axis.tickStrings([0.0, 2e9], 1.0, 2e9)] == [
@@ -99,7 +99,7 @@ def test_rates_carry_their_unit(qapp):
     ],
 )  # fmt: skip
 def test_axes_write_numbers_as_people_read_them(qapp, unit, logarithmic, low, high, labels):
-    from gpu_studio.ui.plots.unit_axis import UnitAxis
+    from gpu_studio.ui.plots.plot_canvas import UnitAxis
 
     axis = UnitAxis("left", unit, logarithmic=logarithmic)
     ((spacing, values),) = axis.tickValues(low, high, 28 * 5)
