@@ -10,9 +10,9 @@ import torch
 
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.engine.device import accelerator, accelerator_state, leave_cards_alone
-from gpu_studio.engine.devices.properties import torch_cards
 from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.switcher.models import MODELS
+from gpu_studio.engine.torch_cards import torch_cards
 from gpu_studio.engine.workloads.registry import PICTURES, WORKLOADS
 
 _SNIPPET = """\
