@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Unreadable,
     )
     from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+    from gpu_studio.core.messages.engine_messages import TorchCard
 
 ProcessLookup = Callable[[int], tuple[str, "str | None"]]
 """Returns the name and the user of a process id; an unknown name is empty."""
@@ -67,8 +68,10 @@ class OpenCard(Protocol):
     def vitals(self) -> Vitals:
         """Return what a check reads every second."""
 
-    def checked_device(self, address: str, driver: Driver) -> CheckedDevice:
-        """Return the facts for the record of a check."""
+    def checked_device(
+        self, address: str, driver: Driver, torch_card: TorchCard | None
+    ) -> CheckedDevice:
+        """Return the facts for the record of a check; ``torch_card`` is PyTorch's account."""
 
 
 class CardReader(Protocol):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import CardLoad, CardState
     from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+    from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.hardware.card_reader import CardReader, Maker, OpenCard
 
 _Answer = TypeVar("_Answer")
@@ -58,9 +59,12 @@ class EngineSensor:
     def cpu_vitals(self) -> Vitals | None:
         return read_cpu_vitals()
 
-    def checked_device(self, uuid: str, address: str) -> CheckedDevice | None:
+    def checked_device(
+        self, uuid: str, address: str, torch_card: TorchCard | None
+    ) -> CheckedDevice | None:
         return self._ask(
-            uuid, lambda card: card.checked_device(address, self._reader_of[uuid].driver())
+            uuid,
+            lambda card: card.checked_device(address, self._reader_of[uuid].driver(), torch_card),
         )
 
     def _ask(self, uuid: str, question: Callable[[OpenCard], _Answer | None]) -> _Answer | None:

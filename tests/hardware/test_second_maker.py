@@ -63,7 +63,7 @@ class FakeCard:
     def vitals(self) -> Vitals:
         return Vitals(temperature_c=HOT.temperature_c)
 
-    def checked_device(self, address, driver) -> CheckedDevice:
+    def checked_device(self, address, driver, torch_card) -> CheckedDevice:
         return CheckedDevice(address=address, name="Fake 9000", driver_version=driver.version)
 
 
@@ -152,5 +152,5 @@ def test_an_engine_reads_it_for_its_runs_and_checks(makers):
     assert sensor.load(UUID).percent == 55.0
     assert sensor.load(UUID).program  # process 1 has a name on every system
     assert sensor.vitals(UUID).temperature_c == 91.0
-    assert sensor.checked_device(UUID, "fake:0").driver_version == "1.0"
+    assert sensor.checked_device(UUID, "fake:0", None).driver_version == "1.0"
     assert sensor.read("GPU-of-nobody") is None

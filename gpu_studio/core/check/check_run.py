@@ -20,7 +20,7 @@ from gpu_studio.core.check.check_verdict import (
     worse,
 )
 from gpu_studio.core.check.engine_loss import loss_finding
-from gpu_studio.core.check.hot_spot import steady_gap_c
+from gpu_studio.core.check.hot_spot import has_moved, steady_gap_c
 from gpu_studio.core.check.readings import RecordedReading, recorded, restored
 from gpu_studio.core.check.stages import in_order, round_count, round_s, stage_budget_s
 from gpu_studio.core.check.thresholds import is_enough
@@ -330,7 +330,10 @@ class CheckRun:
         """Return the record of the check so far."""
         stages = self.outcomes()
         is_complete = self._rounds_done >= self.rounds
-        verdict = whole_verdict(stages, self.interruptions, is_complete=is_complete)
+        contradiction = self.device.contradiction if self.device else ""
+        verdict = whole_verdict(
+            stages, self.interruptions, is_complete=is_complete, contradiction=contradiction
+        )
         return CheckRecord(
             device=self.device or self._known or self._unknown,
             started_at=self.started_at,
@@ -341,18 +344,19 @@ class CheckRun:
             findings=tuple(self.findings),
             verdict=verdict,
             sentence=result_sentence(
-                verdict, stages, self.findings, self.interruptions, address=self.plan.device
+                verdict, stages, self.findings, self.interruptions, address=self.plan.device,
+                contradiction=contradiction,
             ),
             next_action=next_action(
                 verdict, self.findings, minutes=self.plan.minutes,
                 is_planted=self.plan.plant is not None, is_stopped=self.is_stopped, stages=stages,
                 interruptions=self.interruptions, earlier=self.earlier,
-                lacks_memory=self._lacks_memory,
+                lacks_memory=self._lacks_memory, contradiction=contradiction,
             ),
             planted=self.plan.plant,
             is_stopped=self.is_stopped,
             highest_temperature_c=self.highest_temperature_c,
-            highest_hotspot_c=self.highest_hotspot_c,
+            highest_hotspot_c=self.highest_hotspot_c if has_moved(self.vitals) else None,
             largest_hotspot_gap_c=self.largest_hotspot_gap_c,
             highest_memory_temperature_c=self.highest_memory_temperature_c,
             lowest_clock_mhz=self.lowest_clock_mhz,

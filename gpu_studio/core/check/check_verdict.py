@@ -43,6 +43,10 @@ _TOO_SHORT = (
     "The time was too short to test everything once. Close other programs and run the check again, "
     "or run a longer one."
 )
+_ANOTHER_CARD = (
+    "Compare the print on the card and on its chip with its name before you buy, sell or keep it. "
+    "Its BIOS may be that of another card."
+)
 _SKIPPED = "Nothing was tested: run the check again."
 _UNEXPECTED_RESTART = (
     "If you did not restart the PC yourself, check the power supply and the card's power cables. "
@@ -105,6 +109,7 @@ def whole_verdict(
     interruptions: Sequence[Interruption] = (),
     *,
     is_complete: bool = True,
+    contradiction: str = "",
 ) -> CheckVerdict:
     """Return the verdict of a check from its stages.
 
@@ -112,11 +117,13 @@ def whole_verdict(
         stages: the chosen ones.
         interruptions: a restart or an end of the program makes a check inconclusive.
         is_complete: whether all rounds are done.
+        contradiction: what does not fit the card's name; without errors, it makes a check
+            inconclusive.
     """
     verdicts = {stage.verdict for stage in stages}
     if "failed" in verdicts:
         return "failed"
-    if "inconclusive" in verdicts or interruptions:
+    if "inconclusive" in verdicts or interruptions or contradiction:
         return "inconclusive"
     return "passed" if verdicts == {"passed"} and is_complete else "partial"
 
@@ -128,6 +135,7 @@ def result_sentence(
     interruptions: Sequence[Interruption] = (),
     *,
     address: str = "cuda:0",
+    contradiction: str = "",
 ) -> str:
     """Return the result of a check in a sentence or two; it claims no more than was tested.
 
@@ -137,6 +145,7 @@ def result_sentence(
         findings: all of them.
         interruptions: restarts and ends of the program.
         address: PyTorch's name for the device.
+        contradiction: what does not fit the card's name; empty if everything does.
     """
     titles = [stage_title(stage.name, address) for stage in stages if stage.has_tested]
     if verdict == "passed":
@@ -150,6 +159,8 @@ def result_sentence(
         return "Nothing was tested." if doubt is None else f"Nothing was tested. {doubt.sentence}"
     if doubt is not None:
         return f"No errors found, but the result is doubtful. {doubt.sentence}"
+    if contradiction:
+        return f"No errors found, but it is not the card that its name says. {contradiction}"
     return f"No errors found so far, but not everything was tested. Tested: {_listed(titles)}."
 
 
@@ -188,6 +199,7 @@ def next_action(
     interruptions: Sequence[Interruption] = (),
     earlier: CheckRecord | None = None,
     lacks_memory: bool = False,
+    contradiction: str = "",
 ) -> str:
     """Return the one next action after a check.
 
@@ -201,6 +213,7 @@ def next_action(
         interruptions: restarts and ends of the program.
         earlier: the last check of the same card, None if there is none.
         lacks_memory: whether too little video memory was free to test most of it.
+        contradiction: what does not fit the card's name; empty if everything does.
     """
     if is_planted:
         return _WITHOUT_PLANT
@@ -212,6 +225,8 @@ def next_action(
         return action
     if interruptions:
         return _UNEXPECTED_RESTART if interruptions[-1].is_restart else _PROGRAM_ENDED
+    if contradiction:
+        return _ANOTHER_CARD
     if verdict == "passed":
         return _after_pass(minutes, earlier)
     if not any(stage.has_tested for stage in stages):

@@ -28,7 +28,7 @@ def steady_gap_c(readings: Sequence[tuple[float, Vitals]]) -> float | None:
 
     None if the chip's temperature moved by more than 2 °C in the last 10 s, or if one of the two is
     not reported: when a load begins, the hot spot runs ahead for a moment on every card. Of the
-    gaps in that time, the smallest counts.
+    gaps in that time, the smallest counts. None for a hot spot that has never moved, too.
 
     Args:
         readings: with their times in seconds, in their order.
@@ -44,9 +44,16 @@ def steady_gap_c(readings: Sequence[tuple[float, Vitals]]) -> float | None:
             return None
         cores.append(vitals.temperature_c)
         gaps.append(vitals.hotspot_c - vitals.temperature_c)
-    if len(gaps) < _FEWEST or max(cores) - min(cores) > _STEADY_C:
+    if len(gaps) < _FEWEST or max(cores) - min(cores) > _STEADY_C or not has_moved(readings):
         return None
     return max(min(gaps), 0.0)
+
+
+def has_moved(readings: Sequence[tuple[float, Vitals]]) -> bool:
+    """Return whether the hot spot has had two values: a sensor that is stuck has one."""
+    values = (vitals.hotspot_c for _, vitals in readings if vitals.hotspot_c is not None)
+    first = next(values, None)
+    return any(value != first for value in values)
 
 
 def largest_steady_gap_c(readings: Sequence[tuple[float, Vitals]]) -> float | None:

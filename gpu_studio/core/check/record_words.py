@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpu_studio.core.check.check_record import CheckRecord
-    from gpu_studio.core.messages.check_messages import CheckVerdict, MemoryCoverage
+    from gpu_studio.core.messages.check_messages import (
+        CheckedDevice,
+        CheckVerdict,
+        MemoryCoverage,
+    )
 
 TITLE = "Record of a check"
 LIMITS_TITLE = "What this record cannot rule out"
@@ -164,14 +168,19 @@ def record_facts(record: CheckRecord) -> tuple[RecordFact, ...]:
     return (*_device_facts(record), *_check_facts(record))
 
 
+def identity_text(device: CheckedDevice) -> str:
+    """Return whether a card is the one that its name claims, as sentences."""
+    unknown = "Not known: this program does not know what a card of this name has."
+    return device.contradiction or device.agreement or unknown
+
+
 def _device_facts(record: CheckRecord) -> Iterator[RecordFact]:
     device = record.device
     is_card = not is_cpu(device.address)
     yield RecordFact("Card" if is_card else "Processor", device.name)
     if is_card:
         yield RecordFact("Chip", device.silicon or "unknown")
-        agrees = "they agree" if device.silicon else "not compared: the chip is unknown"
-        yield RecordFact("Name and chip", device.contradiction or agrees)
+        yield RecordFact("Is it that card?", identity_text(device))
         yield RecordFact("VBIOS", device.vbios or _NOT_REPORTED)
         yield RecordFact("Driver", device.driver_version or _NOT_REPORTED)
         if device.uuid_tail:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices import nvidia
-from gpu_studio.core.devices.cards import disagreements, misnamings, torch_card_of
+from gpu_studio.core.devices.card_identity import identity_of
+from gpu_studio.core.devices.cards import disagreements, torch_card_of
 from gpu_studio.core.devices.devices import PROHIBITED
 from gpu_studio.core.devices.finding import Finding, restart
 from gpu_studio.core.devices.link import widest_link
@@ -108,7 +109,8 @@ def not_as_named(facts: PcFacts) -> Iterator[Finding]:
     """A card's name does not match its chip, or the driver and PyTorch disagree."""
     for card in facts.cards:
         torch_card = facts.torch_card(card)
-        named, differing = misnamings(card, torch_card), disagreements(card, torch_card)
+        named = identity_of(card, torch_card).differing
+        differing = disagreements(card, torch_card)
         if named:
             sentence = (
                 f"The card that calls itself {card.short_name} doesn't match that name: "
@@ -127,7 +129,7 @@ def not_as_named(facts: PcFacts) -> Iterator[Finding]:
             sentence=sentence,
             evidence=f"VBIOS {card.vbios or 'unknown'}, device id "
             + ("unknown" if card.pci_device_id is None else f"{card.pci_device_id:04x}")
-            + "; resources/cards.json lists what is sold under that name",
+            + "; resources/cards.json and card_chips.json have what is sold under that name",
             device_uuid=card.identity,
         )
 

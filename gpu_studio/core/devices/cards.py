@@ -1,9 +1,8 @@
-"""NVIDIA's chips and cards, and disagreements about what a card is.
+"""NVIDIA's chips and cards, and disagreements between a driver and PyTorch about one.
 
 The table is `resources/cards.json`, which names its sources.
 
 A card without a driver reports only its device id, but the chip behind that id identifies it.
-A card that was given another card's name is recognized by its chip.
 """
 
 from __future__ import annotations
@@ -40,12 +39,16 @@ class Chip(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KnownCard(msgspec.Struct, frozen=True, kw_only=True):
-    """The cards sold under one name; a name with several versions has several values."""
+    """The cards sold under one name; a name with several versions has several values.
+
+    ``memory_gib`` is what is on the board, in GiB.
+    """
 
     name: str
     compute_capability: tuple[str, ...]
     multiprocessors: tuple[int, ...]
     bus_width_bits: tuple[int, ...]
+    memory_gib: tuple[float, ...]
 
 
 class DriverBranches(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +74,11 @@ def chip_of(device_id: int | None) -> Chip | None:
     if device_id is None:
         return None
     return next((chip for chip in _table().chips if chip.has(device_id)), None)
+
+
+def chip_named(name: str) -> Chip | None:
+    """Return a chip by its name, ``GP108``; None if the table does not have it."""
+    return next((chip for chip in _table().chips if chip.name == name), None)
 
 
 def known_card(name: str) -> KnownCard | None:
@@ -137,53 +145,22 @@ def disagreements(card: Device, torch_card: TorchCard | None) -> tuple[Disagreem
         ("memory bus in bits", card.memory_bus_width_bits, torch_card.memory_bus_width_bits),
     ]
     found = [
-        _disagreement(subject, "nvidia-smi", ours, "PyTorch", theirs)
+        disagreement(subject, "nvidia-smi", ours, "PyTorch", theirs)
         for subject, ours, theirs in pairs
         if ours is not None and theirs is not None and ours != theirs
     ]
     total, visible = card.memory_total_bytes, torch_card.memory_total_bytes
     if total and visible and abs(total - visible) > _MEMORY_TOLERANCE * total:
         found.append(
-            _disagreement("memory in MiB", "nvidia-smi", total >> 20, "PyTorch", visible >> 20)
+            disagreement("memory in MiB", "nvidia-smi", total >> 20, "PyTorch", visible >> 20)
         )
     return tuple(found)
 
 
-def misnamings(card: Device, torch_card: TorchCard | None) -> tuple[Disagreement, ...]:
-    """Return the differences between a card's chip and the card that it claims to be."""
-    found = []
-    known = known_card(card.name)
-    capability = card.compute_capability or (torch_card.compute_capability if torch_card else None)
-    if known is not None:
-        count = card.multiprocessors or (torch_card.multiprocessors if torch_card else None)
-        bus = card.memory_bus_width_bits or (
-            torch_card.memory_bus_width_bits if torch_card else None
-        )
-        name = f"its name ({card.short_name})"
-        checks: list[tuple[str, object, tuple[object, ...]]] = [
-            ("compute capability", capability, known.compute_capability),
-            ("multiprocessors", count, known.multiprocessors),
-            ("memory bus in bits", bus, known.bus_width_bits),
-        ]
-        found += [
-            _disagreement(subject, "the card", value, name, " or ".join(map(str, sold)))
-            for subject, value, sold in checks
-            if value is not None and value not in sold
-        ]
-    chip = chip_of(card.pci_device_id)
-    if chip is not None and capability is not None and chip.compute_capability != capability:
-        found.append(
-            _disagreement(
-                "compute capability", "the card", capability,
-                f"its device id ({chip.name})", chip.compute_capability,
-            )
-        )  # fmt: skip
-    return tuple(found)
-
-
-def _disagreement(
+def disagreement(
     subject: str, first: str, first_says: object, second: str, second_says: object
 ) -> Disagreement:
+    """Return a disagreement between two sources about a subject, each with its value."""
     return Disagreement(
         subject=subject,
         first=first,

@@ -11,7 +11,8 @@ import msgspec
 
 from gpu_studio.core.clock_reasons import clock_reason_words
 from gpu_studio.core.compute_capability import version_numbers
-from gpu_studio.core.devices.cards import chip_of, disagreements, misnamings, torch_card_of
+from gpu_studio.core.devices.card_identity import identity_of
+from gpu_studio.core.devices.cards import chip_of, disagreements, torch_card_of
 from gpu_studio.core.devices.devices import (
     CardReading,
     Device,
@@ -252,12 +253,13 @@ def _contradictions(card: Device, torch_card: TorchCard | None) -> Fact:
     if torch_card is None and card.unreadable is not None:
         why_not = "Neither the driver nor PyTorch describes this card."
         return fact("contradictions", "Contradictions", None, why_not)
-    found = (*misnamings(card, torch_card), *disagreements(card, torch_card))
+    identity = identity_of(card, torch_card)
+    found = (*identity.differing, *disagreements(card, torch_card))
     text = "; ".join(one.sentence for one in found)
     note = (
         "One of the two is wrong. The card may be another one with a changed BIOS."
         if found
-        else "Name, chip, driver and PyTorch agree about this card."
+        else identity.agreement or "This program does not know what a card of this name has."
     )
     return fact("contradictions", "Contradictions", text or "none", note=note)
 

@@ -46,12 +46,14 @@ from gpu_studio.engine.device import (
     uuid_of,
 )
 from gpu_studio.engine.faults import failure_of
+from gpu_studio.engine.torch_cards import torch_card
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Generator, Iterator
 
     from gpu_studio.core.failure import Failure
+    from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.core.messages.message import Event
 
 _PROGRESS_EVERY_S = 0.2
@@ -68,7 +70,9 @@ class CheckSensor(Protocol):
     def cpu_vitals(self) -> Vitals | None:
         """Return the CPU's present sensors; None if the system reports none."""
 
-    def checked_device(self, uuid: str, address: str) -> CheckedDevice | None:
+    def checked_device(
+        self, uuid: str, address: str, torch_card: TorchCard | None
+    ) -> CheckedDevice | None:
         """Return a card's facts for the record; None if unknown."""
 
 
@@ -170,7 +174,8 @@ class CheckRound:
     def _checked_device(self, device: torch.device) -> CheckedDevice:
         address, facts = self.request.device, None
         if self._uuid is not None and self._sensor is not None:
-            facts = self._sensor.checked_device(self._uuid, address)
+            account = None if is_cpu(device.type) else torch_card(device.index or 0)
+            facts = self._sensor.checked_device(self._uuid, address, account)
         known = checked_device(device, address, facts, self._cpu_name)
         tail = self._uuid[-_UUID_TAIL:] if self._uuid is not None else ""
         return msgspec.structs.replace(known, uuid_tail=tail)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.devices.cards import chip_of, misnamings
+from gpu_studio.core.devices.card_identity import identity_of
+from gpu_studio.core.devices.cards import chip_of
 from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
 from gpu_studio.core.units import format_count
 from gpu_studio.hardware.nvidia.cards import base_clock_mhz, describe_card
@@ -12,6 +13,7 @@ from gpu_studio.hardware.nvidia.nvml import number_from
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device, Driver, Telemetry
+    from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.hardware.nvidia.nvml import NvmlCard
 
 # Enumerators of nvml.h.
@@ -48,16 +50,20 @@ def read_vitals(card: NvmlCard, now: Telemetry) -> Vitals:
     )
 
 
-def read_checked_device(card: NvmlCard, address: str, driver: Driver | None) -> CheckedDevice:
+def read_checked_device(
+    card: NvmlCard, address: str, driver: Driver | None, torch_card: TorchCard | None = None
+) -> CheckedDevice:
     """Return a card's facts for the record of a check; raises like `read_vitals`.
 
     Args:
         card: the card.
         address: PyTorch's name for it.
         driver: the driver; None if unknown.
+        torch_card: PyTorch's account of the card, for what an old driver does not say.
     """
     device = describe_card(card, None, lambda _pid: ("", None))
     chip = chip_of(device.pci_device_id)
+    identity = identity_of(device, torch_card)
     limit = card.number(
         "nvmlDeviceGetTemperatureThreshold", _THRESHOLD_SLOWDOWN, most=_MOST_CELSIUS
     )
@@ -65,7 +71,8 @@ def read_checked_device(card: NvmlCard, address: str, driver: Driver | None) -> 
         address=address,
         name=device.name,
         silicon=f"{chip.name} ({device.pci_device_id:04x})" if chip else "",
-        contradiction="; ".join(one.sentence for one in misnamings(device, None)),
+        contradiction=identity.contradiction,
+        agreement=identity.agreement,
         vbios=device.vbios,
         driver_version=driver.version if driver else None,
         compute_capability=device.compute_capability,

@@ -22,6 +22,7 @@ from gpu_studio.hardware.nvidia.nvml import (
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import CardLoad, Device, Driver, GpuProcess, Telemetry
     from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+    from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.hardware.card_reader import ProcessLookup
     from gpu_studio.hardware.nvidia.nvml import NvmlCard
 
@@ -72,8 +73,10 @@ class NvidiaCard:
     def vitals(self) -> Vitals:
         return checked_card.read_vitals(self._card, self.telemetry())
 
-    def checked_device(self, address: str, driver: Driver) -> CheckedDevice:
-        return checked_card.read_checked_device(self._card, address, driver)
+    def checked_device(
+        self, address: str, driver: Driver, torch_card: TorchCard | None
+    ) -> CheckedDevice:
+        return checked_card.read_checked_device(self._card, address, driver, torch_card)
 
     def _with_heat(self, telemetry: Telemetry) -> Telemetry:
         if self._nvapi is None:

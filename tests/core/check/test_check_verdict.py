@@ -105,6 +105,17 @@ def test_an_interruption_in_words() -> None:
     assert said(59, is_restart=True) == "The PC restarted less than a minute into the check."
 
 
+def test_a_card_that_is_not_the_one_of_its_name_does_not_pass() -> None:
+    stages = [outcome("passed")]
+    says = "This card says GTX 1060, but its chip is GF106."
+    assert whole_verdict(stages) == "passed"
+    assert whole_verdict(stages, contradiction=says) == "inconclusive"
+    assert says in result_sentence("inconclusive", stages, (), contradiction=says)
+    action = next_action("inconclusive", (), minutes=6, stages=stages, contradiction=says)
+    assert "chip" in action
+    assert whole_verdict([outcome("failed")], contradiction=says) == "failed"
+
+
 DOUBTS = (
     "card_lost", "blind", "ecc_errors", "memory_spilled", "fan_stopped", "throttled", "low_clock",
     "link_errors", "slow_link", "slow_sample", "not_repeatable", "could_not_run",

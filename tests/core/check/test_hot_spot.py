@@ -30,8 +30,14 @@ def test_a_card_that_still_heats_up_has_no_gap() -> None:
 
 @pytest.mark.parametrize(
     "pairs",
-    [[(60.0, 90.0)] * 9, [(60.0, None)] * 20, [(None, 90.0)] * 20, []],
-    ids=["short", "no hot spot", "no core", "nothing"],
+    [
+        [(60.0, 90.0), (60.0, 91.0)] * 4,
+        [(60.0, None)] * 20,
+        [(None, 90.0), (None, 91.0)] * 10,
+        [],
+        [(60.0, 90.0)] * 20,
+    ],
+    ids=["short", "no hot spot", "no core", "nothing", "stuck"],
 )
 def test_without_both_for_ten_seconds_there_is_no_gap(
     pairs: list[tuple[float | None, float | None]],

@@ -133,9 +133,12 @@ def test_a_pc_with_an_arm_processor_is_not_sent_to_builds_of_another(
     assert "The last PyTorch" not in findings[0].sentence
 
 
-@pytest.mark.parametrize("name", ["NVIDIA CMP 30HX", "NVIDIA CMP 40HX", "NVIDIA CMP 90HX"])
-def test_a_mining_card_is_a_card_like_others(name):
-    card = changed(RTX_3060, name=name, pci_device_id=None, compute_capability="7.5")
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [("NVIDIA CMP 30HX", "7.5"), ("NVIDIA CMP 40HX", "7.5"), ("NVIDIA CMP 90HX", "8.6")],
+)
+def test_a_mining_card_is_a_card_like_others(name, capability):
+    card = changed(RTX_3060, name=name, pci_device_id=None, compute_capability=capability)
     assert codes(examined(pc(card))) == ["ok"]
 
 

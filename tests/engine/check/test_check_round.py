@@ -35,6 +35,7 @@ from tests.engine.check.benches import TickingClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.core.messages.message import Event
     from gpu_studio.engine.check.stage import Stage
 
@@ -184,7 +185,9 @@ class Sensor:
     def cpu_vitals(self) -> Vitals | None:
         return Vitals(temperature_c=61.0, sm_clock_mhz=3900.0)
 
-    def checked_device(self, uuid: str, address: str) -> CheckedDevice | None:
+    def checked_device(
+        self, uuid: str, address: str, torch_card: TorchCard | None
+    ) -> CheckedDevice | None:
         return CheckedDevice(address=address, name="GT 1030", vbios="86.08")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from gpu_studio.core.check.check_verdict import stage_verdict
 from gpu_studio.core.messages.check_messages import FindingKind, Vitals
 from gpu_studio.engine.check.hot_spot import report_hot_spot
@@ -13,7 +15,10 @@ def test_each_is_noted_once_and_the_stage_still_passes() -> None:
     hot = Vitals(temperature_c=70.0, hotspot_c=101.0, memory_temperature_c=104.0)
     for number in range(2):
         bench = bench_for("load")
-        bench.readings = [(float(second), hot) for second in range(20)]
+        bench.readings = [
+            (float(second), msgspec.structs.replace(hot, hotspot_c=101.0 + second % 2))
+            for second in range(20)
+        ]
         report_hot_spot(bench, noted)
         kinds = [finding.kind for finding in bench.findings]
         assert kinds == ([] if number else ["hotspot_gap", "hot_memory"])
