@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,6 +62,7 @@ _WITHOUT_FONT = (
     "commands, such as “gpu-studio devices”, work without a font."
 )
 _WHEELS = "GPU_STUDIO_WHEELS"  # for an installation without a person: in a school, in a test
+_TIDY_EVERY_MS = 3_600_000
 _LINK_LOAD_S = 2.5  # two readings of the sensors: an idle card's link sleeps
 
 APP_ID = "org.gpustudio.GPUStudio"
@@ -226,6 +228,9 @@ def main() -> int:
     turn = QTimer(window)
     turn.timeout.connect(_do_nothing)
     turn.start(500)
+    tidying = QTimer(window)
+    tidying.timeout.connect(remove_killed_windows_folders)
+    tidying.start(_TIDY_EVERY_MS)
     window.show()
     status = application.exec()
     _log.info("The window was closed")
@@ -238,6 +243,13 @@ def main() -> int:
         logging.shutdown()
         os._exit(status)
     return status
+
+
+def remove_killed_windows_folders() -> None:
+    """Remove what windows that were killed have left, in a thread: it may be gigabytes."""
+    from gpu_studio.process.family_folder import remove_left_over  # once an hour
+
+    threading.Thread(target=remove_left_over, daemon=True).start()
 
 
 def _end_without_font(mark: StartMark | None) -> int:

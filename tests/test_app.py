@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from gpu_studio.app import _keep_small
+from gpu_studio.app import _keep_small, remove_killed_windows_folders
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
+from gpu_studio.process import family_folder
 from tests.own_home import own_home
 from tests.patience import PATIENCE_S
 
@@ -255,3 +257,17 @@ def test_a_large_log_that_another_window_holds_open_goes_on(tmp_path, monkeypatc
     monkeypatch.setattr(Path, "replace", refuse)
     _keep_small(path)
     assert path.exists()
+
+
+def test_an_open_window_removes_what_killed_ones_left_without_waiting_for_it(monkeypatch):
+    removed, may_end = threading.Event(), threading.Event()
+
+    def remove_left_over() -> None:
+        may_end.wait(PATIENCE_S)
+        removed.set()
+
+    monkeypatch.setattr(family_folder, "remove_left_over", remove_left_over)
+    remove_killed_windows_folders()
+    assert not removed.is_set()
+    may_end.set()
+    assert removed.wait(PATIENCE_S)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.user_file import UnusableFileError, open_user_file
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 _LAST_LINES = 12
+_MOST_BYTES = 4 << 20
 
 
 class ChildLog:
@@ -27,10 +30,10 @@ class ChildLog:
     def text(self) -> str:
         """Return what was written; empty if it cannot be read."""
         try:
-            with open(self._path, "rb") as file:
+            with open_user_file(self._path) as file:
                 file.seek(self._start)
-                return file.read().decode("utf-8", errors="replace")
-        except OSError:
+                return file.read(_MOST_BYTES).decode("utf-8", errors="replace")
+        except (UnusableFileError, OSError):
             return ""
 
 

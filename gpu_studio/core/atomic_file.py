@@ -10,15 +10,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes, *, is_private: bool = False) -> None:
     """Write a file so that a reader finds either the old or the new contents, never a part.
+
+    Args:
+        path: The file.
+        content: Its new contents.
+        is_private: Whether other users of this PC may not read it; on Windows, the user's own
+            folders see to that.
 
     Raises:
         OSError: nothing was changed.
     """
     part = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
     try:
-        with part.open("xb") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with open(os.open(part, flags, 0o600 if is_private else 0o666), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -243,6 +244,23 @@ if sys.platform == "win32":
                     self._handle = None
 
 
+def _opened_log(path: Path) -> IO[bytes] | None:
+    """Return a log to append to; None for one that cannot be opened: the child works as well.
+
+    A pipe in its place would wait for a reader, so only an ordinary file is a log.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    flags |= getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError:
+        return None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return None
+    return os.fdopen(descriptor, "ab")
+
+
 class ChildProcess:
     """One ``python -m module`` and its two pipes. Any thread may call `send` and `end`.
 
@@ -265,9 +283,7 @@ class ChildProcess:
         log_path: Path | None = None,
     ) -> None:
         self._family = _Family()
-        log: IO[bytes] | None = None
-        with contextlib.suppress(OSError):  # removed meanwhile, or in use: the child works as well
-            log = open(log_path, "ab") if log_path else None  # noqa: SIM115
+        log = _opened_log(log_path) if log_path else None
         program = [str(module)] if isinstance(module, Path) else ["-m", module]
         python, launched = direct_start()
         try:

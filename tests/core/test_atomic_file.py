@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
+
+import pytest
 
 from gpu_studio.core import atomic_file
 from gpu_studio.core.atomic_file import write_atomically
@@ -33,3 +36,16 @@ def test_readers_see_the_old_content_or_the_new(tmp_path: Path) -> None:
         atomic_file.os.fsync = real
     assert seen == [b"old"]
     assert path.read_bytes() == b"new"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the user's own folder sees to it")
+@pytest.mark.parametrize(("is_private", "mode"), [(True, 0o600), (False, 0o644)])
+def test_what_is_private_is_read_by_nobody_else(
+    tmp_path: Path, is_private: bool, mode: int
+) -> None:
+    before = os.umask(0o022)
+    try:
+        write_atomically(tmp_path / "a.json", b"new", is_private=is_private)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a.json").stat().st_mode & 0o777 == mode

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from gpu_studio.builds.child_log import ChildLog
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.process import child_process
@@ -108,6 +110,15 @@ def test_a_kill_reaches_what_a_child_started_at_once(family):
     child, pids, _ = family
     child.kill()
     until(lambda: gone(pids[1]))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
+def test_a_pipe_in_place_of_a_log_keeps_no_child_from_its_work(tmp_path: Path):
+    os.mkfifo(tmp_path / "setup.log")
+    child = ChildProcess("tests.engine.child_with_family", log_path=tmp_path / "setup.log")
+    assert next(child.lines())
+    child.end(PATIENCE_S)
+    assert ChildLog(tmp_path / "setup.log").text() == ""
 
 
 def test_a_log_that_is_gone_keeps_no_child_from_its_work(tmp_path: Path):

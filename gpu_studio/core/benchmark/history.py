@@ -227,7 +227,7 @@ class History:
             return
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._path(key), encode_kept(kept))
+            write_atomically(self._path(key), encode_kept(kept), is_private=True)
         except OSError as error:
             raise _trouble("Cannot save results in the history", error) from error
         self._pending.pop(key, None)

@@ -87,7 +87,7 @@ class CheckFolder:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._lock(state.check_id)
-            write_atomically(self._folder / f"{state.check_id}{_STATE}", content)
+            write_atomically(self._folder / f"{state.check_id}{_STATE}", content, is_private=True)
         except OSError as error:
             raise _unwritable(error) from error
 
@@ -168,7 +168,9 @@ class CheckFolder:
         content = msgspec.json.encode(_KeptRecord(fingerprint=fingerprint, record=record))
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._folder / f"{moment or '0'}-{check_id}{_RECORD}", content)
+            write_atomically(
+                self._folder / f"{moment or '0'}-{check_id}{_RECORD}", content, is_private=True
+            )
         except OSError as error:
             raise _unwritable(error) from error
 

@@ -44,18 +44,32 @@ _UUID = re.compile(
 )
 _FILE_ADDRESS = re.compile(r"\bfile://(?=/)", re.IGNORECASE)
 # A home folder has the name of its user, which may have two words on Windows.
-_WINDOWS_HOME = re.compile(r"([A-Za-z]:[\\/]Users[\\/])[^\\/\"'\n]+", re.IGNORECASE)
+# Python's repr doubles each backslash.
+_WINDOWS_HOME = re.compile(r"([A-Za-z]:[\\/]+Users[\\/]+)[^\\/\"'\n]+", re.IGNORECASE)
 _POSIX_HOME = re.compile(r"(/(?:home|Users)/)[^\s/\"']+")
 # A folder name of several words must be followed by a slash: two paths in a sentence stay two.
 _WORD = r"[^\s/\"':;,]+"
 _POSIX_FOLDER = rf"(?:[^\s/\"']+|{_WORD}(?: +{_WORD})+)/"
 _POSIX_PATH = re.compile(rf"(?<![\w/.:])/(?:{_POSIX_FOLDER})+([^\s/\"']*)")
-_WINDOWS_PATH = re.compile(r"(?<!\w)(?:[A-Za-z]:[\\/]|\\\\)(?:[^\\/\"'\n]+[\\/])*([^\\/\s\"']*)")
+_WINDOWS_PATH = re.compile(
+    r"(?<!\w)(?:[A-Za-z]:[\\/]+|\\{2,})(?:[^\\/\"'\n]+[\\/]+)*([^\\/\s\"']*)"
+)
+# In an address: the user and password, and all that follows the path, where tokens are.
+_LOGIN = re.compile(r"\b([a-z][a-z0-9+.-]*://)[^\s/@\"'<>]*@", re.IGNORECASE)
+_QUERY = re.compile(r"\b(https?://[^\s?#\"'<>]*)[?#][^\s\"'<>]*", re.IGNORECASE)
+# Tokens of Hugging Face, GitHub, GitLab and PyPI, and those of a header.
+_TOKEN = re.compile(
+    r"\b(?:hf_|gh[opsur]_|github_pat_|glpat-|pypi-)[\w-]{16,}|"
+    r"(?<=\bBearer )\S+|(?<=\bBasic )[A-Za-z0-9+/=]{8,}"
+)
 
 
 def masked_text(text: str) -> str:
-    """Return a text without UUIDs, the folders of paths and the names of home folders."""
+    """Return a text without UUIDs, folders, the names of home folders, passwords and tokens."""
     text = _UUID.sub(lambda found: (found[1] or "") + MASK, text)
+    text = _LOGIN.sub(rf"\1{MASK}@", text)
+    text = _QUERY.sub(rf"\1?{MASK}", text)
+    text = _TOKEN.sub(MASK, text)
     text = _FILE_ADDRESS.sub("", text)
     text = _WINDOWS_HOME.sub(rf"\1{MASK}", text)
     text = _POSIX_HOME.sub(rf"\1{MASK}", text)

@@ -212,3 +212,14 @@ def test_a_turn_that_was_given_back_is_free(tmp_path: Path) -> None:
     one.release()
     assert other.claim()
     other.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the user's own folder sees to it")
+def test_nobody_else_reads_a_check(tmp_path: Path) -> None:
+    with contextlib.closing(CheckFolder(tmp_path)) as folder:
+        run = run_until("memory")
+        folder.keep_state(run.state())
+        folder.keep_record(record(), run.check_id, "fingerprint")
+        for ending in (".running", ".json"):
+            (path,) = tmp_path.glob(f"*{ending}")
+            assert path.stat().st_mode & 0o077 == 0
