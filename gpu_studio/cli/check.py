@@ -209,8 +209,9 @@ def _print_result(run: CheckRun) -> None:
 def _conclude(run: CheckRun, folder: CheckFolder) -> None:
     """Keep the result of a check that is over, and forget its state."""
     try:
-        if run.device is not None:  # otherwise, nothing was tested
-            folder.keep_record(run.record(), run.check_id, run.fingerprint)
+        record = run.record()
+        if record.has_tested:
+            folder.keep_record(record, run.check_id, run.fingerprint)
     except StudioError as error:
         note(str(error))
     folder.forget_state(run.check_id)

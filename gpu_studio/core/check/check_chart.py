@@ -214,7 +214,7 @@ def _heat(
     high = max([*values, *(limit.value for limit in limits), _LEAST_HOT_C])
     low = min([*values, _COLDEST_C])
     words = tuple(
-        (f"{_HEAT_TITLES[curve.kind]} {shown}", f"{_shown(curve, shown):.0f}\u202f°C")
+        (f"{_HEAT_TITLES[curve.kind]}, {shown}", f"{_shown(curve, shown):.0f}\u202f°C")
         for curve in drawn
     )
     return ChartLane(
@@ -239,7 +239,7 @@ def _clock(
     if base is not None and base <= _MOST_SHOWN:
         limits.append(ChartLimit(base, f"base clock {base:.0f}\u202fMHz"))
     high = max([*_values(curve), *(limit.value for limit in limits), 100.0])
-    words = (f"Clock {shown}", f"{_shown(curve, shown):.0f}\u202fMHz")
+    words = (f"Clock, {shown}", f"{_shown(curve, shown):.0f}\u202fMHz")
     if lowest_mhz is not None and lowest_mhz <= _MOST_SHOWN:
         words = ("Clock, lowest under load", f"{lowest_mhz:.0f}\u202fMHz")
     return ChartLane("Clock", "MHz", 0.0, high * _ROOM, (curve,), tuple(limits), (words,))
@@ -256,7 +256,7 @@ def _power(
     if limit is not None and limit <= _MOST_SHOWN:
         limits.append(ChartLimit(limit, f"limit {limit:.0f}\u202fW"))
     high = max([*_values(curve), *(one.value for one in limits), 10.0])
-    words = (f"Power {shown}", f"{_shown(curve, shown):.0f}\u202fW")
+    words = (f"Power, {shown}", f"{_shown(curve, shown):.0f}\u202fW")
     return ChartLane("Power", "W", 0.0, high * _ROOM, (curve,), tuple(limits), (words,))
 
 

@@ -154,7 +154,7 @@ def _words_width(chart: CheckChart, canvas: Canvas, em: float) -> float:
 
 def _numbers_width(chart: CheckChart, canvas: Canvas, em: float) -> float:
     ticks = [
-        _number(value) for lane in chart.lanes for value in value_ticks(lane.low, lane.high, 3)
+        _number(value) for lane in chart.lanes for value in value_ticks(lane.low, lane.high, 5)
     ]
     return max((canvas.text_width(text) for text in ticks), default=0.0) + 0.8 * em
 
@@ -222,7 +222,7 @@ def _draw_lane(
         return place.bottom - (place.bottom - place.top) * (value - lane.low) / span
 
     most = max(int((place.bottom - place.top) / (_TICKS_APART_Y * em)), 1)
-    for value in value_ticks(lane.low, lane.high, min(most, 4)):
+    for value in value_ticks(lane.low, lane.high, min(most, 5)):
         canvas.line(place.left, y_of(value), place.right, y_of(value), "grid")
         canvas.text(place.left - 0.5 * em, y_of(value), _number(value), "muted", anchor="right")
     canvas.line(place.left, place.top, place.left, place.bottom, "border")
@@ -239,7 +239,9 @@ def _draw_lane(
         role, y = ("amber" if limit.is_ceiling else "muted"), y_of(limit.value)
         above = y - 0.6 * em
         inside = above if above > place.top else y + 0.6 * em
-        canvas.text(place.right - 0.4 * em, inside, limit.label, role, anchor="right")
+        wide = canvas.text_width(limit.label) + 0.4 * em
+        canvas.box(place.right - 0.6 * em - wide, inside - 0.5 * em, wide, em, "card")
+        canvas.text(place.right - 0.8 * em, inside, limit.label, role, anchor="right")
     if len(lane.curves) > 1:
         _draw_names(lane, canvas, place, em)
 

@@ -522,7 +522,7 @@ class CheckRun:
         if not (self.is_stopped and isinstance(event, EngineEnded)):
             finding = loss_finding(
                 event, track.name, self.elapsed_s, is_silent=self._is_silent, step=track.doing,
-                address=self.plan.device,
+                address=self.plan.device, has_begun=bool(self.spans),
             )  # fmt: skip
             errors = track.round_errors + finding.count
             self._find(finding)

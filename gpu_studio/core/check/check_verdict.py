@@ -156,7 +156,7 @@ def result_sentence(
         return interruption_sentence(interruptions[-1])
     doubt = sentence_finding(verdict, findings)
     if not any(stage.has_tested for stage in stages):
-        return "Nothing was tested." if doubt is None else f"Nothing was tested. {doubt.sentence}"
+        return "Nothing was tested." if doubt is None else doubt.sentence
     if doubt is not None:
         return f"No errors found, but the result is doubtful. {doubt.sentence}"
     if contradiction:

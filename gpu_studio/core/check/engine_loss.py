@@ -27,6 +27,7 @@ def loss_finding(
     at_s: float,
     *,
     is_silent: bool,
+    has_begun: bool = True,
     step: str = "",
     address: str = "cuda:0",
 ) -> CheckFinding:
@@ -37,6 +38,7 @@ def loss_finding(
         stage: the stage that was running, or was to run next.
         at_s: seconds since the start of the check.
         is_silent: whether the engine was abandoned because it did not answer.
+        has_begun: whether any stage has begun.
         step: what was running, in words; empty if unknown.
         address: PyTorch's name for the device.
     """
@@ -48,7 +50,7 @@ def loss_finding(
     elif isinstance(event, EngineEnded):
         severity, sentence = _of_process(event, title, is_card=is_card)
     else:
-        severity, sentence = _of_failure(event.failure, title)
+        severity, sentence = _of_failure(event.failure, title, has_begun=has_begun)
     if step:
         sentence = f"{sentence} It was at: {step}."
     is_lost = severity == "error"
@@ -64,13 +66,13 @@ def failure_finding(failure: Failure, stage: StageName, at_s: float, address: st
     return loss_finding(event, stage, at_s, is_silent=False, address=address)
 
 
-def _of_failure(failure: Failure, title: str) -> tuple[Severity, str]:
+def _of_failure(failure: Failure, title: str, *, has_begun: bool) -> tuple[Severity, str]:
     cause = failure.cause or failure.message
     if failure.kind is FailureKind.CUDA_ERROR:
         if any(sign in cause for sign in _LOST_SIGNS):
             return "error", f"The card was lost during “{title}”. {cause}"
         return "error", f"The card failed during “{title}”. {cause}"
-    return "doubt", f"“{title}” could not run to its end. {cause}"
+    return "doubt", f"“{title}” could not run to its end. {cause}" if has_begun else cause
 
 
 def _of_process(event: EngineEnded, title: str, *, is_card: bool) -> tuple[Severity, str]:

@@ -114,10 +114,10 @@ def record_trust(record: CheckRecord) -> tuple[str, ...]:
     """Return how far a record itself can be trusted, and how to get a better one."""
     tail = record.device.uuid_tail
     which = (
-        f"It is of the copy of the card whose UUID ends in {tail}: compare that with what the "
-        "seller's PC shows in GPU Studio (Devices, All facts) or prints after “nvidia-smi -L”."
+        f"The UUID of the checked card ends in {tail}: compare that with what the seller's PC "
+        "shows in GPU Studio (Devices, All facts) or prints after “nvidia-smi -L”."
         if tail
-        else "It does not say which copy of the card it is of: it has no UUID."
+        else "It does not say which copy of the card was checked: it has no part of a UUID."
     )
     return (_FORGED, *(() if is_cpu(record.device.address) else (which,)), _FRESH)
 
@@ -165,7 +165,7 @@ def planted_text(record: CheckRecord) -> str:
 
 def record_facts(record: CheckRecord) -> tuple[RecordFact, ...]:
     """Return the facts of a record, the device first."""
-    return (*_device_facts(record), *_check_facts(record))
+    return (*device_facts(record.device), *_own_numbers(record), *_check_facts(record))
 
 
 def identity_text(device: CheckedDevice) -> str:
@@ -174,8 +174,12 @@ def identity_text(device: CheckedDevice) -> str:
     return device.contradiction or device.agreement or unknown
 
 
-def _device_facts(record: CheckRecord) -> Iterator[RecordFact]:
-    device = record.device
+def device_facts(device: CheckedDevice) -> tuple[RecordFact, ...]:
+    """Return the facts of a device."""
+    return tuple(_device_facts(device))
+
+
+def _device_facts(device: CheckedDevice) -> Iterator[RecordFact]:
     is_card = not is_cpu(device.address)
     yield RecordFact("Card" if is_card else "Processor", device.name)
     if is_card:
@@ -191,6 +195,9 @@ def _device_facts(record: CheckRecord) -> Iterator[RecordFact]:
     if device.ecc:
         yield RecordFact("Error correction", device.ecc)
     yield RecordFact("PyTorch", device.torch_version or "unknown")
+
+
+def _own_numbers(record: CheckRecord) -> Iterator[RecordFact]:
     if record.uuid is not None:
         yield RecordFact("UUID", record.uuid)
     if record.serial is not None:
@@ -210,8 +217,9 @@ def _check_facts(record: CheckRecord) -> Iterator[RecordFact]:
         yield RecordFact("Memory tested", f"{text} ({share}){own}")
     elif not record.has_tested:
         yield RecordFact("Tested", "nothing")
-    yield from _sensor_facts(record)
-    yield RecordFact("Errors", errors_text(record.errors))
+    if record.has_tested:
+        yield from _sensor_facts(record)
+        yield RecordFact("Errors", errors_text(record.errors))
     for stop in record.interruptions:
         what = "The PC restarted" if stop.is_restart else "The program ended"
         yield RecordFact("Interruption", f"{what} after {clock_text(stop.after_s)}")

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core.check.check_chart import plan_chart, record_chart, run_chart
+from gpu_studio.core.check.check_end import CheckEnd, end_of
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
-from gpu_studio.core.check.stages import NORMAL_MINUTES
+from gpu_studio.core.check.readings import recorded
+from gpu_studio.core.check.stages import NORMAL_MINUTES, round_s, stage_budget_s
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.messages.check_messages import (
+    STAGE_NAMES,
     CheckFindingMade,
     CheckStageFinished,
     CheckStarted,
@@ -22,7 +26,9 @@ from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.core.program_version import program_title
 from gpu_studio.model.check.check_keeper import CheckKeeper
+from gpu_studio.model.check.known_device import known_device
 from gpu_studio.model.engine_session import EngineSession, EngineState
+from gpu_studio.model.headline import Headline, headline_from
 from gpu_studio.model.run_queue import QueueStep, RunQueue
 from gpu_studio.model.work_state import WorkState
 
@@ -31,13 +37,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.check.check_chart import CheckChart
     from gpu_studio.core.check.check_folder import CutOffCheck
     from gpu_studio.core.check.check_record import CheckRecord
-    from gpu_studio.core.messages.check_messages import PlantKind
+    from gpu_studio.core.check.readings import RecordedReading
+    from gpu_studio.core.messages.check_messages import CheckedDevice, PlantKind
     from gpu_studio.core.messages.message import Event
     from gpu_studio.model.check.check_keeper import EarlierCheck
     from gpu_studio.model.devices.device_board import DeviceRow
-    from gpu_studio.model.headline import Headline
     from gpu_studio.model.studio import Studio
 
 _STOP_PATIENCE_MS = 10_000  # a step of a check takes a second at most, on a slow card some more
@@ -98,6 +105,7 @@ class CardCheck(QObject):
         self._interruption: Headline | None = None
         self.kept: tuple[CheckRecord, ...] = ()
         self._has_released = False
+        self._recorded: tuple[int, tuple[RecordedReading, ...]] = (0, ())
         self._asked_earlier = self._knows_earlier = self._has_ended = False
         data = studio.data_folder
         kept = CheckFolder(data / FOLDER_NAME if data is not None else None, studio.boot)
@@ -155,6 +163,37 @@ class CardCheck(QObject):
         return "" if self._is_pc_free else _OTHER_WORK
 
     @property
+    def is_barred(self) -> bool:
+        """Whether the chosen device cannot be checked until something is done about it."""
+        is_ready = self._studio.session.description is not None
+        return self.device.obstacle not in (None, Obstacle.NO_ENGINE) if is_ready else False
+
+    @property
+    def remedy(self) -> Headline | None:
+        """What makes the device usable, with its button; None if nothing has to be done.
+
+        The device is that of the shown check if it tested nothing, otherwise the chosen one.
+        """
+        session, row = self._studio.session, self.device
+        if self.record is not None:
+            if self.file_name or end_of(self.record) is not CheckEnd.NOTHING_TESTED:
+                return None
+            row = self._studio.board.at(self.record.device.address) or row
+        if session.description is None:
+            return _set_up(session.absence) if session.absence else None
+        if row.obstacle is Obstacle.ASLEEP:
+            return Headline(code="card_asleep", sentence=row.reason, action=Action.WAKE_CARDS)
+        if row.obstacle is None or row.finding is None:
+            return None
+        return self._studio.headlines.offered(headline_from(row.finding))
+
+    @property
+    def known(self) -> CheckedDevice:
+        """What the window itself knows of the chosen device, for the record."""
+        studio = self._studio
+        return known_device(self.device, studio.session.description, studio.sensors.inventory)
+
+    @property
     def can_run(self) -> bool:
         """Whether a check can start."""
         return not self.phase.is_busy and not self.reason
@@ -202,6 +241,28 @@ class CardCheck(QObject):
         return self.run.plan.device if self.run is not None else self.device.address or ""
 
     @property
+    def chart(self) -> CheckChart | None:
+        """The curves of the running check or of the shown record; None if there are none."""
+        if self.record is not None:
+            chart = record_chart(self.record)
+        elif self.phase.is_busy and self.run is not None:
+            chart = run_chart(self.run, self._readings_of(self.run))
+        elif self.device.is_cpu:
+            return None
+        else:
+            budget_s = round_s(self.minutes)
+            stages = [(name, stage_budget_s(name, budget_s)) for name in STAGE_NAMES]
+            return plan_chart(stages, self.device.address or "cuda:0")
+        return chart if chart.lanes else None
+
+    def _readings_of(self, run: CheckRun) -> tuple[RecordedReading, ...]:
+        """Return the readings of the running check; to thin those of a night takes a while."""
+        count = len(run.vitals)
+        if self._recorded[0] != count:
+            self._recorded = count, recorded(run.vitals)
+        return self._recorded[1]
+
+    @property
     def cut_off(self) -> CutOffCheck | None:
         """The last check that was cut off, and that you can continue or keep as a result."""
         return self._cut_off[0] if self._cut_off and not self.phase.is_busy else None
@@ -216,7 +277,7 @@ class CardCheck(QObject):
             return
         self._identity = self.device.identity  # while its engine is released, no card is usable
         plan = CheckPlan(device=address, minutes=self.minutes, plant=self.plant)
-        self._begin(CheckRun(plan, local_now(), program=program_title()))
+        self._begin(CheckRun(plan, local_now(), program=program_title(), known=self.known))
 
     def resume(self) -> None:
         """Continue the check that was cut off, after its last finished stage."""
@@ -301,6 +362,7 @@ class CardCheck(QObject):
 
     def _begin(self, run: CheckRun) -> None:
         self.run, self.record, self.file_name = run, None, ""
+        self._recorded = (0, ())
         self._asked_earlier = self._knows_earlier = self._has_ended = False
         self.phase = WorkState.RUNNING
         self._keeper.claim()
@@ -416,3 +478,7 @@ class CardCheck(QObject):
     def _show_record(self, record: CheckRecord) -> None:
         self.record = record
         self.check_changed.emit()
+
+
+def _set_up(absence: str) -> Headline:
+    return Headline(code="engine_absent", sentence=absence, action=Action.SET_UP)

@@ -88,7 +88,7 @@ class CheckKeeper(QObject):
     def conclude(self, run: CheckRun, record: CheckRecord) -> None:
         """Keep the record of a check that is over, and forget its state."""
         folder, check_id, fingerprint = self._folder, run.check_id, run.fingerprint
-        if run.device is not None:  # otherwise, nothing was tested
+        if record.has_tested:
             self._files.add(lambda: folder.keep_record(record, check_id, fingerprint))
         self._files.add(lambda: folder.forget_state(check_id))
 

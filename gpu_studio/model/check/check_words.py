@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.check.check_verdict import interruption_sentence
+from gpu_studio.core.check.check_end import CheckEnd, end_of, end_tone, end_words
+from gpu_studio.core.check.check_verdict import interruption_sentence, sentence_finding
 from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
 from gpu_studio.core.check.record_words import (
     VERDICT_WORDS,
     clock_text,
+    device_line,
     errors_text,
     length_text,
     planted_text,
     started_text,
+    when_line,
 )
 from gpu_studio.core.check.stages import STAGES, stage_title, stage_words
 from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.moments import written_moment
 from gpu_studio.core.notice import Notice, Tone
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gpu_studio.core.check.check_folder import CutOffCheck
     from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.check.check_run import CheckRun, StageTrack
@@ -40,13 +42,28 @@ TONES: dict[CheckVerdict, Tone] = {
     "partial": Tone.AMBER,
     "skipped": Tone.QUIET,
 }
-_MOST_FINDINGS = 6
+_NOT_YET = "Cannot be checked yet"
 _LOAD = (
     "It loads the device fully, and the desktop may become slow. Save your work first. You can "
     "stop it at any time."
 )
 _CPU = "On the CPU, the check tests the RAM of its own process and computes on all cores."
 _PLANTED = "This check will make a fault on purpose, to show that it is found: {does}"
+
+
+class HeroWords(NamedTuple):
+    """The words at the top of the page.
+
+    ``device`` and ``when`` say what was checked, when, and for how long; ``words`` are the largest,
+    in a ``tone``.
+    """
+
+    device: str
+    when: str
+    words: str
+    tone: Tone
+    sentence: str
+    next_step: str
 
 
 class StageWords(NamedTuple):
@@ -70,36 +87,53 @@ def device_title(device: DeviceRow) -> str:
     return f"CPU and RAM: {device.device.short_name}" if device.device else "CPU and RAM"
 
 
-def hero(check: CardCheck) -> Notice:
-    """Return the notice at the top: the errors, the current stage, and what is covered."""
+def hero(check: CardCheck) -> HeroWords:
+    """Return the words at the top: the errors, the current stage, and what is covered."""
     run, record = check.run, check.record
     if check.phase.is_busy and run is not None:
-        return _progress(run)
+        return _progress(check, run)
     if record is not None:
-        tone = Tone.FAILURE if record.errors else Tone.GOOD
-        return Notice(errors_text(record.errors), tone, detail=record.sentence)
-    planted = "" if check.plant is None else _PLANTED.format(does=planted_fault(check.plant).does)
+        return HeroWords(
+            device_line(record), when_line(record), end_words(record), end_tone(record),
+            record.sentence, f"Next: {record.next_action}",
+        )  # fmt: skip
+    return _question(check)
+
+
+def _question(check: CardCheck) -> HeroWords:
+    device, planted = check.device, ""
+    if check.plant is not None:
+        planted = _PLANTED.format(does=planted_fault(check.plant).does)
+    if check.reason and not device.is_cpu and check.is_barred:
+        return HeroWords(device.label, "", _NOT_YET, Tone.AMBER, check.reason, planted)
     hint, question = _LOAD, "Is this card sound?"
-    if check.device.is_cpu:
+    if device.is_cpu:
         hint, question = f"{_CPU} {_LOAD}", "Does this CPU compute correctly?"
+    count = len(STAGES)
     length = length_text(check.minutes)
-    return Notice(
-        question,
-        detail=f"{device_title(check.device)}: six stages. {length[0].upper()}{length[1:]}.",
-        next_step=" ".join(filter(None, (planted, check.reason or hint))),
-    )
+    plan = f"{count} stages. {length[0].upper()}{length[1:]}."
+    next_step = " ".join(filter(None, (planted, check.reason or hint)))
+    return HeroWords(device_title(device), "", question, Tone.PLAIN, plan, next_step)
 
 
-def _progress(run: CheckRun) -> Notice:
+def _progress(check: CardCheck, run: CheckRun) -> HeroWords:
     present = run.present
-    tone = Tone.FAILURE if run.errors else Tone.GOOD
+    doubts = any(one.severity == "doubt" for one in run.findings)
+    tone = Tone.FAILURE if run.errors else Tone.AMBER if doubts else Tone.QUIET
+    words = f"{errors_text(run.errors)} so far" if run.spans else "Starting"
+    device = device_line(run.record()) if run.device is not None else check.device.label
+    when = f"{written_moment(run.started_at)} · {length_text(run.plan.minutes)}"
     if present is None:
         stage = "Starting." if not run.elapsed_s else "Going on to the next stage."
-        return Notice(errors_text(run.errors), tone, detail=stage)
+        return HeroWords(device, when, words, tone, stage, "")
     doing = present.doing or "Starting"
     tested = f"Covered so far: {present.tested}." if present.tested else ""
     title = stage_title(present.name, run.plan.device)
-    return Notice(errors_text(run.errors), tone, detail=f"Now: {title}. {doing}.", next_step=tested)
+    final = "The verdict is final after the last stage."
+    if run.errors:
+        final = "The check goes on, to find out how many errors there are."
+    next_step = " ".join(filter(None, (tested, final)))
+    return HeroWords(device, when, words, tone, f"Now: {title}. {doing}.", next_step)
 
 
 def chip(check: CardCheck) -> Notice:
@@ -110,7 +144,7 @@ def chip(check: CardCheck) -> Notice:
             return Notice("Stopping…", Tone.QUIET)
         rounds = f"Round {run.round} of {run.rounds}, " if run.rounds > 1 else "Running, "
         return Notice(f"{rounds}{_left(run.remaining_s)} left", Tone.QUIET)
-    if record is None:
+    if record is None or end_of(record) is CheckEnd.NOTHING_TESTED:
         return Notice()
     return Notice(VERDICT_WORDS[record.verdict], TONES[record.verdict])
 
@@ -120,24 +154,6 @@ def _left(seconds: float) -> str:
         return "under 1 min"
     minutes = round(seconds / 60)
     return f"about {minutes}\u202fmin" if minutes < 90 else f"about {minutes / 60:.0f}\u202fh"
-
-
-def verdict(check: CardCheck) -> Notice:
-    """Return the verdict so far, or the final one."""
-    run, record = check.run, check.record
-    if check.phase.is_busy and run is not None:
-        if run.errors:
-            return Notice(
-                f"Failed so far: {errors_text(run.errors)}", Tone.FAILURE,
-                next_step="The check goes on, to find out how many errors there are.",
-            )  # fmt: skip
-        return Notice("No errors so far", next_step="The verdict is final after the last stage.")
-    if record is None:
-        return Notice("No verdict yet", next_step="The verdict says what was tested, and no more.")
-    return Notice(
-        VERDICT_WORDS[record.verdict], TONES[record.verdict],
-        next_step=f"Next: {record.next_action}",
-    )  # fmt: skip
 
 
 def planted(check: CardCheck) -> str:
@@ -168,18 +184,33 @@ def stage_rows(check: CardCheck) -> tuple[StageWords, ...]:
         return tuple(_running_row(track, run.plan.device) for track in run.stages)
     if record is not None:
         return tuple(_finished_row(stage, record.device.address) for stage in record.stages)
-    address = "cpu" if check.device.is_cpu else "cuda:0"
     return tuple(
-        StageWords(one.name, stage_title(one.name, address), "", "", "waiting") for one in STAGES
+        StageWords(one.name, stage_title(one.name, address(check)), "", "", "waiting")
+        for one in STAGES
     )
+
+
+def address(check: CardCheck) -> str:
+    """Return the address of the shown or chosen device, or one of its kind."""
+    shown = check.run is not None and check.phase.is_busy
+    if check.record is not None or shown:
+        return check.checked_address
+    return check.device.address or check.device.number or "cuda:0"
+
+
+def quoted(check: CardCheck) -> CheckFinding | None:
+    """Return the finding whose sentence the hero says already."""
+    record = check.record
+    if record is None:
+        return None
+    return sentence_finding(record.verdict, record.findings, record.interruptions)
 
 
 def plan_rows(check: CardCheck) -> tuple[tuple[str, str], ...]:
     """Return what each stage tests, before a check; nothing during and after one."""
     if check.phase.is_busy or check.record is not None:
         return ()
-    address = "cpu" if check.device.is_cpu else "cuda:0"
-    words = (stage_words(one.name, address) for one in STAGES)
+    words = (stage_words(one.name, address(check)) for one in STAGES)
     return tuple((one.title, one.tests) for one in words)
 
 
@@ -207,23 +238,6 @@ def _finished_row(outcome: StageOutcome, address: str) -> StageWords:
 
 def _with_errors(tested: str, errors: int) -> str:
     return f"{errors_text(errors)}. {tested}".strip() if errors else tested
-
-
-def findings_text(findings: Sequence[CheckFinding]) -> str:
-    """Return the findings, the worst first, a line each; a few of them if there are many."""
-    worst_first = sorted(findings, key=lambda one: ("error", "doubt", "note").index(one.severity))
-    lines = [f"• {one.sentence}" for one in worst_first[:_MOST_FINDINGS]]
-    if len(worst_first) > _MOST_FINDINGS:
-        lines.append(f"and {len(worst_first) - _MOST_FINDINGS} more, in the saved record")
-    return "\n".join(lines)
-
-
-def findings_tone(findings: Sequence[CheckFinding]) -> Tone:
-    """Return the tone of the worst finding."""
-    severities = {one.severity for one in findings}
-    if "error" in severities:
-        return Tone.FAILURE
-    return Tone.AMBER if "doubt" in severities else Tone.PLAIN
 
 
 def cut_off_text(cut_off: CutOffCheck) -> str:

@@ -17,7 +17,7 @@ from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, stops
-from gpu_studio.ui.parts import button
+from gpu_studio.ui.parts import button, set_property
 
 if TYPE_CHECKING:
     from gpu_studio.model.check.card_check import CardCheck
@@ -64,7 +64,10 @@ class CheckHead(FlowRow):
             tip="Open the record of a check from a picture or a page",
         )  # fmt: skip
         self.run = button("Run check", check.start, name="check.run", primary=True)
-        self.run.setIcon(icon("shield", theme, "on_accent"))
+        self._signs = {
+            is_first: icon("shield", theme, role)
+            for is_first, role in ((True, "on_accent"), (False, "text"))
+        }
         runs(self.run)
         self.stop = button(
             "Stop check", check.stop, name="check.stop", tip="Keep the results so far"
@@ -78,8 +81,12 @@ class CheckHead(FlowRow):
             self.add(widget)
         self.show_check()
 
-    def show_check(self) -> None:
-        """Show the choices, and what can be pressed now."""
+    def show_check(self, *, is_primary: bool = True) -> None:
+        """Show the choices, and what can be pressed now.
+
+        Args:
+            is_primary: whether to run a check is the most important button of the page.
+        """
         check = self._check
         is_busy = check.phase.is_busy
         self._show_devices()
@@ -96,6 +103,8 @@ class CheckHead(FlowRow):
         for rest in (self._expert, self._open):  # the curves need the room
             rest.setVisible(not is_busy)
         had_focus = self.run.hasFocus() or self.stop.hasFocus()
+        set_property(self.run, "primary", is_primary)
+        self.run.setIcon(self._signs[is_primary])
         self.run.setVisible(not is_busy)
         self.run.setEnabled(check.can_run)
         self.stop.setVisible(is_busy)

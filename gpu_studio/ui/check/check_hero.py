@@ -1,110 +1,219 @@
-"""The errors found so far, what is running now, and how much memory is covered."""
+"""The result in large words, what it means, and the one thing to press next."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QProgressBar
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QBoxLayout, QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
 
-from gpu_studio.core.check.check_verdict import sentence_finding
-from gpu_studio.core.check.record_words import coverage_share, coverage_text
-from gpu_studio.core.device_name import is_cpu
-from gpu_studio.core.units import format_percent
+from gpu_studio.core.check.check_end import CheckEnd, end_of
+from gpu_studio.core.check.record_words import length_text
+from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.model.check import check_words
-from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters, set_property
 from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from PySide6.QtGui import QResizeEvent
 
-    from gpu_studio.core.messages.check_messages import CheckFinding, MemoryCoverage
+    from gpu_studio.core.check.check_record import CheckRecord
+    from gpu_studio.core.notice import Notice
     from gpu_studio.model.check.card_check import CardCheck
+    from gpu_studio.model.headline import Headline
+    from gpu_studio.model.studio import Studio
     from gpu_studio.ui.parts import Role
     from gpu_studio.ui.theme import Theme
 
 _HEADS: tuple[Role, ...] = ("hero", "hero_words", "headline", "title")
-_STEPS = 1000
+_WIDE_LETTERS = 84
+_PRESS_LINES = 2.1
+_FAILED = (CheckEnd.ERRORS, CheckEnd.LOST)
 
 
 class CheckHero(Card):
-    """Empty, it asks the question of the page."""
+    """Empty, it asks the question of the page.
 
-    def __init__(self, check: CardCheck, theme: Theme) -> None:
+    Signals:
+        save_wanted(): the user wants the record as a file.
+        share_wanted(): the user wants page and picture of the record for a buyer.
+    """
+
+    save_wanted = Signal()
+    share_wanted = Signal()
+
+    def __init__(self, studio: Studio, check: CardCheck, theme: Theme) -> None:
         super().__init__(name="check.hero")
-        self._check = check
-        self._errors = Text("", "hero", name="check.errors")
+        self._studio, self._check = studio, check
+        self._remedy: Headline | None = None
+        self._device = Text("", "title", name="check.subject", wraps=True)
+        self._when = Text("", "muted", name="check.when", wraps=True)
+        self._errors = Text("", "hero", name="check.errors", wraps=True)
         self._chip = TrustChip(theme, name="check.chip")
         self._planted = Text("", "failure", name="check.planted", wraps=True)
         self._sentence = Text("", "lead", name="check.doing", wraps=True)
-        self._detail = Text("", "muted", name="check.tested", wraps=True)
-        self._findings = Text("", "muted", name="check.findings", wraps=True)
-        self._covered = Text("Memory tested", "muted")
-        self._coverage = Text("", "value", name="check.coverage")
-        self._bar = QProgressBar()
-        self._bar.setObjectName("check.coverage.bar")
-        self._bar.setAccessibleName("Share of the free memory that was tested")
-        self._bar.setRange(0, _STEPS)
-        self._bar.setTextVisible(False)
+        self._next = Text("", name="check.next", wraps=True)
+        self._outcome = Text("", "muted", name="check.outcome", wraps=True)
+        self._outcome.hide()
+        self._fix = button("", self._fix_it, name="check.fix", primary=True)
+        self._again = button("Check again", check.start, name="check.again", primary=True)
+        self._again.setIcon(icon("shield", theme, "on_accent"))
+        self._share = button(
+            "Show it to the buyer", self.share_wanted.emit, name="check.share",
+            tip="Save a page and a picture of the record, and open the page",
+        )  # fmt: skip
+        self._caption = Text("", "muted", name="check.caption", wraps=True)
+        self._instead = button(
+            "Check CPU and RAM instead", self._choose_cpu, name="check.instead",
+            tip="They need no card",
+        )  # fmt: skip
+        self._save = button(
+            "Save record…", self.save_wanted.emit, name="check.save",
+            tip="As a picture or a page, to attach when the card is sold",
+        )  # fmt: skip
+        self._save.setIcon(icon("export", theme))
+        self._identify = QCheckBox("Add UUID and serial number")
+        self._identify.setObjectName("check.identify")
+        self._identify.setAccessibleName(self._identify.text())
+        self._identify.setToolTip("They identify this one copy of the card")
+        self._presses = (self._fix, self._again, self._share, self._instead, self._save)
+        for press in self._presses:
+            press.setMinimumHeight(round(_PRESS_LINES * self.fontMetrics().height()))
+        self._arrange()
+
+    def _arrange(self) -> None:
         self.column.setContentsMargins(2 * MARGIN, MARGIN, 2 * MARGIN, MARGIN)
+        self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._halves.setSpacing(2 * MARGIN)
+        self.column.addLayout(self._halves)
+        words = QVBoxLayout()
+        words.setSpacing(4)
+        self._halves.addLayout(words, 1)
+        words.addWidget(self._device)
+        words.addWidget(self._when)
         line = QHBoxLayout()
         line.setSpacing(GAP)
-        self.column.addLayout(line)
+        words.addLayout(line)
         line.addWidget(self._errors, 1)
         line.addWidget(self._chip, 0, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        for widget in (self._planted, self._sentence, self._detail, self._findings):
-            self.column.addWidget(widget)
-        self._coverage_line = FlowRow(self._covered, self._coverage, fills=self._covered)
-        self.column.addWidget(self._coverage_line)
-        self.column.addWidget(self._bar)
+        for widget in (self._planted, self._sentence, self._next):
+            words.addWidget(widget)
+        words.addStretch(1)
+        self._side = QWidget()
+        side = QVBoxLayout(self._side)
+        side.setContentsMargins(0, 0, 0, 0)
+        side.setSpacing(6)
+        self._row = QBoxLayout(QBoxLayout.Direction.TopToBottom)
+        self._row.setSpacing(6)
+        side.addLayout(self._row)
+        for press in self._presses:
+            self._row.addWidget(press)
+        side.addWidget(self._caption)
+        side.addWidget(self._identify)
+        side.addStretch(1)
+        self._halves.addWidget(self._side)
+        self.column.addWidget(self._outcome)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Choose the type in which the hero fits."""
+        """Choose the type in which the words fit, and put the buttons beside or below them."""
         super().resizeEvent(event)
+        is_wide = self.width() >= letters(self, _WIDE_LETTERS)
+        directions = QBoxLayout.Direction
+        self._halves.setDirection(directions.LeftToRight if is_wide else directions.TopToBottom)
+        self._row.setDirection(directions.TopToBottom if is_wide else directions.LeftToRight)
         self._fit()
+
+    @property
+    def record(self) -> CheckRecord | None:
+        """The record to save, with the card's own numbers only if you asked for them."""
+        record = self._check.record
+        if record is None or not self._identify.isChecked():
+            return record
+        return self._check.named(record)
 
     def show_check(self) -> None:
         """Show the present state of the check, or the shown record."""
         check = self._check
-        notice = check_words.hero(check)
-        self._errors.setText(notice.sentence)
-        self._errors.set_tone(notice.tone)
+        words = check_words.hero(check)
+        self._device.setText(words.device)
+        self._show(self._when, words.when)
+        self._errors.setText(words.words)
+        self._errors.set_tone(words.tone)
+        self.set_tone(words.tone)
         self._chip.show_notice(check_words.chip(check))
-        planted = check_words.planted(check)
-        self._show(self._planted, planted)
-        self._show(self._sentence, notice.detail)
-        self._show(self._detail, notice.next_step)
-        source = check.record or (check.run if check.phase.is_busy else None)
-        findings = source.findings if source is not None else ()
-        quoted = None
-        if check.record is not None:
-            record = check.record
-            quoted = sentence_finding(record.verdict, record.findings, record.interruptions)
-        self._show_findings([one for one in findings if one is not quoted])
-        is_card = not is_cpu(check.checked_address)  # of the RAM, a check tests a modest share
-        self._show_coverage(source.coverage if source is not None and is_card else None)
+        self._show(self._planted, check_words.planted(check))
+        self._show(self._sentence, words.sentence)
+        self._show(self._next, words.next_step)
+        self._show_presses()
         self._fit()
 
-    def _show_findings(self, findings: Sequence[CheckFinding]) -> None:
-        self._show(self._findings, check_words.findings_text(findings))
-        self._findings.set_tone(check_words.findings_tone(findings))
+    def show_outcome(self, notice: Notice) -> None:
+        """Show what became of a file."""
+        self._outcome.show_notice(notice)
 
-    def _show_coverage(self, coverage: MemoryCoverage | None) -> None:
-        self._coverage_line.setVisible(coverage is not None)
-        self._bar.setVisible(coverage is not None)
-        if coverage is None:
+    @property
+    def has_primary(self) -> bool:
+        """Whether one of its buttons is the page's primary one."""
+        return any(not one.isHidden() and one.property("primary") for one in self._presses)
+
+    def _show_presses(self) -> None:
+        check, record = self._check, self._check.record
+        is_busy = check.phase.is_busy
+        end = end_of(record) if record is not None else None
+        is_own = record is not None and not check.file_name
+        self._remedy = None if is_busy else check.remedy
+        fix = ""
+        if self._remedy is not None:
+            fix = self._remedy.action_label or ("Copy command" if self._remedy.command else "")
+        is_failed = end in _FAILED or (end is CheckEnd.NOTHING_TESTED and not fix)
+        is_shown = {
+            self._fix: bool(fix),
+            self._again: is_own and is_failed,
+            self._share: is_own and end is not CheckEnd.NOTHING_TESTED and record.planted is None
+            if record is not None else False,
+            self._instead: not is_busy and self._remedy is not None and not check.device.is_cpu,
+            self._save: record is not None,
+        }  # fmt: skip
+        for press, shown in is_shown.items():
+            press.setVisible(bool(shown))
+        self._fix.setText(fix)
+        self._fix.setAccessibleName(fix)
+        self._again.setEnabled(check.can_run)
+        self._save.setEnabled(record is not None)
+        set_property(self._share, "primary", not (fix or (is_own and is_failed)))
+        self._show(self._caption, self._captions(bool(is_own and end in _FAILED)))
+        # The numbers of a card in somebody's file are not known here.
+        is_card = record is not None and not is_cpu(record.device.address)
+        is_named = is_own and is_card and end is not CheckEnd.NOTHING_TESTED
+        self._identify.setVisible(bool(is_named))
+        self._side.setVisible(any(is_shown.values()))
+
+    def _captions(self, is_again: bool) -> str:
+        if is_again and self._check.can_run:
+            return f"After a restart, {length_text(self._check.minutes)}"
+        return ""
+
+    def _fix_it(self) -> None:
+        remedy = self._remedy
+        if remedy is None:
             return
-        share = coverage_share(coverage)
-        self._coverage.setText(f"{coverage_text(coverage)}, {format_percent(share)}")
-        self._bar.setValue(round(_STEPS * share))
+        if remedy.action is not None:
+            self._studio.headlines.act(remedy)
+        else:
+            QGuiApplication.clipboard().setText(remedy.command)
+
+    def _choose_cpu(self) -> None:
+        self._check.choose_device(CPU)
 
     def _fit(self) -> None:
         chip = self._chip.sizeHint().width() + GAP if not self._chip.isHidden() else 0
         margins = self.column.contentsMargins()
         room = self.width() - margins.left() - margins.right() - chip
+        is_beside = self._halves.direction() is QBoxLayout.Direction.LeftToRight
+        if is_beside and not self._side.isHidden():
+            room -= self._side.sizeHint().width() + 2 * MARGIN
         is_question = self._check.record is None and not self._check.phase.is_busy
         self._errors.fit_role(_HEADS[is_question:], room)
 

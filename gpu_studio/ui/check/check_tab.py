@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtWidgets import (
     QBoxLayout,
-    QFileDialog,
     QGridLayout,
     QHBoxLayout,
     QVBoxLayout,
     QWidget,
 )
 
-from gpu_studio.core.check.record_page import page_of
-from gpu_studio.core.check.record_words import record_facts
+from gpu_studio.core.check.finding_lines import finding_lines
+from gpu_studio.core.check.memory_map import memory_map
+from gpu_studio.core.check.record_words import (
+    LIMITS_TITLE,
+    TRUST_TITLE,
+    device_facts,
+    record_facts,
+    record_limits,
+    record_trust,
+)
 from gpu_studio.core.check.stage_code import stage_code
 from gpu_studio.core.messages.check_messages import STAGE_NAMES
 from gpu_studio.core.notice import Notice, Tone
@@ -24,15 +30,14 @@ from gpu_studio.core.switcher.whole_snippet import complete
 from gpu_studio.model.check import check_words
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.pages import CHECK
+from gpu_studio.ui.check.check_curves import CheckCurves
 from gpu_studio.ui.check.check_head import CheckHead
 from gpu_studio.ui.check.check_hero import CheckHero
-from gpu_studio.ui.check.check_sensors import CheckSensors
-from gpu_studio.ui.check.check_verdict_card import CheckVerdictCard
-from gpu_studio.ui.check.record_picture import png_of_record
+from gpu_studio.ui.check.memory_card import FindingsCard, MemoryCard
+from gpu_studio.ui.check.record_saving import save_record, show_to_buyer
 from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters
-from gpu_studio.ui.saving import write_file
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
@@ -41,13 +46,13 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QObject
     from PySide6.QtGui import QResizeEvent, QShowEvent
 
-    from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.messages.check_messages import StageName
     from gpu_studio.model.pages import Destination
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
 _WIDE_LETTERS = 96
+_PAIR_LETTERS = 120  # of the whole page, for memory and findings side by side
 _LOW_LINES = 44  # in a lower window, the curves would be below its end
 _ALL_ROOM = 100
 _WORDS_MS = 200  # words that change faster cannot be read
@@ -66,13 +71,16 @@ class CheckTab(TabContents):
         self._heading = Text("", "title", name="check.heading", wraps=True)
         self._stages = StageList(theme)
         self._side = Card(name="check.side")
-        self._hero = CheckHero(self.check, theme)
-        self._sensors = CheckSensors(theme)
+        self._hero = CheckHero(studio, self.check, theme)
+        self._sensors = CheckCurves(theme)
+        self._memory = MemoryCard(theme)
+        self._findings = FindingsCard(theme)
         self._plan = Card(name="check.plan")
         self._plan_rows = FactRows(name="check.plan.rows", accessible_name="What the stages test")
         self._facts = Card(name="check.record")
         self._fact_rows = FactRows(name="check.facts", accessible_name="Facts of the record")
-        self._result = CheckVerdictCard(self.check, theme)
+        self._limits = SentenceCard(LIMITS_TITLE, name="check.limits")
+        self._trust = SentenceCard(TRUST_TITLE, name="check.trust")
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
         self._soon.setInterval(_WORDS_MS)
@@ -113,6 +121,8 @@ class CheckTab(TabContents):
         self._halves.setDirection(directions.LeftToRight if is_wide else directions.TopToBottom)
         room = (self.parentWidget() or self).height()
         self._sensors.set_low(room < _LOW_LINES * self.fontMetrics().height())
+        is_pair = self.width() >= letters(self, _PAIR_LETTERS)
+        self._pair.setDirection(directions.LeftToRight if is_pair else directions.TopToBottom)
 
     def _arrange(self) -> None:
         column = QVBoxLayout(self)
@@ -135,18 +145,25 @@ class CheckTab(TabContents):
         self._facts.column.addWidget(Text("Record of the check", "title"))
         self._facts.column.addWidget(self._fact_rows)
         result.addWidget(self._hero)
-        result.addWidget(self._result)
         result.addWidget(self._plan)
         result.addWidget(self._sensors, _ALL_ROOM)
+        self._pair = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._pair.setSpacing(GAP)
+        result.addLayout(self._pair)
+        self._pair.addWidget(self._memory, 1)
+        self._pair.addWidget(self._findings, 1)
         result.addWidget(self._facts)
+        result.addWidget(self._limits)
+        result.addWidget(self._trust)
         result.addStretch(1)  # takes all room while the sensors are hidden
 
     def _connect(self) -> None:
         check = self.check
         check.choices_changed.connect(self._show_choices)
         check.check_changed.connect(self._show_soon)
-        check.notified.connect(self._result.show_outcome)
-        self._result.save_wanted.connect(self._save)
+        check.notified.connect(self._hero.show_outcome)
+        self._hero.save_wanted.connect(self._save)
+        self._hero.share_wanted.connect(self._share)
         self._stages.chosen.connect(self._choose_stage)
 
     def _show_choices(self) -> None:
@@ -162,20 +179,35 @@ class CheckTab(TabContents):
     def _show_check(self) -> None:
         check = self.check
         self._soon.stop()
-        self._head.show_check()
+        self._hero.show_check()
+        self._head.show_check(is_primary=not self._hero.has_primary)
         self._cut_off.show_check()
         self._heading.setText(check_words.heading(check))
-        self._stages.show_stages(check_words.stage_rows(check))
-        self._hero.show_check()
+        self._stages.show_stages(check_words.stage_rows(check), check_words.address(check))
         plan = check_words.plan_rows(check)
         self._plan_rows.show_rows(plan)
         self._plan.setVisible(bool(plan))
-        facts = record_facts(check.record) if check.record is not None else ()
+        record = check.record
+        facts = record_facts(record) if record is not None else ()
+        if check.is_barred and record is None and not check.phase.is_busy:
+            facts = device_facts(check.known)  # what the record would have
         self._fact_rows.show_rows(facts)
         self._facts.setVisible(bool(facts))
+        self._limits.show_sentences(record_limits(record) if record is not None else ())
+        self._trust.show_sentences(record_trust(record) if record is not None else ())
         self._follow_stage()
-        self._sensors.show_run(check.run)
-        self._result.show_check()
+        self._show_result()
+
+    def _show_result(self) -> None:
+        """Show curves, memory and findings of the check that runs, or of the record."""
+        check = self.check
+        is_busy = check.phase.is_busy
+        source = check.record or (check.run if is_busy else None)
+        self._sensors.show_chart(check.chart)
+        coverage = source.coverage if source is not None else None
+        findings = tuple(source.findings) if source is not None else ()
+        self._memory.show_memory(memory_map(coverage, findings, is_running=is_busy), coverage)
+        self._findings.show_lines(finding_lines(findings, check_words.quoted(check)))
 
     def _choose_stage(self, name: StageName) -> None:
         """Show the code of a stage, until the next one begins."""
@@ -210,14 +242,18 @@ class CheckTab(TabContents):
         if destination.device:
             self.check.choose_device(destination.device)
         if destination.path is not None:
-            self._result.show_outcome(Notice())
+            self._hero.show_outcome(Notice())
             self.check.open_file(destination.path)
 
     def _save(self) -> None:
-        record = self._result.record
-        if record is None:
-            return
-        self._result.show_outcome(save_record(self.window(), record))
+        record = self._hero.record
+        if record is not None:
+            self._hero.show_outcome(save_record(self.window(), record))
+
+    def _share(self) -> None:
+        record = self._hero.record
+        if record is not None:
+            self._hero.show_outcome(show_to_buyer(record))
 
 
 class CutOffCard(Card):
@@ -251,24 +287,19 @@ class CutOffCard(Card):
             self._resume.setEnabled(self._check.can_resume)
 
 
-_PICTURE, _PAGE = "Picture (*.png)", "Web page (*.html)"
-_PAGE_ENDINGS = (".html", ".htm")
+class SentenceCard(Card):
+    """Sentences under a title, a paragraph each; hidden without any."""
 
+    def __init__(self, title: str, *, name: str) -> None:
+        super().__init__(name=name)
+        self._words = Text("", name=f"{name}.text", wraps=True)
+        self.column.addWidget(Text(title, "title"))
+        self.column.addWidget(self._words)
 
-def save_record(window: QWidget, record: CheckRecord) -> Notice:
-    """Ask for a file and write the record into it."""
-    path, kind = QFileDialog.getSaveFileName(
-        window, "Save record", "record-of-a-check.png", f"{_PICTURE};;{_PAGE}"
-    )
-    if not path:
-        return Notice()
-    ending = PurePath(path).suffix.lower()
-    if ending not in (".png", *_PAGE_ENDINGS):
-        ending = ".html" if kind == _PAGE else ".png"
-        path += ending
-    if ending in _PAGE_ENDINGS:
-        return write_file(path, page_of(record))
-    return write_file(path, png_of_record(record))
+    def show_sentences(self, sentences: Sequence[str]) -> None:
+        """Show these sentences."""
+        self._words.setText("\n".join(f"• {sentence}" for sentence in sentences))
+        self.setVisible(bool(sentences))
 
 
 class FactRows(QWidget):

@@ -8,27 +8,41 @@ from typing import TYPE_CHECKING, NamedTuple
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QImage, QPainter, QPen
 
+from gpu_studio.core.check.check_chart import record_chart
+from gpu_studio.core.check.check_drawing import chart_height, draw_chart, draw_map, map_place
+from gpu_studio.core.check.check_end import end_tone, end_words
 from gpu_studio.core.check.check_record import encode_record
+from gpu_studio.core.check.finding_lines import FINDING_TONES, finding_lines
+from gpu_studio.core.check.memory_map import memory_map
 from gpu_studio.core.check.record_page import CHUNK
 from gpu_studio.core.check.record_words import (
+    LIMITS_TITLE,
+    PROMISE,
     TITLE,
+    TRUST_TITLE,
     VERDICT_WORDS,
     clock_text,
+    device_line,
     errors_text,
     planted_text,
     record_facts,
+    record_limits,
+    record_trust,
+    when_line,
 )
 from gpu_studio.core.check.stages import stage_title
 from gpu_studio.core.notice import Tone
-from gpu_studio.model.check.check_words import findings_text, findings_tone
+from gpu_studio.ui.check.painter_canvas import PainterCanvas
 from gpu_studio.ui.png import png_bytes
 from gpu_studio.ui.theme import COLOURS, application_font
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpu_studio.core.check.check_record import CheckRecord
 
 WIDTH = 1200
-_TALLEST = 4000
+_TALLEST = 8000
 _MARGIN, _GAP, _ROW_GAP = 56.0, 28.0, 9.0
 _COLUMN_GAP = 24.0
 _SMALL, _BODY, _HEAD, _HERO = 19, 22, 30, 58
@@ -36,8 +50,9 @@ _TONES = {
     "passed": "good", "failed": "failure_ink", "inconclusive": "amber", "partial": "amber",
     "skipped": "muted",
 }  # fmt: skip
-_FINDING_ROLES = {Tone.FAILURE: "failure_ink", Tone.AMBER: "amber"}
-_PROMISE = "It says what was tested on that day. It is no promise about the card."
+_ROLES = {
+    Tone.GOOD: "good", Tone.FAILURE: "failure_ink", Tone.AMBER: "amber", Tone.PLAIN: "text",
+}  # fmt: skip
 _WRAPPED = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap)
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
 
@@ -84,27 +99,77 @@ class _Sheet:
         metrics = QFontMetricsF(_font(_Ink(_BODY)))
         self._left += max(map(metrics.horizontalAdvance, titles)) + _COLUMN_GAP
         self._paint_head(record)
+        self._paint_curves(record)
+        self._paint_memory(record)
+        self._paint_findings(record)
+        self._rule()
+        self._paint_stages(record)
         self._rule()
         for fact in record_facts(record):
             self._row(fact.title, fact.value)
-        self._rule()
-        self._paint_stages(record)
-        if record.findings:
+        for title, sentences in (
+            (LIMITS_TITLE, record_limits(record)),
+            (TRUST_TITLE, record_trust(record)),
+        ):
             self._rule()
-            tone = findings_tone(record.findings)
-            self._line(
-                findings_text(record.findings), _Ink(_BODY, _FINDING_ROLES.get(tone, "text"))
-            )
+            self._line(title, _Ink(_BODY, "text", QFont.Weight.DemiBold))
+            for sentence in sentences:
+                self._line(f"• {sentence}", _Ink(_SMALL, "muted"))
         self._rule()
-        self._line(f"Made by {record.program or 'GPU Studio'}. {_PROMISE}", _Ink(_SMALL, "muted"))
+        self._line(f"Made by {record.program or 'GPU Studio'}. {PROMISE}", _Ink(_SMALL, "muted"))
         self._painter.end()
+
+    def _paint_curves(self, record: CheckRecord) -> None:
+        chart = record_chart(record)
+        if not chart.lanes:
+            return
+        self._rule()
+        height = chart_height(chart, _SMALL)
+
+        def draw(canvas: PainterCanvas) -> None:
+            draw_chart(chart, canvas, WIDTH - 2 * _MARGIN, height, _SMALL)
+
+        self._draw(draw, height)
+
+    def _paint_memory(self, record: CheckRecord) -> None:
+        memory = memory_map(record.coverage, record.findings)
+        if memory is None:
+            return
+        self._rule()
+        self._line("Memory", _Ink(_BODY, "text", QFont.Weight.DemiBold))
+        width = WIDTH - 2 * _MARGIN
+        height = map_place(len(memory.squares), width, _SMALL).height
+
+        def draw(canvas: PainterCanvas) -> None:
+            draw_map(memory, canvas, width, _SMALL)
+
+        self._draw(draw, height)
+        self._line(memory.caption, _Ink(_SMALL, "failure_ink" if memory.bad else "muted"))
+
+    def _paint_findings(self, record: CheckRecord) -> None:
+        lines = finding_lines(record.findings)
+        if not lines:
+            return
+        self._rule()
+        self._line("Findings", _Ink(_BODY, "text", QFont.Weight.DemiBold))
+        for line in lines:
+            self._line(f"• {line.sentence}", _Ink(_BODY, _ROLES[FINDING_TONES[line.severity]]))
+
+    def _draw(self, draw: Callable[[PainterCanvas], None], height: float) -> None:
+        """Let something draw itself below what is painted so far."""
+        self._painter.save()
+        self._painter.translate(_MARGIN, self.top)
+        draw(PainterCanvas(self._painter, _font(_Ink(_SMALL)), _color))
+        self._painter.restore()
+        self.top += height + _ROW_GAP
 
     def _paint_head(self, record: CheckRecord) -> None:
         bold = QFont.Weight.DemiBold
         self._line(f"GPU Studio · {TITLE}", _Ink(_BODY, "muted", bold))
-        self._line(record.device.name, _Ink(_HEAD, "text", bold))
-        words = f"{VERDICT_WORDS[record.verdict]}: {errors_text(record.errors)}"
-        self._line(words, _Ink(_HERO, _TONES[record.verdict], QFont.Weight.Bold))
+        self._line(device_line(record), _Ink(_HEAD, "text", bold))
+        self._line(when_line(record), _Ink(_BODY, "muted"))
+        ink = _Ink(_HERO, _ROLES[end_tone(record)], QFont.Weight.Bold)
+        self._line(f"{end_words(record)}: {VERDICT_WORDS[record.verdict].lower()}", ink)
         planted = planted_text(record)
         if planted:
             self._planted(planted)

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.check.record_words import VERDICT_WORDS
-from gpu_studio.core.check.stages import STAGES, stage_named
+from gpu_studio.core.check.stages import STAGES, stage_words
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.parts import GAP, Text, rule, set_property
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _SIGN_LINES = 1.35
 _STEPS = 1000  # of a progress bar
+_ANY_CARD = "cuda:0"
 _CODE_TIP = "Click to see its PyTorch code in the Code drawer (F9)."
 # Drawings in units of the disc's radius.
 _CHECK = ((-0.45, 0.02), (-0.12, 0.36), (0.48, -0.32))
@@ -72,13 +73,13 @@ class StageList(QWidget):
         for one, row in self.rows.items():
             set_property(row, "chosen", one == name)
 
-    def show_stages(self, stages: Sequence[StageWords]) -> None:
-        """Show the stages of a check."""
+    def show_stages(self, stages: Sequence[StageWords], address: str) -> None:
+        """Show the stages of a check of a device."""
         by_name = {words.name: words for words in stages}
         for name, row in self.rows.items():
             row.setVisible(name in by_name)
             if name in by_name:
-                row.show_words(by_name[name])
+                row.show_words(by_name[name], address)
 
 
 class StageRow(QFrame):
@@ -92,7 +93,7 @@ class StageRow(QFrame):
 
     def __init__(self, name: StageName, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        stage = stage_named(name)
+        stage = stage_words(name, _ANY_CARD)
         self._name = name
         self.setProperty("choosable", True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -106,11 +107,6 @@ class StageRow(QFrame):
         self._bar.setAccessibleName(f"Progress of {stage.title}")
         self._bar.setRange(0, _STEPS)
         self._bar.setTextVisible(False)
-        self.setToolTip(
-            plain_tip(
-                f"{stage.tests}\nCatches: {stage.catches}\nCannot find: {stage.misses}\n{_CODE_TIP}"
-            )
-        )
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -148,8 +144,14 @@ class StageRow(QFrame):
         else:
             super().keyPressEvent(event)
 
-    def show_words(self, words: StageWords) -> None:
-        """Show the stage's present state."""
+    def show_words(self, words: StageWords, address: str) -> None:
+        """Show the stage's present state, with the words for a device."""
+        stage = stage_words(self._name, address)
+        self.setToolTip(
+            plain_tip(
+                f"{stage.tests}\nCatches: {stage.catches}\nCannot find: {stage.misses}\n{_CODE_TIP}"
+            )
+        )
         self._sign.show_state(words.state, words.fraction)
         is_quiet = words.state in ("waiting", "skipped")
         self._title.set_tone(Tone.QUIET if is_quiet else Tone.PLAIN)

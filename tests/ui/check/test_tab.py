@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QImage
+from PySide6.QtCore import QStandardPaths, Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QPushButton, QTabWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QLabel, QPushButton, QTabWidget
 
+from gpu_studio.core.check.check_drawing import map_place
 from gpu_studio.core.check.check_folder import CheckFolder
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.plants import PLANTED_FAULTS, PLANTED_MARK
 from gpu_studio.core.check.record_page import page_of, read_record
+from gpu_studio.core.devices.access import Obstacle
+from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck, WrongWord
 from gpu_studio.core.messages.engine_messages import RequestFailed
+from gpu_studio.core.notice import Action
 from gpu_studio.model.pages import CHECK
+from gpu_studio.ui.check.check_curves import ChartView
+from gpu_studio.ui.check.memory_card import MapView
 from gpu_studio.ui.check.record_picture import WIDTH, paint_record, png_of_record
 from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.main_window import MainWindow
@@ -27,7 +34,6 @@ from tests.driving.window import (
     choose,
     choose_data,
     click,
-    drawn,
     drop,
     find,
     open_tab,
@@ -46,6 +52,7 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
+    from gpu_studio.core.check.check_chart import CheckChart
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.check.check_tab import CheckTab
     from gpu_studio.ui.theme import Theme
@@ -82,6 +89,11 @@ def states(tab: CheckTab) -> list[str]:
     return [rows[name].state for name in STAGE_NAMES]
 
 
+def chart(tab: CheckTab) -> CheckChart:
+    assert sees(tab, "check.curves")
+    return find(tab, "check.curves", ChartView).chart
+
+
 def chip(tab: CheckTab) -> tuple[str, str]:
     shown = find(tab, "check.chip", TrustChip)
     return (shown.notice.tone.value, shown.notice.sentence) if shown.isVisible() else ("", "")
@@ -95,7 +107,7 @@ def test_a_fresh_tab_asks_about_the_first_card(tab: CheckTab) -> None:
     assert "this card" in text(tab, "check.errors")
     assert find(tab, "check.device", QComboBox).currentText() == "GT 1030"
     assert find(tab, "check.minutes", QComboBox).currentData() == 6
-    assert "Save your work" in text(tab, "check.tested")
+    assert "Save your work" in text(tab, "check.next")
     assert states(tab) == ["waiting"] * 6
     assert chip(tab) == ("", "")
     assert find(tab, "check.run").isEnabled()
@@ -109,7 +121,10 @@ def test_a_fresh_tab_asks_about_the_first_card(tab: CheckTab) -> None:
 def test_a_pc_without_a_card_checks_its_cpu_and_says_so(tab: CheckTab, engines: Engines) -> None:
     assert "this CPU" in text(tab, "check.errors")
     assert "RAM" in find(tab, "check.device", QComboBox).currentText()
-    assert "RAM of its own process" in text(tab, "check.tested")
+    assert "RAM of its own process" in text(tab, "check.next")
+    plan = text(tab, "check.plan.rows.3")
+    assert "RAM" in plan
+    assert "video" not in plan.lower()
     choose_data(tab, "check.minutes", 1)
     QTest.keyClick(find(tab, "check.minutes"), Qt.Key.Key_Return)
     run(tab)
@@ -118,7 +133,8 @@ def test_a_pc_without_a_card_checks_its_cpu_and_says_so(tab: CheckTab, engines: 
     assert (request.device, request.budget_s) == ("cpu", 60.0)
     assert not sees(tab, "check.sensors"), "the CPU reports no sensors to the check"
     assert not sees(tab, "check.identify")
-    assert not sees(tab, "check.coverage"), "its RAM is not meant to be covered"
+    assert "free" in text(tab, "check.coverage"), "how much of its RAM was tested"
+    assert "RAM" in text(tab, "check.stage.memory.title")
 
 
 # ── while it runs ────────────────────────────────────────────────────────────────────────────────
@@ -133,22 +149,28 @@ def test_a_running_check_says_what_runs_what_is_covered_and_how_hot_it_is(
     engine = paused(engines)
     wait_until(lambda: "Step 10 of 20" in text(tab, "check.doing"))
 
-    assert text(tab, "check.errors") == "0 errors"
+    assert text(tab, "check.errors") == "0 errors so far"
+    assert property_of(tab, "check.errors", "tone") == "amber", "there is a doubt already"
     assert "Video memory" in text(tab, "check.doing")
-    assert "9 steps" in text(tab, "check.tested")
+    assert "9 steps" in text(tab, "check.next")
     assert text(tab, "check.coverage").startswith("1.37 GiB of 1.86 GiB free")
-    assert text(tab, "check.findings").startswith("• The card slowed itself down")
-    assert text(tab, "check.temperature") == "63 °C"
-    assert text(tab, "check.clock") == "1468 MHz"
-    assert text(tab, "check.power") == "power 21 W"
+    assert text(tab, "check.findings.0").startswith("The card slowed itself down")
+    shown = chart(tab)
+    assert [lane.values for lane in shown.lanes] == [
+        (("Chip, now", "63\u202f°C"),), (("Clock, now", "1468\u202fMHz"),),
+        (("Power, now", "21\u202fW"),),
+    ]  # fmt: skip
+    assert [band.title for band in shown.bands][-2:] == ["PCIe link", "Cool down"]
+    assert shown.end_s == 360
     assert states(tab) == [
         "inconclusive", "passed", "passed", "running", "waiting", "waiting",
     ]  # fmt: skip
     assert chip(tab)[0] == "quiet"
     assert "min left" in chip(tab)[1]
     assert "final after the last stage" in text(tab, "check.next")
-    wait_until(lambda: len(drawn(tab, "check.temperature.plot", "card")[0]) > 60)
-    assert drawn(tab, "check.temperature.plot", "card")[1][-1] == 63
+    (heat,) = shown.lanes[0].curves[0].pieces
+    assert len(heat) > 60
+    assert heat[-1][1] == 63
     for name in ("check.device", "check.minutes", "check.expert", "check.open"):
         assert not find(tab, name).isEnabled(), name
     engine.go()
@@ -160,10 +182,10 @@ def test_errors_are_shown_at_once(tab: CheckTab, engines: Engines) -> None:
     answers(engines, findings={"compute": (wrong_bit("compute"),)}, pause_in="memory")
     click(tab, "check.run")
     engine = paused(engines)
-    wait_until(lambda: text(tab, "check.errors") == "1 error")
+    wait_until(lambda: text(tab, "check.errors") == "1 error so far")
 
     assert property_of(tab, "check.errors", "tone") == "failure"
-    assert text(tab, "check.verdict") == "Failed so far: 1 error"
+    assert "goes on" in text(tab, "check.next")
     engine.go()
     wait_over(tab)
 
@@ -191,7 +213,7 @@ def test_a_pass_says_what_was_tested_and_no_more(tab: CheckTab) -> None:
 
     assert text(tab, "check.errors") == "0 errors"
     assert chip(tab) == ("good", "Passed")
-    assert text(tab, "check.verdict") == "Passed"
+    assert property_of(tab, "check.errors", "tone") == "good"
     assert "A pass is no promise." in text(tab, "check.doing")
     assert text(tab, "check.next").startswith("Next: ")
     assert states(tab) == ["passed"] * 6
@@ -205,8 +227,9 @@ def test_a_failure_asks_for_a_restart_first(tab: CheckTab, engines: Engines) -> 
 
     assert chip(tab) == ("failure", "Failed")
     assert "1 wrong bit" in text(tab, "check.doing")
-    assert text(tab, "check.findings") == f"• {hot_card().sentence}", "each thing is said once"
-    assert property_of(tab, "check.findings", "tone") == "amber"
+    assert text(tab, "check.findings.0") == hot_card().sentence, "each thing is said once"
+    assert property_of(tab, "check.findings.0", "tone") == "amber"
+    assert not sees(tab, "check.findings.1")
     assert "Restart the PC" in text(tab, "check.next")
     assert states(tab)[3] == "failed"
 
@@ -225,7 +248,8 @@ def test_a_card_that_goes_away_in_the_middle_is_the_result(tab: CheckTab, engine
     run(tab)
 
     assert "The card was lost during “Compute”" in text(tab, "check.doing")
-    assert "Traceback" not in text(tab, "check.doing") + text(tab, "check.findings")
+    assert "Traceback" not in text(tab, "check.doing") + text(tab, "check.next")
+    assert text(tab, "check.errors") == "Card failed"
     assert states(tab)[1:3] == ["failed", "skipped"]
     wait_until(lambda: find(tab, "check.run").isEnabled())
 
@@ -239,7 +263,7 @@ def test_a_fault_made_on_purpose_is_marked_everywhere(
     click(tab, "check.expert")
     choose(tab, "check.plant", fault.title)
     QTest.keyClick(find(tab, "check.plant"), Qt.Key.Key_Return)
-    assert fault.does in text(tab, "check.tested")
+    assert fault.does in text(tab, "check.next")
     click(tab, "check.run")
     engine = paused(engines)
     wait_until(lambda: PLANTED_MARK in text(tab, "check.planted"))
@@ -258,6 +282,61 @@ def run_again(tab: CheckTab, engines: Engines) -> None:
     answers(engines)
     run(tab)
     assert requests_of(engines)[-1].plant is None
+
+
+# ── nothing tested ───────────────────────────────────────────────────────────────────────────────
+
+
+def no_code(_engine: ScriptedEngine, request: RunCheck) -> Iterator[Any]:
+    yield next(iter(check_round(request)))
+    yield RequestFailed(failure=Failure(FailureKind.NO_KERNEL, "It has no code for this card."))
+
+
+@with_cards
+def test_nothing_tested_is_never_green(tab: CheckTab, engines: Engines) -> None:
+    engines.scripts[RunCheck] = no_code
+    run(tab)
+
+    assert text(tab, "check.errors") == "Nothing tested"
+    assert property_of(tab, "check.errors", "tone") == "amber"
+    assert property_of(tab, "check.hero", "tone") == "amber"
+    assert chip(tab) == ("", "")
+    assert text(tab, "check.doing") == "It has no code for this card."
+    assert "0 errors" not in " ".join(label.text() for label in tab.findChildren(QLabel))
+    facts = [text(tab, f"check.facts.{row}") for row in range(9)]
+    assert {"NVIDIA GeForce GT 1030", "GP108 (1d01)", "580.95.05", "2.7.1+cu126"} <= {*facts}
+    assert not tab.check.kept, "it is no result"
+    assert not sees(tab, "check.share")
+
+
+@with_cards
+def test_a_card_without_code_has_the_button_that_installs_it(
+    tab: CheckTab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = tab.check.device
+    finding = Finding(
+        code="no_code_for_card", sentence="This PyTorch has no code for it.", build_tag="cu126",
+        action=Action.SET_UP, device_uuid=card.identity,
+    )  # fmt: skip
+    barred = msgspec.structs.replace(
+        card, obstacle=Obstacle.NO_CODE, address=None, reason=finding.sentence, finding=finding
+    )
+    board = tab._studio.board
+    board.rows = tuple(barred if one is card else one for one in board.rows)
+    tab.check.choose_device(card.identity)
+
+    assert text(tab, "check.errors") == "Cannot be checked yet"
+    assert property_of(tab, "check.errors", "tone") == "amber"
+    assert text(tab, "check.doing") == finding.sentence
+    assert find(tab, "check.fix", QPushButton).text() == "Set up the engine"
+    assert not find(tab, "check.run").isEnabled(), "it stays in its place"
+    assert text(tab, "check.facts.0") == card.name, "the window knows the card"
+    wanted: list[None] = []
+    tab._studio.headlines.set_up_wanted.connect(lambda: wanted.append(None))
+    click(tab, "check.fix")
+    assert wanted
+    click(tab, "check.instead")
+    assert "this CPU" in text(tab, "check.errors")
 
 
 # ── records ──────────────────────────────────────────────────────────────────────────────────────
@@ -295,7 +374,7 @@ def test_a_record_is_saved_and_opens_again(
     assert text(tab, "check.errors") == "1 error"
     assert name in text(tab, "check.heading")
     assert not sees(tab, "check.identify")
-    assert not sees(tab, "check.sensors")
+    assert chart(tab).lanes, "the curves are in the record"
 
 
 @with_cards
@@ -308,6 +387,54 @@ def test_without_an_ending_the_chosen_kind_decides(
     )
     click(tab, "check.save")
     assert read_record(tmp_path / "a.html") == tab.check.record
+
+
+@with_cards
+def test_a_buyer_gets_page_and_picture_in_one_press(
+    tab: CheckTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[QUrl] = []
+    monkeypatch.setattr(QStandardPaths, "writableLocation", lambda _place: str(tmp_path))
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url) or True)
+    run(tab)
+    click(tab, "check.share")
+
+    page, picture = sorted((tmp_path / "GPU Studio").iterdir())
+    assert (page.suffix, picture.suffix) == (".html", ".png")
+    assert page.stem.startswith("check-GT-1030-20")
+    assert read_record(page) == read_record(picture) == tab.check.record
+    assert opened == [QUrl.fromLocalFile(str(page))]
+    assert page.name in text(tab, "check.outcome")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(QStandardPaths, "writableLocation", lambda _place: str(tmp_path / "file"))
+    click(tab, "check.share")
+    assert property_of(tab, "check.outcome", "tone") == "failure"
+
+
+@with_cards
+def test_the_mouse_shows_values_and_wrong_bits(tab: CheckTab, engines: Engines) -> None:
+    place = WrongWord(at_byte=1 << 30, expected="0" * 16, seen=f"{1 << 17:016x}", pattern="zeros")
+    bits = wrong_bit().bits
+    assert bits is not None
+    marked = msgspec.structs.replace(
+        wrong_bit(), bits=msgspec.structs.replace(bits, places=(place,))
+    )
+    answers(engines, findings={"memory": (marked,) * 3})
+    run(tab)
+
+    curves, squares = find(tab, "check.curves", ChartView), find(tab, "check.map", MapView)
+    wait_until(lambda: curves.tip_at(curves.width() * 0.7))
+    assert "Video memory" in curves.tip_at(curves.width() * 0.7)
+    assert "°C" in curves.tip_at(curves.width() * 0.7)
+    assert not curves.tip_at(1)
+    (bad,) = squares.memory.bad
+    number = squares.memory.squares.index(bad)
+    columns = map_place(250, squares.width(), squares._em)
+    row, column = divmod(number, columns.columns)
+    tip = squares.tip_at((column + 0.5) * columns.pitch, (row + 0.5) * columns.pitch)
+    assert "bit 17 read 1 instead of 0, written: zeros" in tip
+    assert not squares.tip_at(-5, 0)
+    assert "3 times" in text(tab, "check.findings.0")
 
 
 @with_cards
@@ -519,7 +646,7 @@ def test_a_check_that_was_cut_off_is_told_on_every_tab(
 
 
 @with_cards
-def test_in_a_low_window_the_curves_are_side_by_side_and_in_sight(
+def test_in_a_low_window_the_curves_are_lower_and_in_sight(
     window: MainWindow, engines: Engines
 ) -> None:
     answers(engines, pause_in="memory")
@@ -527,15 +654,13 @@ def test_in_a_low_window_the_curves_are_side_by_side_and_in_sight(
     click(window, "check.run")
     engine = paused(engines)
     wait_until(lambda: sees(window, "check.sensors"))
-    heat, clock = (find(window, f"check.{name}.plot") for name in ("temperature", "clock"))
+    curves = find(window, "check.curves", ChartView)
 
     line = window.fontMetrics().height()
-    for lines, are_beside in ((64, False), (40, True), (64, False)):
+    for lines in (64, 40, 64):
         window.resize(80 * line, lines * line)
-        wait_until(lambda beside=are_beside: (heat.y() == clock.y()) is beside)
-        for part in (clock, find(window, "check.power"), find(window, "check.temperature.highest")):
-            wait_until(lambda part=part: part.visibleRegion().boundingRect() == part.rect())
-            assert part.width() > 0, part.objectName()
+        wait_until(lambda: curves.visibleRegion().boundingRect() == curves.rect())
+        assert curves.height() >= curves.sizeHint().height() > 12 * line
     assert not sees(window, "check.open"), "the choices leave their room to the curves"
     engine.go()
     wait_until(lambda: sees(window, "check.open"))

@@ -1,0 +1,43 @@
+"""What the window knows of a device before an engine describes it, for the record of a check."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.devices.cards import chip_of
+from gpu_studio.core.messages.check_messages import CheckedDevice
+
+if TYPE_CHECKING:
+    from gpu_studio.core.devices.devices import Inventory
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.model.devices.device_board import DeviceRow
+
+_UUID_TAIL = 4
+
+
+def known_device(
+    row: DeviceRow, engine: EngineDescribed | None, inventory: Inventory | None
+) -> CheckedDevice:
+    """Return a device as the sensors and the engine's description of itself have it."""
+    device = row.device
+    torch_version = engine.torch_version if engine is not None else ""
+    address = row.address or row.number or row.identity
+    if device is None:
+        return CheckedDevice(address=address, name=row.name, torch_version=torch_version)
+    chip = chip_of(device.pci_device_id)
+    is_of_driver = inventory is not None and device.compute_capability is not None
+    return CheckedDevice(
+        address=address,
+        name=device.name,
+        silicon=f"{chip.name} ({device.pci_device_id:04x})" if chip is not None else "",
+        vbios=device.vbios,
+        # The inventory's first driver is NVIDIA's, and only its cards have a compute capability.
+        driver_version=inventory.driver.version if inventory and is_of_driver else None,
+        torch_version=torch_version,
+        compute_capability=device.compute_capability,
+        memory_total_bytes=device.memory_total_bytes,
+        clock_max_mhz=device.sm_clock_max_mhz,
+        pcie_generation_max=device.pcie_generation_max,
+        pcie_width_max=device.pcie_width_max,
+        uuid_tail=device.uuid[-_UUID_TAIL:] if device.uuid else "",
+    )
