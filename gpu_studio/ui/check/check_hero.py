@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _HEADS: tuple[Role, ...] = ("hero", "hero_words", "headline", "title")
 _WIDE_LETTERS = 84
-_PRESS_LINES = 2.1
 _FAILED = (CheckEnd.ERRORS, CheckEnd.LOST)
 
 
@@ -79,8 +78,6 @@ class CheckHero(Card):
         self._identify.setAccessibleName(self._identify.text())
         self._identify.setToolTip("They identify this one copy of the card")
         self._presses = (self._fix, self._again, self._share, self._instead, self._save)
-        for press in self._presses:
-            press.setMinimumHeight(round(_PRESS_LINES * self.fontMetrics().height()))
         self._arrange()
 
     def _arrange(self) -> None:

@@ -97,8 +97,8 @@ class MapView(QWidget):
         return QSize(width, self.heightForWidth(width))
 
     def minimumSizeHint(self) -> QSize:
-        """Return the height of the present width."""
-        return QSize(round(_FEW_COLUMNS * self._em), self.heightForWidth(max(self.width(), 1)))
+        """Return room for a few squares; the height follows from the width."""
+        return QSize(round(_FEW_COLUMNS * self._em), round(self._em))
 
     def heightForWidth(self, width: int) -> int:
         """Return the height of all squares, in pixels."""
