@@ -33,7 +33,7 @@ from gpu_studio.model.pages import CHECK
 from gpu_studio.ui.check.check_curves import CheckCurves
 from gpu_studio.ui.check.check_head import CheckHead
 from gpu_studio.ui.check.check_hero import CheckHero
-from gpu_studio.ui.check.memory_card import FindingsCard, MemoryCard
+from gpu_studio.ui.check.memory_card import CheckFindings, MemoryCard
 from gpu_studio.ui.check.record_saving import save_record, show_to_buyer
 from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.flow_row import FlowRow
@@ -74,7 +74,7 @@ class CheckTab(TabContents):
         self._hero = CheckHero(studio, self.check, theme)
         self._sensors = CheckCurves(theme)
         self._memory = MemoryCard(theme)
-        self._findings = FindingsCard(theme)
+        self._findings = CheckFindings(theme)
         self._plan = Card(name="check.plan")
         self._plan_rows = FactRows(name="check.plan.rows", accessible_name="What the stages test")
         self._facts = Card(name="check.record")

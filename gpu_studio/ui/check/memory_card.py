@@ -134,7 +134,7 @@ class MapView(QWidget):
         return QColor(self._theme.colour(role))
 
 
-class FindingsCard(Card):
+class CheckFindings(Card):
     """A line for each kind of finding, the worst first; hidden without any."""
 
     def __init__(self, theme: Theme) -> None:
