@@ -135,12 +135,14 @@ def test_the_stamp_knows_what_the_driver_says(soft_pc: MakePc, engine: StartEngi
 def test_a_game_that_draws_before_a_run_makes_it_doubtful(
     soft_pc: MakePc, engine: StartEngine
 ) -> None:
-    pc = soft_pc(GTX_1650)
+    pc = soft_pc(GTX_1650, RTX_3060)
     one = engine(pc)
-    pc.set_others(0, Other(4711, 100 * MIB, graphics=True))
-    pc.set(0, gpu_percent=97)
-    beside = one.ask(run_on("cuda:0"))[-1]
+    pc.set_others(1, Other(4711, 100 * MIB, graphics=True))
+    pc.set(1, gpu_percent=97)
+    alone, beside = (one.ask(run_on(device))[-1] for device in ("cuda:0", "cuda:1"))
+    assert isinstance(alone, RunFinished)
     assert isinstance(beside, RunFinished)
+    assert alone.other_load is None
     assert beside.other_processes is True
     assert beside.other_load is not None
     assert beside.other_load.percent == 97
