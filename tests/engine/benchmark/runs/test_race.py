@@ -15,14 +15,17 @@ from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceParameters, Showing
 from gpu_studio.core.messages.run_messages import (
+    MOST_ROUNDS,
     RunFailed,
     RunFinished,
     RunStopped,
     SamplesMeasured,
 )
+from gpu_studio.core.protocol import decode_event, encode
 from gpu_studio.core.race.frame_file import read_frame
 from gpu_studio.core.race.photo_file import encode_photo, photo_id
 from gpu_studio.engine.benchmark import frames as frames_module
+from gpu_studio.engine.benchmark.race_timing import RaceTiming
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.learn import LearnDrawing
 from gpu_studio.engine.workloads.proof import Verification
@@ -68,6 +71,22 @@ def test_it_ends_at_the_finish_line():
     assert outcome.steps == result.samples * result.calls_per_sample
     assert outcome.seconds == pytest.approx(result.timed_s)
     assert result.verified
+
+
+def test_a_race_of_more_than_five_minutes_sends_no_more_slices_than_a_message_holds(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    slices_s = [1e-3 * (1 + number) for number in range(MOST_ROUNDS + 500)]
+    events = RaceTiming.events
+
+    def long(self: RaceTiming, *arguments: Any) -> Iterator[Event | None]:
+        yield from events(self, *arguments)
+        self.slices_s = slices_s
+
+    monkeypatch.setattr(RaceTiming, "events", long)
+    result = finished(ask(race(calls=2)))
+    assert list(result.rounds_s) == slices_s[:MOST_ROUNDS]  # still pairs with the other side's
+    assert decode_event(encode(result)) == result
 
 
 def test_warming_up_does_not_learn():
