@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from gpu_studio.core.units import format_bytes
+from gpu_studio.core.memory.oom_programs import PROGRAM_MEANINGS, PROGRAM_STEPS
+from gpu_studio.core.memory.oom_words import Kind, asked_text, sized
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpu_studio.core.memory.oom_text import OomNumbers
 
-Kind = Literal[
-    "card_full", "reserve", "fragmented", "over_budget", "others", "too_large", "one_piece",
-    "spilled", "commit", "refused", "raced", "apple_limit", "apple_full", "intel", "llama", "jax",
-    "library", "nvml", "cpu", "no_free", "unknown",
-]  # fmt: skip
 
+APPLE_TOO_LARGE = ("Invalidbuffersize", "Attemptingtoallocate")
 NOT_STARTED = "CUBLAS_STATUS_NOT_INITIALIZED"
 _LIBRARIES = {
     "CUBLAS_STATUS_ALLOC_FAILED": "cuBLAS",
@@ -94,23 +91,23 @@ def _contradiction(numbers: OomNumbers) -> str:
     allocated, reserved = numbers.allocated_bytes, numbers.reserved_bytes
     if allocated is not None and reserved is not None and is_more(allocated, reserved):
         return (
-            f"The sizes contradict each other: {_size(allocated)} allocated is more than "
-            f"{_size(reserved)} reserved."
+            f"The sizes contradict each other: {sized(allocated)} allocated is more than "
+            f"{sized(reserved)} reserved."
         )
     if total is None or free is None:
         return ""
     if is_more(free, total):
         return (
-            f"The sizes contradict each other: {_size(free)} free is more than the whole card, "
-            f"{_size(total)}."
+            f"The sizes contradict each other: {sized(free)} free is more than the whole card, "
+            f"{sized(total)}."
         )
     others = sum(process.bytes for process in numbers.processes)
     if held is None or is_more(held, total) or not is_more(held + others + free, total):
         return ""
-    by_others = f", {_size(others)} held by other processes" if others else ""
+    by_others = f", {sized(others)} held by other processes" if others else ""
     return (
-        f"The sizes contradict each other: {_size(held)} held by this program{by_others} and "
-        f"{_size(free)} free are more than the whole card, {_size(total)}."
+        f"The sizes contradict each other: {sized(held)} held by this program{by_others} and "
+        f"{sized(free)} free are more than the whole card, {sized(total)}."
     )
 
 
@@ -120,30 +117,30 @@ def _card_full(_error: str, numbers: OomNumbers) -> tuple[str, str]:
         less = ""
     elif numbers.tried_bytes == numbers.free_bytes:
         less = " With two decimals the two look equal; to the byte, there was less."
-    return "The card is full.", f"{_asked(numbers)}{less}"
+    return "The card is full.", f"{asked_text(numbers)}{less}"
 
 
 def _reserve(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     return "The card is full.", (
-        f"{_asked(numbers)} The driver keeps the last part of a card for itself, so these "
-        f"{_size(numbers.free_bytes)} are not available to programs."
+        f"{asked_text(numbers)} The driver keeps the last part of a card for itself, so these "
+        f"{sized(numbers.free_bytes)} are not available to programs."
     )
 
 
 def _fragmented(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     limit = (
-        f" This process may reserve at most {_size(numbers.limit_bytes)}, and cannot get all of "
+        f" This process may reserve at most {sized(numbers.limit_bytes)}, and cannot get all of "
         "that."
     )
     return "Fragmented.", (
-        f"{_asked(numbers)}{limit if numbers.limit_bytes else ''} Together with the "
-        f"{_size(unallocated_bytes(numbers))} that PyTorch has reserved but not allocated "
+        f"{asked_text(numbers)}{limit if numbers.limit_bytes else ''} Together with the "
+        f"{sized(unallocated_bytes(numbers))} that PyTorch has reserved but not allocated "
         "it would be enough, but that memory is in pieces between tensors that are in use."
     )
 
 
 def _over_budget(_error: str, numbers: OomNumbers) -> tuple[str, str]:
-    limit = f" of {_size(numbers.limit_bytes)}" if numbers.limit_bytes else ""
+    limit = f" of {sized(numbers.limit_bytes)}" if numbers.limit_bytes else ""
     return "Over the budget.", (
         f"The card had room, but this process may not reserve more than its limit{limit}. The "
         "program called set_per_process_memory_fraction, or set the option."
@@ -154,18 +151,18 @@ def _others(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     others = sum(process.bytes for process in numbers.processes)
     if others:
         return "Other programs hold the memory.", (
-            f"{_asked(numbers)} Other processes hold {_size(others)}; without them the request "
+            f"{asked_text(numbers)} Other processes hold {sized(others)}; without them the request "
             "would fit."
         )
     return "Other programs hold the memory.", (
-        f"{_asked(numbers)} This program held only {_size(held_bytes(numbers))}. Most of the "
-        f"other {_size(elsewhere_bytes(numbers))} is in use by other programs."
+        f"{asked_text(numbers)} This program held only {sized(held_bytes(numbers))}. Most of the "
+        f"other {sized(elsewhere_bytes(numbers))} is in use by other programs."
     )
 
 
 def _too_large(error: str, numbers: OomNumbers) -> tuple[str, str]:
-    tried = _size(numbers.tried_bytes) or "More than an exbibyte"
-    if error.startswith("Invalidbuffersize"):
+    tried = sized(numbers.tried_bytes) or "More than an exbibyte"
+    if error.startswith(APPLE_TOO_LARGE):
         return "Larger than Apple's GPU allows.", (
             f"{tried} in one piece is more than Metal allows on this Mac, so freeing memory does "
             "not help. Often a shape is wrong, or a batch far too large."
@@ -178,58 +175,58 @@ def _too_large(error: str, numbers: OomNumbers) -> tuple[str, str]:
 
 def _one_piece(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     return "One piece is too large for this driver.", (
-        f"The program asked for {_size(numbers.tried_bytes)} in one piece, and Intel's driver "
+        f"The program asked for {sized(numbers.tried_bytes)} in one piece, and Intel's driver "
         "gives at most 4 GiB in one piece."
     )
 
 
 def _spilled(_error: str, numbers: OomNumbers) -> tuple[str, str]:
-    asked = f"{_asked(numbers)} " if numbers.tried_bytes is not None else ""
+    asked = f"{asked_text(numbers)} " if numbers.tried_bytes is not None else ""
     return "The card is full, and so is the RAM behind it.", (
-        f"{asked}The program held {_size(held_bytes(numbers))}, more than the card's "
-        f"{_size(numbers.total_bytes)}: the driver had moved the rest to the PC's RAM, which is "
+        f"{asked}The program held {sized(held_bytes(numbers))}, more than the card's "
+        f"{sized(numbers.total_bytes)}: the driver had moved the rest to the PC's RAM, which is "
         "much slower, until no RAM was left for that."
     )
 
 
 def _commit(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     return "The card had room, but Windows ran out of memory.", (
-        f"{_asked(numbers)} For everything on the card, Windows also sets aside space in RAM or "
-        "page file, and the two together were full. Windows calls this the commit limit."
+        f"{asked_text(numbers)} For everything on the card, Windows also sets aside space in RAM "
+        "or page file, and the two together were full. Windows calls this the commit limit."
     )
 
 
 def _refused(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     return "The card had room, but the PC probably did not.", (
-        f"{_asked(numbers)} The driver also needs the PC's memory for each piece: RAM, and on "
+        f"{asked_text(numbers)} The driver also needs the PC's memory for each piece: RAM, and on "
         "Windows the page file. That was most likely full."
     )
 
 
 def _raced(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     return "There was room.", (
-        f"{_asked(numbers)} That was read after the request failed: another program freed memory "
-        "at that moment."
+        f"{asked_text(numbers)} That was read after the request failed: another program freed "
+        "memory at that moment."
     )
 
 
 def _apple_limit(_error: str, numbers: OomNumbers) -> tuple[str, str]:
-    parts = [f"PyTorch held {_size(numbers.allocated_bytes)}"]
+    parts = [f"PyTorch held {sized(numbers.allocated_bytes)}"]
     if numbers.other_bytes is not None:
-        parts.append(f"Metal itself {_size(numbers.other_bytes)}")
-    more = f"{_size(numbers.tried_bytes)} more" if numbers.tried_bytes else "The next request"
+        parts.append(f"Metal itself {sized(numbers.other_bytes)}")
+    more = f"{sized(numbers.tried_bytes)} more" if numbers.tried_bytes else "The next request"
     return "PyTorch's limit on this Mac is reached.", (
         f"{' and '.join(parts)}. {more} would exceed the limit for this program, "
-        f"{_size(numbers.limit_bytes)}."
+        f"{sized(numbers.limit_bytes)}."
     )
 
 
 def _apple_full(_error: str, numbers: OomNumbers) -> tuple[str, str]:
-    held = f" PyTorch held {_size(numbers.allocated_bytes)}." if numbers.allocated_bytes else ""
-    other = f" Metal itself held {_size(numbers.other_bytes)}." if numbers.other_bytes else ""
-    asked = f" The program asked for {_size(numbers.tried_bytes)}." if numbers.tried_bytes else ""
+    held = f" PyTorch held {sized(numbers.allocated_bytes)}." if numbers.allocated_bytes else ""
+    other = f" Metal itself held {sized(numbers.other_bytes)}." if numbers.other_bytes else ""
+    asked = f" The program asked for {sized(numbers.tried_bytes)}." if numbers.tried_bytes else ""
     limit = (
-        f" Its limit, {_size(numbers.limit_bytes)}, was not reached." if numbers.limit_bytes else ""
+        f" Its limit, {sized(numbers.limit_bytes)}, was not reached." if numbers.limit_bytes else ""
     )
     return "The Mac is out of memory.", (
         "The GPU of a Mac uses the same memory as all programs, and that was full."
@@ -245,27 +242,6 @@ def _intel(error: str, _numbers: OomNumbers) -> tuple[str, str]:
         )
     return "The Intel card is full.", (
         "Intel's driver reports that the card is out of memory, without any numbers."
-    )
-
-
-def _llama(error: str, numbers: OomNumbers) -> tuple[str, str]:
-    device = "the card" if numbers.device_index is None else f"card {numbers.device_index}"
-    asked = (
-        "The driver had no memory left."
-        if numbers.tried_bytes is None
-        else f"llama.cpp asked {device} for {_size(numbers.tried_bytes)} in one piece, and less "
-        "was free."
-    )
-    if "computebuffers" in error:
-        asked += " This piece is work memory, which grows with the context and the batch."
-    return "The model does not fit on the card.", asked
-
-
-def _jax(_error: str, numbers: OomNumbers) -> tuple[str, str]:
-    asked = _asked(numbers) if numbers.tried_bytes is not None else "The text has no size."
-    return "JAX got no memory.", (
-        f"{asked} Unless told otherwise, JAX takes three quarters of a card when it starts and "
-        "uses only that."
     )
 
 
@@ -290,28 +266,20 @@ def _nvml(_error: str, _numbers: OomNumbers) -> tuple[str, str]:
     )
 
 
-def _cpu(_error: str, numbers: OomNumbers) -> tuple[str, str]:
-    tried = _size(numbers.tried_bytes)
-    return "The PC ran out of memory, not the card.", (
-        f"The program asked the system for {f'{tried} of ' if tried else ''}RAM, and the system "
-        "refused."
-    )
-
-
 def _no_free(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     known = []
     if numbers.tried_bytes is not None:
-        known.append(_asked(numbers))
+        known.append(asked_text(numbers))
     held = held_bytes(numbers)
     if held is not None:
-        total = f" of the card's {_size(numbers.total_bytes)}" if numbers.total_bytes else ""
-        known.append(f"It held {_size(held)}{total}.")
+        total = f" of the card's {sized(numbers.total_bytes)}" if numbers.total_bytes else ""
+        known.append(f"It held {sized(held)}{total}.")
     elif numbers.total_bytes is not None:
-        known.append(f"The card has {_size(numbers.total_bytes)}.")
+        known.append(f"The card has {sized(numbers.total_bytes)}.")
     if numbers.free_bytes is None:
         known.append("The text does not say how much was free.")
     elif numbers.tried_bytes is None:
-        known.append(f"{_size(numbers.free_bytes)} was free, which was not enough.")
+        known.append(f"{sized(numbers.free_bytes)} was free, which was not enough.")
     needed_bytes = (held or 0) + (numbers.tried_bytes or 0)
     would_fit = numbers.total_bytes is not None and needed_bytes < numbers.total_bytes
     return "Out of memory." if would_fit else "The card is full.", " ".join(known)
@@ -326,6 +294,7 @@ def _unknown(error: str, _numbers: OomNumbers) -> tuple[str, str]:
 
 
 _MEANINGS: dict[Kind, Callable[[str, OomNumbers], tuple[str, str]]] = {
+    **PROGRAM_MEANINGS,
     "card_full": _card_full,
     "reserve": _reserve,
     "fragmented": _fragmented,
@@ -340,11 +309,8 @@ _MEANINGS: dict[Kind, Callable[[str, OomNumbers], tuple[str, str]]] = {
     "apple_limit": _apple_limit,
     "apple_full": _apple_full,
     "intel": _intel,
-    "llama": _llama,
-    "jax": _jax,
     "library": _library,
     "nvml": _nvml,
-    "cpu": _cpu,
     "no_free": _no_free,
     "unknown": _unknown,
 }
@@ -355,6 +321,7 @@ _USE_LESS = (
     "Use float16 or bfloat16, if the card supports it, for half the bytes.",
 )
 _STEPS: dict[Kind, tuple[str, ...]] = {
+    **PROGRAM_STEPS,
     "card_full": _USE_LESS,
     "reserve": _USE_LESS,
     "no_free": _USE_LESS,
@@ -410,15 +377,6 @@ _STEPS: dict[Kind, tuple[str, ...]] = {
         "Make the batch or the image smaller.",
         "Close other programs that use the card.",
     ),
-    "llama": (
-        "Put fewer layers on the card: lower -ngl (--n-gpu-layers).",
-        "Make the context smaller (-c), or use a file with stronger quantization.",
-    ),
-    "jax": (
-        "Make the batch smaller.",
-        "If other programs use the card too, set XLA_PYTHON_CLIENT_PREALLOCATE=false before "
-        "Python starts.",
-    ),
     "library": (
         "Make the batch smaller, so that PyTorch leaves memory for the library.",
         "Run one small matrix product first, so that the library gets its memory early.",
@@ -427,26 +385,9 @@ _STEPS: dict[Kind, tuple[str, ...]] = {
         "Use less memory: a smaller batch, torch.no_grad(), or a smaller type.",
         "Then find out why NVML fails. After a driver update, restart the PC.",
     ),
-    "cpu": (
-        "Load the data in parts, or use fewer DataLoader workers.",
-        "Look for a wrong shape: the requested size is often a clue.",
-    ),
     "unknown": (
         "Use less memory: a smaller batch, or a smaller image.",
         "Check with {monitor} how full the card is before the program starts.",
         "Set CUDA_LAUNCH_BLOCKING=1 to see which line causes the error.",
     ),
 }
-
-
-def _asked(numbers: OomNumbers) -> str:
-    total = f" of {_size(numbers.total_bytes)}" if numbers.total_bytes else ""
-    free = f"{_size(numbers.free_bytes)}{total} was free"
-    if numbers.tried_bytes is None:
-        return f"{free[0].upper()}{free[1:]}."
-    asked = f"The program asked for {_size(numbers.tried_bytes)}"
-    return f"{asked}." if numbers.free_bytes is None else f"{asked}, and {free}."
-
-
-def _size(size_bytes: int | None) -> str:
-    return "" if size_bytes is None else format_bytes(size_bytes)

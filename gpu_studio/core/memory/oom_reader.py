@@ -11,7 +11,7 @@ import re
 import msgspec
 
 from gpu_studio.core.memory.oom_meaning import (
-    Kind,
+    APPLE_TOO_LARGE,
     elsewhere_bytes,
     first_steps,
     held_bytes,
@@ -19,6 +19,7 @@ from gpu_studio.core.memory.oom_meaning import (
     meaning_of,
     unallocated_bytes,
 )
+from gpu_studio.core.memory.oom_programs import PROGRAM_MEANINGS
 from gpu_studio.core.memory.oom_text import (
     SIZE,
     OomNumbers,
@@ -26,6 +27,7 @@ from gpu_studio.core.memory.oom_text import (
     letters_of,
     numbers_in,
 )
+from gpu_studio.core.memory.oom_words import Kind  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.memory.tank import Tank, tank_of_error
 
 # How an error begins, in a text without spaces. A beginning takes in as much as would otherwise be
@@ -40,18 +42,48 @@ _BEGINNINGS = {
         rf"MPSbackendoutofmemory(?:\([^()]{{1,200}}\)(?:\.{_REQUEST})?)?|Invalidbuffersize:{SIZE}"
         r"|FailedtoallocateprivateMTLBuffer|kIOGPUCommandBufferCallbackErrorOutOfMemory"
         rf"|Triedtoallocate{SIZE}on(?:private|shared)pool"
+        r"|Attemptingtoallocate\d{1,20}byteswhichisgreaterthanthemaximumallowedbuffersizeof"
     ),
     "llama": (
+        r"(?:llamarunnerprocesshasterminated:(?:exitstatus\d)?)?(?:"
         rf"allocating{SIZE}ondevice\d{{1,4}}:\w{{1,9}}Mallocfailed:outofmemory"
         r"|\w{1,9}Mallocfailed:outofmemory|CUDAerror2at[\w./\\-]{1,200}:\d{1,6}:outofmemory"
-        r"|Devicememoryallocationofsize\d{1,20}failed"
+        r"|(?:CUDA|ROCm)error:outofmemory(?=currentdevice:))"
+        r"|llamarunnerprocesshasterminated:(?:exitstatus\d)?(?:CUDA|ROCm)error:outofmemory"
+        r"|Devicememoryallocationofsize\d{1,20}failed|failedtoallocatebufferforkvcache"
+        r"|InsufficientVRAM(?:insplit)?formodelandcache"
+    ),
+    "tensorflow": (
+        r"OOMwhenallocatingtensorwithshape\[[\d,]{0,80}\]|Dsttensorisnotinitialized"
+        rf"|Allocator\(\w{{1,20}}\)ranoutofmemorytryingtoallocate{SIZE}"
+        r"|failedtoallocate[\d.]{1,8}[KMGT]?(?:iB)?\(\d{1,20}bytes\)fromdevice:"
+        r"CUDA_ERROR_OUT_OF_MEMORY(?::outofmemory)?"
+    ),
+    "server_start": r"Freememoryondevice(?:cuda:\d)?\([\d.]{1,10}/[\d.]{1,10}GiB\)onstartup",
+    "server_cache": (
+        rf"Noavailablememoryforthecacheblocks|\({SIZE}KVcacheisneeded"
+        r"|tokensthatcanbestoredinKVcache|Notenoughmemorytohandle\d{1,9}prefilltokens"
+        r"|Notenoughmemory\.Pleasetrytoincrease--mem-fraction-static"
+    ),
+    "offload": r"SomemodulesaredispatchedontheCPUorthedisk",
+    "kernel_blocks": r"outofresource:sharedmemory,Required:\d{1,12},Hardwarelimit:\d{1,12}",
+    "program": (
+        r"OutofmemoryerroronGPU\d{1,4}\.Cannotallocate"
+        r"|Outofmemoryallocating[\d,]{1,30}bytes\(allocatedsofar:"
+        r"|Failedtoallocatememoryforrequestedbufferofsize\d{1,20}"
+        r"|Availablememoryof\d{1,20}issmallerthanrequestedbytesof\d{1,20}"
+        r"|RequestedamountofGPUmemory\(\d{1,20}bytes\)couldnotbeallocated"
+        r"|ErrorCode2:OutOfMemory|Couldnotallocatetensorwith\d{1,20}bytes|SystemisoutofGPUmemory"
+        r"|Notenoughmemory,uselowerresolution\(maxapprox\.\d{1,6}x\d{1,6}\)"
+        r"|CUDAerror:Outofmemoryincu\w{1,40}|FailedtoCUDAcalloc(?:async)?\d{1,20}bytes"
+        r"|(?:vk::Device::allocateMemory:)?ErrorOutOfDeviceMemory|Erroroutofmemoryatline\d{1,6}"
     ),
     "intel": (
         r"(?:[UZ][RE]_RESULT|PI)_ERROR_OUT_OF_(?:DEVICE_MEMORY|HOST_MEMORY|RESOURCES)"
         r"(?:\)-?\d{1,3}\(PI_ERROR_OUT_OF_\w{1,20}\))?"
     ),
     "pytorch": (
-        rf"(?:CUDA|HIP|XPU)outofmemory\.(?:{_REQUEST})?"
+        rf"(?:CUDA|HIP|XPU)outofmemory(?:\.(?:{_REQUEST})?|(?=atline|$))"
         rf"|CurrentplatformcanNOTallocate[^!]{{1,80}}!(?:{_REQUEST})?"
         r"|Allocationondevice(?:\d{1,4}wouldexceedallowedmemory|(?=[^\d]|$))"
         rf"|{_REQUEST}|GPU\d{{1,4}}hasatotalcapac|\(GPU\d{{1,4}};{SIZE}totalcapac"
@@ -59,17 +91,25 @@ _BEGINNINGS = {
     "driver": (
         r"(?:CUDA|HIP)error:outofmemory|cudaruntimeerror\(2\):outofmemory"
         r"|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|hipErrorOutOfMemory"
+        r"|cuMem\w{1,30}failed:outofmemory|Cudafailure(?:\d{1,4})?'outofmemory'"
     ),
     "library": (
         r"CUBLAS_STATUS_ALLOC_FAILED|CUBLAS_STATUS_NOT_INITIALIZED|CUDNN_STATUS_ALLOC_FAILED"
     ),
     "nvml": r"NVML_SUCCESS==\w{1,9}INTERNALASSERTFAILED",
-    "cpu": r"DefaultCPUAllocator:",
+    "model_in_ram": rf"requiresmoresystemmemory\({SIZE}\)thanisavailable\({SIZE}\)",
+    "page_file": r"\[WinError1455\]|\(oserror1455\)",
+    "killed": r"(?:Memorycgroupo|O)utofmemory:Kill(?:ed)?process\d{1,10}",
+    "workers": r"workersareoutofsharedmemory",
+    "cpu": (
+        rf"DefaultCPUAllocator:|failedtoallocate{SIZE}ofpinnedmemory(?::outofmemory)?"
+        rf"|Unabletoallocate{SIZE}foranarraywithshape"
+    ),
 }
 _ANY_BEGINNING = re.compile(
     "|".join(f"(?P<{family}>{form})" for family, form in _BEGINNINGS.items()), re.ASCII
 )
-_KINDS: dict[str, Kind] = {"library": "library", "cpu": "cpu", "llama": "llama", "jax": "jax"}
+_KINDS: dict[str, Kind] = {"library": "library", **{kind: kind for kind in PROGRAM_MEANINGS}}
 _WINDOWS = re.compile(r"[A-Za-z]:\\\w|\\site-packages\\|WinError", re.ASCII)
 # The last part of a card that a driver gives to no program: a few MiB up to a percent or two.
 _SMALLEST_RESERVE = 64 << 20
@@ -160,7 +200,7 @@ def _kind_of(error: _Error, *, is_windows: bool) -> Kind:
 
 
 def _kind_on_apple(error: _Error) -> Kind:
-    if error.letters.startswith("Invalidbuffersize"):
+    if error.letters.startswith(APPLE_TOO_LARGE):
         return "too_large"
     numbers = error.numbers
     if numbers.limit_bytes is None or numbers.allocated_bytes is None:

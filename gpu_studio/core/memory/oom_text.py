@@ -4,7 +4,7 @@ Most texts are PyTorch's own (c10/cuda/CUDACachingAllocator.cpp). ``format_size`
 c10/core/Allocator.h writes the sizes: plain bytes up to 1 KiB, then two decimals of KiB, MiB and
 GiB. So a number read here is exact to 0.005 of its unit. Since 2.0, "tried" is the segment that the
 allocator requested from the driver, not the tensor. Older PyTorch on Apple's GPUs writes GB and
-means GiB. JAX and llama.cpp have their own forms.
+means GiB. Other frameworks and servers have their own forms.
 
 Texts come from terminals, containers and forums: lines are wrapped, colored and quoted, begin with
 times or ranks, and stand between tracebacks. They may also be hostile, so no pattern here takes
@@ -27,6 +27,8 @@ _UNITS = {
 # that set the system's locale write decimal commas.
 SIZE = r"(?<!\d)(?<!\d[.,])(\d{1,20}(?:[.,]\d{1,6})?)(bytes|byte|[KMGT]i?B|B)"
 _BYTES = r"(?<!\d)(\d{1,20})()(?!\d)"
+# Some programs put a comma after each three digits.
+_GROUPED = r"(?<!\d)(\d{1,3}(?:,\d{3}){0,6})()(?=bytes)"
 # Without spaces, because the text is read without them: a terminal wraps in the middle of a word.
 _FORMS = {
     "tried_bytes": (
@@ -40,30 +42,51 @@ _FORMS = {
         f"(?:tryingto|failedto)allocate{SIZE}",
         f"allocaterequestfor{SIZE}",
         f"(?:bufferof|allocationof)size{_BYTES}",
+        rf"\({_BYTES}bytes\)(?:fromdevice|couldnotbeallocated)",
+        rf"Outofmemoryallocating{_GROUPED}bytes",
+        f"requestedbytesof{_BYTES}",
+        f"Attemptingtoallocate{_BYTES}bytes",
+        f"Couldnotallocatetensorwith{_BYTES}bytes",
+        f"CUDAcalloc(?:async)?{_BYTES}bytes",
+        f"Cannotallocate{SIZE}memory",
+        f"Unabletoallocate{SIZE}foranarray",
+        f"Need:{SIZE}free",
+        rf"\({SIZE}KVcacheisneeded",
+        rf"requiresmoresystemmemory\({SIZE}\)",
     ),
     "total_bytes": (
         f"totalcapaci?tyof{SIZE}",
         f"{SIZE}totalcapaci?ty",
         f"Devicelimit:{SIZE}",
         rf"Freememory/Totalmemory:\d{{1,20}}/{_BYTES}",
+        rf"Freememoryondevice(?:cuda:\d)?\([\d.]{{1,10}}/{SIZE}\)onstartup",
     ),
     "free_bytes": (
         f"ofwhich{SIZE}isfree",
+        f"Have:{SIZE}free",
         f"{SIZE}free",
         rf"Free\(accordingtoCUDA\):{SIZE}",
         f"Freememory/Totalmemory:{_BYTES}",
+        r"Freememoryondevice(?:cuda:\d)?\((\d{1,5}\.\d{1,4})(?=/[\d.]{1,10}(GiB)\)onstartup)",
+        f"availablememoryisonly{SIZE}",
+        f"Availablememoryof{_BYTES}issmaller",
+        rf"availableKVcachememory\({SIZE}\)",
+        rf"thanisavailable\({SIZE}\)",
     ),
     "in_use_bytes": (f"thisprocesshas{SIZE}memoryinuse",),
     "limit_bytes": (
         f"{SIZE}allowed",
         rf"PyTorchlimit\(setbyuser-suppliedmemoryfraction\):{SIZE}",
         f"maxallowed:{SIZE}",
+        f"maximumallowedbuffersizeof{_BYTES}bytes",
     ),
     "allocated_bytes": (
         f"Oftheallocatedmemory{SIZE}isallocated",
         f"{SIZE}alreadyallocated",
         f"Currentlyallocated:{SIZE}",
         f"(?:MPS|currently)allocated:{SIZE}",
+        r"onGPU\d{1,4},(\d{1,8}(?:\.\d{1,6})?)([KMGT]?B)memoryhasbeenallocated",
+        rf"\(allocatedsofar:{_GROUPED}bytes",
     ),
     "reserved_bytes": (f"{SIZE}reservedintotal",),
     "private_pools_bytes": (f"with{SIZE}allocatedinprivatepools",),
@@ -75,7 +98,9 @@ _PATTERNS = {
     name: tuple(re.compile(form, re.ASCII) for form in forms) for name, forms in _FORMS.items()
 }
 _DEVICE = re.compile(
-    r"GPU(\d{1,4})(?:hasatotal|;)|ondevice(\d{1,4})(?:would|:)|deviceordinal(\d{1,4})", re.ASCII
+    r"GPU(\d{1,4})(?:hasatotal|;)|ondevice(\d{1,4})(?:would|:)|deviceordinal(\d{1,4})"
+    r"|currentdevice:(\d{1,4})|memoryonGPU(\d{1,4}),",
+    re.ASCII,
 )
 _PROCESS = re.compile(rf"Process(\d{{1,10}})has{SIZE}memoryinuse", re.ASCII)
 # Colors, also where the escape character was lost on the way.
@@ -204,11 +229,32 @@ def numbers_in(letters: str) -> OomNumbers:
     """Return the numbers in a text from `letters_of`, or in a part of it."""
     sizes = {name: _first_size(letters, forms) for name, forms in _PATTERNS.items()}
     device = _DEVICE.search(letters)
-    return OomNumbers(
+    numbers = OomNumbers(
         **sizes,
         device_index=int(device[device.lastindex or 0]) if device else None,
         processes=_processes(letters),
     )
+    return _with_own_process(numbers)
+
+
+def _with_own_process(numbers: OomNumbers) -> OomNumbers:
+    """Return the numbers with this process told apart from the others, as far as they show it.
+
+    In a container, PyTorch does not find itself on the driver's list, which has the numbers of the
+    host. Then its own process is among the others, and they and the free memory are the whole card.
+    """
+    total, free, allocated = numbers.total_bytes, numbers.free_bytes, numbers.allocated_bytes
+    if numbers.in_use_bytes is not None or total is None or free is None or allocated is None:
+        return numbers
+    held = allocated + (numbers.unallocated_bytes or 0)
+    listed = free + sum(process.bytes for process in numbers.processes)
+    able = [process for process in numbers.processes if process.bytes >= held - held // 64]
+    is_whole = total - total // 16 <= listed <= total + total // 64
+    if not is_whole or held + listed <= total + total // 64 or not able:
+        return numbers
+    own = min(able, key=lambda process: process.bytes)
+    others = tuple(process for process in numbers.processes if process is not own)
+    return msgspec.structs.replace(numbers, in_use_bytes=own.bytes, processes=others)
 
 
 def is_out_of_memory(text: str) -> bool:
@@ -245,5 +291,6 @@ def _first_size(letters: str, patterns: tuple[re.Pattern[str], ...]) -> int | No
 
 
 def _size(number: str, unit: str) -> int | None:
-    size_bytes = round(float(number.replace(",", ".")) * _UNITS[unit])
+    plain = number.replace(",", "." if unit else "")
+    size_bytes = round(float(plain) * _UNITS[unit])
     return size_bytes if size_bytes < _LARGEST_BYTES else None

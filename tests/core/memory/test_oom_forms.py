@@ -414,6 +414,190 @@ FORMS: dict[str, tuple[str, str, str, str]] = {
         "memory: you tried to allocate 3221225472 bytes.",
         "cpu", "3 GiB of RAM", "Load the data in parts",
     ),
+    "the driver, to PyCUDA": (
+        "pycuda._driver.MemoryError: cuMemAlloc failed: out of memory",
+        "unknown", "without any numbers", "Use less",
+    ),
+    "the driver, to NCCL": (
+        "ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\n"
+        "Cuda failure 2 'out of memory'",
+        "unknown", "without any numbers", "Use less",
+    ),
+    "without its period": (
+        "RuntimeError: CUDA out of memory", "unknown", "without any numbers", "Use less",
+    ),
+    "bitsandbytes": (
+        "Error out of memory at line 380 in file /src/csrc/pythonInterface.c",
+        "program", "without any numbers", "smaller batch, image or model",
+    ),
+    # Servers.
+    "vLLM, no blocks": (
+        "ValueError: No available memory for the cache blocks. Try increasing "
+        "`gpu_memory_utilization` when initializing the engine.",
+        "server_cache", "The model itself did fit", "--max-model-len",
+    ),
+    "vLLM, the context": (
+        "ValueError: To serve at least one request with the models's max seq len (131072), (16.00 "
+        "GiB KV cache is needed, which is larger than the available KV cache memory (5.25 GiB).",
+        "server_cache", "It needs 16 GiB for that, and 5.25 GiB is left", "--max-model-len",
+    ),
+    "vLLM, the context, old": (
+        "ValueError: The model's max seq len (32768) is larger than the maximum number of tokens "
+        "that can be stored in KV cache (12544).",
+        "server_cache", "The model itself did fit", "--max-model-len",
+    ),
+    "vLLM, beside others": (
+        "ValueError: Free memory on device (5.79/23.99 GiB) on startup is less than desired GPU "
+        "memory utilization (0.9, 21.59 GiB). Decrease GPU memory utilization or reduce GPU memory "
+        "used by other processes.",
+        "server_start", "5.79 GiB of 24.0 GiB was free", "See which programs use the card",
+    ),
+    "TGI": (
+        "RuntimeError: Not enough memory to handle 4096 prefill tokens. You need to decrease "
+        "`--max-batch-prefill-tokens`",
+        "server_cache", "KV cache", "--max-batch-prefill-tokens in TGI",
+    ),
+    "SGLang": (
+        "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.",
+        "server_cache", "KV cache", "Make the longest context shorter",
+    ),
+    "Ollama, on the card": (
+        "Error: 500 Internal Server Error: llama runner process has terminated: CUDA error: out of "
+        "memory",
+        "llama", "no memory left", "num_gpu in Ollama",
+    ),
+    "Ollama, in RAM": (
+        "Error: model requires more system memory (8.4 GiB) than is available (5.1 GiB)",
+        "model_in_ram", "needs 8.40 GiB of RAM, and 5.10 GiB is free", "Use a smaller model",
+    ),
+    "llama.cpp, its pool": (
+        "CUDA error: out of memory\n  current device: 1, in function alloc at ggml-cuda.cu:357\n  "
+        "cuMemCreate(&handle, reserve_size, &prop, 0)",
+        "llama", "no memory left", "fewer layers",
+    ),
+    "llama.cpp, the context": (
+        "llama_kv_cache_init: failed to allocate buffer for kv cache",
+        "llama", "for the context (KV cache)", "fewer layers",
+    ),
+    "llama.cpp, the PC": (
+        "ggml_cuda_host_malloc: failed to allocate 1024.00 MiB of pinned memory: out of memory",
+        "cpu", "1 GiB of RAM", "Load the data in parts",
+    ),
+    "ExLlama": (
+        "ValueError: ## Insufficient VRAM for model and cache", "llama", "no memory left", "fewer",
+    ),
+    # Image programs.
+    "Automatic1111's own": (
+        "RuntimeError: Not enough memory, use lower resolution (max approx. 640x640). Need: 3.2GB "
+        "free, Have:2.1GB free",
+        "program", "asked for 3.20 GiB, and 2.10 GiB was free", "smaller batch, image or model",
+    ),
+    "DirectML": (
+        "RuntimeError: Could not allocate tensor with 1073741824 bytes. There is not enough GPU "
+        "video memory available!",
+        "program", "asked for 1 GiB", "smaller batch, image or model",
+    ),
+    "Blender": ("System is out of GPU memory", "program", "without any numbers", "smaller batch"),
+    # Frameworks.
+    "TensorFlow": (
+        "ResourceExhaustedError: OOM when allocating tensor with shape[32,112,112,64] and type "
+        "float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc [Op:Conv2D]",
+        "tensorflow", "a tensor of shape [32, 112, 112, 64], 98 MiB", "batch smaller",
+    ),
+    "TensorFlow, its pool": (
+        "2024-05-01 10:11:12.345678: W tensorflow/core/common_runtime/bfc_allocator.cc:479] "
+        "Allocator (GPU_0_bfc) ran out of memory trying to allocate 256.00MiB (rounded to "
+        "268435456)requested by op Conv2D",
+        "tensorflow", "asked for 256 MiB", "batch smaller",
+    ),
+    "TensorFlow, the driver": (
+        "failed to allocate 3.50G (3758096384 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of "
+        "memory",
+        "tensorflow", "asked for 3.50 GiB", "batch smaller",
+    ),
+    "TensorFlow, in other words": (
+        "InternalError: Failed copying input tensor from CPU:0 to GPU:0 in order to run "
+        "_EagerConst: Dst tensor is not initialized.",
+        "tensorflow", "the card is full", "batch smaller",
+    ),
+    "CuPy": (
+        "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8,589,934,592 bytes "
+        "(allocated so far: 2,147,483,648 bytes).",
+        "program", "asked for 8 GiB. It held 2 GiB", "smaller batch",
+    ),
+    "Paddle": (
+        "ResourceExhaustedError: \n\nOut of memory error on GPU 0. Cannot allocate 512.000000MB "
+        "memory on GPU 0, 7.500000GB memory has been allocated and available memory is only "
+        "500.000000MB.",
+        "program", "asked for 512 MiB, and 500 MiB was free. It held 7.50 GiB", "smaller batch",
+    ),
+    "ONNX Runtime": (
+        "onnxruntime::BFCArena::AllocateRawInternal(size_t, bool) Failed to allocate memory for "
+        "requested buffer of size 1073741824",
+        "program", "asked for 1 GiB", "smaller batch",
+    ),
+    "ONNX Runtime, its limit": (
+        "onnxruntime::BFCArena::AllocateRawInternal Available memory of 1048576 is smaller than "
+        "requested bytes of 1073741824",
+        "program", "asked for 1 GiB, and 1 MiB was free", "smaller batch",
+    ),
+    "TensorRT": (
+        "[E] Error[2]: Requested amount of GPU memory (2147483648 bytes) could not be allocated.",
+        "program", "asked for 2 GiB", "smaller batch",
+    ),
+    "TensorRT, alone": (
+        "[TRT] [E] 2: [virtualMemoryBuffer.cpp::resizePhysical::140] Error Code 2: OutOfMemory (no "
+        "further information)",
+        "program", "without any numbers", "smaller batch",
+    ),
+    "Apple, MLX": (
+        "RuntimeError: [metal::malloc] Attempting to allocate 19327352832 bytes which is greater "
+        "than the maximum allowed buffer size of 14314045440 bytes.",
+        "too_large", "18 GiB in one piece is more than Metal allows", "Print the shapes",
+    ),
+    "quantized layers": (
+        "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough "
+        "GPU RAM to fit the quantized model.",
+        "offload", "only a part of the layers", "Load it in 4 bits",
+    ),
+    # Not the card.
+    "Triton's shared memory": (
+        "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 114688, "
+        "Hardware limit: 101376. Reducing block sizes or `num_stages` may help.",
+        "kernel_blocks", "One block asked for 112 KiB, and this card has 99 KiB", "num_stages",
+    ),
+    "NumPy": (
+        "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 8.00 GiB for an array with "
+        "shape (1073741824,) and data type float64",
+        "cpu", "8 GiB of RAM", "Load the data in parts",
+    ),
+    "Linux ended it": (
+        "[12345.678901] Out of memory: Killed process 4242 (python3) total-vm:35651584kB",
+        "killed", "The PC's RAM was full, and Linux ended “python3”", "Load the data in parts",
+    ),
+    "a container's limit": (
+        "Memory cgroup out of memory: Killed process 4242 (python) total-vm:35651584kB",
+        "killed", "A container reached the memory limit", "Load the data in parts",
+    ),
+    "the page file": (
+        "OSError: [WinError 1455] The paging file is too small for this operation to complete. "
+        "Error loading \"C:\\venv\\lib\\site-packages\\torch\\lib\\c10_cuda.dll\".",
+        "page_file", "commit limit", "page file larger",
+    ),
+    "the page file, in German": (
+        "OSError: [WinError 1455] Die Auslagerungsdatei ist zu klein, um diesen Vorgang "
+        "durchzuführen.",
+        "page_file", "commit limit", "page file larger",
+    ),
+    "the page file, to safetensors": (
+        "SafetensorError: Die Auslagerungsdatei ist zu klein. (os error 1455)",
+        "page_file", "commit limit", "page file larger",
+    ),
+    "the loader's workers": (
+        "RuntimeError: DataLoader worker (pid 4242) is killed by signal: Bus error. It is possible "
+        "that dataloader's workers are out of shared memory.",
+        "workers", "/dev/shm", "--shm-size",
+    ),
 }  # fmt: skip
 
 forms = pytest.mark.parametrize(("text", "kind", "cause", "step"), FORMS.values(), ids=FORMS.keys())
@@ -589,3 +773,25 @@ def test_a_million_letters_of_a_form_come_to_an_end(piece: str):
 )  # fmt: skip
 def test_what_only_looks_alike_is_not_explained(text: str):
     assert explain_oom_text(text) is None
+
+
+def test_in_a_container_the_program_itself_is_no_other_program():
+    """The driver's list has the numbers of the host, so PyTorch does not find itself there."""
+    text = new(
+        "314.00 MiB", "14.75 GiB", "117.06 MiB", "14.30 GiB", "7.37 MiB",
+        between="Process 3123 has 14.63 GiB memory in use. ",
+    )  # fmt: skip
+    found = explain_oom_text(text)
+    assert (found.kind, found.numbers.processes) == ("card_full", ())
+    assert found.numbers.in_use_bytes == round(14.63 * GIB)
+    assert "contradict" not in found.meaning
+
+
+def test_in_a_container_another_program_is_still_another_one():
+    text = new(
+        "2.00 GiB", "14.75 GiB", "0.11 GiB", "4.00 GiB", "0 bytes",
+        between="Process 7 has 10.10 GiB memory in use. Process 3123 has 4.40 GiB memory in use. ",
+    )  # fmt: skip
+    found = explain_oom_text(text)
+    assert [process.pid for process in found.numbers.processes] == [7]
+    assert (found.kind, found.numbers.in_use_bytes) == ("others", round(4.40 * GIB))
