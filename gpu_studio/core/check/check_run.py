@@ -345,7 +345,7 @@ class CheckRun:
             verdict=verdict,
             sentence=result_sentence(
                 verdict, stages, self.findings, self.interruptions, address=self.plan.device,
-                contradiction=contradiction,
+                contradiction=contradiction, coverage=self.coverage,
             ),
             next_action=next_action(
                 verdict, self.findings, minutes=self.plan.minutes,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.check.stages import GLANCE_MINUTES, OVERNIGHT_MINUTES, stage_title
-from gpu_studio.core.units import format_count
+from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.units import format_bytes, format_count, format_percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         CheckFinding,
         CheckVerdict,
         FindingKind,
+        MemoryCoverage,
         StageOutcome,
     )
 
@@ -136,6 +138,7 @@ def result_sentence(
     *,
     address: str = "cuda:0",
     contradiction: str = "",
+    coverage: MemoryCoverage | None = None,
 ) -> str:
     """Return the result of a check in a sentence or two; it claims no more than was tested.
 
@@ -146,10 +149,12 @@ def result_sentence(
         interruptions: restarts and ends of the program.
         address: PyTorch's name for the device.
         contradiction: what does not fit the card's name; empty if everything does.
+        coverage: how much of the memory was tested; None if nothing was.
     """
+    share = _memory_share(coverage, address)
     titles = [stage_title(stage.name, address) for stage in stages if stage.has_tested]
     if verdict == "passed":
-        return f"No errors found. Tested: {_listed(titles)}. A pass is no promise."
+        return f"No errors found{share}. Tested: {_listed(titles)}. A pass is no promise."
     if verdict == "failed":
         return _failure(stages, findings)
     if interruptions:
@@ -161,7 +166,19 @@ def result_sentence(
         return f"No errors found, but the result is doubtful. {doubt.sentence}"
     if contradiction:
         return f"No errors found, but it is not the card that its name says. {contradiction}"
-    return f"No errors found so far, but not everything was tested. Tested: {_listed(titles)}."
+    return (
+        f"No errors found so far{share}, but not everything was tested. Tested: {_listed(titles)}."
+    )
+
+
+def _memory_share(coverage: MemoryCoverage | None, address: str) -> str:
+    """Return the share of all video memory that was tested, in words; empty for the CPU."""
+    if is_cpu(address) or coverage is None or not coverage.tested_bytes:
+        return ""
+    if coverage.tested_bytes > coverage.total_bytes:
+        return ""
+    share = format_percent(coverage.tested_bytes / coverage.total_bytes)
+    return f", with {share} of all {format_bytes(coverage.total_bytes)} of video memory tested"
 
 
 def sentence_finding(

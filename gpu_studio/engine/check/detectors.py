@@ -81,18 +81,18 @@ def mismatch_at(differs: NDArray[np.bool_]) -> Mismatch | None:
 
 
 def wrong_bits(
-    seen: Tensor, expected: Tensor, first_byte: int, pattern: str = ""
+    seen: NDArray[np.int64], expected: NDArray[np.int64], first_byte: int, pattern: str = ""
 ) -> WrongBits | None:
     """Return the wrong bits of 64-bit words; None if there are none.
 
     Args:
-        seen: the words that were read, int64, on the CPU.
+        seen: the words that were read.
         expected: the words that were written.
         first_byte: the address of the first word.
         pattern: what was written, in words.
     """
     difference = seen ^ expected
-    places = difference.nonzero().view(-1)
+    places = np.flatnonzero(difference)
     if not len(places):
         return None
     wrong, was = difference[places], expected[places]
@@ -130,12 +130,8 @@ def _hex(word: int) -> str:
     return f"{word & _WHOLE_WORD:016x}"
 
 
-def _ones(words: Tensor) -> int:
-    """Return the number of ones in 64-bit words: first of each 2, then of 4, 8 and 64 bits."""
-    pairs = words - ((words >> 1) & 0x5555555555555555)
-    nibbles = (pairs & 0x3333333333333333) + ((pairs >> 2) & 0x3333333333333333)
-    octets = (nibbles + (nibbles >> 4)) & 0x0F0F0F0F0F0F0F0F
-    return int(((octets * 0x0101010101010101) >> 56).sum())
+def _ones(words: NDArray[np.int64]) -> int:
+    return int(np.unpackbits(words.view(np.uint8)).sum())
 
 
 class SlowSteps:

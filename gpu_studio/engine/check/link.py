@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from gpu_studio.core.check.thresholds import SLOW_LINK_SHARE
@@ -13,6 +14,7 @@ from gpu_studio.core.units import format_bytes, format_count, format_rate
 from gpu_studio.engine.check.counters import report_link_errors
 from gpu_studio.engine.check.detectors import SlowSteps, mismatched_bits
 from gpu_studio.engine.check.stage import StageBench, Step
+from gpu_studio.engine.device import free_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 _MIB = 1 << 20
 _CARD_COPY_BYTES, _RAM_COPY_BYTES = 32 * _MIB, 4 * _MIB
+# Larger copies take another way through a driver; a card with little free memory has a smaller one.
+_LARGE_COPY_BYTES, _LARGE_SHARE = 96 * _MIB, 0.25
+_LARGE_EVERY = 32
 _WORD_BYTES = 4
 _FEWEST_COPIES = 8
 
@@ -40,6 +45,9 @@ class LinkCheck:
             copies.there_and_back()
             bench.vitals()
             yield Step(doing="Copies in both directions", tested=copies.tested)
+            if copies.count % _LARGE_EVERY == 1:
+                copies.large()
+                yield Step(doing="Large copies in both directions", tested=copies.tested)
         bench.vitals(at_once=True)
         if bench.is_card:
             copies.judge_speed()
@@ -61,6 +69,7 @@ class _Copies:
         self._there = torch.empty(words, dtype=torch.int32, device=bench.device)
         self._source.random_(generator=bench.generator)
         self._before: Tensor | None = None
+        self._large_bytes = 0
         self._seconds: tuple[list[float], list[float]] = ([], [])
         self._slow = (SlowSteps(), SlowSteps())
         self.count = 0
@@ -68,7 +77,7 @@ class _Copies:
     @property
     def tested(self) -> str:
         """What was tested so far, in words."""
-        bytes_done = 2 * self.count * _copy_bytes(self._bench)
+        bytes_done = 2 * self.count * _copy_bytes(self._bench) + self._large_bytes
         text = f"{format_count(2 * self.count)} copies, {format_bytes(bytes_done)}"
         if self._bench.is_card and self.count:
             to, back = (format_rate(rate, "B/s") for rate in self._rates())
@@ -84,8 +93,24 @@ class _Copies:
         if self._bench.plant.kind is not None:
             self._bench.plant.corrupt(seen, self._before)
             self._before = self._source.clone()
-        found = mismatched_bits(seen, self._source)
         self.count += 1
+        self._compare(seen, self._source)
+
+    def large(self) -> None:
+        """Copy more than 64 MiB from usual memory and back, if the device has room for it."""
+        device = self._bench.device
+        size = min(_LARGE_COPY_BYTES, int(_LARGE_SHARE * free_bytes(device)))
+        if size <= _copy_bytes(self._bench):
+            return
+        numbers = self._bench.numbers.integers(0, 1 << 31, size // _WORD_BYTES, dtype=np.int32)
+        source = torch.from_numpy(numbers)
+        back = source.to(device, copy=True).to("cpu", copy=True)
+        self._bench.plant.corrupt(back)
+        self._large_bytes += 2 * size
+        self._compare(back, source)
+
+    def _compare(self, seen: Tensor, source: Tensor) -> None:
+        found = mismatched_bits(seen, source)
         if found is not None:
             self._bench.report(
                 "wrong_copy", "error",

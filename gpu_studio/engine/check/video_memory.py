@@ -2,8 +2,10 @@
 
 All chunks are written before any is read, so that the caches cannot answer. Words are made and
 compared on the card itself, which reads the memory at its full speed: most errors of old cards are
-errors of the transfer. Before its "no error" counts, the card has to notice a wrong word that was
-put there on purpose. If it does not, the CPU compares.
+errors of the transfer. With each pattern, the card has to notice wrong words that were put there on
+purpose: in the first, last and middle chunk and one more (in turns if there are few), around the
+first, middle and last word, each of the 64 bits. If it misses one, or if its words are not the
+pattern's, numpy makes and compares them.
 
 No chunk has more than 2^27 words: PyTorch 2.11 to 2.14 leave zeros behind element 2^32 of `arange`
 on a card (pytorch/pytorch issue 197673).
@@ -16,6 +18,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 import torch
 
 from gpu_studio.core.check.thresholds import (
@@ -24,7 +27,6 @@ from gpu_studio.core.check.thresholds import (
     ram_bytes,
     reserve_bytes,
 )
-from gpu_studio.core.device_name import CPU
 from gpu_studio.core.messages.check_messages import MOST_CHUNKS, MemoryCoverage, WrongBits
 from gpu_studio.core.units import format_bytes, format_count, format_percent
 from gpu_studio.engine.check.counters import report_ecc_errors
@@ -35,9 +37,12 @@ from gpu_studio.engine.device import accelerator_of, free_bytes, total_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from gpu_studio.core.messages.check_messages import StageName
+
+    Words = NDArray[np.int64]
 
 _MIB = 1 << 20
 _WORD_BYTES = 8
@@ -53,6 +58,15 @@ _SCRATCH_CHUNKS = 3
 # Counting makes a byte per word. PyTorch takes at least 20 MiB for that, and 2 MiB for the sum.
 _COUNTING_BYTES = 22 * _MIB
 _FEWEST_FOR_SPEED = 8
+# Around the first, the middle and the last word of a chunk, one for each bit.
+_PROOF_WORDS = 64
+_PROOF_TRIES = 2
+_STEP_OF_PROOF = 7
+# With fewer chunks, each pattern has its proof in one of them, in turns.
+_FEWEST_FOR_PROOFS = 32
+# An address is in both halves of its word: 8 · (2^32 + 1) is odd but for the 8.
+_BOTH_HALVES = _WORD_BYTES * ((1 << 32) + 1)
+_SEED_STEP = 0x9E3779B9
 # SplitMix64 (Sebastiano Vigna, public domain): its two multipliers, as signed numbers.
 _MIX_1, _MIX_2 = 0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64)
 
@@ -64,11 +78,13 @@ class Pattern:
     Attributes:
         title: in words.
         make: fills ``out`` with the words of the addresses in ``places``; ``spare`` may be used.
+        words: returns the same words, by numpy.
         is_inverse: whether every bit is the other way round.
     """
 
     title: str
     make: Callable[[Tensor, Tensor, Tensor, int], None]
+    words: Callable[[Words, int], Words]
     is_inverse: bool = False
 
     def fill(self, places: Tensor, out: Tensor, spare: Tensor, seed: int) -> None:
@@ -84,9 +100,20 @@ class Pattern:
         if self.is_inverse:
             out.bitwise_not_()
 
+    def known(self, places: Words, seed: int) -> Words:
+        """Return the pattern's words without PyTorch."""
+        words = self.words(places, seed)
+        result: Words = ~words if self.is_inverse else words
+        return result
+
 
 def _address(places: Tensor, out: Tensor, _spare: Tensor, _seed: int) -> None:
-    out.copy_(places).mul_(_WORD_BYTES)
+    out.copy_(places).mul_(_BOTH_HALVES)
+
+
+def _known_address(places: Words, _seed: int) -> Words:
+    result: Words = places * np.int64(_BOTH_HALVES)
+    return result
 
 
 def _walking(places: Tensor, out: Tensor, spare: Tensor, seed: int) -> None:
@@ -97,21 +124,33 @@ def _walking(places: Tensor, out: Tensor, spare: Tensor, seed: int) -> None:
     torch.bitwise_left_shift(out, spare, out=out)
 
 
+def _known_walking(places: Words, seed: int) -> Words:
+    result: Words = np.left_shift(np.int64(1), (places + seed) & 63)
+    return result
+
+
 def _random(places: Tensor, out: Tensor, spare: Tensor, seed: int) -> None:
-    torch.add(places, seed * 0x9E3779B9, out=out)
+    torch.add(places, seed * _SEED_STEP, out=out)
     for multiplier in (_MIX_1, _MIX_2):
         torch.bitwise_right_shift(out, 29, out=spare)
         out.bitwise_xor_(spare).mul_(multiplier)
 
 
+def _known_random(places: Words, seed: int) -> Words:
+    words: Words = places + np.int64(seed * _SEED_STEP)
+    for multiplier in (_MIX_1, _MIX_2):
+        words = (words ^ (words >> 29)) * np.int64(multiplier)
+    return words
+
+
 # The one that finds most comes first: an address finds words in the wrong place as well.
 PATTERNS: tuple[Pattern, ...] = (
-    Pattern("addresses", _address),
-    Pattern("inverted addresses", _address, is_inverse=True),
-    Pattern("random words", _random),
-    Pattern("inverted random words", _random, is_inverse=True),
-    Pattern("a walking one", _walking),
-    Pattern("a walking zero", _walking, is_inverse=True),
+    Pattern("addresses", _address, _known_address),
+    Pattern("inverted addresses", _address, _known_address, is_inverse=True),
+    Pattern("random words", _random, _known_random),
+    Pattern("inverted random words", _random, _known_random, is_inverse=True),
+    Pattern("a walking one", _walking, _known_walking),
+    Pattern("a walking zero", _walking, _known_walking, is_inverse=True),
 )
 
 
@@ -174,10 +213,14 @@ class TestedMemory:
         self._verified: set[int] = set()
         self._bad: list[int] = []
         self._patterns_done = 0
-        self._is_proven = False
+        self._is_blind = False
+        self._has_read = False
         self._seconds: dict[int, float] = {}
         self._misread = 0
-        self._judge_on(bench.device)
+        device = bench.device
+        self._places = torch.arange(words, dtype=torch.int64, device=device)
+        self._expected = torch.empty_like(self._places)
+        self._spare = torch.empty_like(self._places)
 
     @classmethod
     def allocate(cls, bench: StageBench, most_bytes: int | None = None) -> TestedMemory:
@@ -230,13 +273,6 @@ class TestedMemory:
         room_s = _FIRST_PASS_SHARE * self._bench.budget_s - self._bench.elapsed_s
         return max(int(room_s / one_s), _FEWEST_RAM_CHUNKS)
 
-    def _judge_on(self, device: torch.device) -> None:
-        """Make and compare the words there from now on."""
-        self._judge = device
-        self._places = torch.arange(self._words, dtype=torch.int64, device=device)
-        self._expected = torch.empty_like(self._places)
-        self._spare = torch.empty_like(self._places)
-
     @property
     def is_over(self) -> bool:
         """Whether the test has to end; the first pass has overtime."""
@@ -277,8 +313,7 @@ class TestedMemory:
                     return
                 self._write(pattern, number)
                 yield f"Writing {pattern.title}"
-            if not self._is_proven:
-                self._prove(pattern)
+            yield from self._prove(pattern)
             wrong: WrongBits | None = None
             for number in range(len(self.chunks)):
                 if self.is_over:
@@ -304,14 +339,17 @@ class TestedMemory:
 
         seconds = self._bench.timed(copy, number)
         self._seconds[number] = min(seconds, self._seconds.get(number, seconds))
-        if has_plant and self._is_proven:
+        if has_plant and self._has_read:
             self._bench.plant.corrupt(chunk, before)
 
     def _make(self, pattern: Pattern, number: int) -> None:
         """Make the words of a chunk, where they are compared."""
+        if self._is_blind:
+            self._expected.copy_(torch.from_numpy(self._known(pattern, number)))
+            return
         first = number * self._words
         self._places.add_(first)
-        pattern.fill(self._places, self._expected, self._spare, self._bench.seed + self.passes)
+        pattern.fill(self._places, self._expected, self._spare, self._seed)
         self._places.sub_(first)
 
     def _read(self, pattern: Pattern, number: int) -> WrongBits | None:
@@ -320,10 +358,11 @@ class TestedMemory:
         self._verified.add(number)
         if not counted:
             return None
-        self._make(pattern, number)
-        seen = self.chunks[number].cpu()
         first_byte = number * self._words * _WORD_BYTES
-        found = wrong_bits(seen, self._expected.cpu(), first_byte, pattern.title)
+        found = wrong_bits(
+            self.chunks[number].cpu().numpy(), self._known(pattern, number), first_byte,
+            pattern.title,
+        )  # fmt: skip
         if number not in self._bad and len(self._bad) < MOST_CHUNKS:
             self._bad.append(number)
         if found is None:
@@ -332,39 +371,90 @@ class TestedMemory:
 
     def _count_wrong(self, pattern: Pattern, number: int) -> int:
         """Return the number of wrong words in a chunk, counted where they are compared."""
+        chunk = self.chunks[number]
+        if self._is_blind:
+            return int(np.count_nonzero(chunk.cpu().numpy() != self._known(pattern, number)))
         self._make(pattern, number)
-        seen = self.chunks[number].to(self._judge)
-        self._expected.bitwise_xor_(seen)
+        self._expected.bitwise_xor_(chunk)
         return int(torch.count_nonzero(self._expected))
 
-    def _prove(self, pattern: Pattern) -> None:
-        """See whether a wrong word is noticed; if not, let the CPU make and compare the words."""
-        if not self.chunks:
-            return
-        self._is_proven = True
-        if not self._bench.is_card or self._notices(pattern):
-            return
+    def _known(self, pattern: Pattern, number: int, part: slice = slice(None)) -> Words:
+        """Return the words of a chunk, or of a part of it, by numpy."""
+        places = np.arange(*part.indices(self._words), dtype=np.int64)
+        return pattern.known(places + number * self._words, self._seed)
+
+    @property
+    def _seed(self) -> int:
+        return self._bench.seed + self.passes
+
+    def _prove(self, pattern: Pattern) -> Iterator[str]:
+        """See whether wrong words are noticed; if not, numpy makes and compares them."""
+        for number in self._proof_chunks():
+            if self._is_blind or self.is_over:
+                break
+            if not any(self._notices(pattern, number) for _ in range(_PROOF_TRIES)):
+                self._report_blind(pattern)
+                yield from self._write_again(pattern)
+                break
+            yield f"Proof with {pattern.title}"
+        self._has_read = True
+
+    def _proof_chunks(self) -> list[int]:
+        count = len(self.chunks)
+        if not count:
+            return []
+        moving = _STEP_OF_PROOF * (self._patterns_done + 1) % count
+        places = [0, count - 1, count // 2, moving]
+        if count < _FEWEST_FOR_PROOFS:
+            return [places[self._patterns_done % len(places)]]
+        return sorted(set(places))
+
+    def _report_blind(self, pattern: Pattern) -> None:
+        self._is_blind = True
+        subject = "card" if self._bench.is_card else "CPU"
         self._bench.report(
             "blind", "doubt",
-            "The card does not notice a wrong word that was put into its memory on purpose, so "
-            "the CPU compared the words.",
+            f"The {subject} does not notice each wrong word that was put into its memory on "
+            f"purpose, with {pattern.title}, so numpy compared the words.",
         )  # fmt: skip
-        self._judge_on(torch.device(CPU))
+
+    def _write_again(self, pattern: Pattern) -> Iterator[str]:
         for number in range(len(self.chunks)):
             if self.is_over:
                 return
             self._write(pattern, number)
+            yield f"Writing {pattern.title}"
 
-    def _notices(self, pattern: Pattern) -> bool:
-        chunk = self.chunks[0]
-        place = self._words // 2
-        word = chunk[place : place + 1].to("cpu", copy=True)
-        clean = self._count_wrong(pattern, 0)
-        chunk[place : place + 1].copy_(word ^ 1)
-        counted = self._count_wrong(pattern, 0)
-        chunk[place : place + 1].copy_(word)
-        # A bad card may have wrong words already; they are found afterwards.
-        return counted in (clean + 1, clean - 1)
+    def _notices(self, pattern: Pattern, number: int) -> bool:
+        """Return whether each wrong word in three places of a chunk is counted.
+
+        Each place has 64 words, of which each has another bit turned round.
+        """
+        chunk, middle = self.chunks[number], self._words // 2
+        parts = [
+            slice(first, first + _PROOF_WORDS)
+            for first in (0, middle, self._words - _PROOF_WORDS)
+        ]  # fmt: skip
+        self._make(pattern, number)
+        known = [self._known(pattern, number, part) for part in parts]
+        made = [self._expected[part].cpu().numpy() for part in parts]
+        if not all(np.array_equal(*pair) for pair in zip(made, known, strict=True)):
+            return False
+        before = [chunk[part].to("cpu", copy=True).numpy() for part in parts]
+        clean = self._count_wrong(pattern, number)
+        turned = np.left_shift(np.int64(1), np.arange(_PROOF_WORDS, dtype=np.int64))
+        after = [words ^ np.roll(turned, number) for words in before]
+        for part, words in zip(parts, after, strict=True):
+            chunk[part].copy_(torch.from_numpy(words))
+        counted = self._count_wrong(pattern, number)
+        for part, words in zip(parts, before, strict=True):
+            chunk[part].copy_(torch.from_numpy(words))
+        # A bad card may have wrong words there already; they are found afterwards.
+        more = sum(
+            int(np.count_nonzero(new != right)) - int(np.count_nonzero(old != right))
+            for new, old, right in zip(after, before, known, strict=True)
+        )
+        return counted == clean + more
 
     def _report(self, pattern: Pattern, wrong: WrongBits) -> None:
         count = wrong.zero_to_one + wrong.one_to_zero

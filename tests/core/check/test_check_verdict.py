@@ -20,6 +20,7 @@ from gpu_studio.core.messages.check_messages import (
     CheckFinding,
     CheckVerdict,
     FindingKind,
+    MemoryCoverage,
     Severity,
     StageOutcome,
 )
@@ -193,3 +194,14 @@ def test_a_partial_check_says_what_was_tested() -> None:
         "No errors found so far, but not everything was tested. Tested: video memory."
     )
     assert result_sentence("partial", stages[1:], []) == "Nothing was tested."
+
+
+def test_the_first_line_has_the_share_of_all_video_memory() -> None:
+    gib = 1 << 30
+    coverage = MemoryCoverage(
+        tested_bytes=gib, free_bytes=gib, total_bytes=2 * gib, reserve_bytes=0
+    )
+    sentence = result_sentence("passed", [outcome("passed")], [], coverage=coverage)
+    assert sentence.startswith("No errors found, with 50\u202f% of all 2\u202fGiB")
+    on_cpu = result_sentence("passed", [outcome("passed")], [], address="cpu", coverage=coverage)
+    assert on_cpu.startswith("No errors found. ")

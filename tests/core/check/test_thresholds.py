@@ -37,6 +37,12 @@ def test_a_quarter_of_the_free_ram_is_tested_and_2_gib_stay_free(
 
 
 def test_under_three_quarters_of_the_free_memory_is_partial() -> None:
-    enough = msgspec.structs.replace(COVERAGE, tested_bytes=75, free_bytes=100)
+    enough = msgspec.structs.replace(COVERAGE, tested_bytes=75, free_bytes=100, total_bytes=120)
     assert is_enough(enough)
     assert not is_enough(msgspec.structs.replace(enough, tested_bytes=74))
+
+
+def test_under_half_of_all_memory_is_partial_even_if_no_more_was_free() -> None:
+    desktop = msgspec.structs.replace(COVERAGE, total_bytes=200, free_bytes=110, tested_bytes=100)
+    assert is_enough(desktop)
+    assert not is_enough(msgspec.structs.replace(desktop, tested_bytes=99))

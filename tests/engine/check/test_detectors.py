@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -53,19 +54,19 @@ def test_nan_equals_itself_bit_for_bit_and_zero_is_not_negative_zero() -> None:
 
 
 def test_wrong_bits_have_their_addresses_and_directions() -> None:
-    expected = torch.tensor([0b1100, 0, -1, 5], dtype=torch.int64)
-    # The highest bit of a word is the sign in PyTorch: it is missing in the largest number.
-    largest = torch.iinfo(torch.int64).max
-    seen = torch.tensor([0b1010, 0, largest, 5], dtype=torch.int64)
+    expected = np.array([0b1100, 0, -1, 5])
+    # The highest bit of a word is the sign: it is missing in the largest number.
+    largest = np.iinfo(np.int64).max
+    seen = np.array([0b1010, 0, largest, 5])
     found = wrong_bits(seen, expected, 800)
     assert found is not None
     assert (found.first_byte, found.last_byte, found.words) == (800, 800 + 23, 2)
     assert (found.zero_to_one, found.one_to_zero) == (1, 2)
-    assert wrong_bits(expected, expected.clone(), 0) is None
+    assert wrong_bits(expected, expected.copy(), 0) is None
 
 
 def test_the_first_wrong_words_are_listed_with_what_was_read() -> None:
-    expected = torch.full((100,), -1, dtype=torch.int64)
+    expected = np.full(100, -1, dtype=np.int64)
     found = wrong_bits(expected ^ (1 << 17), expected, 4096, "a walking zero")
     assert found is not None
     first = found.places[0]
@@ -79,20 +80,19 @@ def test_the_first_wrong_words_are_listed_with_what_was_read() -> None:
 
 
 def test_every_wrong_bit_is_counted() -> None:
-    generator = torch.Generator().manual_seed(1)
-    limits = torch.iinfo(torch.int64)
-    words = torch.randint(limits.min, limits.max, (500,), generator=generator)
+    limits = np.iinfo(np.int64)
+    words = np.random.default_rng(1).integers(limits.min, limits.max, 500)
     ones = sum((int(word) & (2**64 - 1)).bit_count() for word in words)
-    found = wrong_bits(words, torch.zeros_like(words), 0)
+    found = wrong_bits(words, np.zeros_like(words), 0)
     assert found is not None
     assert (found.zero_to_one, found.one_to_zero) == (ones, 0)
-    inverse = wrong_bits(words, torch.full_like(words, -1), 0)
+    inverse = wrong_bits(words, np.full_like(words, -1), 0)
     assert inverse is not None
     assert (inverse.zero_to_one, inverse.one_to_zero) == (0, 500 * 64 - ones)
 
 
 def test_wrong_bits_of_two_parts_add_up() -> None:
-    zero, one = torch.zeros(1, dtype=torch.int64), torch.ones(1, dtype=torch.int64)
+    zero, one = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
     first, second = wrong_bits(one, zero, 0), wrong_bits(zero, one, 64)
     both = joined(first, second)
     assert both is not None

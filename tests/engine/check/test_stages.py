@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 import torch
 
@@ -176,7 +177,8 @@ def words_of(title: str, count: int = 200, seed: int = 0) -> list[int]:
 
 
 def test_the_patterns_are_what_they_are_called() -> None:
-    assert words_of("addresses")[:3] == [0, 8, 16]
+    both_halves = (1 << 32) + 1
+    assert words_of("addresses")[:3] == [0, 8 * both_halves, 16 * both_halves]
     walking = words_of("a walking one")
     assert walking[:2] == [1, 2]
     assert walking[63] == 1 << 63
@@ -276,8 +278,8 @@ def test_a_word_that_is_right_the_second_time_is_an_error_too(
     real, calls = memory._count_wrong, []
 
     def misread(pattern: video_memory.Pattern, number: int) -> int:
-        calls.append(number)
-        return 3 if len(calls) == 2 else real(pattern, number)
+        calls.append(number)  # the second chunk is not among those of the first proof
+        return 3 if number == 1 and calls.count(1) == 1 else real(pattern, number)
 
     monkeypatch.setattr(memory, "_count_wrong", misread)
     list(memory.one_pass())
@@ -333,11 +335,82 @@ def test_a_card_that_does_not_notice_a_wrong_word_is_not_trusted(
 
     def count(words: torch.Tensor) -> torch.Tensor:
         calls.append(1)
-        return blind if len(calls) <= 2 else real(words)
+        return blind if len(calls) <= 4 else real(words)
 
     monkeypatch.setattr(video_memory.torch, "count_nonzero", count)
     list(memory.one_pass())
     assert [(one.kind, one.severity) for one in bench.findings] == [("blind", "doubt")]
+
+
+def blind_to_the_high_half(words: torch.Tensor) -> torch.Tensor:
+    return (words & 0xFFFFFFFF != 0).sum()
+
+
+def blind_to_the_last_eighth(words: torch.Tensor) -> torch.Tensor:
+    return (words[: len(words) * 7 // 8] != 0).sum()
+
+
+def blind_to_the_last_word(words: torch.Tensor) -> torch.Tensor:
+    return (words[:-1] != 0).sum()
+
+
+def blind_to_one_bit(words: torch.Tensor) -> torch.Tensor:
+    return (words & torch.iinfo(torch.int64).max != 0).sum()
+
+
+class BlindLater:
+    """Sees everything with the first pattern, which has a proof, and then nothing."""
+
+    def __init__(self) -> None:
+        self.left = 14
+
+    def __call__(self, words: torch.Tensor) -> torch.Tensor:
+        self.left -= 1
+        return (words != 0).sum() if self.left > 0 else torch.tensor(0)
+
+
+@pytest.mark.parametrize("is_card", [True, False])
+@pytest.mark.parametrize(
+    "blind",
+    [blind_to_the_high_half, blind_to_the_last_eighth, blind_to_the_last_word, blind_to_one_bit,
+     BlindLater()],
+)  # fmt: skip
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_stuck_bit_is_found_however_blind_the_comparison_is(
+    monkeypatch: pytest.MonkeyPatch,
+    blind: Callable[[torch.Tensor], torch.Tensor],
+    place: int,
+    is_card: bool,
+) -> None:
+    if isinstance(blind, BlindLater):
+        blind = BlindLater()
+    clock = TickingClock(0.001)
+    bench = card_bench("memory", clock) if is_card else bench_for("memory", clock=clock)
+    memory = memory_of(bench, monkeypatch, 64 * MIB)
+    real = memory._write
+
+    def stuck(pattern: video_memory.Pattern, number: int) -> None:
+        real(pattern, number)
+        if number == 1:
+            memory.chunks[1][place] |= -(1 << 63)
+
+    monkeypatch.setattr(memory, "_write", stuck)
+    monkeypatch.setattr(video_memory.torch, "count_nonzero", blind)
+    list(memory.one_pass())
+    assert {one.kind for one in bench.findings} == {"blind", "wrong_bits"}
+    assert bench.errors > 0
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.title)
+def test_numpy_knows_the_words_of_each_pattern(pattern: video_memory.Pattern) -> None:
+    places = torch.arange(1 << 33, (1 << 33) + 3000)
+    out, spare = (torch.empty_like(places) for _ in range(2))
+    pattern.fill(places, out, spare, 5)
+    known = pattern.known(places.numpy(), 5)
+    assert np.array_equal(out.numpy(), known)
+    # Each half of a word tells it from its neighbors.
+    if "address" in pattern.title:
+        assert len(np.unique(known >> 32)) == len(np.unique(known & 0xFFFFFFFF)) == 3000
 
 
 def test_a_card_with_too_little_free_memory_is_tested_in_part(
