@@ -77,7 +77,9 @@ class RunMarks(QObject):
 
         self._report_effect()
         self._running = request
-        self.marks.append(RunMark(self._title(request), request.device, time.monotonic()))
+        device = self._sensors.inventory.find(request.device) if self._sensors.inventory else None
+        identity = device.identity if device else request.device
+        self.marks.append(RunMark(self._title(request), identity, time.monotonic()))
         self._sensors.want(_RUN, True)
         self.marks_changed.emit()
 
@@ -112,7 +114,7 @@ class RunMarks(QObject):
         if self._running is None:
             self._sensors.want(_RUN, False)
         inventory = self._sensors.inventory
-        device = inventory.find(mark.address) if mark and inventory else None
+        device = inventory.device_with(mark.identity) if mark and inventory else None
         if mark is not None and mark.ended_s is not None and device is not None:
             track = self._sensors.track(device)
             late = msgspec.structs.replace(mark, ended_s=mark.ended_s + _AFTERGLOW_S)

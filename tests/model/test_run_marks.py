@@ -70,6 +70,19 @@ def test_a_run_is_marked_and_its_effect_reported(qtbot, paused_runs, ready_studi
     assert marks.effect == changed.args[0]
 
 
+def test_a_mark_stays_with_its_card_when_its_number_changes(
+    qtbot, paused_runs, ready_studio, sensor_source, monkeypatch
+):
+    monkeypatch.setattr(module, "_LONGEST_WAIT_MS", 10)
+    marks = ready_studio.runs
+    mark = run(qtbot, ready_studio, paused_runs, marks, request())
+    ready_studio.sensors.number_for("GPU-another")  # as an engine that sees only another card
+    (card,) = ready_studio.sensors.inventory.cards
+    assert (card.address, mark.identity) == (None, card.identity)
+    with qtbot.waitSignal(marks.effect_changed):
+        paused_runs.latest.go()
+
+
 def test_a_mark_writes_the_size_as_the_workload_does(qtbot, paused_runs, ready_studio):
     mark = run(qtbot, ready_studio, paused_runs, ready_studio.runs, request())
     assert mark.title == f"Matrix product, {format_size(512, BATCH_OF)}, float32 on cuda:0"

@@ -269,6 +269,10 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
         """Return the device that PyTorch calls ``cpu`` or ``cuda:N``, or None."""
         return next((device for device in self.devices if device.address == address), None)
 
+    def device_with(self, identity: str) -> Device | None:
+        """Return the device with a `Device.identity`, or None."""
+        return next((device for device in self.devices if device.identity == identity), None)
+
 
 class CardReading(msgspec.Struct, frozen=True, kw_only=True):
     """One card's sensors and processes at one time.

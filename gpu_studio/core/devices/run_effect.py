@@ -24,10 +24,13 @@ _IDLE_PERCENT = 0.5
 
 
 class RunMark(msgspec.Struct, frozen=True):
-    """The time span of a run by the sensors' clock; ``ended_s`` is None until it ends."""
+    """The time span of a run by the sensors' clock; ``ended_s`` is None until it ends.
+
+    ``identity`` is the `Device.identity` of its device, which another engine may number otherwise.
+    """
 
     title: str
-    address: str
+    identity: str
     began_s: float
     ended_s: float | None = None
 

@@ -152,11 +152,11 @@ class DevicesModel(QObject):
 
     def marks_since(self, time_s: float) -> list[RunMark]:
         """Return its runs that were active after a time of the sensors' clock."""
-        address = self.device.address if self.device else None
+        identity = self.device.identity if self.device else None
         return [
             mark
             for mark in self.runs.marks
-            if mark.address == address and (mark.ended_s is None or mark.ended_s >= time_s)
+            if mark.identity == identity and (mark.ended_s is None or mark.ended_s >= time_s)
         ]
 
     @property
