@@ -100,7 +100,7 @@ def test_a_driver_without_the_thermal_channels_has_none() -> None:
 
 @pytest.mark.parametrize(
     ("hot_spot", "core", "shown"),
-    [(45.59375, 35.0, 45.6), (58.0, 60.0, 58.0), (57.9, 60.0, None), (255.0, 60.0, None),
+    [(45.59375, 35.0, 45.59), (58.0, 60.0, 58.0), (57.9, 60.0, None), (255.0, 60.0, None),
      (0.0, 0.0, None), (-3.0, 0.0, None), (130.0, 90.0, 130.0), (130.1, 90.0, None),
      (70.0, None, 70.0)],
 )  # fmt: skip
@@ -134,7 +134,7 @@ def test_a_sensor_that_never_changes_under_load_is_stuck_until_it_changes() -> N
 def test_an_idle_sensor_may_stay_the_same() -> None:
     read = heat_of(FakeNvapi(rtx_3060()))
     idle = Telemetry(temperature_c=35.0, utilization_percent=3.0)
-    assert [read(idle, at_s).hotspot_c for at_s in (0.0, 100.0, 200.0)] == [45.6] * 3
+    assert [read(idle, at_s).hotspot_c for at_s in (0.0, 100.0, 200.0)] == [45.59] * 3
 
 
 def test_nvml_s_own_temperature_of_the_memory_counts_more() -> None:

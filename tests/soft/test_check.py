@@ -35,7 +35,7 @@ from gpu_studio.core.messages.check_messages import (
 )
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed, Stop
 from gpu_studio.core.protocol import decode_line, encode
-from tests.softcards.catalogue import GTX_1650, RTX_3060
+from tests.softcards.catalogue import MODERN_1996_MIB, RTX_3060
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 # The size of a GT 1030; PyTorch's newest build has no code for that card itself.
-CARD_OF_2_GB = replace(GTX_1650, mib=1996, nvml_mib=2048)
-SMALL_CARD = replace(GTX_1650, mib=384, nvml_mib=384)
+CARD_OF_2_GB = MODERN_1996_MIB
+SMALL_CARD = replace(MODERN_1996_MIB, mib=384, nvml_mib=384)
 SLOW_CARD = replace(SMALL_CARD, kernel_ms=100)  # so slow that no stage is over before a fault comes
 LONG_S = 3600.0
 
@@ -170,6 +170,11 @@ def test_the_right_card_is_checked_and_the_other_is_left_alone(
     assert second.launches > 0
     assert (first.launches, first.contexts) == (0, 0)
     assert run.record().device.address == "cuda:1"
+    # An RTX 3060 with 1 GiB: its name fits another card.
+    assert run.device is not None
+    assert run.device.identity == "differs"
+    assert "memory in GiB" in run.device.contradiction
+    assert run.record().verdict == "inconclusive"
 
 
 def test_the_facts_and_the_sensors_are_the_drivers(soft_pc: MakePc, engine: StartEngine) -> None:
@@ -182,7 +187,7 @@ def test_the_facts_and_the_sensors_are_the_drivers(soft_pc: MakePc, engine: Star
     assert run.device.slowdown_c == 94
     assert run.device.silicon
     assert run.record().highest_temperature_c == 63
-    assert run.record().highest_hotspot_c == pytest.approx(80, abs=0.2)
+    assert run.record().highest_hotspot_c == pytest.approx(80, abs=1)
     assert run.vitals[-1][1].pcie_replays == 2
     text = encode(run.finished()).decode() + repr(run.record())
     assert str(pc.cards[0].uuid) not in text

@@ -181,4 +181,4 @@ class _StuckWatch:
 
 
 def _rounded(value_c: float | None) -> float | None:
-    return None if value_c is None else round(value_c, 1)
+    return None if value_c is None else round(value_c, 2)

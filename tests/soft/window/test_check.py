@@ -18,7 +18,7 @@ from gpu_studio.ui.check.check_curves import ChartView
 from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.trust_chip import TrustChip
 from tests.patience import PATIENCE_S
-from tests.softcards.catalogue import GTX_1650
+from tests.softcards.catalogue import MODERN_1996_MIB
 
 if TYPE_CHECKING:
     from tests.soft.window.conftest import SitDownAt
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # The size of a GT 1030; PyTorch's newest build has no code for that card itself. So slow that no
 # stage is over before somebody has seen it.
-SLOW_CARD_OF_2_GB = replace(GTX_1650, mib=1996, nvml_mib=2048, kernel_ms=100)
+SLOW_CARD_OF_2_GB = replace(MODERN_1996_MIB, kernel_ms=100)
 # A new engine starts PyTorch and CUDA, and a step of this card takes a second.
 LONGEST_S = 5 * PATIENCE_S
 

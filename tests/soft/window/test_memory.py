@@ -24,7 +24,7 @@ from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_page import SegmentPage
 from gpu_studio.ui.memory.tank import TankBar
 from tests.softcards.cards import MIB
-from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
+from tests.softcards.catalogue import GTX_1650, MODERN_1996_MIB, RTX_3060
 
 if TYPE_CHECKING:
     from gpu_studio.core.memory.tank import Tank
@@ -63,7 +63,7 @@ def tank(person: Person, name: str = "memory.tank") -> dict[str, int]:
 
 
 # As large as a GT 1030, which this PyTorch has no code for.
-TWO_GIB = replace(GTX_1650, mib=GT_1030.mib, nvml_mib=GT_1030.nvml_mib)
+TWO_GIB = MODERN_1996_MIB
 
 
 def _is_filling(event: Event) -> bool:
@@ -181,7 +181,7 @@ def test_an_experiment_is_stopped_in_the_middle_and_the_next_ends_with_the_windo
     sit_down_at: SitDownAt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(oom_panel, "WATCH_S", 600.0)  # it does not end by itself
-    _, person = sit_down_at(replace(GTX_1650, mib=320, nvml_mib=320))
+    _, person = sit_down_at(replace(MODERN_1996_MIB, mib=320, nvml_mib=320))
     person.open_tab("Memory")
     person.open_page("Break it")
     person.choose("memory.oom.preset", "Many small")
@@ -202,7 +202,7 @@ def test_a_lab_engine_killed_in_the_middle_is_told_and_what_was_read_stays(
     """As the system kills it when the PC has no memory left; the next one works."""
     with monkeypatch.context() as patch:
         patch.setattr(oom_panel, "WATCH_S", 600.0)  # it does not end by itself
-        _, person = sit_down_at(replace(GTX_1650, mib=320, nvml_mib=320))
+        _, person = sit_down_at(replace(MODERN_1996_MIB, mib=320, nvml_mib=320))
         person.open_tab("Memory")
         person.open_page("Break it")
         person.choose("memory.oom.preset", "Many small")

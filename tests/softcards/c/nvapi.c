@@ -136,7 +136,7 @@ static int32_t value_of(const Card *card, const char *key) {
     uint64_t core_c = soft_number(card, "temperature_c", 0);
     uint64_t degrees = soft_is_auto(card, key) ? core_c + USUAL_GAP_C : soft_number(card, key, core_c);
     bool is_stuck = soft_number(card, "nvapi_stuck", 0) != 0;
-    uint32_t noise = is_stuck ? 0 : __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED) % 32;
+    uint32_t noise = is_stuck ? 0 : __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED) % 32 * 8;
     return (int32_t)(degrees * PER_DEGREE + noise);
 }
 
