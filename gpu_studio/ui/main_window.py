@@ -1,4 +1,4 @@
-"""The window: six tabs, a banner above, the Code drawer over them, a status bar below."""
+"""The window: six tabs, the Code drawer over them, a banner and a status bar below."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from gpu_studio.ui.icons import icon
 from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.page_keys import press_stop
-from gpu_studio.ui.parts import GAP, MARGIN
-from gpu_studio.ui.scroll_page import TabScroll
+from gpu_studio.ui.parts import MARGIN
+from gpu_studio.ui.scroll_page import CoverWatch, TabScroll
 from gpu_studio.ui.status import EffectLine, StatusLine
 from gpu_studio.ui.steps import steps
 from gpu_studio.ui.tabs import TABS, TabContents, tab_for_file, tab_of
@@ -218,23 +218,24 @@ class MainWindow(QMainWindow):
         return TABS[self.tabs.currentIndex()].page
 
     def _page(self) -> QWidget:
-        """Return the banner above the tabs."""
+        """Return the tabs with the banner below: above them, it would push them away."""
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
+        column.addWidget(self.tabs, 1)
         banner_place = QWidget()
         banner_column = QVBoxLayout(banner_place)
-        banner_column.setContentsMargins(MARGIN, GAP, MARGIN, 0)
+        banner_column.setContentsMargins(MARGIN, 0, MARGIN, 0)
         banner_column.addWidget(self.banner)
         column.addWidget(banner_place)
+        self._below = CoverWatch(banner_place, self.tabs)
         self._line: SetupLine | None = None
         if self._studio.builds is not None:
             from gpu_studio.ui.setup.setup_line import SetupLine
 
             self._line = SetupLine(self._studio.builds, self.show_setup)
             banner_column.addWidget(self._line)
-        column.addWidget(self.tabs, 1)
         return page
 
     def show_setup(self) -> None:
@@ -247,7 +248,7 @@ class MainWindow(QMainWindow):
             from gpu_studio.ui.setup.setup_page import SetupPage  # 15 ms
 
             self._setup_page = TabScroll(SetupPage(builds, self._hide_setup))
-            column.addWidget(self._setup_page, 1)
+            column.insertWidget(0, self._setup_page, 1)
         self._swap_setup(is_shown=True)
 
     def _hide_setup(self) -> None:

@@ -132,6 +132,14 @@ def show_label(shown: QPushButton, text: str) -> None:
     shown.setVisible(bool(text))
 
 
+def keep_room(*widgets: QWidget) -> None:
+    """Keep the place of widgets that are hidden: nothing moves under the pointer when they come."""
+    for widget in widgets:
+        policy = widget.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        widget.setSizePolicy(policy)
+
+
 def letters(widget: QWidget, count: int) -> int:
     """Return the width of a number of lower-case letters in a widget's font, in pixels."""
     return round(count * widget.fontMetrics().horizontalAdvance(_ALPHABET) / len(_ALPHABET))

@@ -12,18 +12,19 @@ from gpu_studio.ui.parts import GAP, own_viewport
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
-    from PySide6.QtWidgets import QTableView
+    from PySide6.QtWidgets import QTableView, QTabWidget
 
 
 class TabScroll(QScrollArea):
     """Holds a tab: scrolls if the window is smaller than the tab's least size.
 
-    A tab with wrapped text is as wide with a scroll bar as without: a line that comes or goes would
-    otherwise lay out the whole page a second time, at another width.
+    A tab is as wide with a scroll bar as without: a line that comes or goes would otherwise lay out
+    the whole page a second time, at another width.
     """
 
     def __init__(self, tab: QWidget | None = None) -> None:
         super().__init__()
+        self._covered = 0
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         own_viewport(self)
@@ -36,6 +37,12 @@ class TabScroll(QScrollArea):
         """Hold a tab."""
         tab.setProperty("page", True)
         self.setWidget(tab)
+
+    def set_covered(self, height: int) -> None:
+        """Keep the tab's height while a line below takes this many pixels: nothing in it moves."""
+        if height != self._covered:
+            self._covered = height
+            self._fit()
 
     def minimumSizeHint(self) -> QSize:
         """Return no size: the window may be any size."""
@@ -56,14 +63,37 @@ class TabScroll(QScrollArea):
         tab = self.widget()
         if tab is None:
             return
-        room, least = self.viewport().size(), tab.minimumSizeHint()
-        width, height = max(room.width(), least.width()), least.height()
+        least = tab.minimumSizeHint()
+        width = max(self.width() - self._bar.sizeHint().width(), least.width())
+        height = least.height()
         layout = tab.layout()
         if layout is not None and layout.hasHeightForWidth():
-            width = max(self.width() - self._bar.sizeHint().width(), least.width())
             # A layout's own minimum assumes a narrow column for wrapped text: use this width.
             height = layout.totalMinimumHeightForWidth(width)
-        tab.resize(width, max(room.height(), height))
+        tab.resize(width, max(self.viewport().height() + self._covered, height))
+
+
+class CoverWatch(QObject):
+    """Lets all tabs keep their height while a line is shown below them.
+
+    Args:
+        line: the line; without anything visible in it, it has no height.
+        tabs: holds a `TabScroll` per tab.
+    """
+
+    def __init__(self, line: QWidget, tabs: QTabWidget) -> None:
+        super().__init__(line)
+        self._line, self._tabs = line, tabs
+        line.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Follow the height of the line."""
+        if event.type() is QEvent.Type.Resize:
+            for index in range(self._tabs.count()):
+                area = self._tabs.widget(index)
+                if isinstance(area, TabScroll):
+                    area.set_covered(self._line.height())
+        return super().eventFilter(watched, event)
 
 
 class PageStack(QWidget):

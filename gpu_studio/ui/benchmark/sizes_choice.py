@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.sizes import parse_sizes, parse_sweep
 from gpu_studio.core.failure import StudioError
-from gpu_studio.ui.parts import Text, section, set_property
+from gpu_studio.ui.parts import Text, letters, section, set_property
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.model.settings import Choices
 
 _LIST_TIP = "For example 512, 1024, 2048; or 64..4096 for every doubling. Enter runs."
+_END_LETTERS = 8
 _SWEEP_TIP = "Both ends and every power of two between them, then finer sizes around the crossover."
 
 
@@ -38,6 +39,9 @@ class SizesChoice(QWidget):
         self._list = self._field("benchmark.sizes", "Sizes", _LIST_TIP)
         self._low = self._field("benchmark.sweep.low", "Smallest size", _SWEEP_TIP)
         self._high = self._field("benchmark.sweep.high", "Largest size", _SWEEP_TIP)
+        for end in (self._low, self._high):  # both together as wide as the list: nothing moves
+            end.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+            end.setMinimumWidth(letters(end, _END_LETTERS))
         self._range = QWidget()
         line = QHBoxLayout(self._range)
         line.setContentsMargins(0, 0, 0, 0)

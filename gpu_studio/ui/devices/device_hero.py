@@ -30,6 +30,7 @@ from gpu_studio.ui.parts import (
     Card,
     Text,
     button,
+    keep_room,
     letters,
     own_viewport,
     rule,
@@ -252,7 +253,7 @@ class DeviceHero(Card):
             tip="See the same picture drawn by both, one after the other",
         )  # fmt: skip
         self._race.setIcon(icon("flag", theme))
-        self.presses = FlowRow(self._race, self._check, self._test, spacing=GAP)
+        self.presses = FlowRow(self._check, self._race, self._test, spacing=GAP)
         self._without_card = self._without_card_row()
         self._side = self._make_side()
         self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight)
@@ -325,8 +326,9 @@ class DeviceHero(Card):
         side = QVBoxLayout(place)
         side.setContentsMargins(0, 0, 0, 0)
         side.setSpacing(GAP)
-        side.addStretch(1)
-        for part in (self._compare, self._note, self.presses, self._without_card):
+        # What is known first is above what comes seconds later, which has its room.
+        keep_room(self._compare)
+        for part in (self._compare, self.presses, self._note, self._without_card):
             side.addWidget(part)
         side.addStretch(1)
         return place

@@ -8,7 +8,6 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from gpu_studio.model.memory.memory_model import MemoryModel
-from gpu_studio.model.memory.oom_experiment import OomState
 from gpu_studio.model.pages import BREAK_IT, CURVES, MEMORY, READ_ERROR, SEGMENTS
 from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.memory.memory_curves import MemoryCurves
@@ -34,7 +33,7 @@ _FIT = "gpu_studio.ui.memory.fit_page:FitPage"
 
 
 class MemoryTab(TabContents):
-    """The memory bar on top, and below it one page at a time."""
+    """One page at a time, and the memory bar above it."""
 
     def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -48,8 +47,8 @@ class MemoryTab(TabContents):
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
         column.setSpacing(_SPACING)
-        column.addWidget(self._tank_card)
         column.addWidget(self.pages)
+        column.addWidget(self._tank_card)
         column.addWidget(self.pages.stack, 1)
         self._curves = MemoryCurves(self.model, theme, self)
         self._lab = OomPage(studio, self.model, theme, self)
@@ -63,8 +62,6 @@ class MemoryTab(TabContents):
         )
         self.pages.page_changed.connect(self._show_page)
         self._lab.segments_wanted.connect(self._go_to_segments)
-        self.model.experiment.state_changed.connect(self._show_one_tank)
-        self.model.experiment.results_changed.connect(self._show_one_tank)
 
     # ── pages ────────────────────────────────────────────────────────────────────────────────
 
@@ -74,15 +71,8 @@ class MemoryTab(TabContents):
 
     def _show_page(self, page: Page) -> None:
         self._tank_card.setVisible(page != READ_ERROR)  # the error may come from any card
-        self._show_one_tank()
         self._polls.setInterval(_FAST_POLL_MS if page == SEGMENTS else _POLL_MS)
         self._poll()
-
-    def _show_one_tank(self) -> None:
-        """Hide the bar on top while a result below shows that memory, and no experiment runs."""
-        experiment = self.model.experiment
-        is_below = self.pages.front == BREAK_IT and self._lab.shows_tank
-        self._tank_card.set_bar_shown(not is_below or experiment.state is not OomState.IDLE)
 
     def _go_to_segments(self) -> None:
         self.pages.go_to(SEGMENTS)

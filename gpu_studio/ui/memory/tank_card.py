@@ -20,7 +20,7 @@ from gpu_studio.ui.eliding import ElidingCombo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.memory_curves import toggle
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.parts import GAP, Card, Text, letters, show_whole_rows, table
+from gpu_studio.ui.parts import GAP, Card, Text, keep_room, letters, show_whole_rows, table
 
 if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession
@@ -58,6 +58,7 @@ class TankCard(Card):
         self._table: QTableView | None = None  # created on first use
         self._sentence = Text(role="muted", name="memory.sentence", wraps=True)
         self._programs = Text(role="muted", name="memory.programs", wraps=True)
+        keep_room(self._programs)
         self.column.addWidget(self._tank)
         self.column.addWidget(self._programs)
         self.column.addWidget(self._sentence)
@@ -160,7 +161,7 @@ class TankCard(Card):
         programs = self._model.programs
         words = " · ".join(f"{name}\u00a0{format_bytes(size)}" for name, size in programs)
         self._programs.setText(f"By program: {words}")
-        self._programs.setVisible(bool(programs) and not self._tank.isHidden())
+        self._programs.setVisible(bool(programs))
 
     def _show_sentence(self, words: str) -> None:
         self._sentence.setText(words or what_is_shown(self._model, self._session))
@@ -172,11 +173,6 @@ class TankCard(Card):
             self._table.horizontalScrollBar().rangeChanged.connect(self._fit_table)
         self._table.setVisible(shown)
         self._show_memory()
-
-    def set_bar_shown(self, is_shown: bool) -> None:
-        """Show the bar, or leave it to the page below, which has one of its own."""
-        self._tank.setVisible(is_shown)
-        self._show_programs()
 
     def _fit_table(self) -> None:
         if self._table is not None:

@@ -21,7 +21,7 @@ from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.combo_box import ComboBox, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.page_keys import runs, stops
-from gpu_studio.ui.parts import Card, Text, button, section, show_whole_rows, table
+from gpu_studio.ui.parts import Card, Text, button, keep_room, section, show_whole_rows, table
 from gpu_studio.ui.plots.loss_plot import LossPlot
 from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
 from gpu_studio.ui.theme import device_role
@@ -80,10 +80,12 @@ class ComparisonCard(Card):
         self._choices = QGridLayout()
         self._choices.setHorizontalSpacing(14)
         self._choices.setVerticalSpacing(6)
-        for widget in (self._title, self._sentence, self._reason):
+        keep_room(self._title)
+        self.column.addWidget(self._title)
+        self._add_controls()
+        for widget in (self._sentence, self._reason):
             self.column.addWidget(widget)
         self.column.addLayout(self._choices)
-        self._add_controls()
         self._make_results()
         model.description_changed.connect(self._show_description)
         model.runs_changed.connect(self._show_runs)
@@ -107,7 +109,7 @@ class ComparisonCard(Card):
         stops(self._stop)
         self._progress = Text(role="muted", name=f"{self._name}.progress")
         self.column.addWidget(
-            FlowRow(self._device, self._size, self._run, self._stop, self._progress)
+            FlowRow(self._run, self._stop, self._device, self._size, self._progress)
         )
 
     def _make_results(self) -> None:
