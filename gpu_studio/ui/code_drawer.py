@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QAction, QFontDatabase, QGuiApplication, QTextOption
-from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QToolButton
 
 from gpu_studio.core.switcher.whole_snippet import runs_as_it_stands
 from gpu_studio.ui.icons import icon
+from gpu_studio.ui.page_keys import put_last
 from gpu_studio.ui.parts import GAP, Card, Text, button
 
 if TYPE_CHECKING:
@@ -74,13 +75,7 @@ class CodeDrawer(Card):
 
     def move_to_end(self) -> None:
         """Put the drawer last in Tab order, even if other widgets are created later."""
-        for widget in (self._copy, self._close, self._text):
-            last = self.window().previousInFocusChain()
-            # Qt puts no widget after one that does not accept focus.
-            while last is not None and last.focusPolicy() is Qt.FocusPolicy.NoFocus:
-                last = last.previousInFocusChain()
-            if last is not None and last is not widget:
-                QWidget.setTabOrder(last, widget)
+        put_last(self.window(), self._copy, self._close, self._text)
 
     def setVisible(self, visible: bool) -> None:
         """Keep the menu, the button and the keyboard's place in step."""

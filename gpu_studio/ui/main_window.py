@@ -181,9 +181,14 @@ class MainWindow(QMainWindow):
             self.setWindowState(self.windowState() & ~Qt.WindowState.WindowFullScreen)
 
     def focusNextPrevChild(self, is_next: bool) -> bool:
-        """Let Tab go through the page before the code, also through what was made later."""
-        self._code.move_to_end()
+        """Let Tab go through the page first, also through what was made later."""
+        self._order_keys()
         return super().focusNextPrevChild(is_next)
+
+    def _order_keys(self) -> None:
+        """Let Tab reach what is below the pages and beside them after all pages."""
+        self.banner.move_to_end()
+        self._code.move_to_end()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """End all work and processes: nothing outlives the window."""
@@ -330,7 +335,7 @@ class MainWindow(QMainWindow):
     def _start(self) -> None:
         """Start the engine and the sensors."""
         if not self._is_closed:
-            self._code.move_to_end()
+            self._order_keys()
             self._collector.start()
             self._studio.start()
             builds = self._studio.builds

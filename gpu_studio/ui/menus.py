@@ -103,7 +103,7 @@ def _add_running(menu: QMenu, tabs: QTabWidget) -> None:
     def stop() -> None:
         press_stop(tabs.currentWidget())
 
-    running = menu.addAction("&Run what is in front", run)
+    running = menu.addAction("&Run this page", run)
     running.setObjectName("menu.run")
     running.setShortcuts([RUN_KEYS, QKeySequence("Ctrl+Enter")])
     # The window itself takes Esc: as a shortcut here it would be taken from lists and dialogs.

@@ -81,3 +81,14 @@ def _nearest(buttons: Sequence[QPushButton]) -> QPushButton:
                 return button
         place = place.parentWidget()
     return buttons[0]
+
+
+def put_last(window: QWidget, *widgets: QWidget) -> None:
+    """Put widgets last in the Tab order of their window, one after the other."""
+    for widget in widgets:
+        last = window.previousInFocusChain()
+        # Qt puts no widget after one that does not accept focus.
+        while last is not None and last.focusPolicy() is Qt.FocusPolicy.NoFocus:
+            last = last.previousInFocusChain()
+        if last is not None and last is not widget:
+            QWidget.setTabOrder(last, widget)

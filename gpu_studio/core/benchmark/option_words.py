@@ -15,14 +15,19 @@ _NAMES = {
     "amp": "AMP",
     "amp_dtype": "AMP in",
     "cudnn": "cuDNN",
-    "form": "written as",
+    "form": "",
     "memory": "CPU memory",
     "num_workers": "workers:",
     "threads": "threads per block:",
     "way": "",
 }
 # Values whose identifier, read as words, is unclear or longer than what people say.
-_VALUES = {"whole_set": "whole data set", "pinned_non_blocking": "pinned without waiting"}
+_VALUES = {
+    "fused": "few passes over memory",
+    "pinned_non_blocking": "pinned without waiting",
+    "statements": "ten separate lines",
+    "whole_set": "whole data set",
+}
 _ROWS_BY_COLUMNS = re.compile(r"(\d+)x(\d+)")
 
 
@@ -46,7 +51,7 @@ def explain_option(option: WorkloadOption, write_value: Callable[[str], str] = v
 
 
 def option_words(options: Mapping[str, str]) -> list[str]:
-    """Return each option with its value in words, sorted by name: ``written as statements``."""
+    """Return each option with its value in words, sorted by name: ``ten separate lines``."""
     return [
         f"{_NAMES.get(name, name.replace('_', ' '))} {value_words(options[name])}".lstrip()
         for name in sorted(options)

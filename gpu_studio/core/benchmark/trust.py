@@ -130,7 +130,7 @@ def _checked(results: Sequence[RunFinished]) -> TrustLine:
     unchecked = [result for result in results if result.verified is None]
     if unchecked:
         return TrustLine(False, f"results not checked at {_sizes(unchecked)}")
-    return TrustLine(True, "every result was checked")
+    return TrustLine(True, "all results checked")
 
 
 def _spread(results: Sequence[RunFinished]) -> Iterator[TrustLine]:
@@ -168,7 +168,7 @@ def _doubts(result: RunFinished) -> Iterable[Doubt]:
     spread = relative_iqr(result)
     if spread > _WIDEST_IQR:
         shown = format_percent(spread)
-        text = f"the middle half of the samples spans {shown} of the median"
+        text = f"times varied by {shown}"
         yield Doubt("spread", f"spread {shown}", text)
     if result.throttled:
         yield _doubt("throttled", "the card slowed itself down during the run")

@@ -74,7 +74,8 @@ _AFTER_DOUBT: tuple[tuple[FindingKind, str], ...] = (
                   "run the check again."),
     ("slow_sample", "Close other programs and run the check again."),
     ("not_repeatable", "Update the driver and PyTorch, and run the check again."),
-    ("could_not_run", "Fix the reason that the check names, and run the check again."),
+    ("could_not_run", "Close other programs and run the check again. If it stops early again, "
+                      "update the driver and PyTorch."),
 )  # fmt: skip
 
 
@@ -154,7 +155,8 @@ def result_sentence(
     share = _memory_share(coverage, address)
     titles = [stage_title(stage.name, address) for stage in stages if stage.has_tested]
     if verdict == "passed":
-        return f"No errors found{share}. Tested: {_listed(titles)}. A pass is no promise."
+        tested = f"Tested: {_listed(titles)}. Passing cannot rule out every fault."
+        return f"No errors found{share}. {tested}"
     if verdict == "failed":
         return _failure(stages, findings)
     if interruptions:

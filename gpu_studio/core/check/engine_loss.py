@@ -72,7 +72,7 @@ def _of_failure(failure: Failure, title: str, *, has_begun: bool) -> tuple[Sever
         if any(sign in cause for sign in _LOST_SIGNS):
             return "error", f"The card was lost during “{title}”. {cause}"
         return "error", f"The card failed during “{title}”. {cause}"
-    return "doubt", f"“{title}” could not run to its end. {cause}" if has_begun else cause
+    return "doubt", f"“{title}” stopped early. {cause}" if has_begun else cause
 
 
 def _of_process(event: EngineEnded, title: str, *, is_card: bool) -> tuple[Severity, str]:

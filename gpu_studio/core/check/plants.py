@@ -58,7 +58,7 @@ PLANTED_FAULTS: tuple[PlantedFault, ...] = (
         found_by=_SENSED,
     ),
 )
-PLANTED_MARK = "Fault made on purpose: this is no result of this card."
+PLANTED_MARK = "Fault made on purpose: not a real result."
 """Stands with every result of a check with a planted fault."""
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 TITLE = "Record of a check"
 LIMITS_TITLE = "What this record cannot rule out"
 TRUST_TITLE = "Can you rely on this record?"
-PROMISE = "It says what was tested on that day. It is no promise about the card."
+PROMISE = "It says what was tested on that day. Passing cannot rule out every fault."
 VERDICT_WORDS: dict[CheckVerdict, str] = {
     "passed": "Passed",
     "failed": "Failed",

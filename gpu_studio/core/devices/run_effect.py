@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from gpu_studio.core.clock_reasons import ClockReason, held_back_words
-from gpu_studio.core.devices.sensor_history import pstate_change, signed
+from gpu_studio.core.devices.sensor_history import pstate_change
 from gpu_studio.core.devices.sensor_kinds import sensors_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.sensor_history import SensorTrack
 
 # The sentence names the highest value of these, and for temperature and memory also the rise.
-_SHOWN_HIGHEST = {"utilization": "busy", "power": "power", "clock": "SM clock"}
+_SHOWN_HIGHEST = {"power": "power", "clock": "SM clock"}
+_OF_CPU = {"utilization": "CPU", "memory": "RAM", "temperature": "temperature"}
+_OF_CARD = {"utilization": "GPU", "memory": "VRAM", "temperature": "temperature"}
 _SHOWN_CHANGES = ("temperature", "memory")
 # A load that rounds to zero: these readings come from the idle device before or after the run.
 _IDLE_PERCENT = 0.5
@@ -50,15 +52,15 @@ def effect_sentence(mark: RunMark, track: SensorTrack) -> str:
     parts = [_most_awake(values_of["pstate"])]
     busy = _known(during["utilization"])
     saw_it = not len(busy) or float(busy.max()) >= _IDLE_PERCENT
+    names = _SHOWN_HIGHEST | (_OF_CPU if track.device.is_cpu else _OF_CARD)
     for kind in sensors_of(track.device):
         values, inside = _known(values_of[kind.key]), _known(during[kind.key])
         if not len(inside):
             continue
         rise = float(inside.max() - values[0])
-        if kind.key in _SHOWN_CHANGES and kind.change_from and rise >= kind.change_from:
-            parts.append(f"{signed(kind, rise)} (up to {kind.words(float(inside.max()))})")
-        elif kind.key in _SHOWN_HIGHEST and saw_it:
-            parts.append(f"{_SHOWN_HIGHEST[kind.key]} up to {kind.words(float(inside.max()))}")
+        has_risen = bool(kind.change_from) and rise >= (kind.change_from or 0.0)
+        if kind.key in names and (has_risen if kind.key in _SHOWN_CHANGES else saw_it):
+            parts.append(f"{names[kind.key]} {kind.words(float(inside.max()))}")
     parts.append(_brakes(during["reasons"]))
     seen = ", ".join(part for part in parts if part)
     nothing = "the sensors showed no change" if saw_it else "no sensor reading shows any load"

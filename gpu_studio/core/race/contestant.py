@@ -159,7 +159,9 @@ def _threads_words(run: Run, owner: str) -> str:
     if threads is not None:
         return f"{threads} CPU threads"
     known = run.result.cpu_threads if run.result else None
-    return f"all {known} CPU threads" if known and known > 1 else f"{owner} CPU"
+    if not known or known == 1:
+        return f"{owner} CPU"
+    return "both CPU threads" if known == 2 else f"all {known} CPU threads"
 
 
 def _calls_of(run: Run) -> Sequence[int]:

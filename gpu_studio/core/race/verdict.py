@@ -231,8 +231,8 @@ class _Words:
         if winner.reached:
             return (
                 f"{self._traits.deed} in {format_duration(winner.seconds)}. "
-                f"{_capital(other)} did not get there in {format_duration(loser.seconds)}, with "
-                f"{steps} that took {times} as long"
+                f"{_capital(other)} was not done after {format_duration(loser.seconds)}; its "
+                f"{steps} were {times} slower"
             )
         counts = " against ".join(format_count(one.steps) for one in (winner, loser))
         return (

@@ -96,9 +96,11 @@ class ComputeWork:
         noun = "result" if self.results == 1 else "results"
         parts = [part for group in self.groups for part in group]
         dtypes = len({part.dtype for part in parts} - {""})
+        kinds = "kind" if len(parts) == 1 else "kinds"
+        types = "dtype" if dtypes == 1 else "dtypes"
         return (
-            f"{format_count(self.results)} {noun} of {format_count(len(parts))} kinds in {dtypes} "
-            "dtypes, every element"
+            f"{format_count(len(parts))} {kinds} of work in {dtypes} {types}, "
+            f"{format_count(self.results)} {noun}, all compared"
         )
 
     def round(self) -> Iterator[str]:

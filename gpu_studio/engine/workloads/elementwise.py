@@ -113,7 +113,7 @@ class Elementwise(TensorWorkload):
         options=(
             WorkloadOption(
                 name="form",
-                title="Written as",
+                title="Style",
                 sentence=(
                     "All ten statements, or only their final result, with as few passes over "
                     "memory as PyTorch's operations allow."

@@ -192,7 +192,7 @@ class _Words:
         hint = "Press Run: each device does the same work, one after the other."
         return Hero(
             "How much faster is your card?" if has_card else "How fast is your CPU?",
-            f"{hint} Every result is checked.",
+            f"{hint} Each result is checked, unless that would take too long.",
             tuple(HeroBar(label_of(one, self._rows), one) for one in devices),
         )
 

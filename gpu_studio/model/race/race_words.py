@@ -71,7 +71,7 @@ def _lead(traits: RaceTraits, name: str, one: RaceFrame, other: str, beside: Rac
     if abs(ahead) < traits.finish / 100:
         return f"{name} and {other} are side by side"
     leader = name if ahead > 0 else other
-    return f"{leader} is {measure_text(abs(ahead), traits)} ahead"
+    return f"{leader} leads by {measure_text(abs(ahead), traits)}"
 
 
 def result(
@@ -140,7 +140,7 @@ def side_words(side: RaceSide | None, clock_s: float, *, is_running: bool) -> Si
         return SideWords("Time is up", "amber", "clock")
     finish = format_duration(side.end_s)
     when = side.origin or (f"of {side.began_at}" if side.began_at else "")
-    ends = f"finishes at {finish}" if side.is_reached else f"gives up at {finish}"
+    ends = f"finishes at {finish}" if side.is_reached else f"stops at {finish}"
     who = f"Ghost {when}".strip() if is_running or side.origin else ""
     return SideWords(f"{who}, {ends}" if who else ends.capitalize(), "muted", "ghost")
 

@@ -220,7 +220,7 @@ _CHECK_TIP = (
 )
 _RACE = "Race your CPU and GPU"
 _RACE_THREADS = "Race 1 thread against all"
-_WITHOUT_CARD = "What else works without a card: a modeled card to fill, and the usual pitfalls."
+_WITHOUT_CARD = "What else works without a card: a simulated card to fill, and common mistakes."
 
 
 class DeviceHero(Card):

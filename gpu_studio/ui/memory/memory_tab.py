@@ -8,6 +8,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from gpu_studio.model.memory.memory_model import MemoryModel
+from gpu_studio.model.memory.oom_experiment import OomState
 from gpu_studio.model.pages import BREAK_IT, CURVES, MEMORY, READ_ERROR, SEGMENTS
 from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.memory.memory_curves import MemoryCurves
@@ -62,6 +63,8 @@ class MemoryTab(TabContents):
         )
         self.pages.page_changed.connect(self._show_page)
         self._lab.segments_wanted.connect(self._go_to_segments)
+        self.model.experiment.state_changed.connect(self._show_one_tank)
+        self.model.experiment.results_changed.connect(self._show_one_tank)
 
     # ── pages ────────────────────────────────────────────────────────────────────────────────
 
@@ -71,8 +74,15 @@ class MemoryTab(TabContents):
 
     def _show_page(self, page: Page) -> None:
         self._tank_card.setVisible(page != READ_ERROR)  # the error may come from any card
+        self._show_one_tank()
         self._polls.setInterval(_FAST_POLL_MS if page == SEGMENTS else _POLL_MS)
         self._poll()
+
+    def _show_one_tank(self) -> None:
+        """Hide the bar on top while a result below shows that memory, and no experiment runs."""
+        experiment = self.model.experiment
+        is_below = self.pages.front == BREAK_IT and self._lab.shows_tank
+        self._tank_card.set_bar_shown(not is_below or experiment.state is not OomState.IDLE)
 
     def _go_to_segments(self) -> None:
         self.pages.go_to(SEGMENTS)

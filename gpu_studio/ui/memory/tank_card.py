@@ -58,7 +58,7 @@ class TankCard(Card):
         self._table: QTableView | None = None  # created on first use
         self._sentence = Text(role="muted", name="memory.sentence", wraps=True)
         self._programs = Text(role="muted", name="memory.programs", wraps=True)
-        keep_room(self._programs)
+        keep_room(self._tank, self._programs)
         self.column.addWidget(self._tank)
         self.column.addWidget(self._programs)
         self.column.addWidget(self._sentence)
@@ -161,7 +161,7 @@ class TankCard(Card):
         programs = self._model.programs
         words = " · ".join(f"{name}\u00a0{format_bytes(size)}" for name, size in programs)
         self._programs.setText(f"By program: {words}")
-        self._programs.setVisible(bool(programs))
+        self._programs.setVisible(bool(programs) and not self._tank.isHidden())
 
     def _show_sentence(self, words: str) -> None:
         self._sentence.setText(words or what_is_shown(self._model, self._session))
@@ -173,6 +173,11 @@ class TankCard(Card):
             self._table.horizontalScrollBar().rangeChanged.connect(self._fit_table)
         self._table.setVisible(shown)
         self._show_memory()
+
+    def set_bar_shown(self, is_shown: bool) -> None:
+        """Show the bar, or leave it to the page below, which has one of its own."""
+        self._tank.setVisible(is_shown)
+        self._show_programs()
 
     def _fit_table(self) -> None:
         if self._table is not None:

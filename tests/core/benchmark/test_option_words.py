@@ -24,7 +24,7 @@ def test_a_value_has_no_identifiers(value: str, words: str) -> None:
 def test_options_are_sorted_by_name() -> None:
     options = {"form": "statements", "amp_dtype": "float16", "data_set": "10000x100"}
     assert option_words(options) == [
-        "AMP in float16", "data set 10,000 × 100", "written as statements",
+        "AMP in float16", "data set 10,000 × 100", "ten separate lines",
     ]  # fmt: skip
 
 

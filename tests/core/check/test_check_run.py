@@ -71,7 +71,7 @@ def test_a_clean_check_passes_and_says_what_was_tested() -> None:
     assert record.sentence == (
         "No errors found, with 70\u202f% of all 1.95\u202fGiB of video memory tested. "
         "Tested: warm up, compute, operations and layouts, video memory, PCIe link and cool down. "
-        "A pass is no promise."
+        "Passing cannot rule out every fault."
     )
     assert record.next_action == "This was a glance: run the 6-minute check."
     assert record.device == GT_1030

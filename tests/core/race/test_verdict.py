@@ -75,7 +75,7 @@ def test_if_one_is_not_there_in_time_the_steps_are_compared():
     assert finished.leader == 1
     assert finished.ratio == pytest.approx(5.0)
     assert [one.reached for one in finished.contestants] == [False, True]
-    assert "did not get there in 15.0\u202fs" in finished.sentence
+    assert "not done after 15.0\u202fs" in finished.sentence
 
 
 def test_if_none_is_there_in_time_the_steps_are_compared():

@@ -60,7 +60,7 @@ def test_a_cudnn_that_does_not_start_is_a_note_and_skips_nothing(
     assert (note.kind, note.severity, note.count) == ("could_not_run", "note", 0)
     assert "CUDNN_STATUS_NOT_INITIALIZED" in note.sentence
     assert "without cuDNN" in note.sentence
-    assert f"of {len(few_parts(bench))} kinds" in steps[-1].tested
+    assert f"{len(few_parts(bench))} kinds of work" in steps[-1].tested
     assert is_whole
 
 
@@ -73,7 +73,7 @@ def test_work_that_raises_is_a_doubt_and_the_rest_goes_on(monkeypatch: pytest.Mo
     steps, is_whole = run(stage_of("compute"), bench)
     assert [(one.kind, one.severity) for one in bench.findings] == [("could_not_run", "doubt")]
     assert "Random gather" in bench.findings[0].sentence
-    assert f"of {len(few_parts(bench)) - 1} kinds" in steps[-1].tested
+    assert f"{len(few_parts(bench)) - 1} kinds of work" in steps[-1].tested
     assert is_whole
 
 
