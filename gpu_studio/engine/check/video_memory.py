@@ -13,6 +13,7 @@ on a card (pytorch/pytorch issue 197673).
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
@@ -66,6 +67,9 @@ _STEP_OF_PROOF = 7
 _FEWEST_FOR_PROOFS = 32
 # An address is in both halves of its word: 8 · (2^32 + 1) is odd but for the 8.
 _BOTH_HALVES = _WORD_BYTES * ((1 << 32) + 1)
+# Turns a word of the addresses back into its place: the inverse of its odd part.
+_OF_BOTH_HALVES = pow((1 << 32) + 1, -1, 1 << 61)
+_MOVED_SHARE = 0.9
 _SEED_STEP = 0x9E3779B9
 # SplitMix64 (Sebastiano Vigna, public domain): its two multipliers, as signed numbers.
 _MIX_1, _MIX_2 = 0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64)
@@ -217,6 +221,7 @@ class TestedMemory:
         self._has_read = False
         self._seconds: dict[int, float] = {}
         self._misread = 0
+        self._moved: Counter[int] = Counter()
         device = bench.device
         self._places = torch.arange(words, dtype=torch.int64, device=device)
         self._expected = torch.empty_like(self._places)
@@ -359,15 +364,26 @@ class TestedMemory:
         if not counted:
             return None
         first_byte = number * self._words * _WORD_BYTES
-        found = wrong_bits(
-            self.chunks[number].cpu().numpy(), self._known(pattern, number), first_byte,
-            pattern.title,
-        )  # fmt: skip
+        seen = self.chunks[number].cpu().numpy()
+        found = wrong_bits(seen, self._known(pattern, number), first_byte, pattern.title)
+        if pattern is PATTERNS[0]:
+            self._moved.update(self._distances(seen, number))
         if number not in self._bad and len(self._bad) < MOST_CHUNKS:
             self._bad.append(number)
         if found is None:
             self._misread += counted
         return found
+
+    def _distances(self, seen: Words, number: int) -> Counter[int]:
+        """Return how far from its place each word is that has another word's address, in bytes."""
+        words = np.ascontiguousarray(seen).view(np.uint64)
+        places = (words >> np.uint64(3)) * np.uint64(_OF_BOTH_HALVES) & np.uint64((1 << 61) - 1)
+        own = np.arange(self._words, dtype=np.uint64) + np.uint64(number * self._words)
+        last = np.uint64(len(self.chunks) * self._words)
+        is_moved = (words & np.uint64(7) == 0) & (places < last) & (places != own)
+        moved = places[is_moved].astype(np.int64) - own[is_moved].astype(np.int64)
+        distances, counts = np.unique(moved * _WORD_BYTES, return_counts=True)
+        return Counter(dict(zip(distances.tolist(), counts.tolist(), strict=True)))
 
     def _count_wrong(self, pattern: Pattern, number: int) -> int:
         """Return the number of wrong words in a chunk, counted where they are compared."""
@@ -456,6 +472,18 @@ class TestedMemory:
         )
         return counted == clean + more
 
+    def _repetition_words(self, wrong_words: int) -> str:
+        """Return whether the memory repeats: what is written far on is read here, in words."""
+        ((distance, count),) = self._moved.most_common(1) or [(0, 0)]
+        self._moved.clear()
+        size = abs(distance)
+        if size < self._words * _WORD_BYTES or count < _MOVED_SHARE * wrong_words:
+            return ""
+        return (
+            f" These words have what was written {format_bytes(size)} further on, so the memory "
+            "repeats: the card may have less than it reports."
+        )
+
     def _report(self, pattern: Pattern, wrong: WrongBits) -> None:
         count = wrong.zero_to_one + wrong.one_to_zero
         noun = "bit is" if count == 1 else "bits are"
@@ -469,7 +497,8 @@ class TestedMemory:
             "wrong_bits", "error",
             f"{format_count(count)} {noun} wrong in the {kind}, {where} of the tested part, with "
             f"{pattern.title}: {format_count(wrong.zero_to_one)} went from 0 to 1, "
-            f"{format_count(wrong.one_to_zero)} from 1 to 0.",
+            f"{format_count(wrong.one_to_zero)} from 1 to 0."
+            f"{self._repetition_words(wrong.words)}",
             count=count, bits=wrong,
         )  # fmt: skip
 
