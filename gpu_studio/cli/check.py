@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,10 +14,23 @@ from gpu_studio.cli.answers import Patience, check_device, started_engine
 from gpu_studio.cli.command import DONE, FAILED, Command
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
+from gpu_studio.core.atomic_file import write_atomically
+from gpu_studio.core.check.check_end import end_words
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_run import START_PATIENCE_S, CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
-from gpu_studio.core.check.record_words import planted_text, record_facts
+from gpu_studio.core.check.finding_lines import finding_lines
+from gpu_studio.core.check.record_page import page_of
+from gpu_studio.core.check.record_words import (
+    LIMITS_TITLE,
+    TRUST_TITLE,
+    device_line,
+    planted_text,
+    record_facts,
+    record_limits,
+    record_trust,
+    when_line,
+)
 from gpu_studio.core.check.stages import CHECK_MINUTES, NORMAL_MINUTES, in_order, stage_title
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.access import usable_cards
@@ -35,9 +49,9 @@ from gpu_studio.hardware.surroundings import boot_mark
 
 if TYPE_CHECKING:
     import argparse
-    from pathlib import Path
 
     from gpu_studio.cli.answers import CommandEngine
+    from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.message import Event
 
@@ -63,6 +77,8 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         print_bytes(encode(run.finished()))
     else:
         _print_result(run)
+    if options.save is not None:
+        _write_page(options.save, run.record())
     return DONE if run.record().verdict == "passed" else FAILED
 
 
@@ -194,16 +210,38 @@ def _row(event: CheckStageFinished, device: str) -> list[str]:
 
 def _print_result(run: CheckRun) -> None:
     record = run.record()
-    for finding in record.findings:
-        print_line(f"  {finding.severity}: {finding.sentence}")
+    for line in finding_lines(record.findings):
+        print_line(f"  {line.severity}: {line.sentence}")
+        for detail in line.details[1:]:
+            print_line(f"    {detail}")
     print_line()
     for fact in record_facts(record):
         print_line(f"  {fact.title}: {fact.value}")
     print_line()
     if record.planted is not None:
         print_line(planted_text(record))
-    print_line(f"{record.device.name}: {record.verdict}. {record.sentence}")
+    for title, sentences in (
+        (LIMITS_TITLE, record_limits(record)),
+        (TRUST_TITLE, record_trust(record)),
+    ):
+        print_line(title)
+        for sentence in sentences:
+            print_line(f"  {sentence}")
+        print_line()
+    print_line(f"{device_line(record)}, {when_line(record)}")
+    print_line(f"{end_words(record)} ({record.verdict}). {record.sentence}")
     print_line(f"next: {record.next_action}")
+
+
+def _write_page(path: Path, record: CheckRecord) -> None:
+    """Write the record as a page, for a buyer; the window opens it again."""
+    try:
+        write_atomically(path, page_of(record))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        message = f"The record could not be written to {path}: {reason}."
+        raise StudioError(FailureKind.NOT_SAVED, message) from error
+    note(f"The record is in {path}: a page that any browser shows.")
 
 
 def _conclude(run: CheckRun, folder: CheckFolder) -> None:
@@ -233,6 +271,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plant", choices=PLANT_KINDS, help="make a fault on purpose, to see it found"
     )
+    parser.add_argument(
+        "--save", metavar="FILE.html", type=Path,
+        help="write the record as a page with curves, to show it to a buyer",
+    )  # fmt: skip
 
 
 COMMAND = Command(

@@ -23,7 +23,8 @@ _GAP_S = 15.0
 _TIME_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400)
 _MOST_SHOWN = 1e6
 """A record may come from a stranger: a reading over this is none."""
-_ROOM = 1.12
+_ROOM, _NAME_ROOM = 1.12, 1.35
+"""Above the highest line is room for its name; a low lane needs more of it."""
 _COLDEST_C, _LEAST_HOT_C = 20.0, 70.0
 
 CurveKind = Literal["core", "hotspot", "memory", "clock", "power"]
@@ -39,7 +40,7 @@ class ChartCurve(NamedTuple):
 
 
 class ChartLimit(NamedTuple):
-    """A limit of the device: a line with its name; ``is_ceiling`` if to reach it is bad."""
+    """A limit of the device: a line with its name, which the curve should stay above or below."""
 
     value: float
     label: str
@@ -128,8 +129,9 @@ def plan_chart(stages: Sequence[tuple[StageName, float]], address: str) -> Check
 
 def time_ticks(end_s: float, most: int) -> tuple[float, ...]:
     """Return at most about ``most`` times of an even distance, in seconds, from 0 on."""
-    step = next((one for one in _TIME_STEPS if end_s / one <= max(most, 1)), _TIME_STEPS[-1])
-    return tuple(float(step * number) for number in range(min(int(end_s // step), 100) + 1))
+    fitting = (one for one in _TIME_STEPS if end_s / one <= max(most, 1))
+    step = float(next(fitting, math.ceil(end_s / max(most, 1))))
+    return tuple(step * number for number in range(int(end_s // step) + 1))
 
 
 def value_ticks(low: float, high: float, most: int) -> tuple[float, ...]:
@@ -254,10 +256,10 @@ def _power(
     limit = device.power_limit_w if device is not None else None
     limits = []
     if limit is not None and limit <= _MOST_SHOWN:
-        limits.append(ChartLimit(limit, f"limit {limit:.0f}\u202fW"))
+        limits.append(ChartLimit(limit, f"limit {limit:.0f}\u202fW", is_ceiling=True))
     high = max([*_values(curve), *(one.value for one in limits), 10.0])
     words = (f"Power, {shown}", f"{_shown(curve, shown):.0f}\u202fW")
-    return ChartLane("Power", "W", 0.0, high * _ROOM, (curve,), tuple(limits), (words,))
+    return ChartLane("Power", "W", 0.0, high * _NAME_ROOM, (curve,), tuple(limits), (words,))
 
 
 def _curve(

@@ -14,7 +14,13 @@ from gpu_studio.core.check.record_words import clock_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.check.check_chart import ChartBand, ChartLane, CheckChart, CurveKind
+    from gpu_studio.core.check.check_chart import (
+        ChartBand,
+        ChartLane,
+        ChartLimit,
+        CheckChart,
+        CurveKind,
+    )
     from gpu_studio.core.check.memory_map import MemoryMap, SquareState
 
 Anchor = Literal["left", "middle", "right"]
@@ -23,7 +29,7 @@ Dash = Literal["solid", "dashed", "dotted"]
 # In em.
 _LINE = 1.35
 _STRIP = 1.6
-_GAP = 0.7
+_GAP = 1.1
 _LANE_SHARES = {"°C": 2.2, "MHz": 1.0, "W": 1.0}
 _LEAST_LANE = 3.2
 _NARROW = 46.0
@@ -117,8 +123,9 @@ def draw_chart(
     is_narrow = width < _NARROW * em
     words = 0.0 if is_narrow else _words_width(chart, canvas, em)
     numbers = _numbers_width(chart, canvas, em)
+    margin = max(1.5 * em, canvas.text_width(clock_text(chart.end_s)) / 2 + 0.2 * em)
     place = PlotPlace(
-        words + numbers, width - 1.5 * em, (_STRIP + _GAP) * em, height - 1.6 * _LINE * em
+        words + numbers, width - margin, (_STRIP + _GAP) * em, height - 1.6 * _LINE * em
     )
     _draw_bands(chart, canvas, place, em, has_words=not is_narrow)
     _draw_times(chart, canvas, place, em)
@@ -192,7 +199,8 @@ def _fitting(band: ChartBand, canvas: Canvas, room: float, *, bold: bool) -> str
 
 
 def _draw_times(chart: CheckChart, canvas: Canvas, place: PlotPlace, em: float) -> None:
-    most = max(int((place.right - place.left) / (_TICKS_APART_X * em)), 1)
+    widest = canvas.text_width(clock_text(chart.end_s)) + 2 * em
+    most = max(int((place.right - place.left) / max(_TICKS_APART_X * em, widest)), 1)
     for at_s in time_ticks(chart.end_s, most):
         x = place.x(at_s, chart.end_s)
         canvas.line(x, place.bottom, x, place.bottom + 0.3 * em, "border")
@@ -228,7 +236,10 @@ def _draw_lane(
     canvas.line(place.left, place.top, place.left, place.bottom, "border")
     canvas.line(place.left, place.bottom, place.right, place.bottom, "border")
     for limit in lane.limits:
-        role, y = ("amber" if limit.is_ceiling else "muted"), y_of(limit.value)
+        role, y = (
+            ("amber" if limit.is_ceiling and lane.unit == "°C" else "muted"),
+            y_of(limit.value),
+        )
         canvas.line(place.left, y, place.right, y, role, dash="dashed")
     for curve in lane.curves:
         role, dash = _CURVE_ROLES[curve.kind]
@@ -236,14 +247,24 @@ def _draw_lane(
             points = [(place.x(at_s, chart.end_s), y_of(value)) for at_s, value in piece]
             canvas.curve(points, role, dash=dash)
     for limit in lane.limits:
-        role, y = ("amber" if limit.is_ceiling else "muted"), y_of(limit.value)
-        above = y - 0.6 * em
-        inside = above if above > place.top else y + 0.6 * em
-        wide = canvas.text_width(limit.label) + 0.4 * em
-        canvas.box(place.right - 0.6 * em - wide, inside - 0.5 * em, wide, em, "card")
-        canvas.text(place.right - 0.8 * em, inside, limit.label, role, anchor="right")
+        _draw_name(lane, limit, canvas, place, y_of(limit.value), em)
     if len(lane.curves) > 1:
         _draw_names(lane, canvas, place, em)
+
+
+def _draw_name(
+    lane: ChartLane, limit: ChartLimit, canvas: Canvas, place: PlotPlace, y: float, em: float
+) -> None:
+    """Write a limit's name above its line at the right, or below it at the left."""
+    wide = canvas.text_width(limit.label) + 0.4 * em
+    left = place.right - 0.6 * em - wide if limit.is_ceiling else place.left + 0.3 * em
+    middle = y - 0.7 * em if limit.is_ceiling else y + 0.7 * em
+    canvas.box(left, middle - 0.5 * em, wide, em, "card")
+    canvas.text(left + 0.2 * em, middle, limit.label, _limit_role(lane, limit))
+
+
+def _limit_role(lane: ChartLane, limit: ChartLimit) -> str:
+    return "amber" if limit.is_ceiling and lane.unit == "°C" else "muted"
 
 
 def _draw_names(lane: ChartLane, canvas: Canvas, place: PlotPlace, em: float) -> None:

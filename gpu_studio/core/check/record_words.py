@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.check.hot_spot import USUAL_GAP
@@ -37,6 +38,7 @@ VERDICT_WORDS: dict[CheckVerdict, str] = {
 _NOT_REPORTED = "not reported by this card"
 _NOT_REPORTED_BY_PC = "not reported by this PC"
 _LONGEST_WRITTEN = 1e7
+_LONG_WORD = re.compile(r"\S{32}(?=\S)")
 
 
 _LISTED_NOWHERE_ELSE = (
@@ -59,6 +61,11 @@ class RecordFact(NamedTuple):
 
     title: str
     value: str
+
+
+def breakable(text: str) -> str:
+    """Return a text whose longest words can be wrapped: a record may come from a stranger."""
+    return _LONG_WORD.sub("\\g<0>\u200b", text)
 
 
 def errors_text(count: int) -> str:

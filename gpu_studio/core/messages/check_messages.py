@@ -110,8 +110,8 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     address: str
-    name: Text
-    silicon: Text = ""
+    name: ShortText
+    silicon: ShortText = ""
     contradiction: Text = ""
     agreement: Text = ""
     vbios: ShortText | None = None

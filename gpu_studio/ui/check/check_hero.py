@@ -9,7 +9,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QBoxLayout, QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.check.check_end import CheckEnd, end_of
-from gpu_studio.core.check.record_words import length_text
+from gpu_studio.core.check.record_words import breakable, length_text
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.model.check import check_words
 from gpu_studio.ui.icons import icon
@@ -134,7 +134,7 @@ class CheckHero(Card):
         """Show the present state of the check, or the shown record."""
         check = self._check
         words = check_words.hero(check)
-        self._device.setText(words.device)
+        self._device.setText(breakable(words.device))
         self._show(self._when, words.when)
         self._errors.setText(words.words)
         self._errors.set_tone(words.tone)
@@ -164,12 +164,13 @@ class CheckHero(Card):
         fix = ""
         if self._remedy is not None:
             fix = self._remedy.action_label or ("Copy command" if self._remedy.command else "")
+        is_planted = record is not None and record.planted is not None
         is_failed = end in _FAILED or (end is CheckEnd.NOTHING_TESTED and not fix)
+        is_failed = is_failed and not is_planted
         is_shown = {
             self._fix: bool(fix),
             self._again: is_own and is_failed,
-            self._share: is_own and end is not CheckEnd.NOTHING_TESTED and record.planted is None
-            if record is not None else False,
+            self._share: is_own and end is not CheckEnd.NOTHING_TESTED and not is_planted,
             self._instead: not is_busy and self._remedy is not None and not check.device.is_cpu,
             self._save: record is not None,
         }  # fmt: skip
@@ -180,7 +181,7 @@ class CheckHero(Card):
         self._again.setEnabled(check.can_run)
         self._save.setEnabled(record is not None)
         set_property(self._share, "primary", not (fix or (is_own and is_failed)))
-        self._show(self._caption, self._captions(bool(is_own and end in _FAILED)))
+        self._show(self._caption, self._captions(is_own and is_failed and not fix))
         # The numbers of a card in somebody's file are not known here.
         is_card = record is not None and not is_cpu(record.device.address)
         is_named = is_own and is_card and end is not CheckEnd.NOTHING_TESTED
@@ -215,5 +216,5 @@ class CheckHero(Card):
         self._errors.fit_role(_HEADS[is_question:], room)
 
     def _show(self, label: Text, text: str) -> None:
-        label.setText(text)
+        label.setText(breakable(text))
         label.setVisible(bool(text))

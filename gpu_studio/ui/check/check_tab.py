@@ -18,6 +18,7 @@ from gpu_studio.core.check.memory_map import memory_map
 from gpu_studio.core.check.record_words import (
     LIMITS_TITLE,
     TRUST_TITLE,
+    breakable,
     device_facts,
     record_facts,
     record_limits,
@@ -330,6 +331,6 @@ class FactRows(QWidget):
         for number, pair in enumerate(self._rows):
             is_shown = number < len(facts)
             for label, text in zip(pair, facts[number] if is_shown else ("", ""), strict=True):
-                label.setText(text)
+                label.setText(breakable(text))
                 label.setVisible(is_shown)
         self.setVisible(bool(facts))

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolTip, QVBoxL
 from gpu_studio.core.check.check_drawing import draw_map, map_place
 from gpu_studio.core.check.finding_lines import FINDING_TONES
 from gpu_studio.core.check.memory_map import MemoryMap
-from gpu_studio.core.check.record_words import coverage_share, coverage_text
+from gpu_studio.core.check.record_words import breakable, coverage_share, coverage_text
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.units import format_percent
 from gpu_studio.model.tool_tip import plain_tip
@@ -158,7 +158,7 @@ class CheckFindings(Card):
         for number, (row, _, words) in enumerate(self._rows):
             row.setVisible(number < len(lines))
             line = lines[number] if number < len(lines) else None
-            words.setText(line.sentence if line is not None else "")
+            words.setText(breakable(line.sentence) if line is not None else "")
             if line is not None:
                 words.set_tone(FINDING_TONES[line.severity])
                 words.setToolTip(plain_tip("\n".join(line.details)))

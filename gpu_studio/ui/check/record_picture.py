@@ -21,6 +21,7 @@ from gpu_studio.core.check.record_words import (
     TITLE,
     TRUST_TITLE,
     VERDICT_WORDS,
+    breakable,
     clock_text,
     device_line,
     errors_text,
@@ -190,7 +191,7 @@ class _Sheet:
     def _paint_stages(self, record: CheckRecord) -> None:
         for stage in record.stages:
             verdict = VERDICT_WORDS[stage.verdict]
-            line = ", ".join(filter(None, (errors_text(stage.errors), stage.tested)))
+            line = breakable(", ".join(filter(None, (errors_text(stage.errors), stage.tested))))
             time = clock_text(stage.seconds) if stage.seconds else ""
             ink = _Ink(_BODY, _TONES[stage.verdict], QFont.Weight.DemiBold)
             top = self.top
@@ -208,6 +209,7 @@ class _Sheet:
             self.top = place.bottom() + _ROW_GAP
 
     def _row(self, title: str, value: str) -> None:
+        value = breakable(value)
         self._write(
             QRectF(_MARGIN, self.top, self._left - _MARGIN, 60), title, _Ink(_BODY, "muted")
         )
@@ -216,6 +218,7 @@ class _Sheet:
         self.top = place.bottom() + _ROW_GAP
 
     def _line(self, text: str, ink: _Ink) -> None:
+        text = breakable(text)
         place = self._place(text, ink, _MARGIN, WIDTH - 2 * _MARGIN)
         self._write(place, text, ink)
         self.top = place.bottom() + _ROW_GAP

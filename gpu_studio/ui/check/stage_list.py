@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.check.record_words import VERDICT_WORDS
+from gpu_studio.core.check.record_words import VERDICT_WORDS, breakable
 from gpu_studio.core.check.stages import STAGES, stage_words
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.tool_tip import plain_tip
@@ -157,7 +157,7 @@ class StageRow(QFrame):
         self._title.set_tone(Tone.QUIET if is_quiet else Tone.PLAIN)
         self._title.setText(words.title)
         self._time.setText(words.time)
-        self._detail.setText(words.detail)
+        self._detail.setText(breakable(words.detail))
         self._detail.setVisible(bool(words.detail))
         self._detail.set_role("failure" if words.state == "failed" else "muted")
         self._bar.setVisible(words.state == "running")

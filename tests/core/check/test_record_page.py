@@ -12,6 +12,7 @@ import pytest
 
 from gpu_studio.core.check.check_record import LARGEST_RECORD_BYTES, encode_record
 from gpu_studio.core.check.plants import PLANTED_MARK
+from gpu_studio.core.check.readings import RecordedReading
 from gpu_studio.core.check.record_page import (
     CHUNK,
     LARGEST_FILE_BYTES,
@@ -19,7 +20,7 @@ from gpu_studio.core.check.record_page import (
     page_of,
     read_record,
 )
-from gpu_studio.core.check.record_words import record_facts
+from gpu_studio.core.check.record_words import LIMITS_TITLE, record_facts
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import CheckFinding
 from tests.fakes.check_answers import wrong_bit
@@ -101,6 +102,44 @@ def test_a_name_from_outside_is_never_markup(tmp_path: Path) -> None:
     assert parsed(page).shown.count(HOSTILE) >= 3
     (tmp_path / "a.htm").write_bytes(page)
     assert read_record(tmp_path / "a.htm") == hostile
+
+
+def test_a_page_answers_a_buyer() -> None:
+    record = check_record({"memory": (wrong_bit(),) * 2})
+    device = msgspec.structs.replace(record.device, uuid_tail="3f2a")
+    page = page_of(msgspec.structs.replace(record, device=device))
+    shown = parsed(page).shown
+
+    for part in (
+        "GeForce GT 1030, 1.95", "November 22, 2026, 14:40", "6:00", "2\u202ferrors", "2 times",
+        "slows itself down at 94", "512\u202fMiB", "UUID ends in 3f2a", LIMITS_TITLE,
+        "can be forged", "fresh one",
+    ):  # fmt: skip
+        assert part in shown, part
+    assert parsed(page).tags.count("svg") == 4
+    assert b"prefers-color-scheme: dark" in page
+    assert b"@media print" in page
+    assert b"http:" not in page
+    assert b"https:" not in page
+
+
+@pytest.mark.parametrize("number", [1e99, 0.0])
+def test_a_record_with_absurd_numbers_is_a_page_and_opens_again(
+    tmp_path: Path, number: float
+) -> None:
+    readings = tuple(
+        RecordedReading(at_s=5e5 * (one % 3), temperature_c=number, power_w=number)
+        for one in range(400)
+    )
+    absurd = msgspec.structs.replace(
+        check_record(), readings=readings, seconds=1e6, started_at="x" * 99,
+        highest_temperature_c=number, lowest_clock_mhz=number, largest_hotspot_gap_c=number,
+    )  # fmt: skip
+    page = page_of(absurd)
+    assert len(page) < 1 << 20
+    assert max(map(len, parsed(page).shown.split())) < 120
+    (tmp_path / "a.html").write_bytes(page)
+    assert read_record(tmp_path / "a.html") == absurd
 
 
 def test_a_fault_made_on_purpose_is_marked() -> None:
