@@ -32,7 +32,6 @@ class DeviceName:
 
     @property
     def is_cpu(self) -> bool:
-        """Whether this is the CPU."""
         return self.kind == CPU
 
     def __str__(self) -> str:

@@ -299,7 +299,6 @@ class Builds(QObject):
             self.engine.without(family, lambda: self._remove(family))
 
     def use(self, family: str) -> None:
-        """Use this build from now on."""
         self._store.write_wanted(self._store.wanted()._replace(used=family))
         self._look()
         self.engine.look_now()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, unsteadiness
 from gpu_studio.core.benchmark.trust import stamp_of
@@ -97,12 +99,20 @@ class Run:
         self.size_text = SQUARE
         self.recording: str | None = None
         self.device_name = ""
+        self.card = ""
+        """The `Device.identity` of its device, if this PC has it."""
         self.has_begun = False
         self.opened: FramesOpened | None = None
         """The file of the frames, if the run draws a picture."""
         self.last_frame: FrameReady | None = None
         self._summary: Summary | None = None
         self._interval_s: tuple[float, float] | None = None
+
+    def move_to(self, address: str) -> None:
+        """Follow the device, which has another name in a new engine."""
+        self.request = msgspec.structs.replace(self.request, device=address)
+        if self.result is not None:
+            self.result = msgspec.structs.replace(self.result, device=address)
 
     @property
     def size_label(self) -> str:

@@ -251,7 +251,6 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
 
     @property
     def cpu(self) -> Device:
-        """The CPU."""
         return self.devices[0]
 
     @property
@@ -270,7 +269,6 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
         return next((device for device in self.devices if device.address == address), None)
 
     def device_with(self, identity: str) -> Device | None:
-        """Return the device with a `Device.identity`, or None."""
         return next((device for device in self.devices if device.identity == identity), None)
 
 

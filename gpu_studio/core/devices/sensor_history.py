@@ -55,7 +55,6 @@ class SensorSpan:
 
     @property
     def has_values(self) -> bool:
-        """Whether the sensor has any value."""
         return len(self.values) > 0
 
     @property

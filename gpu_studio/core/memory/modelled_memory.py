@@ -125,7 +125,6 @@ class ModelledMemory:
         )
 
     def segments(self, read: MemoryRead) -> SegmentsRead:
-        """Return the segments."""
         return segments_read(read, self._read_segments())
 
     def sample_network(self) -> SampleNetwork:

@@ -137,13 +137,11 @@ class SegmentMap:
         return np.clip(shares, 0.0, 1.0)
 
     def block_at(self, segment: int, offset_bytes: int) -> int:
-        """Return the block at an offset in a segment."""
         place = self.blocks_of(segment)
         found = int(np.searchsorted(self.block_offsets[place], offset_bytes, side="right")) - 1
         return int(place.start) + min(max(found, 0), int(place.stop - place.start) - 1)
 
     def segment_of(self, block: int) -> int:
-        """Return the segment of a block."""
         return int(np.searchsorted(self.first_blocks, block, side="right")) - 1
 
     def _held_up_to(self, state: int) -> NDArray[np.int64]:

@@ -118,7 +118,6 @@ class CudaMemory:
         return msgspec.structs.replace(read, engine_bytes=self._sensor.engine_bytes(uuid))
 
     def segments(self, read: MemoryRead) -> SegmentsRead:
-        """Return the segments."""
         return segments_read(read, self._card.segments(), self._device.index)
 
     def sample_network(self) -> SampleNetwork:

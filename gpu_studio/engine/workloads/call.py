@@ -83,7 +83,6 @@ class FunctionCall(Call):
         self._function = function
 
     def __call__(self) -> object:
-        """Call the function."""
         return self._function()
 
     @property

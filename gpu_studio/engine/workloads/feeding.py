@@ -53,7 +53,6 @@ class DataSet(msgspec.Struct, frozen=True):
             return nn.Linear(self.inputs, self.outputs)
 
     def loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Return the loss."""
         if self.is_labelled:
             return nn.functional.binary_cross_entropy_with_logits(
                 outputs.squeeze(1), targets.to(outputs.dtype)

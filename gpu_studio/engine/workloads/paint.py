@@ -139,7 +139,6 @@ class PaintDrawing(Drawing):
         return shown
 
     def paint(self, view: int, tile: int) -> None:
-        """Paint one tile of a view."""
         case, side = self._case, self._case.size
         column, row = divmod(tile, self._per_side)
         pixel = pixel_of(view)

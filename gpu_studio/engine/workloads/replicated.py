@@ -236,7 +236,6 @@ class _WaitingGroup:
         return None
 
     def end(self) -> None:
-        """End the waiting group."""
         group = self.claim(None)
         assert group is None
 

@@ -172,6 +172,7 @@ class Benchmark(QObject):
         self._updating = QTimer(self)
         self._updating.setInterval(_LATEST_UPDATE_MS)
         self._updating.timeout.connect(self._emit_update)
+        studio.board.changed.connect(self._follow_cards)
 
     @property
     def state(self) -> WorkState:
@@ -275,16 +276,49 @@ class Benchmark(QObject):
     def clear(self) -> None:
         """Remove all runs; does nothing while a plan runs."""
         if not self.state.is_busy:
-            self.runs, self._queue.runs = [], []
-            self.notice = Notice()
-            self.runs_cleared.emit()
-            self.plan_changed.emit()
+            self._show_again([])
+
+    def _follow_cards(self) -> None:
+        """Give runs the numbers that their cards have now.
+
+        A hidden card has none. If its number is now that of another card, its runs go: they would
+        stand among the other's. The history keeps them.
+        """
+        board = self._studio.board
+        if self.state.is_busy or not board.is_complete:
+            return
+        numbers = {row.identity: row.number for row in board.rows}
+        moved, lost = [], []
+        for run in self.runs:
+            number = numbers.get(run.card)
+            if run.card not in numbers or number == run.request.device:
+                continue
+            if number is not None:
+                moved.append((run, number))
+            elif board.at(run.request.device) is not None:
+                lost.append(run)
+        if moved or lost:
+            for run, number in moved:
+                run.move_to(number)
+            self._show_again([run for run in self.runs if run not in lost], _hidden(len(lost)))
+
+    def _show_again(self, runs: list[Run], sentence: str = "") -> None:
+        self.runs, self._queue.runs = [], [run for run in self._queue.runs if run in runs]
+        self.notice = Notice(sentence)
+        self.runs_cleared.emit()
+        for run in runs:
+            self.runs.append(run)
+            self.run_begun.emit(run)
+            self.run_changed.emit(run)
+        self.plan_changed.emit()
 
     def _begin_run(self, step: QueueStep) -> None:
         self._running = step.runs[0]
         self._begun.start()
         self._updating.start()
         for run in step.runs:
+            if run.recording is None:
+                run.card = self._studio.board.identity_of(run.request.device)
             self.runs.append(run)
             self.run_begun.emit(run)
         self.plan_changed.emit()
@@ -319,6 +353,7 @@ class Benchmark(QObject):
         self.notice = self._ended()
         self._updating.stop()
         self.plan_changed.emit()
+        self._follow_cards()
 
     @property
     def has_lost_engine(self) -> bool:
@@ -359,3 +394,11 @@ def _took_the_engine(event: Event) -> bool:
     if isinstance(event, (RunFailed, RequestFailed)):
         return event.failure.fatal or event.failure.kind is FailureKind.ENGINE_ENDED
     return isinstance(event, EngineEnded)
+
+
+def _hidden(count: int) -> str:
+    """Return where the runs of a card are that this engine does not see; empty without any."""
+    if not count:
+        return ""
+    runs = "The run" if count == 1 else f"The {count} runs"
+    return f"{runs} of a card that is hidden now: see History."

@@ -99,7 +99,6 @@ class ResultsTable(QAbstractTableModel):
         benchmark.runs_cleared.connect(self._clear)
 
     def run(self, row: int) -> Run:
-        """Return the run of a row."""
         return self._runs[row]
 
     def rowCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:

@@ -45,7 +45,6 @@ class SensorLog(QObject):
 
     @property
     def is_running(self) -> bool:
-        """Whether the log is running."""
         return self._worker is not None
 
     @property

@@ -131,7 +131,6 @@ class OomExperiment(QObject):
 
     @property
     def state(self) -> OomState:
-        """The state of the experiment."""
         if self.request is None:
             return OomState.IDLE
         if self._is_stopping:

@@ -55,7 +55,6 @@ class OpenedSnapshot(QObject):
         self.changed.emit()
 
     def close(self) -> None:
-        """Close the snapshot."""
         self.blocks, self.refusal = None, ""
         self.changed.emit()
 

@@ -75,7 +75,6 @@ class PitfallsModel(QObject):
 
     @property
     def can_run(self) -> bool:
-        """Whether a pitfall can run now."""
         return bool(self.pitfalls) and self.running is None
 
     def tried(self, name: str) -> Tried:

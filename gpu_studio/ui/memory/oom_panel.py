@@ -313,7 +313,6 @@ class PlanSliders(QWidget):
 
     @property
     def plan(self) -> AllocationPlan:
-        """The plan of the sliders."""
         return AllocationPlan(
             size=SIZES[self._size.value()],
             count=COUNTS[self._count.value()],

@@ -88,7 +88,6 @@ class SegmentMapView(QAbstractScrollArea):
         self.viewport().update()
 
     def set_empty_text(self, text: str) -> None:
-        """Set the text for an empty map."""
         if text != self._empty_text:
             self._empty_text = text
             self.setAccessibleDescription(self._sentence())

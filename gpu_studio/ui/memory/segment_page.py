@@ -266,7 +266,6 @@ class _Swatch(QWidget):
         theme.changed.connect(self.update)
 
     def sizeHint(self) -> QSize:
-        """Return its size."""
         return QSize(_SWATCH, _SWATCH)
 
     def paintEvent(self, _event: QPaintEvent) -> None:

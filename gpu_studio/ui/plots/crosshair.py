@@ -34,7 +34,6 @@ class Crosshair(QObject):
         theme.changed.connect(self._recolour)
 
     def add(self, plot: LivePlot) -> None:
-        """Add a plot."""
         self._plots.append(plot)
 
     def move_to(self, x: float | None) -> None:

@@ -169,7 +169,6 @@ class PitfallPage(QWidget):
         return pitfalls[row] if 0 <= row < len(pitfalls) else None
 
     def choose(self, name: str) -> None:
-        """Choose a pitfall."""
         names = [pitfall.name for pitfall in self.model.pitfalls]
         self._list.setCurrentRow(names.index(name))
 
