@@ -69,7 +69,7 @@ STAGES: tuple[CheckStage, ...] = (
         name="layouts",
         title="Operations and layouts",
         share=0.05,
-        tests="27 operations in five dtypes, in place and not, on contiguous, transposed, strided "
+        tests="27 operations in seven dtypes, in place and not, on contiguous, transposed, strided "
         "and sliced tensors, compared with the CPU.",
         catches="An operation that PyTorch and this card compute differently in one layout or "
         "dtype, and a write outside of the tensor.",

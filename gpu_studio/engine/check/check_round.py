@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.core.messages.message import Event
 
-_PROGRESS_EVERY_S = 0.2
+_PROGRESS_EVERY_S, _NEXT_STEP_EVERY_S = 0.2, 0.05
 _FINGERPRINT_DIGITS = 16
 _UUID_TAIL = 4
 
@@ -152,6 +152,7 @@ class CheckRound:
         except Exception as error:
             failure = failure_of(error)
             if failure.fatal:
+                yield events.progress()  # it names the step that failed
                 raise
         # Outside the except block, the error and the tensors in its frames are gone.
         if failure is not None:
@@ -193,6 +194,7 @@ class _StageEvents:
         self._readings_sent = 0
         self._step = Step(doing="", tested="")
         self._progress_s: float | None = None
+        self._doing_sent = ""
         self._is_whole = False
 
     def follow(self, steps: Generator[Step, None, bool]) -> Iterator[Event]:
@@ -205,9 +207,11 @@ class _StageEvents:
                 return
             yield from self._new_events()
             now_s = self._bench.elapsed_s
-            if self._progress_s is None or now_s - self._progress_s >= _PROGRESS_EVERY_S:
-                self._progress_s = now_s
-                yield self._progress()
+            is_next = self._step.doing != self._doing_sent
+            every_s = _NEXT_STEP_EVERY_S if is_next else _PROGRESS_EVERY_S
+            if self._progress_s is None or now_s - self._progress_s >= every_s:
+                self._progress_s, self._doing_sent = now_s, self._step.doing
+                yield self.progress()
 
     def end(self) -> Iterator[Event]:
         """Yield the last events of the stage."""
@@ -235,7 +239,8 @@ class _StageEvents:
             yield CheckFindingMade(check_id=check_id, finding=finding)
         self._findings_sent = len(bench.findings)
 
-    def _progress(self) -> CheckProgressed:
+    def progress(self) -> CheckProgressed:
+        """Return the present step as an event."""
         bench = self._bench
         share = bench.elapsed_s / bench.budget_s if bench.budget_s else 1.0
         return CheckProgressed(

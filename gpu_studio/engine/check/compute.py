@@ -65,6 +65,7 @@ class Compute:
             for title in work.round():
                 bench.vitals()
                 yield Step(doing=title, tested=work.tested)
+        yield Step(doing="", tested=work.tested)
         return work.rounds > 0 and not bench.is_stopped
 
 
@@ -92,7 +93,9 @@ class ComputeWork:
 
     @property
     def tested(self) -> str:
-        """What was tested so far, in words."""
+        """What was tested so far, in words; empty if nothing was."""
+        if not self.results:
+            return ""
         noun = "result" if self.results == 1 else "results"
         parts = [part for group in self.groups for part in group]
         dtypes = len({part.dtype for part in parts} - {""})
@@ -104,17 +107,18 @@ class ComputeWork:
         )
 
     def round(self) -> Iterator[str]:
-        """Test each part once, unless the time is over; yield a group's title afterwards."""
+        """Test each part once, unless the time is over; yield its title before it."""
         for group in self.groups:
             if self._bench.is_over(has_tested_all=self.rounds > 0):
                 return
             for part in list(group):
+                yield part.title
+                if self._bench.is_stopped:
+                    return
                 if self._test(part):
                     self.results += 1
                 else:
                     group.remove(part)
-            if group:
-                yield group[0].title
         self.rounds += 1
         self._report_lacking()
 

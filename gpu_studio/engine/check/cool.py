@@ -46,7 +46,8 @@ class CoolDown:
         work = ComputeWork(bench, self._choose(bench))
         for title in work.round():
             bench.vitals()
-            yield Step(doing=title, tested=f"{_results(work)} {rested}")
+            tested = f"{_results(work)} {rested}" if work.results else ""
+            yield Step(doing=title, tested=tested)
         steps = VideoMemory(_MOST_BYTES if bench.is_card else _MOST_RAM_BYTES, passes=1).run(bench)
         is_whole = False
         while True:

@@ -22,7 +22,7 @@ from gpu_studio.engine.device import refuse_bfloat16_products
 from gpu_studio.engine.faults import failure_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from torch import Tensor
 
@@ -136,7 +136,7 @@ OPERATIONS: tuple[Operation, ...] = (
 # is exact up to 2048, bfloat16 up to 256.
 DTYPES: tuple[tuple[torch.dtype, int], ...] = (
     (torch.float32, 8), (torch.float16, 3), (torch.bfloat16, 1), (torch.float64, 8),
-    (torch.int32, 8),
+    (torch.int32, 8), (torch.int64, 8), (torch.int16, 8),
 )  # fmt: skip
 
 
@@ -171,22 +171,55 @@ class Layouts:
 
     def run(self, bench: StageBench) -> Generator[Step, None, bool]:
         """Go through all combinations once; see `stage.Stage`."""
-        results, done, dtypes = 0, set[str](), set[torch.dtype]()
+        ran = _Ran()
         for dtype, largest in DTYPES:
             for operation in OPERATIONS:
                 if operation.is_for_floats and not dtype.is_floating_point:
                     continue
                 if bench.is_over(has_tested_all=False):
                     return False
-                compared = _compared(bench, operation, dtype, largest)
-                if compared:
-                    results += compared
-                    done.add(operation.name)
-                    dtypes.add(dtype)
+                yield Step(doing=f"{operation.name} in {_name(dtype)}", tested=ran.words)
+                ran.add(operation, dtype, _compared(bench, operation, dtype, largest))
                 bench.vitals()
-                tested = _tested(len(done), len(dtypes), results)
-                yield Step(doing=f"{operation.name} in {_name(dtype)}", tested=tested)
-        return True
+        yield Step(doing="", tested=ran.words)
+        return not bench.is_stopped
+
+
+@dataclass(slots=True)
+class _Ran:
+    """What was compared: pairs of an operation and a dtype, and layouts."""
+
+    results: int = 0
+    pairs: int = 0
+    operations: set[str] = field(default_factory=set)
+    layouts: set[str] = field(default_factory=set)
+    dtypes: set[torch.dtype] = field(default_factory=set)
+
+    def add(self, operation: Operation, dtype: torch.dtype, cases: Sequence[str]) -> None:
+        """Count the layouts of an operation's results; none if the device lacks it."""
+        if not cases:
+            return
+        self.results += len(cases)
+        self.pairs += 1
+        self.operations.add(operation.name)
+        self.dtypes.add(dtype)
+        self.layouts.update(cases)
+
+    @property
+    def words(self) -> str:
+        """What was compared, in words; empty if nothing was."""
+        if not self.results:
+            return ""
+        operations = _counted(len(self.operations), "operation")
+        return (
+            f"{operations} in {_counted(len(self.dtypes), 'dtype')} "
+            f"({_counted(self.pairs, 'pair')}), {_counted(len(self.layouts), 'layout')}, "
+            f"{_counted(self.results, 'result')}"
+        )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{format_count(count)} {noun}{'s' * (count != 1)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,40 +269,42 @@ class _Difference:
         return ", and with ".join(parts)
 
 
-def _compared(bench: StageBench, operation: Operation, dtype: torch.dtype, largest: int) -> int:
-    """Compare an operation with the CPU; return how many results, 0 if the device has none."""
+def _compared(
+    bench: StageBench, operation: Operation, dtype: torch.dtype, largest: int
+) -> list[str]:
+    """Compare an operation with exact results; return the layout of each, none without any."""
     forms = [_Form(operation.name, operation.work, False, dtype)]
     if operation.in_place is not None:
         forms.append(_Form(f"{operation.name}_", operation.in_place, True, dtype))
     try:
         if operation.is_product and dtype is torch.bfloat16:
             refuse_bfloat16_products(bench.device)
-        return sum(_test(bench, form, largest) for form in forms)
+        return [layout for form in forms for layout in _test(bench, form, largest)]
     except Exception as error:
         failure = failure_of(error)
         if failure.kind is not FailureKind.DTYPE_UNSUPPORTED:
             raise
         reason = first_line(failure.message, 200)
         bench.report("could_not_run", "note", f"{operation.name} in {_name(dtype)}: {reason}")
-        return 0
+        return []
 
 
-def _test(bench: StageBench, form: _Form, largest: int) -> int:
-    """Compare one form in all layouts, and report a difference; return how many results."""
-    difference, results = _Difference(), 0
+def _test(bench: StageBench, form: _Form, largest: int) -> list[str]:
+    """Compare one form in all layouts, and report a difference; return the layouts."""
+    difference, layouts = _Difference(), list[str]()
     for shape in _SIZES:
         sources = operands(bench.generator, shape, form.dtype, largest)
         # The reference has no layout and no rounding: contiguous, float64, on the CPU.
         exact = form.work(*(source.to(torch.float64, copy=True) for source in sources))
         for case in form.cases():
-            results += 1
+            layouts.append(case[0])
             found = _mismatch(bench, form, sources, case, exact, is_first=True)
             if found is not None:
                 again = _mismatch(bench, form, sources, case, exact, is_first=False)
                 difference.add(found, case, came_back=again is not None)
     if difference.count:
         _report(bench, form, difference)
-    return results
+    return layouts
 
 
 def _mismatch(
@@ -329,10 +364,3 @@ def _listed(layouts: list[str]) -> str:
 
 def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
-
-
-def _tested(operations: int, dtypes: int, results: int) -> str:
-    nouns = [f"{operations} operation{'s' * (operations != 1)}"]
-    nouns.append(f"{len(LAYOUTS)} layouts")
-    nouns.append(f"{dtypes} dtype{'s' * (dtypes != 1)}")
-    return f"{' × '.join(nouns)}, {format_count(results)} results"

@@ -35,7 +35,10 @@ _TF32_FROM = (8, 0)
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stage does next, and what it has tested so far, in words."""
+    """What a stage does next, and what it has tested so far, in words.
+
+    If the device is lost, ``doing`` is where it was: it comes before the work that it names.
+    """
 
     doing: str
     tested: str

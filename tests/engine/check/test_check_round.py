@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,9 +29,10 @@ from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.protocol import decode_event, encode
 from gpu_studio.engine.check import check_round
 from gpu_studio.engine.check.check_round import CheckRound, checked_device
+from gpu_studio.engine.check.compute import Compute, Gather
 from gpu_studio.engine.check.stage import StageBench, Step
 from gpu_studio.engine.dispatcher import Dispatcher
-from tests.engine.check.benches import TickingClock
+from tests.engine.check.benches import TickingClock, few_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -227,3 +229,20 @@ def test_a_plant_reaches_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     events_of(request(plant="swap", stages=("load",)))
     events_of(request(stages=("load",)))
     assert seen == ["swap", None]
+
+
+def test_a_lost_card_was_at_the_step_that_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_part: Gather, _bench: StageBench) -> torch.Tensor:
+        raise RuntimeError("CUDA error: unspecified launch failure")
+
+    monkeypatch.setattr(Gather, "result", fail)
+    monkeypatch.setattr(check_round, "_stages", lambda: {"compute": Compute(few_parts)})
+    asked = request(stages=("compute",))
+    run = CheckRun(CheckPlan(device="cpu", minutes=1, stages=asked.stages), "")
+    run.next_request()
+    events = CheckRound(asked, threading.Event(), clock=TickingClock(0.0)).events()
+    with pytest.raises(RuntimeError, match="launch failure"):
+        deque(map(run.apply, events))
+    present = run.present
+    assert present is not None
+    assert present.doing == "Random gather"

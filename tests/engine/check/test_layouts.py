@@ -123,7 +123,26 @@ def test_every_operation_is_compared_in_every_dtype_that_has_it() -> None:
     assert bench.findings == []
     doing = {step.doing for step in steps}
     assert {"addcmul in bfloat16", "matmul in float16", "cumsum in int32"} <= doing
-    assert f"{len(OPERATIONS)} operations × 4 layouts × {len(DTYPES)} dtypes" in steps[-1].tested
+    pairs = sum(
+        dtype.is_floating_point or not one.is_for_floats
+        for dtype, _ in DTYPES
+        for one in OPERATIONS
+    )
+    assert f"{len(OPERATIONS)} operations in {len(DTYPES)} dtypes ({pairs} pairs), 4 layouts" in (
+        steps[-1].tested
+    )
+
+
+def test_what_did_not_run_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_a: Tensor, _b: Tensor, _c: Tensor) -> Tensor:
+        raise RuntimeError("\"add\" not implemented for 'Half'")
+
+    monkeypatch.setattr(layouts, "OPERATIONS", (named("neg"), Operation("add", refuse)))
+    monkeypatch.setattr(layouts, "DTYPES", DTYPES[:2])
+    bench = bench_for("layouts")
+    steps, _ = run(Layouts(), bench)
+    assert "1 operation in 2 dtypes (2 pairs), 4 layouts, " in steps[-1].tested
+    assert [one.severity for one in bench.findings] == ["note", "note"]
 
 
 def test_a_dtype_that_the_card_lacks_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +167,8 @@ def test_the_largest_sum_of_products_is_exact_in_its_dtype(
     assert whole.dtype == powers.dtype == dtype
     assert whole.abs().max() == largest
     # A whole number is exact up to 2^(bits of the mantissa + 1).
-    exact_to = 2**31 if dtype is torch.int32 else 2 / torch.finfo(dtype).eps
+    is_float = dtype.is_floating_point
+    exact_to = 2 / torch.finfo(dtype).eps if is_float else torch.iinfo(dtype).max
     assert 128 * largest**2 <= exact_to
 
 
@@ -164,5 +184,5 @@ def test_a_layout_changes_the_memory_and_no_value(layout: str) -> None:
 
 def test_the_stages_words_count_what_is_there() -> None:
     said = stage_named("layouts").tests
-    assert said.startswith(f"{len(OPERATIONS)} operations in five dtypes")
-    assert len(DTYPES) == 5
+    assert said.startswith(f"{len(OPERATIONS)} operations in seven dtypes")
+    assert len(DTYPES) == 7
