@@ -99,7 +99,7 @@ class PlotPlace(NamedTuple):
 
 def chart_height(chart: CheckChart, em: float, *, is_low: bool = False) -> float:
     """Return a good height for a chart: of the lanes it has, or of an empty one."""
-    lanes = 3.2 if is_low else 4.6
+    lanes = 2.8 if is_low else 4.6
     count = sum(_LANE_SHARES.get(lane.unit, 1.0) for lane in chart.lanes) or 3.0
     return em * (_STRIP + _GAP + count * lanes + _GAP * len(chart.lanes) + 2 * _LINE)
 
