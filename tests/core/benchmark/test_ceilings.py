@@ -25,6 +25,7 @@ from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.messages.run_messages import Limit
 from tests.core.benchmark.cards import GT_1030
 from tests.core.benchmark.kept_runs import finished_run
+from tests.core.benchmark.published_cards import CARDS, PublishedCard
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import RunFinished
@@ -372,3 +373,63 @@ def test_a_cpu_s_own_causes() -> None:
         "cpu", ceiling="memory bandwidth, 24.0 GB/s", limit=Limit.MEMORY, bytes_per_call=1e6
     )
     assert "no cause" in answer_text(small, None)
+
+
+cards = pytest.mark.parametrize("published", CARDS, ids=[one.name for one in CARDS])
+
+
+@cards
+def test_the_peaks_of_a_card_are_the_published_ones(published: PublishedCard) -> None:
+    found = card_peaks(
+        published.compute_capability, published.multiprocessors, published.boost_mhz * 1e6,
+        published.bus_bits, published.memory_mhz * 1e6, published.name,
+    )  # fmt: skip
+    assert found is not None
+    assert found.arithmetic_flops["float32"] == pytest.approx(published.tflops * 1e12, rel=0.015)
+    assert found.memory_bytes_per_s == pytest.approx(published.gb_per_s * 1e9, rel=0.01)
+
+
+# What float16 without tensor cores reaches of float32's published figure, measured with
+# torch.matmul: see `_SLOW_FLOAT16`; 1/64 of the arithmetic with 6.1, and float32 sums elsewhere.
+_FLOAT16_SHARES = {"7.5": 0.115, "6.1": 1 / 64, "6.0": 0.9, "5.3": 0.9, "6.2": 0.9}
+
+
+@cards
+def test_what_is_usual_for_a_published_card_is_never_low(published: PublishedCard) -> None:
+    device = device_of(published)
+    peaks = peaks_of(device, None)
+    assert peaks is not None
+    at_boost = published.boost_mhz / published.highest_mhz
+    tensor = peaks.tensor_core_flops.get("float16")
+    of_float32 = _FLOAT16_SHARES.get(published.compute_capability, 0.25)
+    for share in (0.6, 0.8, 0.95):
+        usual = {
+            "float32": share * published.tflops,
+            "float16": share * at_boost * tensor / 1e12
+            if tensor is not None
+            else (1 + share) / 2 * published.tflops * of_float32,
+        }
+        for dtype, tflops in usual.items():
+            text = answer_text(share_of(device, dtype, tflops), device)
+            assert ": low" not in text, f"{dtype}: {text}"
+            assert "Cannot compare" not in text, f"{dtype}: {text}"
+        moved = share_of_ceiling(
+            card_ceilings(peaks, "float32"), 1.0, bytes_moved=share * published.gb_per_s * 1e9
+        )
+        assert moved is not None
+        memory = result(share=moved.share, limit=moved.limit, ceiling=moved.ceiling)
+        assert answer_text(memory, device).endswith(": normal.")
+
+
+@cards
+def test_a_fifth_of_what_is_published_is_low(published: PublishedCard) -> None:
+    device = device_of(published)
+    assert ": low. " in answer_text(share_of(device, "float32", published.tflops / 5), device)
+
+
+def device_of(published: PublishedCard) -> Device:
+    return Device(
+        kind="cuda", name=f"NVIDIA {published.name}", multiprocessors=published.multiprocessors,
+        compute_capability=published.compute_capability, sm_clock_max_mhz=published.highest_mhz,
+        memory_bus_width_bits=published.bus_bits, memory_clock_max_mhz=published.memory_mhz,
+    )  # fmt: skip
