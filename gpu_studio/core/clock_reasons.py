@@ -27,7 +27,7 @@ HARDWARE_BRAKES = (
 )
 _BRAKES = HARDWARE_BRAKES | ClockReason.DRIVER_HEAT
 # Everything that slows a card down. The power limit is among it, although that one is normal.
-_HELD_BACK = ClockReason.POWER_LIMIT | _BRAKES
+HELD_BACK = ClockReason.POWER_LIMIT | _BRAKES
 _WORDS = {
     ClockReason.IDLE: "idle", ClockReason.APPLICATION: "set by an application",
     ClockReason.POWER_LIMIT: "at the power limit",
@@ -48,7 +48,7 @@ def clock_reason_words(reasons: ClockReason | None) -> str | None:
 
 def held_back_words(reasons: ClockReason) -> str:
     """Return the reasons that hold a card back, in words; empty if there are none."""
-    return _words(reasons & _HELD_BACK)
+    return _words(reasons & HELD_BACK)
 
 
 def is_throttled(

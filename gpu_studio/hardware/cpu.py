@@ -5,13 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices.devices import Device, Telemetry
-from gpu_studio.core.messages.check_messages import Vitals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _CPUFREQ = Path("/sys/devices/system/cpu/cpufreq")
 _MOST_CELSIUS = 200.0
@@ -133,20 +135,33 @@ def _clock_max_mhz() -> float | None:
 
 def temperature_c() -> float | None:
     """Return the CPU's temperature; None if the system does not report it."""
+    return _plausible(entry.current for entry in _whole_cpu())
+
+
+def critical_c() -> float | None:
+    """Return the temperature at which the CPU slows itself down; None if it is not reported."""
+    return _plausible(entry.critical or entry.high for entry in _whole_cpu())
+
+
+def _plausible(values: Iterable[float | None]) -> float | None:
+    hottest = max((float(value) for value in values if value is not None), default=None)
+    return hottest if hottest is not None and 0.0 <= hottest <= _MOST_CELSIUS else None
+
+
+def _whole_cpu() -> list[Any]:
+    """Return the readings for the whole CPU, or for each core; empty if there are none."""
     sensors = getattr(psutil, "sensors_temperatures", None)  # only on Linux and FreeBSD
     if sensors is None:
-        return None
+        return []
     try:
         by_driver = sensors()
     except (OSError, RuntimeError):
-        return None
+        return []
     for driver in _TEMPERATURE_SENSORS:
         entries = by_driver.get(driver, [])
-        whole = [entry for entry in entries if entry.label in _WHOLE_CPU] or entries
-        if whole:
-            hottest = float(max(entry.current for entry in whole))
-            return hottest if 0.0 <= hottest <= _MOST_CELSIUS else None
-    return None
+        if entries:
+            return [entry for entry in entries if entry.label in _WHOLE_CPU] or entries
+    return []
 
 
 def clock_mhz() -> float | None:
@@ -162,11 +177,3 @@ def clock_mhz() -> float | None:
     except (OSError, NotImplementedError, RuntimeError, AttributeError):
         return None
     return max((float(core.current) for core in cores if core.current > 0), default=None)
-
-
-def read_cpu_vitals() -> Vitals | None:
-    """Return one reading for a check; None if the system reports neither heat nor clock."""
-    degrees, clock = temperature_c(), clock_mhz()
-    if degrees is None and clock is None:
-        return None
-    return Vitals(temperature_c=degrees, sm_clock_mhz=clock)

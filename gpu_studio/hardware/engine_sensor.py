@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, TypeVar
 
 from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
-from gpu_studio.hardware.cpu import read_cpu_vitals
+from gpu_studio.hardware.cpu_heat import CpuHeat, checked_cpu
 from gpu_studio.hardware.maker_cards import ProcessNames
 from gpu_studio.hardware.makers import MAKERS
 
@@ -37,6 +37,7 @@ class EngineSensor:
         self._unopened = list(makers)
         self._readers: list[CardReader] = []
         self._reader_of: dict[str, CardReader] = {}
+        self._cpu = CpuHeat()
 
     def read(self, uuid: str) -> CardState | None:
         return self._ask(uuid, lambda card: card.state(os.getpid()))
@@ -57,7 +58,10 @@ class EngineSensor:
         return self._ask(uuid, lambda card: card.vitals())
 
     def cpu_vitals(self) -> Vitals | None:
-        return read_cpu_vitals()
+        return self._cpu.read()
+
+    def checked_cpu(self, address: str) -> CheckedDevice:
+        return checked_cpu(address)
 
     def checked_device(
         self, uuid: str, address: str, torch_card: TorchCard | None

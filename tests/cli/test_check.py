@@ -124,7 +124,7 @@ def test_the_last_line_of_json_is_the_end(type_in: Typed, engines: Engines) -> N
     assert (end["type"], end["device"], end["verdict"]) == ("check_finished", "cuda:0", "failed")
     assert end["planted"] == "bit"
     assert [one["name"] for one in end["stages"]] == ["load", "memory"]
-    assert list(end["stages"][1]) == ["name", "verdict", "tested", "errors", "seconds"]
+    assert list(end["stages"][1]) == ["name", "verdict", "tested", "errors", "seconds", "heat"]
     assert end["stages"][1]["errors"] == 1
     kinds = [json.loads(line)["type"] for line in out.splitlines()]
     assert kinds[0] == "check_started"
@@ -239,7 +239,7 @@ def test_a_lost_card_is_a_result_without_a_stack_trace(type_in: Typed, engines: 
     end = last_line(out)
     verdicts = [one["verdict"] for one in end["stages"]]
     assert (status, end["verdict"]) == (1, "failed")
-    assert verdicts == ["passed", "failed", *["skipped"] * 4]
+    assert verdicts == ["passed", "passed", "failed", *["skipped"] * 4]
     assert "Traceback" not in out + err
 
 
@@ -327,7 +327,7 @@ def test_a_short_check_continues_with_the_same_command(
     (request,) = asked(engines)
     assert (request.round, request.stages) == (1, ("memory", "link", "cool"))
     end = last_line(out)
-    assert [one["verdict"] for one in end["stages"]] == ["passed"] * 6
+    assert [one["verdict"] for one in end["stages"]] == ["passed"] * 7
     # The interruption itself is no pass.
     assert (status, end["verdict"]) == (1, "inconclusive")
     assert folder.cut_off() == ()

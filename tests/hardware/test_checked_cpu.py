@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
+from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.messages.check_messages import Vitals
 from gpu_studio.hardware import cpu
-from gpu_studio.hardware.cpu import read_cpu_vitals
+from gpu_studio.hardware.cpu_heat import CpuHeat, checked_cpu
 
-if TYPE_CHECKING:
-    from pathlib import Path
+NO_COUNTERS = Path("there is no such folder")
 
 
 def system(
@@ -24,7 +24,11 @@ def system(
         (folder / "policy0").mkdir()
     cores = [SimpleNamespace(current=clock) for clock in (1400.0, 3890.5, 0.0)]
     monkeypatch.setattr("psutil.cpu_freq", lambda percpu: cores)
-    entries = [] if degrees is None else [SimpleNamespace(label="Tctl", current=degrees)]
+    entries = (
+        []
+        if degrees is None
+        else [SimpleNamespace(label="Tctl", current=degrees, high=None, critical=95.0)]
+    )
     monkeypatch.setattr("psutil.sensors_temperatures", lambda: {"k10temp": entries}, raising=False)
 
 
@@ -32,14 +36,14 @@ def test_heat_and_the_clock_of_the_fastest_core_are_read(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     system(monkeypatch, tmp_path, degrees=61.5, has_clock=True)
-    assert read_cpu_vitals() == Vitals(temperature_c=61.5, sm_clock_mhz=3890.5)
+    assert CpuHeat(NO_COUNTERS).read() == Vitals(temperature_c=61.5, sm_clock_mhz=3890.5)
 
 
 def test_a_nominal_clock_is_no_reading(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     system(monkeypatch, tmp_path, degrees=61.5, has_clock=False)
-    assert read_cpu_vitals() == Vitals(temperature_c=61.5)
+    assert CpuHeat(NO_COUNTERS).read() == Vitals(temperature_c=61.5)
     system(monkeypatch, tmp_path, degrees=None, has_clock=False)
-    assert read_cpu_vitals() is None
+    assert CpuHeat(NO_COUNTERS).read() is None
 
 
 @pytest.mark.parametrize("degrees", [-55.0, 255.9, float("nan")])
@@ -47,7 +51,7 @@ def test_a_sensor_that_is_not_connected_is_no_reading(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, degrees: float
 ) -> None:
     system(monkeypatch, tmp_path, degrees=degrees, has_clock=False)
-    assert read_cpu_vitals() is None
+    assert CpuHeat(NO_COUNTERS).read() is None
 
 
 @pytest.mark.parametrize("error", [NotImplementedError, OSError, RuntimeError])
@@ -59,4 +63,31 @@ def test_a_clock_that_cannot_be_read_is_none(
 
     system(monkeypatch, tmp_path, degrees=61.5, has_clock=True)
     monkeypatch.setattr("psutil.cpu_freq", fail)
-    assert read_cpu_vitals() == Vitals(temperature_c=61.5)
+    assert CpuHeat(NO_COUNTERS).read() == Vitals(temperature_c=61.5)
+
+
+def test_a_count_of_slowdowns_that_rises_is_a_brake(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    system(monkeypatch, tmp_path, degrees=97.0, has_clock=False)
+    counter = tmp_path / "cpu0" / "thermal_throttle" / "package_throttle_count"
+    counter.parent.mkdir(parents=True)
+    heat, told = CpuHeat(tmp_path), []
+    for count in ("812", "812", "815", "815"):
+        counter.write_text(count)
+        vitals = heat.read()
+        assert vitals is not None
+        told.append(vitals.clock_event_reasons)
+    none = ClockReason(0)
+    assert told == [none, none, ClockReason.HARDWARE_HEAT, none]
+
+
+def test_a_laptop_and_the_limit_of_its_cpu_are_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    system(monkeypatch, tmp_path, degrees=61.5, has_clock=False)
+    monkeypatch.setattr("psutil.sensors_battery", lambda: SimpleNamespace(percent=80))
+    facts = checked_cpu("cpu")
+    assert (facts.is_laptop, facts.slowdown_c) == (True, 95.0)
+    monkeypatch.setattr("psutil.sensors_battery", lambda: None)
+    assert not checked_cpu("cpu").is_laptop

@@ -18,7 +18,9 @@ from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
     CheckFinding,
     CheckVerdict,
+    LoadSteps,
     MemoryCoverage,
+    MemoryRates,
     PlantKind,
     ShortText,
     StageName,
@@ -66,6 +68,8 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     if the card reports none. ``largest_hotspot_gap_c`` is the largest gap of the hot spot over the
     chip's temperature while that was steady, see `hot_spot.steady_gap_c`. ``readings`` are the
     curves of the check, ``spans`` the times of its stages; an older program wrote none.
+    ``load_steps`` is the table of the load in steps over all rounds, ``memory_rates`` the largest
+    loss of bandwidth of all rounds.
     ``uuid`` and ``serial`` are only there if you asked for them.
     """
 
@@ -91,6 +95,8 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     readings: Annotated[tuple[RecordedReading, ...], Meta(max_length=MOST_READINGS)] = ()
     spans: Annotated[tuple[StageSpan, ...], Meta(max_length=MOST_SPANS)] = ()
     coverage: MemoryCoverage | None = None
+    load_steps: LoadSteps = ()
+    memory_rates: MemoryRates | None = None
     interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=_MOST_INTERRUPTIONS)] = ()
     program: ShortText = ""
     uuid: ShortText | None = None

@@ -20,9 +20,18 @@ from gpu_studio.core.check.check_verdict import (
     worse,
 )
 from gpu_studio.core.check.engine_loss import loss_finding
+from gpu_studio.core.check.heat import joined_heat
 from gpu_studio.core.check.hot_spot import has_moved, steady_gap_c
+from gpu_studio.core.check.load_steps import joined_rates, joined_steps
 from gpu_studio.core.check.readings import RecordedReading, recorded, restored
-from gpu_studio.core.check.stages import in_order, round_count, round_s, stage_budget_s
+from gpu_studio.core.check.stages import (
+    SPARE_TIME_OF,
+    SPARE_TIME_TO,
+    in_order,
+    round_count,
+    round_s,
+    stage_budget_s,
+)
 from gpu_studio.core.check.thresholds import is_enough
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.check_messages import (
@@ -40,9 +49,12 @@ from gpu_studio.core.messages.check_messages import (
     CheckStarted,
     CheckVerdict,
     CheckVitalsRead,
+    LoadStep,
     MemoryCoverage,
+    MemoryRates,
     PlantKind,
     RunCheck,
+    StageHeat,
     StageName,
     StageOutcome,
     Vitals,
@@ -91,6 +103,7 @@ class StageTrack(msgspec.Struct, kw_only=True):
     errors: int = 0
     round_errors: int = 0
     seconds: Seconds = 0.0
+    heat: StageHeat | None = None
 
     @property
     def total_errors(self) -> int:
@@ -120,6 +133,8 @@ class CheckState(msgspec.Struct, frozen=True, kw_only=True):
     readings: tuple[RecordedReading, ...] = ()
     spans: tuple[StageSpan, ...] = ()
     coverage: MemoryCoverage | None = None
+    load_steps: tuple[LoadStep, ...] = ()
+    memory_rates: MemoryRates | None = None
     interruptions: tuple[Interruption, ...] = ()
     rounds_done: Count = 0
 
@@ -164,6 +179,8 @@ class CheckRun:
         self.vitals: list[tuple[float, Vitals]] = []
         self.spans: list[StageSpan] = []
         self.coverage: MemoryCoverage | None = None
+        self.load_steps: tuple[LoadStep, ...] = ()
+        self.memory_rates: MemoryRates | None = None
         self.round = 1
         self.interruptions: tuple[Interruption, ...] = ()
         self.highest_temperature_c: float | None = None
@@ -208,6 +225,7 @@ class CheckRun:
         run.check_id, run.round = state.check_id, state.round
         run.device, run.fingerprint = state.device, state.fingerprint
         run.findings, run.coverage = list(state.findings), state.coverage
+        run.load_steps, run.memory_rates = state.load_steps, state.memory_rates
         run.interruptions = (*state.interruptions, interruption)
         run.highest_temperature_c = state.highest_temperature_c
         run.highest_hotspot_c = state.highest_hotspot_c
@@ -223,6 +241,7 @@ class CheckRun:
             if outcome is not None and outcome.verdict != "skipped":
                 track.verdict, track.tested = outcome.verdict, outcome.tested
                 track.errors, track.seconds = outcome.errors, outcome.seconds
+                track.heat = outcome.heat
             if track.name in state.finished:
                 track.state, track.fraction = "finished", 1.0
         return run
@@ -276,6 +295,7 @@ class CheckRun:
             self.round += 1
             for track in self.stages:
                 track.state, track.fraction = "waiting", 0.0
+                track.budget_s = stage_budget_s(track.name, round_s(self.plan.minutes))
             waiting = tuple(track.name for track in self.stages)
         self._has_begun = False
         return RunCheck(
@@ -305,6 +325,7 @@ class CheckRun:
                 track = self._track(event.stage)
                 track.state, track.fraction, track.round_errors = "running", 0.0, 0
                 self._begin_span(event.stage)
+                track.budget_s = event.budget_s
             case CheckProgressed():
                 self._progress(event)
             case CheckVitalsRead():
@@ -364,6 +385,8 @@ class CheckRun:
             readings=recorded(self.vitals),
             spans=tuple(self.spans),
             coverage=self.coverage,
+            load_steps=self.load_steps,
+            memory_rates=self.memory_rates,
             interruptions=self.interruptions,
             program=self._program,
         )  # fmt: skip
@@ -394,6 +417,8 @@ class CheckRun:
             readings=recorded(self.vitals),
             spans=tuple(self.spans),
             coverage=self.coverage,
+            load_steps=self.load_steps,
+            memory_rates=self.memory_rates,
             interruptions=self.interruptions,
             rounds_done=self._rounds_done,
         )
@@ -417,7 +442,7 @@ class CheckRun:
             verdict = self._verdict_if_cut(track)
         return StageOutcome(
             name=track.name, verdict=verdict, tested=track.tested, errors=track.total_errors,
-            seconds=track.seconds,
+            seconds=track.seconds, heat=track.heat,
         )  # fmt: skip
 
     def _verdict_if_cut(self, track: StageTrack) -> CheckVerdict:
@@ -431,7 +456,9 @@ class CheckRun:
         for track in self.stages:
             track.state, track.verdict, track.tested, track.fraction = "waiting", None, "", 0.0
             track.errors, track.round_errors, track.seconds = 0, 0, 0.0
+            track.heat = None
         self.vitals, self.spans, self.coverage, self.interruptions = [], [], None, ()
+        self.load_steps, self.memory_rates = (), None
         self.highest_temperature_c = self.lowest_clock_mhz = self.highest_power_w = None
         self.highest_hotspot_c = self.largest_hotspot_gap_c = None
         self.highest_memory_temperature_c = None
@@ -487,6 +514,24 @@ class CheckRun:
             self._move_to(self.spans[-1].start_s - self._before_s + event.seconds)
         track.state, track.fraction = "finished", 1.0
         self._cover(event.coverage)
+        if event.heat is not None:
+            track.heat = joined_heat(track.heat, self._since_start(event.heat))
+        self.load_steps = joined_steps(self.load_steps, event.steps)
+        self.memory_rates = joined_rates(self.memory_rates, event.memory_rates)
+        if track.name == SPARE_TIME_OF:
+            self._pass_on(max(0.0, track.budget_s - event.seconds))
+
+    def _since_start(self, heat: StageHeat) -> StageHeat:
+        """Return heat with its time since the start of the check instead of the round."""
+        if heat.hottest_at_s is None:
+            return heat
+        return msgspec.structs.replace(heat, hottest_at_s=self._before_s + heat.hottest_at_s)
+
+    def _pass_on(self, spare_s: float) -> None:
+        """Count the time that one stage leaves to another one, as the engine does."""
+        for track in self.stages:
+            if track.name == SPARE_TIME_TO and track.state == "waiting":
+                track.budget_s += spare_s
 
     def _begin_span(self, name: StageName) -> None:
         if len(self.spans) < MOST_SPANS:

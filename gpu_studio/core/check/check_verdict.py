@@ -66,6 +66,14 @@ _AFTER_DOUBT: tuple[tuple[FindingKind, str], ...] = (
                     "the check again."),
     ("throttled", "Clean the card's fan and heat sink, check the PC's air flow, and run the check "
                   "again."),
+    ("overheated", "Clean the card's fan and heat sink, see whether the fan turns, check the PC's "
+                   "air flow, and run the check again."),
+    ("not_cooling", "Close other programs, see whether the cooler sits firmly on the chip, and run "
+                    "the check again."),
+    ("heat_unknown", "Update the driver, restart the PC and run the check again; watch the "
+                     "temperature in another program as well."),
+    ("slow_memory", "Let the card cool, see whether air reaches its memory chips, and run the "
+                    "check again."),
     ("low_clock", "Set the driver's power mode to highest performance, close other programs, and "
                   "run the check again."),
     ("link_errors", "Switch the PC off, reseat the card, leave out any riser cable, and run the "

@@ -8,7 +8,6 @@ from gpu_studio.core.messages.check_messages import STAGE_NAMES, PlantKind, Stag
 
 _ALL = STAGE_NAMES
 _TIMED: tuple[StageName, ...] = ("load", "link")
-_SENSED: tuple[StageName, ...] = ("load",)
 
 
 class PlantedFault(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +54,31 @@ PLANTED_FAULTS: tuple[PlantedFault, ...] = (
         kind="throttle",
         title="Throttling",
         does="The card's sensors report a hot card that slows itself down.",
-        found_by=_SENSED,
+        found_by=_ALL,
+    ),
+    PlantedFault(
+        kind="hot",
+        title="Heat without a reason",
+        does="The card's sensors report 105 °C, and no reason for its clock.",
+        found_by=_ALL,
+    ),
+    PlantedFault(
+        kind="late_heat",
+        title="Heat that comes late",
+        does="From second 13 on, the sensors report a hot card at 300 MHz.",
+        found_by=_ALL,
+    ),
+    PlantedFault(
+        kind="edge",
+        title="An unstable start",
+        does="The first work after a rest has a flipped bit.",
+        found_by=("steps",),
+    ),
+    PlantedFault(
+        kind="slow_memory",
+        title="Memory that tires",
+        does="The memory of a hot card takes a quarter longer for each copy.",
+        found_by=("load",),
     ),
 )
 PLANTED_MARK = "Fault made on purpose: not a real result."

@@ -21,6 +21,21 @@ for _ in range(20):
     assert torch.equal(again, first), "the same work gave another result"
 print("20 times the same result, bit for bit")
 """,
+    "steps": """\
+import time
+
+import torch
+
+device = torch.device("{address}")
+a = torch.randint(-127, 128, (512, 512)).float()  # whole numbers: the product is exact
+on_device, exact = a.to(device), a @ a
+for duty in (0.2, 0.4, 0.6, 0.8, 1.0):
+    for _ in range(20):
+        begun_s = time.perf_counter()
+        assert torch.equal((on_device @ on_device).cpu(), exact), "a wrong product"
+        time.sleep((time.perf_counter() - begun_s) * (1 - duty) / duty)
+print("every product is right, at each load")
+""",
     "compute": """\
 import torch
 

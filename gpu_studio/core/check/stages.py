@@ -17,8 +17,13 @@ CHECK_MINUTES = (GLANCE_MINUTES, NORMAL_MINUTES, OVERNIGHT_MINUTES)
 ROUND_MINUTES = 30
 """An overnight check warms the card up and cools it down again this often: weak solder joints and
 marginal clocks fail when the temperature or the clock changes."""
-LONGEST_LOAD_S = 60.0
-"""A card's temperature is steady after about this time under an even load."""
+UNSENSED_LOAD_S = 60.0
+"""How long a device is loaded at most that reports no temperature to wait for."""
+
+
+SPARE_TIME_OF: StageName = "load"
+SPARE_TIME_TO: StageName = "memory"
+"""A load that is steady early leaves its time to the memory, where more time finds more."""
 
 
 class CheckStage(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,18 +50,34 @@ STAGES: tuple[CheckStage, ...] = (
     CheckStage(
         name="load",
         title="Warm up",
-        share=0.20,
-        tests="Matrix products and element-wise work, until temperature and clock are steady.",
-        catches="Throttling by heat, power or a power brake; a fan that stands still; a clock "
-        "under 75 % of the base clock; results that change under heat; a step that takes much "
-        "longer each time.",
-        misses="Faults that need a game's graphics units, and heat that builds up over hours.",
-        cpu_misses="Heat that builds up over hours.",
+        share=0.33,
+        tests="Matrix products and element-wise work, until the temperature changes by less than "
+        "1 °C in a minute. The speed of the memory, first and when hot.",
+        catches="Results that change under heat; a step that takes much longer each time; a low "
+        "clock; memory that is slower when hot. Heat and brakes, as in every stage.",
+        misses="Faults that need a game's graphics units, and heat that builds up over hours. The "
+        "fan's real speed is not measured.",
+        cpu_tests="Matrix products and element-wise work, until the temperature changes by less "
+        "than 1 °C in a minute.",
+        cpu_catches="Results that change under heat; a step that takes much longer each time; a "
+        "low clock. Heat and brakes, as in every stage.",
+        cpu_misses="Heat that builds up over hours. Most CPUs report no brakes.",
+    ),
+    CheckStage(
+        name="steps",
+        title="Load in steps",
+        share=0.12,
+        tests="Bursts of exact products with rests between them: 20 to 100 % of the time, in "
+        "periods of 5 ms to 1 s.",
+        catches="Wrong results at part load and when a load begins: weak power delivery and "
+        "unstable clocks.",
+        misses="Errors of graphics units, and those that need the load of a certain game.",
+        cpu_misses="Errors that need the load of a certain program.",
     ),
     CheckStage(
         name="compute",
         title="Compute",
-        share=0.20,
+        share=0.16,
         tests="IEEE arithmetic on random bits, exact products and convolutions with their "
         "gradients, about 180 operations with known answers, random numbers and indexed access.",
         catches="Wrong, stale, swapped and missing results in 12 dtypes, down to the last bit if "
@@ -79,7 +100,7 @@ STAGES: tuple[CheckStage, ...] = (
         name="memory",
         title="Video memory",
         cpu_title="RAM",
-        share=0.35,
+        share=0.18,
         tests="Patterns in all free memory less a reserve: walking ones, addresses, random "
         "words, and the inverse of each.",
         catches="Bits that stick, flip or fade, words in the wrong place, and lost writes.",
@@ -94,7 +115,7 @@ STAGES: tuple[CheckStage, ...] = (
         name="link",
         title="PCIe link",
         cpu_title="Copies in RAM",
-        share=0.10,
+        share=0.06,
         tests="Copies in both directions, timed and compared bit for bit; the card's own "
         "counter of repeated packets.",
         catches="Copies that arrive changed, a link that is far slower than it should be, "
@@ -148,14 +169,9 @@ def in_order(names: Iterable[StageName]) -> tuple[StageName, ...]:
 def stage_budget_s(name: StageName, round_s: float) -> float:
     """Return the time of a stage in a round, in seconds.
 
-    The memory stage gets the time that the load stage does not need.
+    The memory stage also gets the time that the load stage did not need.
     """
-    load_s = min(_BY_NAME["load"].share * round_s, LONGEST_LOAD_S)
-    if name == "load":
-        return load_s
-    spare_s = _BY_NAME["load"].share * round_s - load_s
-    own_s = _BY_NAME[name].share * round_s
-    return own_s + spare_s if name == "memory" else own_s
+    return _BY_NAME[name].share * round_s
 
 
 def round_count(minutes: int) -> int:

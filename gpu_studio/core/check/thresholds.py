@@ -22,8 +22,34 @@ no standard: laptops and old cards stay below it."""
 FAN_TURNS_FROM_C = 70.0
 """A card whose fan stops when it is idle starts it again at 50 to 65 °C. A card without a fan
 reports none."""
-STEADY_C, STEADY_CLOCK_SHARE, STEADY_FOR_S = 1.0, 0.02, 10.0
-"""Temperature and clock are steady if they changed by no more than this for that long."""
+HIGHEST_UNKNOWN_C = 100.0
+"""For a device that reports no limit. The "Maximum GPU Temperature" in NVIDIA's specifications of
+the GeForce cards since 2012 is 88 to 98 °C."""
+LOWEST_C, HIGHEST_C = 0.0, 150.0
+"""A chip at work has a temperature in between; 0 and 255 are sensors that are not there."""
+OWN_CLOCK_SHARE = 0.5
+"""Where the base clock is unknown: of the clock in the first seconds of the load. Boost clocks
+fall by a fifth when a card gets warm, not by half."""
+STEADY_C, STEADY_S, STEADY_FIRST_S = 1.0, 60.0, 10.0
+"""Steady is less than 1 °C a minute, against the ten seconds before that minute."""
+STEADY_CLOCK_SHARE, STEADY_CLOCK_S = 0.02, 10.0
+"""A clock is steady if it changed by no more than this for that long."""
+HEAT_LOST_FROM_S = 5.0
+"""A driver that is busy leaves out a reading now and then."""
+FROZEN_FROM_S = 60.0
+"""A temperature that is the same for so long under load, and in the pause after it, is no
+temperature: without load, a chip is cooler within seconds."""
+COOLING_PAUSE_S, COOLING_C, COOLING_FROM_C = 10.0, 1.0, 50.0
+"""In a pause of 10 s, a chip of 50 °C or more falls by more than 1 °C; most fall by 10 °C."""
+SLOW_MEMORY_SHARE = 0.05
+"""Of the bandwidth. Sound memory moves as much when hot, within the interval of the medians."""
+SAME_CLOCK_SHARE, SLOWER_CORE_SHARE = 0.01, 0.9
+"""Clocks are the same within 1 %; a chip that is 10 % slower may be what slows its memory down."""
+BIT_ERROR_RATE = 1e-12
+"""PCI Express Base Specification: at most one wrong bit in so many on a lane, up to generation 5.
+Each makes the link send a packet again."""
+CHANCE = 1e-3
+"""A sound link exceeds what is judged less often than once in so many checks."""
 OVERTIME_S = 30.0
 """A stage takes up to this much longer than planned to test everything once. Other programs may
 make a check several times slower, and half a test has no verdict."""

@@ -22,12 +22,13 @@ from gpu_studio.core.messages.message import (
     Event,
     LastEvent,
     Message,
+    Ordinate,
     PositiveCount,
     Request,
     Seconds,
 )
 
-StageName = Literal["load", "compute", "layouts", "memory", "link", "cool"]
+StageName = Literal["load", "steps", "compute", "layouts", "memory", "link", "cool"]
 STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
 """In the order in which they run: heat first, so that a weak card is tested hot."""
 
@@ -40,7 +41,9 @@ IdentityStatus = Literal["agrees", "differs", "unknown"]
 """Whether a card's chip, units and memory are those of its name. Unknown: the program's table does
 not have the name, or the card reports too little."""
 
-PlantKind = Literal["bit", "stuck", "swap", "drop", "slow", "throttle"]
+PlantKind = Literal[
+    "bit", "stuck", "swap", "drop", "slow", "throttle", "hot", "late_heat", "edge", "slow_memory"
+]
 PLANT_KINDS: tuple[PlantKind, ...] = get_args(PlantKind)
 """The faults that a check can make on purpose; `core.check.plants` describes them."""
 
@@ -55,7 +58,11 @@ FindingKind = Literal[
     "not_repeatable",  # a repetition cannot be judged: the card's results always differ
     "blind",  # the detector does not see an error that was put there on purpose
     "throttled",  # heat or power slows the card down
-    "low_clock",  # under 75 % of the base clock for no reason
+    "overheated",  # at or over a limit of the card
+    "heat_unknown",  # the temperature went away, or stayed the same where it cannot
+    "not_cooling",  # the temperature does not fall while the card rests
+    "low_clock",  # under 75 % of the base clock, or half of the card's own clock before
+    "slow_memory",  # the memory is slower when hot, at the same clock
     "fan_stopped",  # a fan that stands still on a hot card
     "slow_sample",  # one step takes much longer, each time
     "slow_link",  # copies are much slower than the link allows
@@ -74,6 +81,7 @@ Severity = Literal["error", "doubt", "note"]
 
 MOST_FINDINGS = 1000
 Fraction = Annotated[float, Meta(ge=0, le=1)]
+Percent = Annotated[float, Meta(ge=0, le=100)]
 Text = Annotated[str, Meta(max_length=1000)]
 ShortText = Annotated[str, Meta(max_length=100)]
 HexWord = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
@@ -85,7 +93,7 @@ MOST_CHUNKS = 4096
 class RunCheck(Request, frozen=True, kw_only=True):
     """Ask for one round of a check.
 
-    ``budget_s`` is the time of a whole round with all six stages; each stage has its share of it
+    ``budget_s`` is the time of a whole round with all stages; each stage has its share of it
     (`core.check.stages`), even if ``stages`` names only some. ``plant`` is a fault made on
     purpose; all results of this round are then marked as planted.
     """
@@ -106,7 +114,8 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     ``silicon`` is the chip by its PCI device id (``GP108 (1d01)``), empty if unknown.
     ``contradiction`` says where the card's name and its parts disagree, empty if they agree.
     ``agreement`` says what agrees with the name, empty if nothing could be compared. ``ecc`` is a
-    sentence on the memory's own error correction. None means "not reported".
+    sentence on the memory's own error correction. ``is_laptop``: the PC has a battery. None means
+    "not reported".
     """
 
     address: str
@@ -119,7 +128,9 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     torch_version: ShortText = ""
     compute_capability: ShortText | None = None
     memory_total_bytes: Bytes | None = None
+    shutdown_c: Amount | None = None
     slowdown_c: Amount | None = None
+    operating_max_c: Amount | None = None
     base_clock_mhz: Amount | None = None
     clock_max_mhz: Amount | None = None
     power_limit_w: Amount | None = None
@@ -127,6 +138,7 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     pcie_width_max: Count | None = None
     ecc: Text = ""
     uuid_tail: ShortText = ""
+    is_laptop: bool = False
 
     @property
     def identity(self) -> IdentityStatus:
@@ -200,6 +212,75 @@ class WrongBits(msgspec.Struct, frozen=True, kw_only=True):
     places: Annotated[tuple[WrongWord, ...], Meta(max_length=MOST_PLACES)] = ()
 
 
+class Brake(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a card reported one reason that holds it back, of all the time of a stage."""
+
+    reason: ClockReason
+    seconds: Seconds
+
+
+class StageHeat(msgspec.Struct, frozen=True, kw_only=True):
+    """The heat of a stage; None means "not reported".
+
+    ``hottest_at_s`` is the time since the start of the round, in a record since that of the check.
+    ``is_steady`` is the load stage's: whether the temperature changed by less than 1 °C in its last
+    minute; None in any other stage, and without a reading. ``change_c`` is by how much it changed
+    in the stage's last minute, or since its start if that is later.
+    """
+
+    hottest_c: Amount | None = None
+    hottest_at_s: Seconds | None = None
+    brakes: Annotated[tuple[Brake, ...], Meta(max_length=16)] = ()
+    is_steady: bool | None = None
+    change_c: Ordinate | None = None
+
+
+class LoadStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A step of a load in steps: bursts of work, and rests between them.
+
+    ``duty_percent`` of each period was to be work; ``busy_percent`` of it was, by the clock. Every
+    product of every burst was compared: ``errors`` of the ``bursts`` had a wrong one. Clocks and
+    power are those at the end of a burst: the lowest clocks, the highest power.
+    """
+
+    duty_percent: Percent
+    period_s: Seconds
+    bursts: Count = 0
+    errors: Count = 0
+    busy_percent: Percent | None = None
+    sm_clock_mhz: Amount | None = None
+    memory_clock_mhz: Amount | None = None
+    power_w: Amount | None = None
+
+
+class MemoryRate(msgspec.Struct, frozen=True, kw_only=True):
+    """The bandwidth of a device's memory at one time, in bytes read and written per second.
+
+    The interval is that of the median over ``rounds``, 95 %.
+    """
+
+    median_bytes_per_s: Amount
+    low_bytes_per_s: Amount
+    high_bytes_per_s: Amount
+    rounds: Count
+    temperature_c: Amount | None = None
+    sm_clock_mhz: Amount | None = None
+    memory_clock_mhz: Amount | None = None
+
+
+class MemoryRates(msgspec.Struct, frozen=True, kw_only=True):
+    """The bandwidth at the beginning of a load and at its end, when the card is hot."""
+
+    first: MemoryRate
+    hot: MemoryRate
+
+    @property
+    def change(self) -> float:
+        """The change of the median since the beginning: −0.1 is 10 % slower."""
+        first = self.first.median_bytes_per_s
+        return self.hot.median_bytes_per_s / first - 1 if first else 0.0
+
+
 class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that a check found.
 
@@ -216,6 +297,9 @@ class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
     at_s: Seconds = 0.0
     came_back: bool | None = None
     bits: WrongBits | None = None
+
+
+LoadSteps = Annotated[tuple[LoadStep, ...], Meta(max_length=100)]
 
 
 class CheckStarted(Event, frozen=True, kw_only=True):
@@ -276,7 +360,10 @@ class CheckFindingMade(Event, frozen=True, kw_only=True):
 
 
 class CheckStageFinished(Event, frozen=True, kw_only=True):
-    """A stage ended: at its end, or because the user stopped it."""
+    """A stage ended: at its end, or because the user stopped it.
+
+    ``steps`` come from the load in steps, ``memory_rates`` from the load.
+    """
 
     check_id: str
     round: PositiveCount
@@ -286,6 +373,9 @@ class CheckStageFinished(Event, frozen=True, kw_only=True):
     errors: Bytes
     seconds: Seconds
     coverage: MemoryCoverage | None = None
+    heat: StageHeat | None = None
+    steps: LoadSteps = ()
+    memory_rates: MemoryRates | None = None
 
 
 class CheckRoundFinished(LastEvent, frozen=True, kw_only=True):
@@ -304,6 +394,7 @@ class StageOutcome(msgspec.Struct, frozen=True, kw_only=True):
     tested: Text
     errors: Bytes
     seconds: Seconds
+    heat: StageHeat | None = None
 
     @property
     def has_tested(self) -> bool:

@@ -11,7 +11,7 @@ import torch
 
 from gpu_studio.core.check.check_verdict import stage_verdict
 from gpu_studio.core.check.engine_loss import failure_finding
-from gpu_studio.core.check.stages import in_order, stage_budget_s
+from gpu_studio.core.check.stages import SPARE_TIME_OF, SPARE_TIME_TO, in_order, stage_budget_s
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
@@ -30,12 +30,14 @@ from gpu_studio.core.messages.check_messages import (
 )
 from gpu_studio.engine.check.compute import Compute
 from gpu_studio.engine.check.cool import CoolDown
+from gpu_studio.engine.check.heat import HeatWatch
 from gpu_studio.engine.check.hot_spot import report_hot_spot
 from gpu_studio.engine.check.layouts import Layouts
 from gpu_studio.engine.check.link import LinkCheck
 from gpu_studio.engine.check.load import WarmUp
 from gpu_studio.engine.check.planting import Plant
 from gpu_studio.engine.check.stage import Stage, StageBench, Step
+from gpu_studio.engine.check.steps import LoadInSteps
 from gpu_studio.engine.check.video_memory import VideoMemory
 from gpu_studio.engine.device import (
     accelerator_of,
@@ -70,6 +72,9 @@ class CheckSensor(Protocol):
     def cpu_vitals(self) -> Vitals | None:
         """Return the CPU's present sensors; None if the system reports none."""
 
+    def checked_cpu(self, address: str) -> CheckedDevice:
+        """Return what the system says of the CPU, for the record."""
+
     def checked_device(
         self, uuid: str, address: str, torch_card: TorchCard | None
     ) -> CheckedDevice | None:
@@ -88,6 +93,7 @@ class CheckRound:
 
     Attributes:
         noted: what a stage has noted already, to note it once in a round.
+        heat: follows the sensors from stage to stage.
     """
 
     def __init__(
@@ -109,6 +115,8 @@ class CheckRound:
         self._facts: CheckedDevice | None = None
         self._uuid: str | None = None
         self.noted: set[FindingKind] = set()
+        self.heat = HeatWatch()
+        self._spare_s = 0.0
 
     def events(self) -> Iterator[Event]:
         """Yield the events of the round.
@@ -137,12 +145,14 @@ class CheckRound:
     def _stage(self, name: StageName, device: torch.device) -> Iterator[Event]:
         request = self.request
         budget_s = stage_budget_s(name, request.budget_s)
+        if name == SPARE_TIME_TO:
+            budget_s += self._spare_s
         yield CheckStageBegan(
             check_id=request.check_id, round=request.round, stage=name, budget_s=budget_s
         )
         bench = StageBench(
             name, device, budget_s, plant=self._plant, stop=self._stop, read=self._read,
-            clock=self._clock, seed=request.round, facts=self._facts,
+            clock=self._clock, seed=request.round, facts=self._facts, offset_s=self.elapsed_s,
         )  # fmt: skip
         events = _StageEvents(self, name, bench)
         steps = _stages()[name].run(bench)
@@ -158,6 +168,8 @@ class CheckRound:
         if failure is not None:
             bench.findings.append(failure_finding(failure, name, bench.elapsed_s, request.device))
             accelerator_of(device).empty_cache()
+        if name == SPARE_TIME_OF:
+            self._spare_s = max(0.0, budget_s - bench.elapsed_s)
         yield from events.end()
 
     @property
@@ -174,6 +186,8 @@ class CheckRound:
 
     def _checked_device(self, device: torch.device) -> CheckedDevice:
         address, facts = self.request.device, None
+        if self._sensor is not None and is_cpu(address):
+            facts = self._sensor.checked_cpu(address)
         if self._uuid is not None and self._sensor is not None:
             account = None if is_cpu(device.type) else torch_card(device.index or 0)
             facts = self._sensor.checked_device(self._uuid, address, account)
@@ -216,6 +230,7 @@ class _StageEvents:
     def end(self) -> Iterator[Event]:
         """Yield the last events of the stage."""
         report_hot_spot(self._bench, self._round.noted)
+        heat = self._round.heat.end_stage(self._bench)
         yield from self._new_events()
         bench, request = self._bench, self._round.request
         tested = self._step.tested
@@ -226,7 +241,8 @@ class _StageEvents:
                 bench.findings, has_tested=bool(tested), is_complete=self._is_whole
             ),
             tested=tested, errors=max(bench.errors, _errors(bench.findings)),
-            seconds=bench.elapsed_s, coverage=coverage,
+            seconds=bench.elapsed_s, coverage=coverage, heat=heat, steps=bench.load_steps,
+            memory_rates=bench.memory_rates,
         )  # fmt: skip
 
     def _new_events(self) -> Iterator[Event]:
@@ -255,8 +271,9 @@ def checked_device(
 ) -> CheckedDevice:
     """Return the device of a check: the driver's facts, and PyTorch's where there are none."""
     if is_cpu(device.type):
-        return CheckedDevice(
-            address=address, name=cpu_name, torch_version=str(torch.__version__),
+        return msgspec.structs.replace(
+            facts or CheckedDevice(address=address, name=cpu_name),
+            name=cpu_name, torch_version=str(torch.__version__),
             memory_total_bytes=total_bytes(device),
             ecc="The program cannot read whether this PC's RAM has ECC.",
         )  # fmt: skip
@@ -272,7 +289,7 @@ def checked_device(
 
 def _stages() -> dict[StageName, Stage]:
     stages: tuple[Stage, ...] = (
-        WarmUp(), Compute(), Layouts(), VideoMemory(), LinkCheck(), CoolDown(),
+        WarmUp(), LoadInSteps(), Compute(), Layouts(), VideoMemory(), LinkCheck(), CoolDown(),
     )  # fmt: skip
     return {stage.name: stage for stage in stages}
 

@@ -42,6 +42,7 @@ class CoolDown:
             bench.rest(_LOOK_S)
             bench.vitals()
             yield Step(doing="A pause until the clocks are low", tested="")
+        bench.pause = (0.0, bench.elapsed_s)
         rested = f"after a pause of {format_duration(bench.elapsed_s)}{_clock_words(bench)}"
         work = ComputeWork(bench, self._choose(bench))
         for title in work.round():

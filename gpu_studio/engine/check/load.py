@@ -1,7 +1,7 @@
 """Warm up: full load until temperature and clock are steady, with every result compared.
 
-Heat comes first: a card that fails only when it is hot is then hot in all stages after it. A stage
-under load also reports what held the card back: heat, power, a fan that stands still, a low clock.
+Heat comes first: a card that fails only when it is hot is then hot in all stages after it. The
+speed of the memory is measured before and after.
 """
 
 from __future__ import annotations
@@ -10,28 +10,21 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.check.thresholds import (
-    BRAKED_SHARE,
-    DRIVER_HEAT_FROM_S,
-    FAN_TURNS_FROM_C,
-    HARDWARE_BRAKES_FROM_S,
-    LOW_CLOCK_SHARE,
-    STEADY_C,
-    STEADY_CLOCK_SHARE,
-    STEADY_FOR_S,
-)
-from gpu_studio.core.clock_reasons import HARDWARE_BRAKES, ClockReason, held_back_words
+from gpu_studio.core.check.heat import LoggedReading, change_in_last_minute_c, is_steady
+from gpu_studio.core.check.stages import UNSENSED_LOAD_S
+from gpu_studio.core.check.thresholds import STEADY_CLOCK_S, STEADY_CLOCK_SHARE
 from gpu_studio.core.devices.facts import celsius_text
 from gpu_studio.core.units import format_count, format_duration
 from gpu_studio.engine.check.detectors import SlowSteps, mismatched_bits, steady
+from gpu_studio.engine.check.memory_rate import MemoryBandwidth
 from gpu_studio.engine.check.stage import StageBench, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Generator
 
     from torch import Tensor
 
-    from gpu_studio.core.messages.check_messages import StageName, Vitals
+    from gpu_studio.core.messages.check_messages import StageName
 
 
 _SIDE, _CPU_SIDE = 2048, 256
@@ -49,6 +42,9 @@ class WarmUp:
 
     def run(self, bench: StageBench) -> Generator[Step, None, bool]:
         """Work until the card is steady or the time is over; see `stage.Stage`."""
+        bench.vitals(at_once=True)
+        bandwidth = MemoryBandwidth(bench)
+        bandwidth.measure_first()
         side = _SIDE if bench.is_card else _CPU_SIDE
         sources = [torch.randn(side, side, generator=bench.generator) for _ in range(_INPUTS)]
         inputs = [source.to(bench.device) for source in sources]
@@ -70,9 +66,13 @@ class WarmUp:
             before, step = seen, step + 1
             bench.vitals()
             yield Step(doing="Matrix products", tested=_tested(done, bench))
-            if step >= _FEWEST_STEPS and _is_steady(bench.readings):
+            if step >= _FEWEST_STEPS and _is_done(bench):
                 break
-        report_brakes(bench, bench.base_clock_mhz)
+        bandwidth.measure_hot()
+        if _has_temperature(bench):
+            bench.is_steady = _is_steady(bench)
+        if not bench.is_stopped:
+            yield Step(doing="", tested=_tested(done, bench, is_over=True))
         return step >= _FEWEST_STEPS and not bench.is_stopped
 
 
@@ -141,117 +141,46 @@ def _report_slow(bench: StageBench, slowness: float) -> None:
     )  # fmt: skip
 
 
-def _tested(products: int, bench: StageBench) -> str:
+def _tested(products: int, bench: StageBench, *, is_over: bool = False) -> str:
     text = f"{format_count(products)} products in {format_duration(bench.elapsed_s)}"
-    if bench.readings:
-        degrees = celsius_text(bench.readings[-1][1].temperature_c)
-        text += f", now {degrees}" if degrees else ""
-    return text
+    degrees = celsius_text(bench.readings[-1][1].temperature_c) if bench.readings else None
+    if not degrees:
+        return f"{text}, no temperature reported" if is_over else text
+    if not is_over:
+        return f"{text}, now {degrees}"
+    if bench.is_steady:
+        return f"{text}, steady at {degrees}"
+    return f"{text}, {degrees} at the end, not steady{_change_words(bench)}"
 
 
-def _is_steady(readings: list[tuple[float, Vitals]]) -> bool:
+def _change_words(bench: StageBench) -> str:
+    log = [LoggedReading(at_s, vitals) for at_s, vitals in bench.readings]
+    change_c = change_in_last_minute_c(log)
+    if not change_c:
+        return ""
+    seconds = min(log[-1].at_s - log[0].at_s, 60.0)
+    return f" ({change_c:+.0f}\u202f°C in the last {format_duration(seconds)})"
+
+
+def _is_done(bench: StageBench) -> bool:
+    if _has_temperature(bench):
+        return _is_steady(bench)
+    return bench.elapsed_s >= UNSENSED_LOAD_S
+
+
+def _is_steady(bench: StageBench) -> bool:
     """Return whether temperature and clock have settled; False if the card reports neither."""
-    if not readings or readings[-1][0] < STEADY_FOR_S:
+    log = [LoggedReading(at_s, vitals) for at_s, vitals in bench.readings]
+    if not is_steady(log):
         return False
-    since_s = readings[-1][0] - STEADY_FOR_S
-    last = [vitals for at_s, vitals in readings if at_s >= since_s]
-    degrees = [one.temperature_c for one in last if one.temperature_c is not None]
-    clocks = [one.sm_clock_mhz for one in last if one.sm_clock_mhz is not None]
-    if not degrees or not steady(degrees, STEADY_C):
-        return False
+    since_s = log[-1].at_s - STEADY_CLOCK_S
+    clocks = [
+        one.vitals.sm_clock_mhz
+        for one in log
+        if one.at_s >= since_s and one.vitals.sm_clock_mhz is not None
+    ]
     return not clocks or steady(clocks, STEADY_CLOCK_SHARE * max(clocks))
 
 
-_FEWEST_READINGS = 2
-
-
-def report_brakes(bench: StageBench, base_clock_mhz: float | None = None) -> None:
-    """Report what held the card back while it was loaded.
-
-    Args:
-        bench: with the readings of the stage.
-        base_clock_mhz: the clock that the card is sold with; None if unknown.
-    """
-    readings = bench.readings
-    hardware = _readings_with(readings, lambda one: _has(one, HARDWARE_BRAKES))
-    heat = _readings_with(readings, lambda one: _has(one, ClockReason.DRIVER_HEAT))
-    slow = _readings_with(readings, lambda one: _is_low(one, base_clock_mhz))
-    still = _readings_with(readings, _has_still_fan)
-    if _counts(still, readings, HARDWARE_BRAKES_FROM_S):
-        _report_fan(bench, still)
-    for found, from_s in ((hardware, HARDWARE_BRAKES_FROM_S), (heat, DRIVER_HEAT_FROM_S)):
-        if _counts(found, readings, from_s):
-            _report_throttling(bench, found)
-            return
-    if _counts(slow, readings, HARDWARE_BRAKES_FROM_S) and base_clock_mhz:
-        lowest = min(one.sm_clock_mhz or 0.0 for _, one in slow)
-        bench.report(
-            "low_clock", "doubt",
-            f"The clock fell to {lowest:.0f} MHz under load, and the card named no reason. Its "
-            f"base clock is {base_clock_mhz:.0f} MHz. {_begin_words(slow)}",
-        )  # fmt: skip
-
-
-def _report_throttling(bench: StageBench, found: Sequence[tuple[float, Vitals]]) -> None:
-    reasons = ClockReason(0)
-    for _, one in found:
-        reasons |= one.clock_event_reasons or ClockReason(0)
-    subject = "card" if bench.is_card else "CPU"
-    fans = [one.fan_percent for _, one in found if one.fan_percent is not None]
-    fan = f", with the fan at {max(fans):.0f} %" if fans else ""
-    bench.report(
-        "throttled", "doubt",
-        f"The {subject} slowed itself down for about {_seconds(found)} s"
-        f"{_hottest_words(found)}{fan}: "
-        f"{held_back_words(reasons)}. {_begin_words(found)}",
-    )  # fmt: skip
-
-
-def _report_fan(bench: StageBench, found: Sequence[tuple[float, Vitals]]) -> None:
-    bench.report(
-        "fan_stopped", "doubt",
-        f"The card reports a fan that stands still for about {_seconds(found)} s"
-        f"{_hottest_words(found)}. {_begin_words(found)}",
-    )  # fmt: skip
-
-
-def _hottest_words(found: Sequence[tuple[float, Vitals]]) -> str:
-    hottest = max((one.temperature_c or 0.0 for _, one in found), default=0.0)
-    return f" at {celsius_text(hottest)}" if hottest else ""
-
-
-def _begin_words(found: Sequence[tuple[float, Vitals]]) -> str:
-    return f"It began {found[0][0]:.0f} s after the start of the load."
-
-
-def _readings_with(
-    readings: Sequence[tuple[float, Vitals]], has: Callable[[Vitals], bool]
-) -> list[tuple[float, Vitals]]:
-    return [reading for reading in readings if has(reading[1])]
-
-
-def _has(vitals: Vitals, reasons: ClockReason) -> bool:
-    return bool(vitals.clock_event_reasons and vitals.clock_event_reasons & reasons)
-
-
-def _has_still_fan(vitals: Vitals) -> bool:
-    return vitals.fan_percent == 0 and (vitals.temperature_c or 0.0) >= FAN_TURNS_FROM_C
-
-
-def _is_low(vitals: Vitals, base_clock_mhz: float | None) -> bool:
-    if not base_clock_mhz or vitals.sm_clock_mhz is None:
-        return False
-    return vitals.sm_clock_mhz < LOW_CLOCK_SHARE * base_clock_mhz
-
-
-def _counts(
-    found: Sequence[tuple[float, Vitals]], readings: Sequence[tuple[float, Vitals]], from_s: float
-) -> bool:
-    if len(found) < _FEWEST_READINGS:
-        return False
-    return _seconds(found) >= from_s or len(found) >= BRAKED_SHARE * len(readings)
-
-
-def _seconds(found: Sequence[tuple[float, Vitals]]) -> int:
-    """Return about how long the readings lasted: there is one a second."""
-    return len(found)
+def _has_temperature(bench: StageBench) -> bool:
+    return any(vitals.temperature_c is not None for _, vitals in bench.readings)

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 # A complex number of 16 bytes is two whole numbers.
 _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
 _SLOW_STEP, _SLOW_EVERY, _SLOW_FACTOR = 6, 7, 10.0
-_HOT_C = 97.0
+_HOT_C, _FAR_TOO_HOT_C = 97.0, 105.0
+LATE_FROM_S = 13.0
+"""A fault that begins late begins so many seconds after the start of a round."""
+_LATE_MHZ = 300.0
+_SLOW_MEMORY = 1.25
 
 
 def bits_of(values: Tensor) -> Tensor:
@@ -68,15 +72,35 @@ class Plant:
         is_slow = self.kind == "slow" and step % _SLOW_EVERY == _SLOW_STEP
         return seconds * _SLOW_FACTOR if is_slow else seconds
 
-    def sensed(self, vitals: Vitals | None) -> Vitals | None:
-        """Return the sensors' reading; a throttled one is hot and slow."""
-        if self.kind != "throttle":
+    def corrupt_after_rest(self, now: Tensor) -> None:
+        """Change what came back from the first work after a rest, in place."""
+        if self.kind == "edge":
+            _flip(bits_of(now.view(-1)), now.numel() // 3)
+
+    def memory_s(self, seconds: float, *, is_hot: bool) -> float:
+        """Return the time of a copy in the device's memory; a hot one may be slow."""
+        return seconds * _SLOW_MEMORY if self.kind == "slow_memory" and is_hot else seconds
+
+    def sensed(self, vitals: Vitals | None, at_s: float) -> Vitals | None:
+        """Return the sensors' reading; a throttled one is hot and slow.
+
+        Args:
+            vitals: the reading.
+            at_s: the seconds since the start of the round.
+        """
+        if self.kind == "hot":
+            return msgspec.structs.replace(
+                vitals or Vitals(), temperature_c=_FAR_TOO_HOT_C, clock_event_reasons=ClockReason(0)
+            )
+        is_late = self.kind == "late_heat" and at_s >= LATE_FROM_S
+        if self.kind != "throttle" and not is_late:
             return vitals
         vitals = vitals or Vitals()
+        clock_mhz = None if vitals.sm_clock_mhz is None else vitals.sm_clock_mhz / 2
         return msgspec.structs.replace(
             vitals,
             temperature_c=_HOT_C,
-            sm_clock_mhz=None if vitals.sm_clock_mhz is None else vitals.sm_clock_mhz / 2,
+            sm_clock_mhz=_LATE_MHZ if is_late else clock_mhz,
             clock_event_reasons=(vitals.clock_event_reasons or ClockReason(0))
             | ClockReason.HARDWARE_HEAT,
         )

@@ -11,13 +11,15 @@ import msgspec
 import numpy as np
 import torch
 
-from gpu_studio.core.check.thresholds import OVERTIME_S
+from gpu_studio.core.check.thresholds import HIGHEST_C, LOWEST_C, OVERTIME_S
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
     CheckFinding,
     FindingKind,
+    LoadStep,
     MemoryCoverage,
+    MemoryRates,
     Severity,
     StageName,
     Vitals,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 _VITALS_EVERY_S = 1.0
 _MOST_OF_A_KIND = 5
 _TF32_FROM = (8, 0)
+_SHORT_REST_S = 0.05
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +77,16 @@ class StageBench:
         rest: waits for some seconds, or until the stop.
         seed: different in each round, so that no round repeats another one's numbers.
         facts: of the device; None if they are unknown.
+        offset_s: the seconds of the round before this stage.
+
+    Attributes:
+        readings: of the sensors, each with the seconds since the stage began.
+        unread: when the sensors gave no answer, likewise.
+        is_steady: whether the load ended because the temperature did not change any more; None in
+            any other stage, and if there is no temperature.
+        pause: when a pause began and ended, in seconds since the stage began; None without one.
+        load_steps: the table of the load in steps.
+        memory_rates: the speed of the memory, first and when hot; None if it was not measured.
     """
 
     def __init__(
@@ -90,6 +103,7 @@ class StageBench:
         rest: Callable[[float], None] | None = None,
         seed: int = 0,
         facts: CheckedDevice | None = None,
+        offset_s: float = 0.0,
     ) -> None:
         self.stage = stage
         self.device = device
@@ -100,6 +114,12 @@ class StageBench:
         self.errors = 0
         self.findings: list[CheckFinding] = []
         self.readings: list[tuple[float, Vitals]] = []
+        self.unread: list[float] = []
+        self.offset_s = offset_s
+        self.is_steady: bool | None = None
+        self.pause: tuple[float, float] | None = None
+        self.load_steps: tuple[LoadStep, ...] = ()
+        self.memory_rates: MemoryRates | None = None
         self._stop = stop or threading.Event()
         self._read = read
         self._clock = clock
@@ -107,6 +127,7 @@ class StageBench:
         self._rest = rest
         self._synchronize = accelerator_of(device).synchronize
         self._begun_s = clock()
+        self._looked_s: float | None = None
         self._kinds: Counter[FindingKind] = Counter()
         self.generator = torch.Generator().manual_seed(seed)
         # PyTorch's own generator is under test where the CPU is.
@@ -171,17 +192,24 @@ class StageBench:
             at_once: read now, even if the last reading is younger.
         """
         now_s = self.elapsed_s
-        if self.readings and now_s - self.readings[-1][0] < _VITALS_EVERY_S and not at_once:
+        looked_s = self._looked_s
+        if looked_s is not None and now_s - looked_s < _VITALS_EVERY_S and not at_once:
             return None
-        vitals = self.plant.sensed(self._read())
-        if vitals is not None:
-            self.readings.append((now_s, vitals))
+        self._looked_s = now_s
+        vitals = self.plant.sensed(self._read(), self.offset_s + now_s)
+        if vitals is None:
+            self.unread.append(now_s)
+            return None
+        vitals = _plausible(vitals)
+        self.readings.append((now_s, vitals))
         return vitals
 
     def rest(self, seconds: float) -> None:
         """Let the device rest for a while, or until the stop."""
         if self._rest is not None:
             self._rest(seconds)
+        elif seconds < _SHORT_REST_S:
+            time.sleep(seconds)  # exact to a millisecond on Windows as well; a wait is not
         else:
             self._stop.wait(seconds)
 
@@ -207,3 +235,11 @@ class StageBench:
                     came_back=came_back, bits=bits,
                 )
             )  # fmt: skip
+
+
+def _plausible(vitals: Vitals) -> Vitals:
+    """Return a reading without a temperature that no device at work has: 0, 255."""
+    degrees = vitals.temperature_c
+    if degrees is None or LOWEST_C < degrees < HIGHEST_C:
+        return vitals
+    return msgspec.structs.replace(vitals, temperature_c=None)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from gpu_studio.hardware.nvidia.nvml import NvmlCard
 
 # Enumerators of nvml.h.
-_THRESHOLD_SLOWDOWN = 1
+_THRESHOLD_SHUTDOWN, _THRESHOLD_SLOWDOWN, _THRESHOLD_OPERATING = 0, 1, 3
 _CORRECTED, _UNCORRECTED, _SINCE_START = 0, 1, 0
-_MOST_CELSIUS = 200
+_LEAST_LIMIT_C, _MOST_LIMIT_C = 60, 150  # what lies outside is no limit of a chip
 
 
 def read_vitals(card: NvmlCard, now: Telemetry) -> Vitals:
@@ -64,9 +64,6 @@ def read_checked_device(
     device = describe_card(card, None, lambda _pid: ("", None))
     chip = chip_of(device.pci_device_id)
     identity = identity_of(device, torch_card)
-    limit = card.number(
-        "nvmlDeviceGetTemperatureThreshold", _THRESHOLD_SLOWDOWN, most=_MOST_CELSIUS
-    )
     return CheckedDevice(
         address=address,
         name=device.name,
@@ -77,7 +74,9 @@ def read_checked_device(
         driver_version=driver.version if driver else None,
         compute_capability=device.compute_capability,
         memory_total_bytes=device.memory_total_bytes,
-        slowdown_c=None if limit is None else float(limit),
+        shutdown_c=_limit_c(card, _THRESHOLD_SHUTDOWN),
+        slowdown_c=_limit_c(card, _THRESHOLD_SLOWDOWN),
+        operating_max_c=_limit_c(card, _THRESHOLD_OPERATING),
         base_clock_mhz=base_clock_mhz(card),
         clock_max_mhz=device.sm_clock_max_mhz,
         power_limit_w=device.telemetry.power_limit_w,
@@ -85,6 +84,11 @@ def read_checked_device(
         pcie_width_max=device.pcie_width_max,
         ecc=f"{_ecc(device)} {_replaced(card)}",
     )
+
+
+def _limit_c(card: NvmlCard, threshold: int) -> float | None:
+    limit = card.number("nvmlDeviceGetTemperatureThreshold", threshold, most=_MOST_LIMIT_C)
+    return None if limit is None or limit < _LEAST_LIMIT_C else float(limit)
 
 
 def _ecc(device: Device) -> str:

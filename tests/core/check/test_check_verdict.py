@@ -118,7 +118,8 @@ def test_a_card_that_is_not_the_one_of_its_name_does_not_pass() -> None:
 
 
 DOUBTS = (
-    "card_lost", "blind", "ecc_errors", "memory_spilled", "fan_stopped", "throttled", "low_clock",
+    "card_lost", "blind", "ecc_errors", "memory_spilled", "fan_stopped", "throttled", "overheated",
+    "heat_unknown", "not_cooling", "low_clock", "slow_memory",
     "link_errors", "slow_link", "slow_sample", "not_repeatable", "could_not_run",
 )  # fmt: skip
 

@@ -59,7 +59,7 @@ def test_a_reading_without_a_curve_is_left_out() -> None:
 
 def test_a_check_records_its_curves() -> None:
     readings = check_record().readings
-    assert len(readings) == 120  # 20 a stage
+    assert len(readings) == 140  # 20 a stage
     assert readings[0].temperature_c == 38.0
     assert readings[-1].temperature_c == 63.0
     assert readings[0].sm_clock_mhz is not None

@@ -6,7 +6,6 @@ import pytest
 
 from gpu_studio.core.check.stages import (
     CHECK_MINUTES,
-    LONGEST_LOAD_S,
     STAGES,
     in_order,
     round_count,
@@ -26,9 +25,10 @@ def test_only_an_overnight_check_has_several_rounds() -> None:
     assert [round_count(minutes) for minutes in CHECK_MINUTES] == [1, 1, 16]
 
 
-def test_the_load_ends_when_a_card_is_warm_and_memory_gets_the_rest() -> None:
-    assert stage_budget_s("load", 1800) == LONGEST_LOAD_S
-    assert stage_budget_s("memory", 1800) == pytest.approx(0.35 * 1800 + 0.20 * 1800 - 60)
+@pytest.mark.parametrize("minutes", CHECK_MINUTES)
+def test_the_load_takes_at_most_a_third_of_a_check(minutes: int) -> None:
+    load_s = stage_budget_s("load", round_s(minutes)) * round_count(minutes)
+    assert 0.3 * 60 * minutes < load_s <= 60 * minutes / 3
 
 
 def test_stages_run_in_their_order_and_once() -> None:

@@ -17,6 +17,7 @@ from gpu_studio.engine.check.compute import (
     WholeNumbers,
 )
 from gpu_studio.engine.check.cool import CoolDown
+from gpu_studio.engine.check.heat import HeatWatch
 from gpu_studio.engine.check.known_answers import KnownAnswer
 from gpu_studio.engine.check.known_functions import FUNCTIONS
 from gpu_studio.engine.check.layouts import Layouts
@@ -25,6 +26,7 @@ from gpu_studio.engine.check.load import WarmUp
 from gpu_studio.engine.check.planting import Plant
 from gpu_studio.engine.check.products import FULL, ExactProduct
 from gpu_studio.engine.check.stage import Stage, StageBench, Step
+from gpu_studio.engine.check.steps import LoadInSteps
 from gpu_studio.engine.check.video_memory import VideoMemory
 
 if TYPE_CHECKING:
@@ -37,7 +39,8 @@ MIB = 1 << 20
 CPU = torch.device("cpu")
 _TICK_S = 0.05
 _BUDGETS_S: dict[StageName, float] = {
-    "load": 6.0, "compute": 2.5, "layouts": 60.0, "memory": 10.0, "link": 6.0, "cool": 40.0,
+    "load": 6.0, "steps": 8.0, "compute": 2.5, "layouts": 60.0, "memory": 10.0,
+    "link": 6.0, "cool": 40.0,
 }  # fmt: skip
 
 
@@ -70,8 +73,8 @@ def few_parts(_bench: StageBench) -> list[list[Part]]:
 def stage_of(name: StageName) -> Stage:
     """Return a stage, smaller: little memory, and a few of the parts of compute."""
     stages: tuple[Stage, ...] = (
-        WarmUp(), Compute(few_parts), Layouts(), VideoMemory(most_bytes=32 * MIB), LinkCheck(),
-        CoolDown(few_parts),
+        WarmUp(), LoadInSteps(), Compute(few_parts), Layouts(),
+        VideoMemory(most_bytes=32 * MIB), LinkCheck(), CoolDown(few_parts),
     )  # fmt: skip
     return next(stage for stage in stages if stage.name == name)
 
@@ -87,8 +90,10 @@ def bench_for(name: StageName, plant: PlantKind | None = None, **options: Any) -
 
 
 def run(stage: Stage, bench: StageBench) -> tuple[list[Step], bool]:
-    """Run a stage to its end; return its steps and whether it tested everything."""
-    return rest_of(stage.run(bench))
+    """Run a stage to its end and judge its heat; return its steps, and whether it tested all."""
+    steps, is_whole = rest_of(stage.run(bench))
+    HeatWatch().end_stage(bench)
+    return steps, is_whole
 
 
 def rest_of(running: Generator[Step, None, bool]) -> tuple[list[Step], bool]:
@@ -99,3 +104,26 @@ def rest_of(running: Generator[Step, None, bool]) -> tuple[list[Step], bool]:
             steps.append(next(running))
         except StopIteration as end:
             return steps, bool(end.value)
+
+
+class CardBench(StageBench):
+    """A bench whose CPU passes for a card."""
+
+    @property
+    def is_card(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        return
+
+
+def as_card(bench: StageBench) -> None:
+    """Let a bench's CPU pass for a card."""
+    bench.__class__ = CardBench
+
+
+def card_bench(name: StageName, plant: PlantKind | None = None, **options: Any) -> StageBench:
+    """Return a bench whose CPU passes for a card, with much time."""
+    bench = bench_for(name, plant, **{"budget_s": 1000.0, **options})
+    as_card(bench)
+    return bench

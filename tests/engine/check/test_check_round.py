@@ -128,7 +128,7 @@ def test_a_stop_ends_the_round_with_a_partial_stage(monkeypatch: pytest.MonkeyPa
     short_stages(monkeypatch, compute=lambda _bench: stop.set())
     events = events_of(request(), stop)
     ends = [(event.stage, event.verdict) for event in only(CheckStageFinished, events)]
-    assert ends == [("load", "passed"), ("compute", "partial")]
+    assert ends == [("load", "passed"), ("steps", "passed"), ("compute", "partial")]
     assert events[-1] == CheckRoundFinished(check_id="c", round=1, is_stopped=True)
 
 
@@ -186,6 +186,9 @@ class Sensor:
 
     def cpu_vitals(self) -> Vitals | None:
         return Vitals(temperature_c=61.0, sm_clock_mhz=3900.0)
+
+    def checked_cpu(self, address: str) -> CheckedDevice:
+        return CheckedDevice(address=address, name="CPU", slowdown_c=95.0, is_laptop=True)
 
     def checked_device(
         self, uuid: str, address: str, torch_card: TorchCard | None

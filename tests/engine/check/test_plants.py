@@ -9,9 +9,9 @@ import torch
 
 from gpu_studio.core.check.check_verdict import stage_verdict
 from gpu_studio.core.check.plants import PLANTED_FAULTS
-from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES, PlantKind
+from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES, PlantKind, Vitals
 from gpu_studio.engine.check.planting import Plant
-from tests.engine.check.benches import bench_for, run, stage_of
+from tests.engine.check.benches import bench_for, card_bench, run, stage_of
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.check_messages import StageName
@@ -21,10 +21,12 @@ _FOUND = [(stage, fault.kind) for fault in PLANTED_FAULTS for stage in fault.fou
 
 @pytest.mark.parametrize(("stage", "kind"), _FOUND)
 def test_a_stage_finds_its_planted_faults(stage: StageName, kind: PlantKind) -> None:
-    bench = bench_for(stage, kind)
+    bench = bench_for(stage, kind, offset_s=60.0)
+    if kind == "slow_memory":  # on a card, at the same clock
+        bench = card_bench(stage, kind, budget_s=6.0, read=lambda: Vitals(memory_clock_mhz=3004.0))
     run(stage_of(stage), bench)
     verdict = stage_verdict(bench.findings, has_tested=True, is_complete=True)
-    is_wrong_result = kind not in ("slow", "throttle")
+    is_wrong_result = kind in ("bit", "stuck", "swap", "drop", "edge")
     assert verdict == ("failed" if is_wrong_result else "inconclusive")
     assert (bench.errors > 0) == is_wrong_result
 

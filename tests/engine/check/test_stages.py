@@ -15,14 +15,22 @@ from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckedDevice, 
 from gpu_studio.engine.check import video_memory
 from gpu_studio.engine.check.link import LinkCheck
 from gpu_studio.engine.check.load import WarmUp
-from gpu_studio.engine.check.stage import StageBench
 from gpu_studio.engine.check.video_memory import PATTERNS, Pattern, TestedMemory, VideoMemory
-from tests.engine.check.benches import CPU, MIB, TickingClock, bench_for, rest_of, run, stage_of
+from tests.engine.check.benches import (
+    MIB,
+    TickingClock,
+    bench_for,
+    card_bench,
+    rest_of,
+    run,
+    stage_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpu_studio.core.messages.check_messages import StageName
+    from gpu_studio.engine.check.stage import StageBench
 
 
 @pytest.mark.parametrize("name", STAGE_NAMES)
@@ -73,11 +81,13 @@ STEADY = Vitals(temperature_c=63.0, sm_clock_mhz=1468.0, clock_event_reasons=Clo
 
 def test_the_load_ends_when_the_card_is_steady() -> None:
     warming = [Vitals(temperature_c=40.0 + 2 * number, sm_clock_mhz=1468.0) for number in range(6)]
-    bench = bench_for("load", budget_s=60.0, read=sensor_of(*warming, STEADY))
-    _, is_whole = run(WarmUp(), bench)
+    bench = bench_for("load", budget_s=119.0, read=sensor_of(*warming, STEADY))
+    steps, is_whole = run(WarmUp(), bench)
     assert is_whole
-    # Six seconds of warming up, ten of the same temperature.
-    assert 15 <= bench.elapsed_s <= 25
+    # Some seconds of warming up, then a minute of the same temperature.
+    assert 66 <= bench.elapsed_s <= 90
+    assert bench.is_steady
+    assert "steady at 63" in steps[-1].tested
     assert not bench.findings
 
 
@@ -287,23 +297,6 @@ def test_a_word_that_is_right_the_second_time_is_an_error_too(
     assert (finding.kind, finding.count, finding.came_back) == ("wrong_bits", 3, False)
 
 
-class CardBench(StageBench):
-    """A bench whose CPU passes for a card."""
-
-    @property
-    def is_card(self) -> bool:
-        return True
-
-    def synchronize(self) -> None:
-        return
-
-
-def card_bench(name: StageName, clock: TickingClock, **options: object) -> CardBench:
-    return CardBench(
-        name, CPU, 1000.0, clock=clock, work_clock=clock, rest=clock.rest, **options,  # type: ignore[arg-type]
-    )  # fmt: skip
-
-
 def memory_of(bench: StageBench, monkeypatch: pytest.MonkeyPatch, most: int) -> TestedMemory:
     monkeypatch.setattr(video_memory.torch.cuda, "empty_cache", lambda: None)
     return TestedMemory.allocate(bench, most)
@@ -311,7 +304,7 @@ def memory_of(bench: StageBench, monkeypatch: pytest.MonkeyPatch, most: int) -> 
 
 def test_memory_that_is_slow_as_ram_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = TickingClock(0.001)
-    bench = card_bench("memory", clock)
+    bench = card_bench("memory", clock=clock)
     memory = memory_of(bench, monkeypatch, 96 * MIB)
     real = bench.timed
     monkeypatch.setattr(
@@ -327,7 +320,7 @@ def test_memory_that_is_slow_as_ram_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_card_that_does_not_notice_a_wrong_word_is_not_trusted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bench = card_bench("memory", TickingClock(0.001))
+    bench = card_bench("memory", clock=TickingClock(0.001))
     memory = memory_of(bench, monkeypatch, 64 * MIB)
     blind = torch.tensor(0)
     real = torch.count_nonzero
@@ -416,7 +409,7 @@ def test_numpy_knows_the_words_of_each_pattern(pattern: video_memory.Pattern) ->
 def test_a_card_with_too_little_free_memory_is_tested_in_part(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bench = card_bench("memory", TickingClock(0.001))
+    bench = card_bench("memory", clock=TickingClock(0.001))
     monkeypatch.setattr(video_memory, "free_bytes", lambda _device: 300 * MIB)
     monkeypatch.setattr(video_memory.torch.cuda, "empty_cache", lambda: None)
     monkeypatch.setattr(TestedMemory, "add_chunks", _take_two)

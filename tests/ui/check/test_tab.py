@@ -108,7 +108,7 @@ def test_a_fresh_tab_asks_about_the_first_card(tab: CheckTab) -> None:
     assert find(tab, "check.device", QComboBox).currentText() == "GT 1030"
     assert find(tab, "check.minutes", QComboBox).currentData() == 6
     assert "Save your work" in text(tab, "check.next")
-    assert states(tab) == ["waiting"] * 6
+    assert states(tab) == ["waiting"] * 7
     assert chip(tab) == ("", "")
     assert find(tab, "check.run").isEnabled()
     assert not find(tab, "check.save").isEnabled()
@@ -122,7 +122,7 @@ def test_a_pc_without_a_card_checks_its_cpu_and_says_so(tab: CheckTab, engines: 
     assert "this CPU" in text(tab, "check.errors")
     assert "RAM" in find(tab, "check.device", QComboBox).currentText()
     assert "RAM of its own process" in text(tab, "check.next")
-    plan = text(tab, "check.plan.rows.3")
+    plan = text(tab, "check.plan.rows.4")
     assert "RAM" in plan
     assert "video" not in plan.lower()
     choose_data(tab, "check.minutes", 1)
@@ -163,7 +163,7 @@ def test_a_running_check_says_what_runs_what_is_covered_and_how_hot_it_is(
     assert [band.title for band in shown.bands][-2:] == ["PCIe link", "Cool down"]
     assert shown.end_s == 360
     assert states(tab) == [
-        "inconclusive", "passed", "passed", "running", "waiting", "waiting",
+        "inconclusive", "passed", "passed", "passed", "running", "waiting", "waiting",
     ]  # fmt: skip
     assert chip(tab)[0] == "quiet"
     assert "min left" in chip(tab)[1]
@@ -199,7 +199,7 @@ def test_a_stop_keeps_the_partial_verdict(tab: CheckTab, engines: Engines) -> No
     wait_over(tab)
 
     assert chip(tab) == ("amber", "Partial")
-    assert states(tab)[2:5] == ["passed", "partial", "skipped"]
+    assert states(tab)[3:6] == ["passed", "partial", "skipped"]
     assert "not everything was tested" in text(tab, "check.doing")
     assert find(tab, "check.save").isEnabled()
 
@@ -216,7 +216,7 @@ def test_a_pass_says_what_was_tested_and_no_more(tab: CheckTab) -> None:
     assert property_of(tab, "check.errors", "tone") == "good"
     assert "Passing cannot rule out every fault." in text(tab, "check.doing")
     assert text(tab, "check.next").startswith("Next: ")
-    assert states(tab) == ["passed"] * 6
+    assert states(tab) == ["passed"] * 7
     assert text(tab, "check.stage.memory.tested").startswith("Passed: 1.37 GiB")
 
 
@@ -231,7 +231,7 @@ def test_a_failure_asks_for_a_restart_first(tab: CheckTab, engines: Engines) -> 
     assert property_of(tab, "check.findings.0", "tone") == "amber"
     assert not sees(tab, "check.findings.1")
     assert "Restart the PC" in text(tab, "check.next")
-    assert states(tab)[3] == "failed"
+    assert states(tab)[4] == "failed"
 
 
 @with_cards
@@ -250,7 +250,7 @@ def test_a_card_that_goes_away_in_the_middle_is_the_result(tab: CheckTab, engine
     assert "The card was lost during “Compute”" in text(tab, "check.doing")
     assert "Traceback" not in text(tab, "check.doing") + text(tab, "check.next")
     assert text(tab, "check.errors") == "Card failed"
-    assert states(tab)[1:3] == ["failed", "skipped"]
+    assert states(tab)[2:4] == ["failed", "skipped"]
     wait_until(lambda: find(tab, "check.run").isEnabled())
 
 
@@ -423,9 +423,9 @@ def test_the_mouse_shows_values_and_wrong_bits(tab: CheckTab, engines: Engines) 
     run(tab)
 
     curves, squares = find(tab, "check.curves", ChartView), find(tab, "check.map", MapView)
-    wait_until(lambda: curves.tip_at(curves.width() * 0.7))
-    assert "Video memory" in curves.tip_at(curves.width() * 0.7)
-    assert "°C" in curves.tip_at(curves.width() * 0.7)
+    wait_until(lambda: curves.tip_at(curves.width() * 0.8))
+    assert "Video memory" in curves.tip_at(curves.width() * 0.8)
+    assert "°C" in curves.tip_at(curves.width() * 0.8)
     assert not curves.tip_at(1)
     (bad,) = squares.memory.bad
     number = squares.memory.squares.index(bad)
@@ -581,7 +581,7 @@ def test_a_check_that_was_cut_off_is_told_at_the_next_start_and_continues(
     cut_off: CheckRun, tab: CheckTab, engines: Engines
 ) -> None:
     wait_until(lambda: sees(tab, "check.cut_off"))
-    assert "The PC restarted 15 minutes into the check." in text(tab, "check.cut_off.text")
+    assert "The PC restarted 22 minutes into the check." in text(tab, "check.cut_off.text")
     assert "GT 1030" in text(tab, "check.cut_off.text")
     click(tab, "check.resume")
     wait_over(tab)
@@ -601,7 +601,7 @@ def test_a_check_that_was_cut_off_can_be_kept_as_the_result(
     wait_until(lambda: not sees(tab, "check.cut_off"))
 
     assert not requests_of(engines)
-    assert "restarted 15 minutes into" in text(tab, "check.doing")
+    assert "restarted 22 minutes into" in text(tab, "check.doing")
     assert "power supply" in text(tab, "check.next")
     assert cut_off.check_id
 
@@ -631,7 +631,7 @@ def test_a_check_that_was_cut_off_is_told_on_every_tab(
     cut_off: CheckRun, window: MainWindow
 ) -> None:
     assert in_front(window) == "Devices"
-    wait_until(lambda: "restarted 15 minutes" in text(window, "banner.sentence"))
+    wait_until(lambda: "restarted 22 minutes" in text(window, "banner.sentence"))
     open_tab(window, "Check")
     assert not sees(window, "banner.sentence"), "the tab says it itself"
     open_tab(window, "Memory")

@@ -1,0 +1,116 @@
+"""What readings say about heat: the hottest one, the brakes, and whether it is steady."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpu_studio.core.check.thresholds import STEADY_C, STEADY_FIRST_S, STEADY_S
+from gpu_studio.core.clock_reasons import HELD_BACK, ClockReason
+from gpu_studio.core.messages.check_messages import Brake, StageHeat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.messages.check_messages import Vitals
+
+_BETWEEN_READINGS_S = 1.0
+_LONGEST_GAP_S = 5.0
+_MINUTE_S = 60.0
+_IDLE = ClockReason.IDLE
+
+
+class LoggedReading(NamedTuple):
+    """A reading of the sensors and its time, in seconds."""
+
+    at_s: float
+    vitals: Vitals
+
+    @property
+    def degrees(self) -> float | None:
+        """The temperature in °C; None if it is not reported."""
+        return self.vitals.temperature_c
+
+
+def seconds_of(found: Sequence[LoggedReading]) -> float:
+    """Return how long readings last: each until the next one, but at most a second."""
+    if not found:
+        return 0.0
+    pairs = pairwise(found)
+    between = (min(later.at_s - one.at_s, _BETWEEN_READINGS_S) for one, later in pairs)
+    return sum(between) + _BETWEEN_READINGS_S
+
+
+def brakes_of(log: Sequence[LoggedReading]) -> tuple[Brake, ...]:
+    """Return how long each reason held a card back, the power limit included."""
+    found = []
+    for reason in ClockReason:
+        if not reason & HELD_BACK:
+            continue
+        with_it = [one for one in log if (one.vitals.clock_event_reasons or 0) & reason]
+        if with_it:
+            found.append(Brake(reason=reason, seconds=round(seconds_of(with_it), 1)))
+    return tuple(found)
+
+
+def hottest(log: Sequence[LoggedReading]) -> LoggedReading | None:
+    """Return the first of the hottest readings; None if there is no temperature."""
+    return max(
+        (one for one in log if one.degrees is not None),
+        key=lambda one: one.degrees or 0.0,
+        default=None,
+    )
+
+
+def change_in_last_minute_c(log: Sequence[LoggedReading]) -> float | None:
+    """Return by how much the temperature changed in the last minute, or since the first reading.
+
+    None if there are not two readings with a temperature.
+    """
+    known = [(one.at_s, one.degrees) for one in log if one.degrees is not None]
+    known = [one for one in known if one[0] >= known[-1][0] - _MINUTE_S]
+    return round(known[-1][1] - known[0][1], 1) if len(known) > 1 else None
+
+
+def is_steady(log: Sequence[LoggedReading]) -> bool:
+    """Return whether the temperature changed by less than 1 °C in the last minute.
+
+    Sensors report whole degrees and waver between two of them. So the readings of a minute are
+    compared with the range of the ten seconds before it: a card that warms up by 1 °C a minute
+    leaves that range, whatever it rounds. False while there are too few readings.
+    """
+    known = [(one.at_s, one.degrees) for one in log if one.degrees is not None]
+    if not known or known[-1][0] - known[0][0] < STEADY_S + STEADY_FIRST_S:
+        return False
+    now_s = known[-1][0]
+    last = [one for one in known if one[0] > now_s - STEADY_S]
+    first = [one[1] for one in known if now_s - STEADY_S - STEADY_FIRST_S <= one[0] <= last[0][0]]
+    pairs = pairwise(last)
+    if any(later[0] - one[0] > _LONGEST_GAP_S for one, later in pairs):
+        return False
+    values = [one[1] for one in last]
+    return max(values) - max(first) < STEADY_C and min(first) - min(values) < STEADY_C
+
+
+def is_low(vitals: Vitals, limit_mhz: float) -> bool:
+    """Return whether a clock is under a limit while the card does not call itself idle."""
+    if vitals.sm_clock_mhz is None or (vitals.clock_event_reasons or 0) & _IDLE:
+        return False
+    return vitals.sm_clock_mhz < limit_mhz
+
+
+def joined_heat(before: StageHeat | None, now: StageHeat | None) -> StageHeat | None:
+    """Return the heat of two rounds of a stage: hottest of both, brakes of both, steady as last."""
+    if before is None or now is None:
+        return now or before
+    top = max(before, now, key=lambda one: one.hottest_c if one.hottest_c is not None else -1.0)
+    seconds: dict[ClockReason, float] = {}
+    for brake in (*before.brakes, *now.brakes):
+        seconds[brake.reason] = seconds.get(brake.reason, 0.0) + brake.seconds
+    return StageHeat(
+        hottest_c=top.hottest_c,
+        hottest_at_s=top.hottest_at_s,
+        brakes=tuple(Brake(reason=one, seconds=round(took, 1)) for one, took in seconds.items()),
+        is_steady=now.is_steady,
+        change_c=now.change_c,
+    )
