@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QEvent, QSize, Qt, Slot
@@ -28,14 +29,13 @@ from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.page_keys import press_stop
 from gpu_studio.ui.parts import MARGIN
+from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.scroll_page import CoverWatch, TabScroll
 from gpu_studio.ui.status import EffectLine, StatusLine
 from gpu_studio.ui.steps import steps
 from gpu_studio.ui.tabs import TABS, TabContents, tab_for_file, tab_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from PySide6.QtGui import QCloseEvent, QHideEvent, QKeyEvent, QPaintEvent, QShowEvent
 
     from gpu_studio.model.headline import Headline
@@ -101,7 +101,7 @@ class MainWindow(QMainWindow):
         self._effect = EffectLine(studio)
         self.statusBar().addPermanentWidget(self._effect, 1)
         self.statusBar().setSizeGripEnabled(False)
-        fill_menus(self, studio, self.tabs, self._code.action, log_path)
+        fill_menus(self, studio, self.tabs, self._ask_file, self._code.action, log_path)
         studio.headlines.log_wanted.connect(self.show_diagnostics)
         studio.destination_wanted.connect(self._go_to)
         FileDrop(self, *(end for tab in TABS for end in tab.opens)).dropped.connect(self._open)
@@ -282,6 +282,21 @@ class MainWindow(QMainWindow):
         index = TABS.index(tab_of(destination.page))
         self.tabs.setCurrentIndex(index)
         self._pages[index].make().go_to(destination)
+
+    def _ask_file(self) -> None:
+        """Ask for a file, and open it on the tab that is for such files."""
+        kinds = " ".join(f"*{ending}" for tab in TABS for ending in tab.opens)
+        chosen = ask_open_path(self, "Open a file", f"Pictures, recordings, records ({kinds})")
+        path = Path(chosen)
+        if not chosen:
+            return
+        if any(path.suffix.lower() in tab.opens for tab in TABS):
+            self._open(path)
+        else:
+            self._studio.headlines.notify(
+                f"GPU Studio cannot open {path.name} here.",
+                "It opens pictures and recordings for a race, and records of checks.",
+            )
 
     def _open(self, path: Path) -> None:
         """Open a dropped file on the tab that is for such files."""

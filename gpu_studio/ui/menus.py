@@ -11,10 +11,20 @@ from PySide6.QtWidgets import QMessageBox
 
 from gpu_studio.core.packaged_parts import licenses_text, packaged_parts
 from gpu_studio.model.settings import THEMES
-from gpu_studio.ui.page_keys import RUN_KEYS, STOP_KEYS, can_press, press_run, press_stop
+from gpu_studio.ui.page_keys import (
+    RUN_KEYS,
+    SAVE_KEYS,
+    STOP_KEYS,
+    can_press,
+    can_save,
+    press_run,
+    press_save,
+    press_stop,
+)
 from gpu_studio.ui.tabs import TABS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from PySide6.QtWidgets import QMainWindow, QMenu, QTabWidget
@@ -26,7 +36,12 @@ _FULL_SCREEN = "F11"
 
 
 def fill_menus(
-    window: QMainWindow, studio: Studio, tabs: QTabWidget, code: QAction, log_path: Path | None
+    window: QMainWindow,
+    studio: Studio,
+    tabs: QTabWidget,
+    open_file: Callable[[], None],
+    code: QAction,
+    log_path: Path | None,
 ) -> None:
     """Fill a window's menu bar.
 
@@ -34,11 +49,12 @@ def fill_menus(
         window: the window of the menu bar.
         studio: has the settings and the engine.
         tabs: shows the tabs, in the order of their records.
+        open_file: asks for a file and opens it.
         code: opens and closes the Code drawer.
         log_path: the log; None if there is none.
     """
     bar = window.menuBar()
-    bar.addMenu("&File").addAction("&Quit", QKeySequence.StandardKey.Quit, window.close)
+    _add_files(bar.addMenu("&File"), window, tabs, open_file)
     view = bar.addMenu("&View")
     _add_tabs(view, tabs)
     view.addSeparator()
@@ -63,6 +79,30 @@ def fill_menus(
     diagnostics = about.addAction("Copy &diagnostics…", studio.headlines.log_wanted.emit)
     diagnostics.setObjectName("menu.diagnostics")
     about.addAction("&About GPU Studio", partial(_show_about, window, log_path))
+
+
+def _add_files(
+    menu: QMenu, window: QMainWindow, tabs: QTabWidget, open_file: Callable[[], None]
+) -> None:
+    opening = menu.addAction("&Open…", QKeySequence.StandardKey.Open, open_file)
+    opening.setObjectName("menu.open")
+
+    def save() -> None:
+        press_save(tabs.currentWidget())
+
+    saving = menu.addAction("&Save…", SAVE_KEYS, save)
+    saving.setObjectName("menu.save")
+
+    def look() -> None:
+        saving.setEnabled(can_save(tabs.currentWidget()))
+
+    def let_key_work() -> None:
+        saving.setEnabled(True)
+
+    menu.aboutToShow.connect(look)
+    menu.aboutToHide.connect(let_key_work)
+    menu.addSeparator()
+    menu.addAction("&Quit", QKeySequence.StandardKey.Quit, window.close)
 
 
 def _add_tabs(menu: QMenu, tabs: QTabWidget) -> None:

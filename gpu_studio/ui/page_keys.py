@@ -1,7 +1,7 @@
-"""The keys that run and stop what is in front: Ctrl+Return and Esc.
+"""The keys that run, stop and save what is in front: Ctrl+Return, Esc and Ctrl+S.
 
-A page marks its buttons with `runs` and `stops`; the window presses them. So a page needs no
-shortcut of its own, and a disabled or hidden button does nothing.
+A page marks its buttons with `runs`, `stops` and `saves`; the window presses them. So a page needs
+no shortcut of its own, and a disabled or hidden button does nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 RUN_KEYS = QKeySequence(Qt.Modifier.CTRL | Qt.Key.Key_Return)
+SAVE_KEYS = QKeySequence(Qt.Modifier.CTRL | Qt.Key.Key_S)
 STOP_KEYS = QKeySequence(Qt.Key.Key_Escape)
 _PROPERTY = "pageKey"
 
@@ -28,6 +29,21 @@ def runs(button: QPushButton, is_meant: bool = True) -> None:
 def stops(button: QPushButton) -> None:
     """Let Esc press this button while it is visible, and say so in its tool tip."""
     _mark(button, "stop", STOP_KEYS, is_meant=True)
+
+
+def saves(button: QPushButton) -> None:
+    """Let Ctrl+S press this button while it is visible, and say so in its tool tip."""
+    _mark(button, "save", SAVE_KEYS, is_meant=True)
+
+
+def press_save(page: QWidget | None) -> None:
+    """Press the button that saves what is in front on a page."""
+    _press(page, "save")
+
+
+def can_save(page: QWidget | None) -> bool:
+    """Return whether a page has something to save now."""
+    return bool(_buttons(page, "save"))
 
 
 def press_run(page: QWidget | None) -> None:

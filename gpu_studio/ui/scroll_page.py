@@ -64,7 +64,8 @@ class TabScroll(QScrollArea):
         if tab is None:
             return
         least = tab.minimumSizeHint()
-        width = max(self.width() - self._bar.sizeHint().width(), least.width())
+        bar = self._bar.sizeHint().width() if tab.findChild(TabScroll) is None else 0
+        width = max(self.width() - bar, least.width())
         height = least.height()
         layout = tab.layout()
         if layout is not None and layout.hasHeightForWidth():
@@ -89,9 +90,8 @@ class CoverWatch(QObject):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Follow the height of the line."""
         if event.type() is QEvent.Type.Resize:
-            for index in range(self._tabs.count()):
-                area = self._tabs.widget(index)
-                if isinstance(area, TabScroll):
+            for area in self._tabs.findChildren(TabScroll):
+                if area.findChild(TabScroll) is None:  # the one around it scrolls nothing
                     area.set_covered(self._line.height())
         return super().eventFilter(watched, event)
 

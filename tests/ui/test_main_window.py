@@ -6,6 +6,7 @@ from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
+    QFileDialog,
     QLabel,
     QPlainTextEdit,
     QPushButton,
@@ -26,6 +27,8 @@ from gpu_studio.ui import lazy_page
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
 from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
+from gpu_studio.ui.page_keys import SAVE_KEYS, saves
+from gpu_studio.ui.parts import button
 from gpu_studio.ui.steps import steps
 from gpu_studio.ui.tabs import TABS, TabContents
 from tests.driving.window import click, find, open_tab, sees, text, wait_ready
@@ -419,3 +422,37 @@ def test_the_first_switch_to_a_tab_makes_no_widget(qtbot, make_window, title):
     tabs = window.findChild(QTabWidget, "tabs")
     tabs.setCurrentIndex([tabs.tabText(index) for index in range(tabs.count())].index(title))
     assert len(window.findChildren(QWidget)) == before
+
+
+def test_a_file_is_opened_from_the_menu_on_its_tab(qtbot, make_window, tmp_path, monkeypatch):
+    window = shown(qtbot, make_window())
+    picture, text = tmp_path / "photo.png", tmp_path / "notes.txt"
+    asked = []
+    for path, chosen in (
+        (text, TABS[0]),
+        (picture, next(tab for tab in TABS if ".png" in tab.opens)),
+    ):
+        monkeypatch.setattr(
+            QFileDialog,
+            "getOpenFileName",
+            lambda *args, path=path: asked.append(args) or (str(path), ""),
+        )
+        window.findChild(QAction, "menu.open").trigger()
+        assert TABS[window.tabs.currentIndex()] == chosen
+    assert "notes.txt" in window.banner.sentence
+    assert asked[0][2]  # the folder where people keep such files
+
+
+def test_the_key_for_saving_presses_what_saves_the_page(qtbot, make_window, monkeypatch):
+    window = shown(qtbot, make_window())
+    page = window.tabs.currentWidget().widget()
+    pressed = []
+    save = button("Save", lambda: pressed.append(True))
+    saves(save)
+    page.layout().addWidget(save)
+    save.show()
+    assert SAVE_KEYS.toString(SAVE_KEYS.SequenceFormat.NativeText) in save.toolTip()
+    window.findChild(QAction, "menu.save").trigger()
+    save.setEnabled(False)
+    window.findChild(QAction, "menu.save").trigger()
+    assert pressed == [True]

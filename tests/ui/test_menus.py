@@ -32,7 +32,7 @@ def window(qtbot: QtBot, ready_studio: Studio, log_path: Path | None) -> QMainWi
     qtbot.addWidget(window)
     tabs = QTabWidget()
     window.setCentralWidget(tabs)
-    fill_menus(window, ready_studio, tabs, QAction("Code", window), log_path)
+    fill_menus(window, ready_studio, tabs, window.close, QAction("Code", window), log_path)
     return window
 
 

@@ -50,7 +50,7 @@ class ProcessTable(QAbstractTableModel):
     def note(self) -> str:
         """A sentence about the whole table; empty if there is nothing to say."""
         if not self._processes:
-            return "No program is using this card."
+            return "The driver lists no program on this card."
         if all(process.memory_bytes is None for process in self._processes):
             if IS_WINDOWS:
                 return NO_MEMORY_ON_WINDOWS

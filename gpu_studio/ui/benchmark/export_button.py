@@ -14,6 +14,7 @@ from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING, recording_from
 from gpu_studio.ui.icons import icon
+from gpu_studio.ui.page_keys import saves
 from gpu_studio.ui.plots.plot_picture import png_of, svg_of
 from gpu_studio.ui.saving import save_as
 
@@ -74,6 +75,7 @@ class ExportButton(QPushButton):
         self._add("png", "Plot as &PNG…", self._save_png)
         self._add("svg", "Plot as &SVG…", self._save_svg)
         self.setMenu(self._menu)
+        saves(self)
 
     def _add(self, name: str, text: str, act: Callable[[], None]) -> QAction:
         action = self._menu.addAction(text, act)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QFileDialog, QHeaderView, QLineEdit
+from PySide6.QtWidgets import QHeaderView, QLineEdit
 
 from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.run import interval_words
@@ -27,6 +27,7 @@ from gpu_studio.ui.parts import (
     show_whole_rows,
     table,
 )
+from gpu_studio.ui.saving import ask_open_path, ask_save_path
 from gpu_studio.ui.scroll_page import PageColumn, keep_row_in_view
 
 if TYPE_CHECKING:
@@ -301,16 +302,15 @@ class HistoryPage(PageColumn):
     def _export_selected(self) -> None:
         if self.selected is None:
             return
-        path, _ = QFileDialog.getSaveFileName(
+        path = ask_save_path(
             self.window(), "Export a result", "result.json", "GPU Studio result (*.json)"
         )
         if path:
-            path += "" if path.lower().endswith(".json") else ".json"
             self._history.export_file(self.selected.key, Path(path))
 
     def _import(self) -> None:
-        path, _ = QFileDialog.getOpenFileName(
-            self.window(), "Import a result", "", "GPU Studio result (*.json);;All files (*)"
+        path = ask_open_path(
+            self.window(), "Import a result", "GPU Studio result (*.json);;All files (*)"
         )
         if path:
             self._history.import_file(Path(path))

@@ -51,6 +51,7 @@ class LiveView(LivePlot):
             steady=True,
             logarithmic_y=True,
             zoomable=True,
+            empty="The time of each call appears here while it runs.",
             legend=0,
             parent=parent,
         )

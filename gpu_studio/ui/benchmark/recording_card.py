@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QComboBox, QFileDialog
-
 from gpu_studio.model.benchmark.recording import AT_ONCE, OWN_PACE, RECORDING_ENDING
 from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import Card, Text, button
+from gpu_studio.ui.saving import ask_open_path
 
 if TYPE_CHECKING:
-    from PySide6.QtWidgets import QWidget
+    from PySide6.QtWidgets import QComboBox, QWidget
 
     from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
     from gpu_studio.model.benchmark.recording import RecordingPlayer
@@ -76,7 +75,7 @@ class RecordingCard(Card):
 
     def choose_file(self) -> None:
         """Ask for a file and open it."""
-        path, _ = QFileDialog.getOpenFileName(self.window(), "Open a recording", "", _KINDS)
+        path = ask_open_path(self.window(), "Open a recording", _KINDS)
         if path:
             self._player.open_file(Path(path))
 

@@ -63,6 +63,7 @@ class SizeView(LivePlot):
             y_unit="s",
             logarithmic=True,
             zoomable=True,
+            empty="The median time of each size appears here.",
             legend=_LEGEND_COLUMNS,
             parent=parent,
         )

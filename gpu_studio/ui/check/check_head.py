@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QSizePolicy, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QSizePolicy, QWidget
 
 from gpu_studio.core.check.plants import PLANTED_FAULTS
 from gpu_studio.core.check.stages import GLANCE_MINUTES, NORMAL_MINUTES, OVERNIGHT_MINUTES
@@ -18,6 +18,7 @@ from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import button, set_property
+from gpu_studio.ui.saving import ask_open_path
 
 if TYPE_CHECKING:
     from gpu_studio.model.check.card_check import CardCheck
@@ -141,7 +142,7 @@ class CheckHead(FlowRow):
         self._check.show_record(place - 1)
 
     def _choose_file(self) -> None:
-        path, _ = QFileDialog.getOpenFileName(self.window(), "Open record", "", _RECORDS)
+        path = ask_open_path(self.window(), "Open record", _RECORDS)
         if path:
             self._check.open_file(Path(path))
 

@@ -13,6 +13,7 @@ from gpu_studio.core.check.record_words import breakable, length_text
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.model.check import check_words
 from gpu_studio.ui.icons import icon
+from gpu_studio.ui.page_keys import saves
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters, set_property
 from gpu_studio.ui.trust_chip import TrustChip
 
@@ -73,6 +74,7 @@ class CheckHero(Card):
             tip="As a picture or a page, to attach when the card is sold",
         )  # fmt: skip
         self._save.setIcon(icon("export", theme))
+        saves(self._save)
         self._identify = QCheckBox("Add UUID and serial number")
         self._identify.setObjectName("check.identify")
         self._identify.setAccessibleName(self._identify.text())

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import QFileDialog, QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.devices.facts import identity_line
 from gpu_studio.core.devices.program_memory import memory_by_program
@@ -17,6 +17,7 @@ from gpu_studio.ui.devices.process_card import ProcessCard
 from gpu_studio.ui.devices.sensor_grid import SensorGrid
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, section
+from gpu_studio.ui.saving import ask_save_path
 from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
 from gpu_studio.ui.theme import device_role
 
@@ -281,7 +282,7 @@ class SensorLogButton(QWidget):
         if self._log.is_running:
             self._log.stop()
             return
-        chosen, _ = QFileDialog.getSaveFileName(
+        chosen = ask_save_path(
             self.press, "Log the sensors to a file", "gpu-studio-sensors.csv", "CSV (*.csv)"
         )
         if chosen:

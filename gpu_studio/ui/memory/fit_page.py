@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker
-from PySide6.QtWidgets import QComboBox, QFileDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from gpu_studio.core.memory.fit import inference_tank, parse_count, training_tank
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
@@ -29,6 +29,7 @@ from gpu_studio.ui.parts import (
     section,
     set_property,
 )
+from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.scroll_page import PageColumn
 
 if TYPE_CHECKING:
@@ -200,8 +201,8 @@ class FitPage(QWidget):
             )
 
     def _choose_file(self) -> None:
-        path, _ = QFileDialog.getOpenFileName(
-            self.window(), "Open a network", "", "Safetensors (*.safetensors);;All files (*)"
+        path = ask_open_path(
+            self.window(), "Open a network", "Safetensors (*.safetensors);;All files (*)"
         )
         if path:
             name = Path(path).name

@@ -48,7 +48,14 @@ class MemoryCurves(Card):
         self._empty_cache = button(_EMPTY, model.empty_cache, name="memory.empty_cache")
         controls = (self._title, self._more, self._as_table, self._empty_cache)
         self.column.addWidget(FlowRow(*controls, fills=self._title, spacing=GAP))
-        self._plot = LivePlot(theme, name="memory.plot", x_unit="ago", y_unit="bytes", legend=4)
+        self._plot = LivePlot(
+            theme,
+            name="memory.plot",
+            x_unit="ago",
+            y_unit="bytes",
+            legend=4,
+            empty="The memory of the last minutes appears here.",
+        )
         self._plot.setAccessibleName("Memory over time")
         self._rows = TextRows(_HEAD, numbers=(0, 1, 2, 3), parent=self)
         self._table: QTableView | None = None  # created on first use

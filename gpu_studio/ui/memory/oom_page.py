@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QHeaderView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QVBoxLayout, QWidget
 
 from gpu_studio.core.memory.oom_text import read_oom_text
 from gpu_studio.core.memory.presets import PRESETS
@@ -21,6 +21,7 @@ from gpu_studio.ui.memory.oom_panel import OomPanel
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
+from gpu_studio.ui.saving import ask_save_path
 from gpu_studio.ui.scroll_page import PageColumn
 
 if TYPE_CHECKING:
@@ -146,7 +147,14 @@ class OomPage(QWidget):
         card = Card(name="memory.oom.curve_card")
         heading = "Allocated and reserved, last half minute"
         card.column.addWidget(Text(heading.upper(), "section", wraps=True))
-        self._plot = LivePlot(theme, name="memory.oom.plot", x_unit="ago", y_unit="bytes", legend=2)
+        self._plot = LivePlot(
+            theme,
+            name="memory.oom.plot",
+            x_unit="ago",
+            y_unit="bytes",
+            legend=2,
+            empty="Memory appears here while the experiment runs.",
+        )
         self._plot.setAccessibleName("Memory during the experiment")
         self._plot.describe("The Curves page shows the same readings as a table.")
         self._plot.setFixedHeight(_PLOT_HEIGHT)
@@ -203,9 +211,7 @@ class OomPage(QWidget):
         return paths[0] if paths else ""
 
     def _ask_place(self) -> None:
-        path, _ = QFileDialog.getSaveFileName(
-            self, "Save the snapshot", "snapshot.pickle", "Snapshots (*.pickle)"
-        )
+        path = ask_save_path(self, "Save the snapshot", "snapshot.pickle", "Snapshots (*.pickle)")
         if path:
             self.save_snapshot(path)
 

@@ -10,7 +10,6 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import (
     QBoxLayout,
-    QFileDialog,
     QHBoxLayout,
     QHeaderView,
     QVBoxLayout,
@@ -26,6 +25,7 @@ from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.memory_curves import toggle
 from gpu_studio.ui.memory.segment_map import PITCH, SegmentMapView, counted
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, section, table
+from gpu_studio.ui.saving import ask_open_path
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent, QResizeEvent, QShowEvent
@@ -234,9 +234,7 @@ class SegmentPage(QWidget):
         self._blocks.show_segment(self._shown, segment)
 
     def _ask_file(self) -> None:
-        path, _ = QFileDialog.getOpenFileName(
-            self, "Open a snapshot", "", "Snapshots (*.pickle *.pkl);;All files (*)"
-        )
+        path = ask_open_path(self, "Open a snapshot", "Snapshots (*.pickle *.pkl);;All files (*)")
         if path:
             self.open_snapshot(Path(path))
 

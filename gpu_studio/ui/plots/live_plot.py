@@ -12,7 +12,8 @@ import math
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from gpu_studio.ui.lazy_page import imported
@@ -57,6 +58,7 @@ class LivePlot(QFrame):
             lower, which leaves the processor to the measurement.
         legend: the number of label columns; one column is inside the plot, several are above it,
             0 shows none.
+        empty: says what will be in it, until there is something.
         zoomable: accepts keyboard focus and zooms; see `plot_zoom`.
 
     Signals:
@@ -79,12 +81,13 @@ class LivePlot(QFrame):
         steady: bool = False,
         legend: int = 1,
         zoomable: bool = False,
+        empty: str = "",
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setObjectName(name)
         self.setMinimumSize(80, 60)
-        self._theme = theme
+        self._theme, self._empty = theme, empty
         self._style = AxesStyle(
             x_label, y_label, x_unit, y_unit, logarithmic, legend, logarithmic or logarithmic_y
         )
@@ -120,6 +123,8 @@ class LivePlot(QFrame):
         curve = self._curves.pop(key, None)
         if curve is not None and curve.item is not None and self.plot is not None:
             self.plot.removeItem(curve.item)
+        if self._empty:
+            self.update()
 
     def clear(self) -> None:
         """Remove all curves and markers."""
@@ -190,6 +195,13 @@ class LivePlot(QFrame):
             self._move_axes()
         for curve in grown:
             curve.draw()
+        if grown and self._empty:
+            self.update()
+
+    @property
+    def _has_points(self) -> bool:
+        looks = (curve.shown for curve in self._curves.values())
+        return any(look is not None and len(look.xs) > 0 for look in looks)
 
     @property
     def _is_chosen(self) -> bool:
@@ -227,6 +239,11 @@ class LivePlot(QFrame):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the empty place first, and build the plot bit by bit after that."""
         super().paintEvent(event)
+        if self._empty and not self._has_points:
+            painter = QPainter(self)
+            painter.setPen(QColor(self._theme.colour("muted")))
+            painter.drawText(self.rect(), int(Qt.AlignmentFlag.AlignCenter), self._empty)
+            painter.end()
         if self.plot is None and not self._building:
             self._building = True
             steps().add(self._load_numpy, self._load_pyqtgraph, self._make_canvas, self._build)

@@ -10,7 +10,6 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QButtonGroup,
     QComboBox,
-    QFileDialog,
     QHBoxLayout,
     QMenu,
     QPushButton,
@@ -21,8 +20,9 @@ from PySide6.QtWidgets import (
 from gpu_studio.ui.combo_box import ComboBox, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.page_keys import runs, stops
+from gpu_studio.ui.page_keys import runs, saves, stops
 from gpu_studio.ui.parts import button
+from gpu_studio.ui.saving import ask_open_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +81,7 @@ class RaceHead(FlowRow):
         )  # fmt: skip
         self._replay = self._action(_AGAIN, race.replay, "race.replay", "refresh")
         self._save = self._action("Save picture", self.save_wanted.emit, "race.save", "export")
+        saves(self._save)
         self._record = QPushButton("Record")
         self._record.setObjectName("race.record")
         self._record.setIcon(icon("file", theme))
@@ -187,7 +188,7 @@ class RaceHead(FlowRow):
         self._race.choices.choose_picture(made.property("picture"))
 
     def _choose_file(self) -> None:
-        path, _ = QFileDialog.getOpenFileName(self.window(), "Open picture", "", _PICTURES)
+        path = ask_open_path(self.window(), "Open picture", _PICTURES)
         if path:
             self._race.choices.photo.open_file(Path(path))
 

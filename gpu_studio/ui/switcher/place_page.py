@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QBoxLayout,
-    QFileDialog,
     QHBoxLayout,
     QHeaderView,
     QVBoxLayout,
@@ -22,6 +21,7 @@ from gpu_studio.ui.combo_box import show_items
 from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.page_keys import runs
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
+from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.switcher.choose_page import what_is_waited_for
 from gpu_studio.ui.switcher.device_card import DeviceInk
 
@@ -219,8 +219,8 @@ class PlacePage(QWidget):
         self._about_model.set_tone(Tone.FAILURE if is_refused else Tone.PLAIN)
 
     def _open_file(self) -> None:
-        path, _ = QFileDialog.getOpenFileName(
-            self, "Open a torch.save file", "",
+        path = ask_open_path(
+            self, "Open a torch.save file",
             "Tensors (*.pt *.pth *.bin *.ckpt);;All files (*)",
         )  # fmt: skip
         self.open_path(path)
