@@ -53,13 +53,14 @@ class IeeeArithmetic(Part):
     Args:
         operation: one of `ieee.OPERATIONS`.
         form: the dtype.
-        turn: its place in the list: large tensors are in turns.
+        turn: its place in the list: large tensors are in turns, but for float32.
     """
 
     def __init__(self, operation: str, form: FloatFormat, turn: int) -> None:
         self.title = f"IEEE {_SYMBOLS[operation]} in {form.name}"
         self.dtype = form.name
         self._operation, self._form, self._turn = operation, form, turn
+        self._rounds = 0
         self._operands: list[Tensor] = []
         self._answers: list[Bits] = []
         self._places = np.empty(0, dtype=np.int64)
@@ -74,7 +75,8 @@ class IeeeArithmetic(Part):
         made = made[first : 2 if operation == "sqrt" else 3]
         self._answers = answers(operation, form, made)
         self._operands = [to_tensor(bits, form).to(bench.device) for bits in made]
-        self._is_large = (self._turn + bench.seed) % _LARGE_EVERY == 0
+        is_next = (self._turn + bench.seed + self._rounds) % _LARGE_EVERY == 0
+        self._is_large, self._rounds = is_next or form.name == "float32", self._rounds + 1
         self._has_neighbors = operation == "sqrt" and not bench.is_card
         every = np.arange(count)
         pieces = [every, every[1:-1], every[: count // 3 * 3].reshape(-1, 3).T.reshape(-1)]

@@ -157,6 +157,7 @@ class KnownAnswer(Part):
         self.title = f"{known.name} in {dtype}"
         self.dtype = dtype
         self._known, self._turn = known, turn
+        self._rounds = 0
         self._operands: list[list[Tensor]] = []
         self._exact: Array = np.empty(0)
         self._slack: Array | None = None
@@ -213,7 +214,8 @@ class KnownAnswer(Part):
 
     def _is_large(self, bench: StageBench) -> bool:
         is_fit = self._known.is_elementwise or self.dtype in _EXACT_LARGE
-        return is_fit and (self._turn + bench.seed) % _LARGE_EVERY == 0
+        self._rounds += 1
+        return is_fit and (self._turn + bench.seed + self._rounds) % _LARGE_EVERY == 0
 
     def _add_large(self, bench: StageBench, answers: list[Array], slacks: list[Array]) -> None:
         """Add a large case: the first one again and again, where each element stands alone."""

@@ -1,0 +1,59 @@
+"""Faults that are planted in PyTorch itself: each is found, and a sound CPU has none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.engine.check.compute import Compute, every_part
+from gpu_studio.engine.check.link import LinkCheck
+from gpu_studio.engine.check.video_memory import VideoMemory
+from tests.engine.check.benches import MIB, TickingClock, bench_for, run
+from tests.engine.check.outside_plants import OUTSIDE_PLANTS, OutsidePlant
+
+if TYPE_CHECKING:
+    from gpu_studio.engine.check.part import Part
+    from gpu_studio.engine.check.stage import Stage, StageBench
+
+
+def stage_for(plant: OutsidePlant) -> Stage:
+    """Return the stage that finds a plant; of compute, only the part that does."""
+    if plant.found_by == "memory":
+        return VideoMemory(most_bytes=32 * MIB, passes=1)
+    if plant.found_by == "link":
+        return LinkCheck()
+
+    def parts(bench: StageBench) -> list[list[Part]]:
+        chosen = [part for group in every_part(bench) for part in group]
+        return [[part] for part in chosen if part.title.startswith(plant.found_by)]
+
+    return Compute(parts)
+
+
+def bench_of(plant: OutsidePlant) -> StageBench:
+    name = plant.found_by if plant.found_by in ("memory", "link") else "compute"
+    # Two rounds of compute: a fault may begin after some calls.
+    return bench_for(name, budget_s=0.5, clock=TickingClock(0.02), seed=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("plant", OUTSIDE_PLANTS, ids=lambda plant: plant.title)
+def test_a_fault_planted_in_pytorch_is_found(plant: OutsidePlant) -> None:
+    bench = bench_of(plant)
+    with plant.planted():
+        run(stage_for(plant), bench)
+    assert {one.severity for one in bench.findings} & {"error", "doubt"}
+
+
+def test_no_part_finds_anything_on_a_sound_cpu() -> None:
+    bench = bench_for("compute", budget_s=0.0, clock=TickingClock(0.0001), seed=5)
+    steps, is_whole = run(Compute(), bench)
+    assert bench.findings == []
+    assert is_whole
+    assert "12 dtypes" in steps[-1].tested
+
+
+def test_the_parts_that_find_the_plants_find_nothing_without_them() -> None:
+    parts = {plant.found_by for plant in OUTSIDE_PLANTS} - {"memory", "link"}
+    titles = [part.title for group in every_part(bench_for("compute")) for part in group]
+    assert all(any(title.startswith(part) for title in titles) for part in parts)
