@@ -40,6 +40,7 @@ from tests.fakes.scripted_engine import Engines, Pause, Script, ScriptedEngine
 from tests.pictures.interrupted_work import (
     FAILING,
     Racing,
+    card_without_code,
     cut_off_check,
     held,
     held_check,
@@ -240,6 +241,12 @@ class EveryPage:
         self._engines.scripts[RunCheck] = lost_card
         self._check()
         self._take_state("7-lost", ("Check",))
+        self._engines.scripts[RunCheck] = card_without_code
+        self._check()
+        self._take_state("7-nothing-tested", ("Check",))
+        self._engines.scripts[RunCheck] = usual
+        self._check()
+        self._take_state("4-passed", ("Check",))
         self._open_record(check_record(errors, device="cpu"))
         self._take_state("4-opened", ("Check",))
         check = self._window.findChild(CheckTab).check

@@ -71,6 +71,13 @@ def lost_card(_engine: ScriptedEngine, request: RunCheck) -> Iterator[Any]:
     yield RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, message, fatal=True))
 
 
+def card_without_code(_engine: ScriptedEngine, request: RunCheck) -> Iterator[Any]:
+    """Answer with a check whose PyTorch has no code for the card."""
+    yield next(iter(check_round(request)))
+    message = "This PyTorch has no code for the GeForce GT 1030 (6.1), only for 7.5 and newer."
+    yield RequestFailed(failure=Failure(FailureKind.NO_KERNEL, message))
+
+
 def cut_off_check() -> CutOffCheck:
     """Return an overnight check that a restart of the PC ended."""
     check = CheckRun(CheckPlan(device="cuda:0", minutes=480), STARTED_AT)

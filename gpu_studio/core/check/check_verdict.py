@@ -182,11 +182,12 @@ def result_sentence(
 
 
 def _memory_share(coverage: MemoryCoverage | None, address: str) -> str:
-    """Return the share of all video memory that was tested, in words; empty for the CPU."""
-    if is_cpu(address) or coverage is None or not coverage.tested_bytes:
+    """Return the share of all memory that was tested, in words; empty if none was."""
+    if coverage is None or not 0 < coverage.tested_bytes <= coverage.total_bytes:
         return ""
-    if coverage.tested_bytes > coverage.total_bytes:
-        return ""
+    if is_cpu(address):
+        tested, whole = format_bytes(coverage.tested_bytes), format_bytes(coverage.total_bytes)
+        return f", with {tested} of {whole} of RAM tested"
     share = format_percent(coverage.tested_bytes / coverage.total_bytes)
     return f", with {share} of all {format_bytes(coverage.total_bytes)} of video memory tested"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.devices.card_identity import identity_of
 from gpu_studio.core.devices.cards import chip_of
 from gpu_studio.core.messages.check_messages import CheckedDevice
 
@@ -24,12 +25,14 @@ def known_device(
     address = row.address or row.number or row.identity
     if device is None:
         return CheckedDevice(address=address, name=row.name, torch_version=torch_version)
-    chip = chip_of(device.pci_device_id)
+    chip, identity = chip_of(device.pci_device_id), identity_of(device, None)
     is_of_driver = inventory is not None and device.compute_capability is not None
     return CheckedDevice(
         address=address,
         name=device.name,
         silicon=f"{chip.name} ({device.pci_device_id:04x})" if chip is not None else "",
+        contradiction=identity.contradiction,
+        agreement=identity.agreement,
         vbios=device.vbios,
         # The inventory's first driver is NVIDIA's, and only its cards have a compute capability.
         driver_version=inventory.driver.version if inventory and is_of_driver else None,

@@ -205,4 +205,4 @@ def test_the_first_line_has_the_share_of_all_video_memory() -> None:
     sentence = result_sentence("passed", [outcome("passed")], [], coverage=coverage)
     assert sentence.startswith("No errors found, with 50\u202f% of all 2\u202fGiB")
     on_cpu = result_sentence("passed", [outcome("passed")], [], address="cpu", coverage=coverage)
-    assert on_cpu.startswith("No errors found. ")
+    assert on_cpu.startswith("No errors found, with 1\u202fGiB of 2\u202fGiB of RAM tested. ")
