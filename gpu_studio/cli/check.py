@@ -32,6 +32,7 @@ from gpu_studio.core.check.record_words import (
     when_line,
 )
 from gpu_studio.core.check.stages import CHECK_MINUTES, NORMAL_MINUTES, in_order, stage_title
+from gpu_studio.core.check.steps_table import steps_table
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.access import usable_cards
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -214,6 +215,11 @@ def _print_result(run: CheckRun) -> None:
         print_line(f"  {line.severity}: {line.sentence}")
         for detail in line.details[1:]:
             print_line(f"    {detail}")
+    table = steps_table(record.load_steps)
+    for title, cells in table.rows if table is not None else ():
+        fields = zip(table.heads if table is not None else (), cells, strict=True)
+        words = "; ".join(f"{head}: {cell.text}" for head, cell in fields)
+        print_line(f"  steps of {title}: {words}")
     print_line()
     for fact in record_facts(record):
         print_line(f"  {fact.title}: {fact.value}")

@@ -39,6 +39,7 @@ from gpu_studio.core.check.record_words import (
     when_line,
 )
 from gpu_studio.core.check.stages import stage_title
+from gpu_studio.core.check.steps_table import STEPS_NOTE, STEPS_TITLE, steps_table
 from gpu_studio.core.check.svg_canvas import EM, SvgCanvas
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -137,6 +138,7 @@ def _lines(record: CheckRecord) -> Iterator[str]:
     yield from _curves(record)
     yield from _memory(record)
     yield from _findings(record)
+    yield from _steps(record)
     yield "<h2>Stages</h2>"
     yield from _stage_table(record)
     subject = "PC" if is_cpu(record.device.address) else "Card"
@@ -201,6 +203,20 @@ def _findings(record: CheckRecord) -> Iterator[str]:
             yield from _list(line.details[1:])
         yield "</li>"
     yield "</ul>"
+
+
+def _steps(record: CheckRecord) -> Iterator[str]:
+    table = steps_table(record.load_steps)
+    if table is None:
+        return
+    yield f'<h2>{STEPS_TITLE}</h2>\n<div class="across"><table>'
+    yield "<tr><th>Period</th>" + "".join(f"<th>{_text(head)}</th>" for head in table.heads)
+    for title, cells in table.rows:
+        yield f"</tr>\n<tr><th>{_text(title)}</th>"
+        for cell in cells:
+            tone = ' class="failure"' if cell.is_bad else ""
+            yield f"<td{tone}>{_text(cell.text)}</td>"
+    yield f'</tr>\n</table></div>\n<p class="note">{STEPS_NOTE}</p>'
 
 
 def _stage_table(record: CheckRecord) -> Iterator[str]:

@@ -56,7 +56,7 @@ table {{ border-collapse: collapse; width: 100%; }}
 th, td {{ text-align: left; vertical-align: top; padding: 0.35rem 0.75rem 0.35rem 0;
   border-bottom: 1px solid var(--grid); }}
 th {{ color: var(--muted); font-weight: 500; }}
-.facts th {{ width: 30%; }}
+.facts th {{ width: 30%; }} .across {{ overflow-x: auto; overflow-wrap: normal; }}
 .number {{ text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }}
 ul {{ padding-left: 1.25rem; margin: 0.5rem 0; }} li {{ margin: 0.25rem 0; }}
 .note, footer {{ color: var(--muted); font-size: 0.9rem; }} footer {{ margin-top: 2rem; }}

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpu_studio.core.check.hot_spot import USUAL_GAP
 from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
 from gpu_studio.core.check.stages import OVERNIGHT_MINUTES, stage_words
+from gpu_studio.core.clock_reasons import held_back_words
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.messages.check_messages import STAGE_NAMES
 from gpu_studio.core.moments import written_moment
-from gpu_studio.core.units import format_bytes, format_count, format_percent
+from gpu_studio.core.units import format_bytes, format_count, format_percent, format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +38,7 @@ VERDICT_WORDS: dict[CheckVerdict, str] = {
 }
 _NOT_REPORTED = "not reported by this card"
 _NOT_REPORTED_BY_PC = "not reported by this PC"
-_LONGEST_WRITTEN = 1e7
+_LONGEST_WRITTEN, _FASTEST = 1e7, 1e15
 _LONG_WORD = re.compile(r"\S{32}(?=\S)")
 
 
@@ -247,6 +248,34 @@ def _sensor_facts(record: CheckRecord) -> Iterator[RecordFact]:
     yield RecordFact("Lowest clock under load", lowest)
     if record.highest_power_w is not None:
         yield RecordFact("Highest power", _amount(record.highest_power_w, "W"))
+    yield from _heat_facts(record)
+
+
+def _heat_facts(record: CheckRecord) -> Iterator[RecordFact]:
+    """Yield what the stages said of steady heat, of brakes, and of the memory's speed."""
+    heats = [
+        (stage_words(stage.name, record.device.address).title, stage.heat)
+        for stage in record.stages
+        if stage.heat is not None
+    ]
+    for title, heat in heats:
+        if heat.is_steady is not None:
+            change = f"{heat.change_c:+.1f}\u202f°C" if heat.change_c is not None else ""
+            steady = "yes, under 1\u202f°C in a minute" if heat.is_steady else f"not yet: {change}"
+            yield RecordFact("Temperature steady", steady.rstrip(": "))
+        if heat.brakes:
+            brakes = (
+                f"{held_back_words(one.reason)} for {clock_text(one.seconds)}"
+                for one in heat.brakes
+            )
+            yield RecordFact(f"Held back, {title}", "; ".join(brakes))
+    rates = record.memory_rates
+    if rates is not None:
+        first, hot = (
+            format_rate(min(one.median_bytes_per_s, _FASTEST), "B/s")
+            for one in (rates.first, rates.hot)
+        )
+        yield RecordFact("Speed of the memory", f"{first} first, {hot} when hot")
 
 
 def _hot_spot_facts(record: CheckRecord) -> Iterator[RecordFact]:

@@ -25,6 +25,7 @@ from gpu_studio.core.check.record_words import (
     record_trust,
 )
 from gpu_studio.core.check.stage_code import stage_code
+from gpu_studio.core.check.steps_table import STEPS_NOTE, STEPS_TITLE, StepCell, steps_table
 from gpu_studio.core.messages.check_messages import STAGE_NAMES
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.switcher.whole_snippet import complete
@@ -47,9 +48,11 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QObject
     from PySide6.QtGui import QResizeEvent, QShowEvent
 
+    from gpu_studio.core.check.steps_table import StepsTable
     from gpu_studio.core.messages.check_messages import StageName
     from gpu_studio.model.pages import Destination
     from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.parts import Role
     from gpu_studio.ui.theme import Theme
 
 _WIDE_LETTERS = 96
@@ -80,6 +83,7 @@ class CheckTab(TabContents):
         self._plan_rows = FactRows(name="check.plan.rows", accessible_name="What the stages test")
         self._facts = Card(name="check.record")
         self._fact_rows = FactRows(name="check.facts", accessible_name="Facts of the record")
+        self._steps = StepsCard()
         self._limits = SentenceCard(LIMITS_TITLE, name="check.limits")
         self._trust = SentenceCard(TRUST_TITLE, name="check.trust")
         self._soon = QTimer(self)
@@ -153,6 +157,7 @@ class CheckTab(TabContents):
         result.addLayout(self._pair)
         self._pair.addWidget(self._memory, 1)
         self._pair.addWidget(self._findings, 1)
+        result.addWidget(self._steps)
         result.addWidget(self._facts)
         result.addWidget(self._limits)
         result.addWidget(self._trust)
@@ -205,6 +210,7 @@ class CheckTab(TabContents):
         is_busy = check.phase.is_busy
         source = check.record or (check.run if is_busy else None)
         self._sensors.show_chart(check.chart)
+        self._steps.show_table(steps_table(source.load_steps if source is not None else ()))
         coverage = source.coverage if source is not None else None
         findings = tuple(source.findings) if source is not None else ()
         self._memory.show_memory(memory_map(coverage, findings, is_running=is_busy), coverage)
@@ -286,6 +292,48 @@ class CutOffCard(Card):
             self._text.setText(check_words.cut_off_text(cut_off))
             self._resume.setVisible(cut_off.can_continue)
             self._resume.setEnabled(self._check.can_resume)
+
+
+class StepsCard(Card):
+    """The table of the load in steps; hidden without one."""
+
+    def __init__(self) -> None:
+        super().__init__(name="check.steps")
+        self._cells: dict[tuple[int, int], Text] = {}
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(GAP)
+        self.column.addWidget(Text(STEPS_TITLE, "title"))
+        self.column.addLayout(self._grid)
+        self.column.addWidget(Text(STEPS_NOTE, "muted", wraps=True))
+
+    def show_table(self, table: StepsTable | None) -> None:
+        """Show a table."""
+        self.setVisible(table is not None)
+        if table is None:
+            return
+        heads = [StepCell(head) for head in ("Period", *table.heads)]
+        rows = [heads, *([StepCell(title), *cells] for title, cells in table.rows)]
+        shown = {
+            (row, column): cell
+            for row, cells in enumerate(rows)
+            for column, cell in enumerate(cells)
+        }
+        for place in {*shown, *self._cells}:
+            self._show_cell(place, shown.get(place))
+
+    def _show_cell(self, place: tuple[int, int], cell: StepCell | None) -> None:
+        row, column = place
+        if place not in self._cells:
+            role: Role = "" if row and column else "muted"
+            label = Text("", role, name=f"check.steps.{row}.{column}", wraps=bool(column))
+            self._cells[place] = label
+            self._grid.addWidget(label, row, column, Qt.AlignmentFlag.AlignTop)
+            self._grid.setColumnStretch(column, int(column > 0))
+        label = self._cells[place]
+        label.setVisible(cell is not None)
+        if cell is not None:
+            label.setText(cell.text)
+            label.set_tone(Tone.FAILURE if cell.is_bad else Tone.PLAIN)
 
 
 class SentenceCard(Card):

@@ -32,6 +32,7 @@ from gpu_studio.core.check.record_words import (
     when_line,
 )
 from gpu_studio.core.check.stages import stage_title
+from gpu_studio.core.check.steps_table import STEPS_NOTE, STEPS_TITLE, StepCell, steps_table
 from gpu_studio.core.notice import Tone
 from gpu_studio.ui.check.painter_canvas import PainterCanvas
 from gpu_studio.ui.png import png_bytes
@@ -103,6 +104,7 @@ class _Sheet:
         self._paint_curves(record)
         self._paint_memory(record)
         self._paint_findings(record)
+        self._paint_steps(record)
         self._rule()
         self._paint_stages(record)
         self._rule()
@@ -155,6 +157,26 @@ class _Sheet:
         self._line("Findings", _Ink(_BODY, "text", QFont.Weight.DemiBold))
         for line in lines:
             self._line(f"• {line.sentence}", _Ink(_BODY, _ROLES[FINDING_TONES[line.severity]]))
+
+    def _paint_steps(self, record: CheckRecord) -> None:
+        table = steps_table(record.load_steps)
+        if table is None:
+            return
+        self._rule()
+        bold = QFont.Weight.DemiBold
+        self._line(STEPS_TITLE, _Ink(_BODY, "text", bold))
+        wide = (WIDTH - 2 * _MARGIN) / (len(table.heads) + 1)
+        heads = tuple((head, "muted") for head in ("Period", *table.heads))
+        rows = [((title, "muted"), *map(_step_ink, cells)) for title, cells in table.rows]
+        for row in (heads, *rows):
+            bottom = self.top
+            for column, (text, role) in enumerate(row):
+                ink = _Ink(_SMALL, role)
+                place = self._place(text, ink, _MARGIN + column * wide, wide - _ROW_GAP)
+                self._write(place, text, ink)
+                bottom = max(bottom, place.bottom())
+            self.top = bottom + _ROW_GAP
+        self._line(STEPS_NOTE, _Ink(_SMALL, "muted"))
 
     def _draw(self, draw: Callable[[PainterCanvas], None], height: float) -> None:
         """Let something draw itself below what is painted so far."""
@@ -238,6 +260,10 @@ class _Sheet:
         self._painter.setPen(_color(ink.role))
         self._painter.setFont(_font(ink))
         self._painter.drawText(place, flags, text)
+
+
+def _step_ink(cell: StepCell) -> tuple[str, str]:
+    return cell.text, "failure_ink" if cell.is_bad else "text"
 
 
 def _font(ink: _Ink) -> QFont:

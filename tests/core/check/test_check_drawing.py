@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import msgspec
 import pytest
 
@@ -19,22 +21,26 @@ from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.finding_lines import finding_lines
 from gpu_studio.core.check.memory_map import MOST_SQUARES, memory_map, place_words
 from gpu_studio.core.check.readings import RecordedReading, recorded
+from gpu_studio.core.check.stages import stage_budget_s
+from gpu_studio.core.check.steps_table import steps_table
 from gpu_studio.core.check.svg_canvas import EM, SvgCanvas
-from gpu_studio.core.messages.check_messages import MemoryCoverage, WrongWord
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, LoadStep, MemoryCoverage, WrongWord
 from tests.fakes.check_answers import COVERAGE, MIB, check_round, hot_card, wrong_bit
 from tests.fakes.check_records import STARTED_AT, check_record
+
+ENDS_S = [*accumulate(stage_budget_s(name, 360.0) for name in STAGE_NAMES)]
 
 
 def test_stages_stand_on_the_time_axis_where_they_ran() -> None:
     chart = record_chart(check_record())
-    assert [(band.number, band.start_s, band.end_s) for band in chart.bands[:3]] == [
-        (1, 0, 60), (2, 60, 132), (3, 132, 150),
-    ]  # fmt: skip
-    assert chart.end_s == 360
-    memory = band_at(chart, 200.0)
+    assert [band.end_s for band in chart.bands] == pytest.approx(ENDS_S)
+    assert [band.start_s for band in chart.bands] == pytest.approx([0.0, *ENDS_S[:-1]])
+    assert chart.end_s == pytest.approx(360)
+    place = STAGE_NAMES.index("memory")
+    memory = band_at(chart, ENDS_S[place] - 1.0)
     assert memory is not None
-    assert memory.title == "Video memory"
-    assert record_chart(check_record({"memory": (wrong_bit(),)})).bands[3].verdict == "failed"
+    assert (memory.title, memory.number) == ("Video memory", place + 1)
+    assert record_chart(check_record({"memory": (wrong_bit(),)})).bands[place].verdict == "failed"
 
 
 def test_a_running_check_shows_the_stages_to_come() -> None:
@@ -44,8 +50,8 @@ def test_a_running_check_shows_the_stages_to_come() -> None:
     for event in check_round(request, end_in="compute"):
         run.apply(event)  # type: ignore[arg-type]  # no pause
     chart = run_chart(run, recorded(run.vitals))
-    assert [band.end_s for band in chart.bands] == pytest.approx([60, 132, 150, 288, 324, 360])
-    assert chart.bands[1].verdict is None
+    assert [band.end_s for band in chart.bands] == pytest.approx(ENDS_S)
+    assert chart.bands[STAGE_NAMES.index("compute")].verdict is None
 
 
 def test_limits_are_those_of_the_card_and_a_missing_sensor_has_no_lane() -> None:
@@ -142,3 +148,20 @@ def test_equal_findings_are_one_line_with_their_count() -> None:
     assert mixed.details == (wrong_bit().sentence, "Another bit.")
     first = hot_card()
     assert finding_lines([first], first) == ()
+
+
+def test_the_steps_are_a_table_of_periods_and_loads() -> None:
+    def step(period_s: float, duty: float, errors: int = 0) -> LoadStep:
+        return LoadStep(
+            duty_percent=duty, period_s=period_s, bursts=90, errors=errors, sm_clock_mhz=1480.0,
+            power_w=21.0,
+        )  # fmt: skip
+
+    table = steps_table([step(1.0, 40.0, errors=2), step(0.005, 20.0), step(0.005, 40.0)])
+    assert table is not None
+    assert table.heads == ("20\u202f% load", "40\u202f% load")
+    (short, cells), (long, (missing, bad)) = table.rows
+    assert (short, long) == ("5\u202fms", "1\u202fs")
+    assert cells[0].text == "0 of 90 wrong, 1480\u202fMHz, 21\u202fW"
+    assert (missing.text, bad.text.split(",")[0], bad.is_bad) == ("not run", "2 of 90 wrong", True)
+    assert steps_table(()) is None
