@@ -133,7 +133,7 @@ def long_names() -> Inventory:
 def reading(inventory: Inventory, taken_at_s: float = 0.0, **changes: Any) -> Reading:
     """Return a reading of all devices of an inventory; ``changes`` are of each card's telemetry."""
     card_telemetry = Telemetry(
-        power_w=9.5, power_limit_w=30.0, temperature_c=41.0, fan_percent=35.0,
+        power_w=9.5, power_limit_w=30.0, temperature_c=41.0, hotspot_c=52.0, fan_percent=35.0,
         utilization_percent=4.0, memory_utilization_percent=1.0,
         memory_used_bytes=256 << 20, memory_free_bytes=1700 << 20, pstate=8,
         sm_clock_mhz=227.0, memory_clock_mhz=405.0, pcie_generation=1, pcie_width=4,

@@ -200,6 +200,8 @@ def _device_facts(device: CheckedDevice) -> Iterator[RecordFact]:
     if device.memory_total_bytes is not None:
         title = "Video memory" if is_card else "RAM"
         yield RecordFact(title, format_bytes(device.memory_total_bytes))
+    if device.resizable_bar:
+        yield RecordFact("Resizable BAR", device.resizable_bar)
     if device.ecc:
         yield RecordFact("Error correction", device.ecc)
     yield RecordFact("PyTorch", device.torch_version or "unknown")

@@ -88,6 +88,7 @@ class CardIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _CHIP = "chip"
+_LONGEST_NAME = 80
 _FOR_MINING = (
     "It was made for mining: most such cards have no display outputs and a slow PCIe link, and "
     "some compute slowly."
@@ -113,7 +114,7 @@ def identity_of(card: Device, torch_card: TorchCard | None) -> CardIdentity:
         card: the card according to the driver.
         torch_card: the card according to PyTorch, which knows what an old driver does not say.
     """
-    name = f"its name ({card.short_name})"
+    name = f"its name ({card.short_name[:_LONGEST_NAME]})"
     capability = card.compute_capability or (torch_card.compute_capability if torch_card else None)
     chip, chips = chip_of(card.pci_device_id), chips_named(card.name)
     known = known_card(card.name)
@@ -132,7 +133,13 @@ def identity_of(card: Device, torch_card: TorchCard | None) -> CardIdentity:
     mining = _mining_model(card.pci_device_id)
     if mining is not None and model_of(card.name) != model_of(mining):
         differing.append(
-            disagreement("card", "its device id", f"{mining}, a mining card", name, card.short_name)
+            disagreement(
+                "card",
+                "its device id",
+                f"{mining}, a mining card",
+                name,
+                card.short_name[:_LONGEST_NAME],
+            )
         )
     compare(_CHIP, _CHIP, chip.name if chip else None, chips)
     compare("compute capability", "compute capability", capability, _capabilities(card.name))
@@ -155,7 +162,7 @@ def identity_of(card: Device, torch_card: TorchCard | None) -> CardIdentity:
         sizes = tuple(f"{size:g}" for size in known.memory_gib)
         compare("memory in GiB", "memory", _sold_size(total, known.memory_gib), sizes)
     return CardIdentity(
-        name=card.short_name,
+        name=card.short_name[:_LONGEST_NAME],
         fitting=tuple(fitting),
         differing=tuple(differing),
         is_whole=len(fitting) > before,

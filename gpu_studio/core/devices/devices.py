@@ -107,6 +107,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     ``kind`` is PyTorch's word, ``cpu`` or ``cuda``; ``maker`` is a card's, ``NVIDIA``.
     ``pcie_generation_max`` is the maximum of card and slot together, ``pcie_generation_card_max``
     that of the card alone. ``pci_device_id`` is the chip's number without the vendor id.
+    ``bar1_bytes`` is how much of the card the CPU can reach at once, with Resizable BAR all of it.
     ``mig_instances`` are the names of the instances into which a data center card is divided.
     ``kernel_driver`` is the card's driver on Linux, ``nvidia`` or ``nouveau``. ``unreadable`` says
     in a sentence why a card cannot be read, and ``unreadable_code`` says it to programs.
@@ -127,6 +128,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     multiprocessors: int | None = None
     cuda_cores: int | None = None
     memory_bus_width_bits: int | None = None
+    bar1_bytes: int | None = None
     sm_clock_max_mhz: float | None = None
     memory_clock_max_mhz: float | None = None
     pcie_generation_max: int | None = None

@@ -249,6 +249,20 @@ def chip_text(card: Device) -> str | None:
     return f"{chip.name} ({card.pci_device_id:04x})" if chip else f"{card.pci_device_id:04x}"
 
 
+_ALL_OF_THE_MEMORY = 0.9  # NVML's total has what the driver keeps for itself
+
+
+def resizable_bar_text(card: Device) -> str | None:
+    """Return whether the CPU reaches all of a card's memory at once; None if not reported."""
+    bar1, total = card.bar1_bytes, card.memory_total_bytes
+    if not bar1 or not total:
+        return None
+    size = format_bytes(bar1)
+    if bar1 >= _ALL_OF_THE_MEMORY * total:
+        return f"on: the CPU reaches {size} of the card at once"
+    return f"off: the CPU reaches {size} of the card at once"
+
+
 def _contradictions(card: Device, torch_card: TorchCard | None) -> Fact:
     if torch_card is None and card.unreadable is not None:
         why_not = "Neither the driver nor PyTorch describes this card."
@@ -390,6 +404,7 @@ class _Rows:
             row("compute_capability", "Compute capability", card.compute_capability),
             row("cores", "Processors", self._processors()),
             row("memory_bus", "Memory bus", f"{bits}{SPACE}bit" if bits else None),
+            row("resizable_bar", "Resizable BAR", resizable_bar_text(card)),
             fact("l2_cache", "L2 cache", self._l2_cache(), _ONLY_PYTORCH),
             row("display", "Display", display),
             row("compute_mode", "Compute mode", card.compute_mode),

@@ -113,9 +113,10 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     different copies, too few to identify one.
     ``silicon`` is the chip by its PCI device id (``GP108 (1d01)``), empty if unknown.
     ``contradiction`` says where the card's name and its parts disagree, empty if they agree.
-    ``agreement`` says what agrees with the name, empty if nothing could be compared. ``ecc`` is a
-    sentence on the memory's own error correction. ``is_laptop``: the PC has a battery. None means
-    "not reported".
+    ``agreement`` says what agrees with the name, empty if nothing could be compared.
+    ``resizable_bar`` says in words whether the CPU reaches all of its memory, ``ecc`` is a sentence
+    on the memory's own error correction. ``is_laptop``: the PC has a battery. None means "not
+    reported".
     """
 
     address: str
@@ -136,6 +137,7 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     power_limit_w: Amount | None = None
     pcie_generation_max: Count | None = None
     pcie_width_max: Count | None = None
+    resizable_bar: ShortText = ""
     ecc: Text = ""
     uuid_tail: ShortText = ""
     is_laptop: bool = False

@@ -260,6 +260,8 @@ def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Devic
         multiprocessors=_multiprocessors(cores, compute_capability),
         cuda_cores=cores,
         memory_bus_width_bits=card.number("nvmlDeviceGetMemoryBusWidth", most=_MOST_BITS),
+        bar1_bytes=number_from(getattr(card.ask("nvmlDeviceGetBAR1MemoryInfo"), "bar1Total", None))
+        or None,
         sm_clock_max_mhz=_megahertz(card, "nvmlDeviceGetMaxClockInfo", CLOCK_SM),
         memory_clock_max_mhz=_megahertz(card, "nvmlDeviceGetMaxClockInfo", CLOCK_MEMORY),
         pcie_generation_max=card.number("nvmlDeviceGetMaxPcieLinkGeneration", most=_MOST_PCIE),

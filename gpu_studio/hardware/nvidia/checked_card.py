@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices.card_identity import identity_of
 from gpu_studio.core.devices.cards import chip_of
+from gpu_studio.core.devices.facts import resizable_bar_text
 from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
 from gpu_studio.core.units import format_count
 from gpu_studio.hardware.nvidia.cards import base_clock_mhz, describe_card
@@ -82,6 +83,7 @@ def read_checked_device(
         power_limit_w=device.telemetry.power_limit_w,
         pcie_generation_max=device.pcie_generation_max,
         pcie_width_max=device.pcie_width_max,
+        resizable_bar=resizable_bar_text(device) or "",
         ecc=f"{_ecc(device)} {_replaced(card)}",
     )
 

@@ -382,3 +382,15 @@ def test_without_a_memory_clock_the_arithmetic_is_still_known() -> None:
     assert peaks is not None
     assert peaks.memory_bytes_per_s is None
     assert peaks.best_flops("float32")
+
+
+@pytest.mark.parametrize(
+    ("bar1_gib", "words"),
+    [(12.0, "on"), (16.0, "on"), (0.25, "off: the CPU reaches 256"), (None, "n/a")],
+)
+def test_resizable_bar_is_on_if_the_cpu_reaches_all_of_the_memory(bar1_gib, words):
+    bytes_ = None if bar1_gib is None else int(bar1_gib * (1 << 30))
+    card = msgspec.structs.replace(
+        gt_1030().cards[0], memory_total_bytes=12 << 30, bar1_bytes=bytes_
+    )
+    assert rows_of(card, card_snapshot(card))["resizable_bar"].value.startswith(words)

@@ -71,7 +71,7 @@ def test_the_mouse_reads_all_sensors_at_one_time(qtbot, grid):
     assert label_text(grid, ".temperature.value") == f"{20 + round(x) % 50} °C"
     assert label_text(grid, ".utilization.value") == "4 %"
     assert f"{round(99 - x)} s" in label_text(grid, "s.cursor")
-    assert lines_at(grid, x) == len(plots(grid)) == 6
+    assert lines_at(grid, x) == len(plots(grid)) == 7
 
 
 def test_the_arrow_keys_read_them_too_and_escape_goes_back(qtbot, grid):
@@ -169,7 +169,7 @@ def test_the_main_sensors_are_one_row_of_tiles(grid, track, pc, letters_wide, ti
 def test_the_next_sensor_takes_the_place_of_one_that_is_not_reported(grid, pc):
     track = SensorTrack(gt_1030().cards[0])
     for second in range(3):
-        track.append(reading(gt_1030(), float(second), temperature_c=None))
+        track.append(reading(gt_1030(), float(second), temperature_c=None, hotspot_c=None))
     click(grid, "devices.sensors.all")
     grid.resize(letters(grid, 140), 300)
     grid.show_spans(track.spans(60.0), "gpu0", beside=pc)
