@@ -108,7 +108,7 @@ def test_an_engine_that_is_held_is_silent_until_it_is_let_go(
 def test_a_held_engine_is_ended_by_a_stop_and_by_a_fresh_one(
     qtbot: QtBot, session: EngineSession
 ) -> None:
-    session._patience.setInterval(1)
+    session._patience.wait_ms = 1
     child = start(qtbot, session)
     reply = session.submit(run_request())
     with qtbot.waitSignal(reply.event_received):

@@ -31,6 +31,7 @@ from gpu_studio.core.messages.engine_messages import (
 )
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed
+from gpu_studio.core.pause import EVERY_S, PauseWatch
 from gpu_studio.core.protocol import encode
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
@@ -86,6 +87,8 @@ class Patience(NamedTuple):
         farewell_s: seconds for an ended engine to be gone; a hung driver keeps it alive.
         on_stop: called before the engine is stopped.
         on_silence: called before an engine is ended that was silent for too long.
+        on_pause: called with the seconds of a pause (the PC slept) before an engine is ended whose
+            request it spoiled; None lets the engine go on.
     """
 
     stop_s: float | None = None
@@ -93,6 +96,7 @@ class Patience(NamedTuple):
     farewell_s: float = math.inf
     on_stop: Callable[[], object] = lambda: None
     on_silence: Callable[[], object] = lambda: None
+    on_pause: Callable[[float], object] | None = None
 
 
 def answers(
@@ -100,15 +104,22 @@ def answers(
 ) -> Iterator[Event]:
     """Yield the events of a request; after Ctrl-C stops it, its last event still arrives.
 
-    An engine that is silent for too long, or deaf to the stop, is ended.
+    An engine that is silent for too long, or deaf to the stop, is ended. A pause of this program
+    is no silence of the engine.
     """
     patience = patience or Patience()
     stop_s = _STOP_PATIENCE_S if patience.stop_s is None else patience.stop_s
     stream = Stream(engine.run(request))
-    last_event_s, stopped_s, ended_s = time.monotonic(), None, None
+    watch, now_s, looked_s = PauseWatch(), 0.0, time.monotonic()
+    last_event_s, stopped_s, ended_s = now_s, None, None
     while not stream.has_ended:
         event = stream.wait(_LOOK_S)
-        now_s = time.monotonic()
+        before_s, looked_s = looked_s, time.monotonic()
+        now_s += min(looked_s - before_s, EVERY_S)  # a pause is no waiting
+        if (pause_s := watch.tick()) and patience.on_pause is not None and ended_s is None:
+            patience.on_pause(pause_s)
+            engine.abandon()
+            ended_s = now_s
         if event is not None:
             last_event_s = now_s
             yield event

@@ -25,6 +25,7 @@ from gpu_studio.core.check.record_words import (
     LIMITS_TITLE,
     TRUST_TITLE,
     device_line,
+    pause_text,
     planted_text,
     record_facts,
     record_limits,
@@ -150,6 +151,7 @@ class _Terminal:
             farewell_s=_LONGEST_FAREWELL_S,
             on_stop=run.stop,
             on_silence=run.give_up,
+            on_pause=self._on_pause,
         )
         if not self._as_json:
             print_line(self._table.heading)
@@ -164,6 +166,12 @@ class _Terminal:
                 if is_due or isinstance(event, CheckStageFinished):
                     self._save()
         self._work.progress.clear()
+
+    def _on_pause(self, pause_s: float) -> None:
+        self._run.pause(pause_s)
+        if not self._as_json:
+            self._work.progress.clear()
+            note(pause_text(self._run.pauses[-1]) + ".")
 
     def _save(self) -> None:
         run = self._run

@@ -28,6 +28,7 @@ from gpu_studio.core.messages.placement_messages import DeviceUsed
 from gpu_studio.core.messages.run_messages import RunFailed
 from gpu_studio.model.engine_pulse import EnginePulse
 from gpu_studio.model.engine_succession import EngineEvent, EngineSuccession
+from gpu_studio.model.patience import Patience
 from gpu_studio.model.task import Task
 from gpu_studio.model.worker import Worker
 
@@ -176,8 +177,10 @@ class EngineSession(QObject):
         self.absence = ""
         self._pulse = EnginePulse(self)
         self._pulse.silence_changed.connect(self.silence_changed)
-        self._patience = self._timer(stop_patience_ms or _PATIENCE_MS, self._end_deaf)
-        self._farewell = self._timer(_LONGEST_FAREWELL_MS, self._part)
+        self._patience = Patience(self, stop_patience_ms or _PATIENCE_MS)
+        self._patience.ended.connect(self._end_deaf)
+        self._farewell = Patience(self, _LONGEST_FAREWELL_MS)
+        self._farewell.ended.connect(self._part)
 
     @property
     def what_is_missing(self) -> str:
@@ -511,10 +514,3 @@ class EngineSession(QObject):
         if state is not self.state:
             self.state = state
             self.state_changed.emit(state)
-
-    def _timer(self, interval_ms: int, slot: object) -> QTimer:
-        timer = QTimer(self)
-        timer.setSingleShot(True)
-        timer.setInterval(interval_ms)
-        timer.timeout.connect(slot)
-        return timer

@@ -16,6 +16,7 @@ from gpu_studio.core.devices.devices import (
     number_cards,
 )
 from gpu_studio.core.devices.link import faster, link_at_work
+from gpu_studio.model.patience import Patience
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
@@ -89,9 +90,8 @@ class Sensors(QObject):
         self._is_watched = True
         self._wishes = {"window"}
         self._deaths = 0
-        self._silence = QTimer(self)
-        self._silence.setSingleShot(True)
-        self._silence.timeout.connect(self._fall_silent)
+        self._silence = Patience(self)
+        self._silence.ended.connect(self._fall_silent)
         self._restart = QTimer(self)
         self._restart.setSingleShot(True)
         self._restart.timeout.connect(self.start)

@@ -259,7 +259,7 @@ def test_an_engine_that_hangs_after_a_stop_is_left_behind_if_the_session_may(
     engines.kind = Hung
     engines.scripts[RunWorkload] = hold_deaf
     session = EngineSession(engines, describes=False, stop_patience_ms=1, leaves_hung=leaves_hung)
-    session._farewell.setInterval(1)
+    session._farewell.wait_ms = 1
     session.start()
     reply = session.submit(run_request())
     wait_paused(qtbot, engines)
@@ -271,6 +271,6 @@ def test_an_engine_that_hangs_after_a_stop_is_left_behind_if_the_session_may(
         assert reply.last == EngineEnded(exit_code=None, stopped=True)
     else:
         assert session.state is EngineState.STOPPING
-        assert not session._farewell.isActive()
+        assert not session._farewell.is_active
     hung.go()
     session.close()

@@ -133,7 +133,7 @@ def test_an_engine_that_cannot_be_killed_does_not_hold_its_successor(
     studio.session.restart()
     qtbot.waitUntil(lambda: studio.session.is_free)
     reply, old = run(qtbot, studio, engines), engines.latest
-    studio.session._farewell.setInterval(1)
+    studio.session._farewell.wait_ms = 1
     studio.session.restart()
     qtbot.waitUntil(lambda: studio.session.state is EngineState.READY)
     assert reply.last == EngineEnded(exit_code=None, stopped=True)

@@ -37,7 +37,7 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
 SCHEMA = 1
 LARGEST_RECORD_BYTES = 1 << 20
 MOST_SPANS = 1000
-_MOST_INTERRUPTIONS = 1000
+MOST_INTERRUPTIONS = 1000
 
 
 class Interruption(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +49,16 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
 
     after_s: Seconds
     is_restart: bool
+
+
+class Pause(msgspec.Struct, frozen=True, kw_only=True):
+    """A time in which the PC slept or the program was stopped; the stage began anew after it.
+
+    ``after_s`` is the time since the start of the check, without pauses.
+    """
+
+    after_s: Seconds
+    paused_s: Seconds
 
 
 class StageSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +107,8 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     coverage: MemoryCoverage | None = None
     load_steps: LoadSteps = ()
     memory_rates: MemoryRates | None = None
-    interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=_MOST_INTERRUPTIONS)] = ()
+    interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=MOST_INTERRUPTIONS)] = ()
+    pauses: Annotated[tuple[Pause, ...], Meta(max_length=MOST_INTERRUPTIONS)] = ()
     program: ShortText = ""
     uuid: ShortText | None = None
     serial: ShortText | None = None

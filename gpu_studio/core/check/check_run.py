@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from gpu_studio.core.check.check_record import MOST_SPANS, CheckRecord, Interruption, StageSpan
+from gpu_studio.core.check.check_record import (
+    MOST_INTERRUPTIONS,
+    MOST_SPANS,
+    CheckRecord,
+    Interruption,
+    Pause,
+    StageSpan,
+)
 from gpu_studio.core.check.check_verdict import (
     next_action,
     result_sentence,
@@ -136,6 +143,7 @@ class CheckState(msgspec.Struct, frozen=True, kw_only=True):
     load_steps: tuple[LoadStep, ...] = ()
     memory_rates: MemoryRates | None = None
     interruptions: tuple[Interruption, ...] = ()
+    pauses: tuple[Pause, ...] = ()
     rounds_done: Count = 0
 
 
@@ -183,6 +191,7 @@ class CheckRun:
         self.memory_rates: MemoryRates | None = None
         self.round = 1
         self.interruptions: tuple[Interruption, ...] = ()
+        self.pauses: tuple[Pause, ...] = ()
         self.highest_temperature_c: float | None = None
         self.highest_hotspot_c: float | None = None
         self.largest_hotspot_gap_c: float | None = None
@@ -198,6 +207,7 @@ class CheckRun:
         self._before_s = 0.0  # of the rounds before this one
         self._round_at_s = 0.0
         self._is_silent = False
+        self._is_paused = False
         self._has_begun = False
 
     @classmethod
@@ -227,6 +237,7 @@ class CheckRun:
         run.findings, run.coverage = list(state.findings), state.coverage
         run.load_steps, run.memory_rates = state.load_steps, state.memory_rates
         run.interruptions = (*state.interruptions, interruption)
+        run.pauses = state.pauses
         run.highest_temperature_c = state.highest_temperature_c
         run.highest_hotspot_c = state.highest_hotspot_c
         run.largest_hotspot_gap_c = state.largest_hotspot_gap_c
@@ -297,7 +308,7 @@ class CheckRun:
                 track.state, track.fraction = "waiting", 0.0
                 track.budget_s = stage_budget_s(track.name, round_s(self.plan.minutes))
             waiting = tuple(track.name for track in self.stages)
-        self._has_begun = False
+        self._has_begun = self._is_paused = False
         return RunCheck(
             check_id=self.check_id, device=self.plan.device, stages=waiting,
             budget_s=round_s(self.plan.minutes), round=self.round, plant=self.plan.plant,
@@ -307,12 +318,37 @@ class CheckRun:
         """Note that the user ends the check; the engine still has to be stopped."""
         self.is_stopped = True
 
+    def pause(self, paused_s: float) -> None:
+        """Note that the PC slept, or the program was stopped, until now.
+
+        A sleep may end the engine's use of its card and empty the video memory, so nothing of it is
+        the card's fault: the engine has to be abandoned, and the next request runs the stage again.
+        """
+        if self.is_over or self._is_paused:
+            return
+        self._is_paused = True
+        if len(self.pauses) < MOST_INTERRUPTIONS:
+            self.pauses = (*self.pauses, Pause(after_s=self.elapsed_s, paused_s=paused_s))
+        track = self.present
+        self._before_s, self._round_at_s = self.elapsed_s, 0.0
+        if track is None:
+            return
+        verdict = self._verdict_if_cut(track)
+        if verdict == "partial":
+            track.verdict = "passed" if self._rounds_done else None
+        else:
+            track.verdict = verdict
+        track.errors, track.round_errors = track.total_errors, 0
+        track.state, track.doing, track.fraction = "waiting", "", 0.0
+
     def give_up(self) -> None:
         """Note that the engine was silent for too long; it still has to be abandoned."""
         self._is_silent = True
 
     def apply(self, event: Event) -> None:
         """Take an event of the engine."""
+        if self._is_paused:
+            return  # of the engine before the pause
         match event:
             case CheckStarted():
                 if "" not in (self.fingerprint, event.fingerprint) and (
@@ -388,6 +424,7 @@ class CheckRun:
             load_steps=self.load_steps,
             memory_rates=self.memory_rates,
             interruptions=self.interruptions,
+            pauses=self.pauses,
             program=self._program,
         )  # fmt: skip
 
@@ -420,6 +457,7 @@ class CheckRun:
             load_steps=self.load_steps,
             memory_rates=self.memory_rates,
             interruptions=self.interruptions,
+            pauses=self.pauses,
             rounds_done=self._rounds_done,
         )
 
@@ -457,8 +495,9 @@ class CheckRun:
             track.state, track.verdict, track.tested, track.fraction = "waiting", None, "", 0.0
             track.errors, track.round_errors, track.seconds = 0, 0, 0.0
             track.heat = None
-        self.vitals, self.spans, self.coverage, self.interruptions = [], [], None, ()
+        self.vitals, self.spans, self.coverage = [], [], None
         self.load_steps, self.memory_rates = (), None
+        self.interruptions, self.pauses = (), ()
         self.highest_temperature_c = self.lowest_clock_mhz = self.highest_power_w = None
         self.highest_hotspot_c = self.largest_hotspot_gap_c = None
         self.highest_memory_temperature_c = None

@@ -18,7 +18,7 @@ from gpu_studio.core.units import format_bytes, format_count, format_percent, fo
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpu_studio.core.check.check_record import CheckRecord
+    from gpu_studio.core.check.check_record import CheckRecord, Pause
     from gpu_studio.core.messages.check_messages import (
         CheckedDevice,
         CheckVerdict,
@@ -233,6 +233,14 @@ def _check_facts(record: CheckRecord) -> Iterator[RecordFact]:
     for stop in record.interruptions:
         what = "The PC restarted" if stop.is_restart else "The program ended"
         yield RecordFact("Interruption", f"{what} after {clock_text(stop.after_s)}")
+    for pause in record.pauses:
+        yield RecordFact("Interruption", pause_text(pause))
+
+
+def pause_text(pause: Pause) -> str:
+    """Return a pause of a check in words, without a full stop."""
+    slept, after = clock_text(pause.paused_s), clock_text(pause.after_s)
+    return f"The PC slept for {slept}, or the program was stopped, {after} into the check"
 
 
 def _sensor_facts(record: CheckRecord) -> Iterator[RecordFact]:

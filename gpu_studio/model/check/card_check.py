@@ -29,6 +29,7 @@ from gpu_studio.model.check.check_keeper import CheckKeeper
 from gpu_studio.model.check.known_device import known_device
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.headline import Headline, headline_from
+from gpu_studio.model.patience import Patience, PauseTimer
 from gpu_studio.model.run_queue import QueueStep, RunQueue
 from gpu_studio.model.work_state import WorkState
 
@@ -124,9 +125,10 @@ class CardCheck(QObject):
             studio.check_factory, self,
             describes=False, stop_patience_ms=_STOP_PATIENCE_MS, leaves_hung=True,
         )  # fmt: skip
-        self._silence = QTimer(self)
-        self._silence.setSingleShot(True)
-        self._silence.timeout.connect(self._give_up)
+        self._silence = Patience(self)
+        self._silence.ended.connect(self._give_up)
+        self._pauses = PauseTimer(self)
+        self._pauses.resumed.connect(self._begin_anew)
         self._keeping = QTimer(self)
         self._keeping.setInterval(round(1000 * STATE_EVERY_S))
         self._keeping.timeout.connect(self._keep_state)
@@ -397,6 +399,7 @@ class CardCheck(QObject):
         if run is None or not self.phase.is_busy:
             return
         self._session.restart(self._studio.session.environment)
+        self._pauses.start()
         self._queue.start(_Rounds(run), self._session)
         if not self._queue.state.is_busy:  # it was stopped before its first round
             self._end()
@@ -405,6 +408,7 @@ class CardCheck(QObject):
         run = self.run
         if run is None:
             return
+        self._pauses.look()
         run.apply(event)
         if not self._queue.is_answered:
             self._expect_event()
@@ -427,12 +431,20 @@ class CardCheck(QObject):
             self.run.give_up()
             self._session.restart()
 
+    def _begin_anew(self, pause_s: float) -> None:
+        """After a pause, run the stage again with a new engine."""
+        if self.run is not None and not self._queue.is_answered:
+            self.run.pause(pause_s)
+            self._keep_state()
+            self._session.restart()
+
     def _end(self) -> None:
         run = self.run
         if run is None or not self.phase.is_busy:
             return
         self._has_ended = True
         self._silence.stop()
+        self._pauses.stop()
         self._session.end()  # its context would use memory of the card
         if self._asked_earlier and not self._knows_earlier:
             return  # the next action depends on the last check of this card

@@ -39,7 +39,7 @@ def test_a_stop_ends_the_plan_and_keeps_the_samples(
     qtbot: QtBot, benchmark: Benchmark, engines: Engines, ready_studio: Studio, deaf: bool
 ) -> None:
     if deaf:
-        ready_studio.session._patience.setInterval(1)
+        ready_studio.session._patience.wait_ms = 1
     engines.scripts[RunWorkload] = held(deaf=deaf)
     benchmark.start(plan(64, 128, 256))
     wait_paused(qtbot, engines, benchmark)

@@ -139,7 +139,7 @@ def test_a_stop_keeps_the_partial_verdict(check: CardCheck, engines: Engines) ->
 
 
 def test_a_step_that_hears_no_stop_is_ended(check: CardCheck, engines: Engines) -> None:
-    check._session._patience.setInterval(1)
+    check._session._patience.wait_ms = 1
     engines.scripts[RunCheck] = deaf_in_compute
     check.start()
     engine = paused(engines)
@@ -190,8 +190,8 @@ def test_an_engine_that_only_stops_talking_ends_the_check(
     answers(engines, end_in="compute")
     check.start()
     wait_until(lambda: check.run and check.run.present and check.run.present.name == "compute")
-    check._session._farewell.setInterval(1)
-    check._silence.timeout.emit()
+    check._session._farewell.wait_ms = 1
+    check._silence.ended.emit()
     assert finish(check).verdict in ("failed", "inconclusive", "partial")
 
 
@@ -216,10 +216,10 @@ def test_an_engine_that_a_driver_keeps_alive_is_left_behind(
 
     engines.kind = Held
     engines.scripts[RunCheck] = deaf_in_compute
-    check._session._farewell.setInterval(1)
+    check._session._farewell.wait_ms = 1
     check.start()
     engine = paused(engines)
-    check._silence.timeout.emit()
+    check._silence.ended.emit()
     wait_until(lambda: not check.phase.is_busy)
 
     assert "abandon" in engine.calls
@@ -434,3 +434,54 @@ def test_the_cards_name_is_added_only_on_request(check: CardCheck) -> None:
 
     assert record.uuid is None
     assert (check.named(record).uuid or "").startswith("GPU-1b2f")
+
+
+def sleep_in(check: CardCheck, pause_s: float) -> None:
+    """Let the PC sleep: the window notices it by its next tick."""
+    before = check._pauses._watch._clock
+    check._pauses._watch._clock = lambda: before() + pause_s
+    check._pauses.look()
+
+
+@pytest.mark.parametrize("pause_s", [20.0, 80.0, 3600.0])
+def test_a_sleep_is_no_fault_and_its_stage_runs_again(
+    check: CardCheck, engines: Engines, pause_s: float
+) -> None:
+    answers(engines, pause_in="memory")
+    check.start()
+    paused(engines)
+    answers(engines)
+    check._session._farewell.wait_ms = 1
+    sleep_in(check, pause_s)
+    record = finish(check)
+
+    assert record.verdict == "passed"
+    assert record.findings == ()
+    (pause,) = record.pauses
+    assert pause.paused_s == pytest.approx(pause_s, abs=5)
+    first, second = requests_of(engines)
+    assert second.stages == STAGE_NAMES[STAGE_NAMES.index("memory") :]
+    assert second.round == first.round
+
+
+def test_errors_before_a_sleep_stay(check: CardCheck, engines: Engines) -> None:
+    answers(engines, findings={"compute": (wrong_bit("compute"),)}, pause_in="memory")
+    check.start()
+    paused(engines)
+    answers(engines)
+    check._session._farewell.wait_ms = 1
+    sleep_in(check, 80.0)
+    record = finish(check)
+    assert record.verdict == "failed"
+    assert record.errors == 1
+
+
+def test_a_short_stop_is_not_noticed(check: CardCheck, engines: Engines) -> None:
+    answers(engines, pause_in="memory")
+    check.start()
+    engine = paused(engines)
+    sleep_in(check, 2.0)
+    engine.go()
+    record = finish(check)
+    assert record.pauses == ()
+    assert len(requests_of(engines)) == 1

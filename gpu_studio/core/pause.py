@@ -1,0 +1,44 @@
+"""Times in which this program did not run: its PC slept, or it was stopped.
+
+A laptop's lid or a suspended virtual PC stops a program and its children alike. What waits for an
+answer must not take that for silence.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EVERY_S = 1.0
+"""How often to call `PauseWatch.tick` at least, in seconds."""
+_LATE_S = 5.0
+
+
+def sleepless_s() -> float:
+    """Return the seconds of a clock that goes on while the PC sleeps, and is never set.
+
+    `time.monotonic` is such a clock on Windows; Linux has another one (clock_gettime(2)).
+    """
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
+
+
+class PauseWatch:
+    """Notices a pause by a tick that comes late.
+
+    Args:
+        clock: Returns the seconds of a clock that goes on during a sleep.
+    """
+
+    def __init__(self, clock: Callable[[], float] = sleepless_s) -> None:
+        self._clock = clock
+        self._ticked_s = clock()
+
+    def tick(self) -> float:
+        """Return the seconds of the pause that is just over; 0.0 if there was none."""
+        now_s = self._clock()
+        late_s, self._ticked_s = now_s - self._ticked_s - EVERY_S, now_s
+        return late_s if late_s > _LATE_S else 0.0

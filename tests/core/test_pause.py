@@ -1,0 +1,27 @@
+"""A pause of this program: the PC slept, or the program was stopped."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from gpu_studio.core.pause import PauseWatch, sleepless_s
+
+
+@pytest.mark.parametrize(
+    ("between_s", "pause_s"),
+    [(0.0, 0.0), (1.0, 0.0), (5.9, 0.0), (21.0, 20.0), (81.0, 80.0), (3601.0, 3600.0)],
+)
+def test_a_late_tick_is_a_pause_and_counts_once(between_s: float, pause_s: float) -> None:
+    times = iter([100.0, 100.0 + between_s, 101.0 + between_s])
+    watch = PauseWatch(lambda: next(times))
+    assert watch.tick() == pause_s
+    assert watch.tick() == 0.0
+
+
+def test_the_clock_is_not_the_calendar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Setting the PC's clock forward by an hour is no sleep."""
+    before_s = sleepless_s()
+    monkeypatch.setattr(time, "time", lambda: 1e12)
+    assert 0 <= sleepless_s() - before_s < 60
