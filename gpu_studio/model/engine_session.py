@@ -26,9 +26,9 @@ from gpu_studio.core.messages.engine_messages import (
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.placement_messages import DeviceUsed
 from gpu_studio.core.messages.run_messages import RunFailed
+from gpu_studio.model.awake_timer import AwakeTimer
 from gpu_studio.model.engine_pulse import EnginePulse
 from gpu_studio.model.engine_succession import EngineEvent, EngineSuccession
-from gpu_studio.model.patience import Patience
 from gpu_studio.model.task import Task
 from gpu_studio.model.worker import Worker
 
@@ -177,9 +177,9 @@ class EngineSession(QObject):
         self.absence = ""
         self._pulse = EnginePulse(self)
         self._pulse.silence_changed.connect(self.silence_changed)
-        self._patience = Patience(self, stop_patience_ms or _PATIENCE_MS)
+        self._patience = AwakeTimer(self, stop_patience_ms or _PATIENCE_MS)
         self._patience.ended.connect(self._end_deaf)
-        self._farewell = Patience(self, _LONGEST_FAREWELL_MS)
+        self._farewell = AwakeTimer(self, _LONGEST_FAREWELL_MS)
         self._farewell.ended.connect(self._part)
 
     @property

@@ -16,7 +16,7 @@ from gpu_studio.core.devices.devices import (
     number_cards,
 )
 from gpu_studio.core.devices.link import faster, link_at_work
-from gpu_studio.model.patience import Patience
+from gpu_studio.model.awake_timer import AwakeTimer
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Sensors(QObject):
         self._is_watched = True
         self._wishes = {"window"}
         self._deaths = 0
-        self._silence = Patience(self)
+        self._silence = AwakeTimer(self)
         self._silence.ended.connect(self._fall_silent)
         self._restart = QTimer(self)
         self._restart.setSingleShot(True)

@@ -25,11 +25,11 @@ from gpu_studio.core.messages.check_messages import (
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.core.program_version import program_title
+from gpu_studio.model.awake_timer import AwakeTimer, PauseTimer
 from gpu_studio.model.check.check_keeper import CheckKeeper
 from gpu_studio.model.check.known_device import known_device
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.headline import Headline, headline_from
-from gpu_studio.model.patience import Patience, PauseTimer
 from gpu_studio.model.run_queue import QueueStep, RunQueue
 from gpu_studio.model.work_state import WorkState
 
@@ -125,7 +125,7 @@ class CardCheck(QObject):
             studio.check_factory, self,
             describes=False, stop_patience_ms=_STOP_PATIENCE_MS, leaves_hung=True,
         )  # fmt: skip
-        self._silence = Patience(self)
+        self._silence = AwakeTimer(self)
         self._silence.ended.connect(self._give_up)
         self._pauses = PauseTimer(self)
         self._pauses.resumed.connect(self._begin_anew)

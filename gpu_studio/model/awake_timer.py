@@ -10,7 +10,7 @@ _TICKS = 10
 _LONGEST_TICK_MS = 1000
 
 
-class Patience(QObject):
+class AwakeTimer(QObject):
     """A deadline, counted in ticks: a window that was stopped for an hour has missed one.
 
     Args:

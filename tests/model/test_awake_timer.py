@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from gpu_studio.model.patience import Patience
+from gpu_studio.model.awake_timer import AwakeTimer
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def test_a_deadline_ends_once(qtbot: QtBot) -> None:
     owner = QObject()
-    patience = Patience(owner, 20)
+    patience = AwakeTimer(owner, 20)
     with qtbot.waitSignal(patience.ended):
         patience.start()
     assert not patience.is_active
@@ -22,7 +22,7 @@ def test_a_deadline_ends_once(qtbot: QtBot) -> None:
 
 def test_a_window_that_stood_still_has_missed_one_tick() -> None:
     owner = QObject()
-    patience, ended = Patience(owner, 60_000), []
+    patience, ended = AwakeTimer(owner, 60_000), []
     patience.ended.connect(lambda: ended.append(1))
     patience.start()
     assert patience._timer.interval() <= 1000
