@@ -51,7 +51,8 @@ class Doctor(QObject):
     ) -> None:
         super().__init__(parent)
         self._session, self._sensors, self._probe = session, sensors, probe
-        self._findings: Sequence[Finding] = ()
+        self.findings: Sequence[Finding] = ()
+        """The findings, worst first; empty until devices are found."""
         self._cards: tuple[str, ...] = ()
         self._build: tuple[str, str | None] = ("", None)
         self.probed: PcProbed | None = None
@@ -63,11 +64,6 @@ class Doctor(QObject):
         sensors.inventory_changed.connect(self._look)
         sensors.reading_taken.connect(self._compare_links)
         session.engine_described.connect(self._look)
-
-    @property
-    def findings(self) -> Sequence[Finding]:
-        """The findings, worst first; empty until devices are found."""
-        return self._findings
 
     @property
     def is_checking(self) -> bool:
@@ -171,5 +167,5 @@ class Doctor(QObject):
         if (cards, build) != (self._cards, self._build):
             self.probed = None  # other cards, or another PyTorch: not tested
         self._cards, self._build, self._links = cards, build, dict(self._sensors.links)
-        self._findings = find(inventory, engine, probe=self.probed, links=self._links)
+        self.findings = find(inventory, engine, probe=self.probed, links=self._links)
         self.findings_changed.emit()

@@ -150,7 +150,8 @@ class HeadlineModel(QObject):
         super().__init__(parent)
         self._session, self._sensors, self._doctor = session, sensors, doctor
         self._builds = builds
-        self._headline: Headline | None = None
+        self.headline: Headline | None = None
+        """The current headline; None if there is none."""
         self._own: Headline | None = None
         self._lost_reason = ""
         self._lost_cards: list[Headline] = []
@@ -174,11 +175,6 @@ class HeadlineModel(QObject):
             self.notify(settings.trouble)
         self._choose()
 
-    @property
-    def headline(self) -> Headline | None:
-        """The current headline; None if there is none."""
-        return self._headline
-
     def offered(self, headline: Headline) -> Headline:
         """Return a headline with a button that installs its build, if this program can."""
         if not headline.build_tag or self._builds is None:
@@ -193,7 +189,7 @@ class HeadlineModel(QObject):
 
         A finding about one card stops nothing if PyTorch can use another one.
         """
-        headline = self._headline
+        headline = self.headline
         if headline is None or not headline.is_finding:
             return headline is not None
         stops = headline.code not in _STOPS_NOTHING
@@ -201,7 +197,7 @@ class HeadlineModel(QObject):
 
     def is_same_loss(self, headline: Headline) -> bool:
         """Return whether the current headline is about the same card that cannot be read now."""
-        current = self._headline
+        current = self.headline
         if current is None or current.device_uuid != headline.device_uuid:
             return False
         return current.code in _LIVE and headline.code in _LIVE
@@ -232,7 +228,7 @@ class HeadlineModel(QObject):
 
     def dismiss(self) -> None:
         """Hide the current headline until it changes."""
-        headline = self._headline
+        headline = self.headline
         if headline is None:
             return
         if headline.code == _OWN:
@@ -245,7 +241,7 @@ class HeadlineModel(QObject):
 
     def act(self, headline: Headline | None = None) -> None:
         """Do the action of a headline's button; of the current one if none is given."""
-        headline = headline or self._headline
+        headline = headline or self.headline
         if headline is None:
             return
         match headline.action:
@@ -271,7 +267,7 @@ class HeadlineModel(QObject):
 
     def act_otherwise(self) -> None:
         """Do the action of the current headline's second button."""
-        if self._headline is not None and self._headline.other_action is Action.STOP_RUN:
+        if self.headline is not None and self.headline.other_action is Action.STOP_RUN:
             self._session.stop()
 
     def _hear_engine(self, _is_silent: bool) -> None:
@@ -307,7 +303,7 @@ class HeadlineModel(QObject):
             self._has_failed = False
             self._lost_reason = ""
             self._choose()
-        elif self._headline is not None and self._headline.code in (_SLOW, _NOT_RESPONDING):
+        elif self.headline is not None and self.headline.code in (_SLOW, _NOT_RESPONDING):
             self._choose()
 
     def _fall_silent(self, _is_silent: bool) -> None:
@@ -350,8 +346,8 @@ class HeadlineModel(QObject):
             ),
             None,
         )
-        if chosen != self._headline:
-            self._headline = chosen
+        if chosen != self.headline:
+            self.headline = chosen
             self.headline_changed.emit(chosen)
 
     def _of_engine(self) -> Headline | None:

@@ -73,25 +73,21 @@ class Settings(QObject):
         self._path = path
         self.trouble = ""
         self._was_reported = False
-        self._choices = Choices()
+        self.choices = Choices()
+        """The current choices."""
         if path is not None:
             try:
-                self._choices = _choices_of(_read(path))
+                self.choices = _choices_of(_read(path))
             except UnusableFileError as error:
                 self.trouble = _set_aside_broken(path, str(error))
                 _log.warning("%s", self.trouble)
 
-    @property
-    def choices(self) -> Choices:
-        """The current choices."""
-        return self._choices
-
     def change(self, **values: object) -> None:
         """Change some choices and save them."""
-        old = self._choices
+        old = self.choices
         new = _choices_of(msgspec.structs.asdict(msgspec.structs.replace(old, **values)))
         if new != old:
-            self._choices = new
+            self.choices = new
             self._keep({name: getattr(new, name) for name in values})
             self.choices_changed.emit(new)
 
@@ -103,8 +99,8 @@ class Settings(QObject):
             except OSError as error:
                 self._report(error.strerror or str(error))
                 return False
-        self._choices = Choices()
-        self.choices_changed.emit(self._choices)
+        self.choices = Choices()
+        self.choices_changed.emit(self.choices)
         return True
 
     def _keep(self, changed: dict[str, object]) -> None:
@@ -114,7 +110,7 @@ class Settings(QObject):
             stored = _read(self._path)
         except UnusableFileError as error:  # damaged since the start
             _log.warning("%s", _set_aside_broken(self._path, str(error)))
-            stored = msgspec.to_builtins(self._choices)
+            stored = msgspec.to_builtins(self.choices)
         reason = _write(self._path, stored | msgspec.to_builtins(changed))
         if reason:
             self._report(reason)

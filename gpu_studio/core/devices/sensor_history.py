@@ -116,13 +116,9 @@ class SensorTrack:
         self._capacity = capacity
         self._buffer = np.full((_FIRST_SENSOR + len(self._kinds), 2 * capacity), np.nan)
         self._count = 0
-        self._newest: Telemetry | None = None
-        self._readings = 0
-
-    @property
-    def newest(self) -> Telemetry | None:
+        self.newest: Telemetry | None = None
         """The newest telemetry; None before the first reading."""
-        return self._newest
+        self._readings = 0
 
     def append(self, reading: Reading) -> None:
         """Add a reading of the device; a lost card adds nothing."""
@@ -135,7 +131,7 @@ class SensorTrack:
                 # No curve is drawn across a gap in the readings.
                 self._add((last_s + reading.taken_at_s) / 2, None)
         self._add(reading.taken_at_s, telemetry)
-        self._newest = telemetry
+        self.newest = telemetry
         self._readings += 1
 
     def spans(self, longest_s: float = SPANS_S[0]) -> tuple[SensorSpan, ...]:
@@ -190,7 +186,7 @@ class SensorTrack:
         pstates: NDArray[np.float64],
     ) -> SensorSpan:
         known = values[~np.isnan(values)]
-        newest = self._newest
+        newest = self.newest
         if newest is None or not len(known):
             # The first CPU reading has no utilization: it is a mean since the previous reading.
             return SensorSpan(kind, _NO_VALUES, _NO_VALUES, is_refused=self._readings > 1)

@@ -33,13 +33,9 @@ class ProcessTable(QAbstractTableModel):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._processes: list[GpuProcess] = []
-        self._engine_pid: int | None = None
-
-    @property
-    def processes(self) -> Sequence[GpuProcess]:
+        self.processes: list[GpuProcess] = []
         """The shown processes."""
-        return self._processes
+        self._engine_pid: int | None = None
 
     @property
     def own_pids(self) -> set[int]:
@@ -49,9 +45,9 @@ class ProcessTable(QAbstractTableModel):
     @property
     def note(self) -> str:
         """A sentence about the whole table; empty if there is nothing to say."""
-        if not self._processes:
+        if not self.processes:
             return "The driver lists no program on this card."
-        if all(process.memory_bytes is None for process in self._processes):
+        if all(process.memory_bytes is None for process in self.processes):
             if IS_WINDOWS:
                 return NO_MEMORY_ON_WINDOWS
             return "Process memory: n/a, this driver does not report it."
@@ -60,27 +56,27 @@ class ProcessTable(QAbstractTableModel):
     def show(self, processes: Sequence[GpuProcess], engine_pid: int | None) -> None:
         """Show these processes; the one with ``engine_pid`` is this program's engine."""
         by_pid = {process.pid: process for process in processes}
-        before = [*self._processes, self._engine_pid]
+        before = [*self.processes, self._engine_pid]
         self._engine_pid = engine_pid
-        for row in reversed(range(len(self._processes))):
-            if self._processes[row].pid not in by_pid:
+        for row in reversed(range(len(self.processes))):
+            if self.processes[row].pid not in by_pid:
                 self.beginRemoveRows(_NO_PARENT, row, row)
-                del self._processes[row]
+                del self.processes[row]
                 self.endRemoveRows()
-        for row, process in enumerate(self._processes):
-            self._processes[row] = by_pid.pop(process.pid)
-        if self._processes and before != [*self._processes, engine_pid]:
-            last = self.index(len(self._processes) - 1, MEMORY)
+        for row, process in enumerate(self.processes):
+            self.processes[row] = by_pid.pop(process.pid)
+        if self.processes and before != [*self.processes, engine_pid]:
+            last = self.index(len(self.processes) - 1, MEMORY)
             self.dataChanged.emit(self.index(0, PID), last)
         if by_pid:
-            first = len(self._processes)
+            first = len(self.processes)
             self.beginInsertRows(_NO_PARENT, first, first + len(by_pid) - 1)
-            self._processes.extend(by_pid.values())
+            self.processes.extend(by_pid.values())
             self.endInsertRows()
 
     def rowCount(self, parent: _Index = _NO_PARENT) -> int:
         """Return the number of processes."""
-        return 0 if parent.isValid() else len(self._processes)
+        return 0 if parent.isValid() else len(self.processes)
 
     def columnCount(self, parent: _Index = _NO_PARENT) -> int:
         """Return the number of columns."""
@@ -100,7 +96,7 @@ class ProcessTable(QAbstractTableModel):
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return a cell's text, sort key, alignment or tool tip."""
-        process, column = self._processes[index.row()], index.column()
+        process, column = self.processes[index.row()], index.column()
         if role == Qt.ItemDataRole.DisplayRole:
             return self._text(process, column)
         if role == SORT_ROLE:
