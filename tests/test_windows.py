@@ -21,7 +21,8 @@ STARTERS = ("run", "Popen", "call", "check_output", "check_call")
 
 def starts(path: Path) -> Iterator[tuple[str, int, set[str | None]]]:
     """Yield function, line and keywords of each call of `subprocess` in a file."""
-    for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    source = path.read_text(encoding="utf-8")
+    for function in ast.walk(ast.parse(source)) if "subprocess" in source else ():
         if not isinstance(function, ast.FunctionDef):
             continue
         for call in ast.walk(function):
