@@ -6,6 +6,7 @@ lengths are in the canvas's own units; ``em`` is the size of its text.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from gpu_studio.core.check.check_chart import time_ticks, value_ticks
@@ -31,7 +32,7 @@ _LINE = 1.35
 _STRIP = 1.6
 _GAP = 1.1
 _LANE_SHARES = {"°C": 2.2, "MHz": 1.0, "W": 1.0}
-_LEAST_LANE = 3.2
+_HEAD = 2.0
 _NARROW = 46.0
 _TICKS_APART_X, _TICKS_APART_Y = 5.0, 1.7
 _BAND_PADDING = 0.5
@@ -97,11 +98,17 @@ class PlotPlace(NamedTuple):
         return end_s * min(max(share, 0.0), 1.0)
 
 
-def chart_height(chart: CheckChart, em: float, *, is_low: bool = False) -> float:
-    """Return a good height for a chart: of the lanes it has, or of an empty one."""
+def chart_height(
+    chart: CheckChart, em: float, width: float = math.inf, *, is_low: bool = False
+) -> float:
+    """Return a good height for a chart: of the lanes it has, or of an empty one.
+
+    In a narrow width, the numbers stand above the lanes.
+    """
+    heads = _HEAD * len(chart.lanes) if width < _NARROW * em else 0.0
     lanes = 2.8 if is_low else 4.6
     count = sum(_LANE_SHARES.get(lane.unit, 1.0) for lane in chart.lanes) or 3.0
-    return em * (_STRIP + _GAP + count * lanes + _GAP * len(chart.lanes) + 2 * _LINE)
+    return em * (heads + _STRIP + _GAP + count * lanes + _GAP * len(chart.lanes) + 2 * _LINE)
 
 
 def draw_chart(
@@ -136,14 +143,14 @@ def draw_chart(
         canvas.text((place.left + place.right) / 2, middle, empty, "muted", anchor="middle")
         return place
     shares = [_LANE_SHARES.get(lane.unit, 1.0) for lane in chart.lanes]
-    head = _LINE * em if is_narrow else 0.0
+    head = _HEAD * em if is_narrow else 0.0
     room = place.bottom - place.top - _GAP * em * (len(shares) - 1) - head * len(shares)
     top = place.top
     for lane, share in zip(chart.lanes, shares, strict=True):
         tall = max(room * share / sum(shares), 1.0)
         if is_narrow:
             title = ", ".join(f"{name} {value}" for name, value in lane.values)
-            canvas.text(0.0, top + head / 2, title, "muted")
+            canvas.text(0.0, top + 0.4 * head, title, "muted")
             top += head
         else:
             _draw_values(lane, canvas, top, tall, em)

@@ -49,6 +49,7 @@ _ANOTHER_CARD = (
     "Compare the print on the card and on its chip with its name before you buy, sell or keep it. "
     "Its BIOS may be that of another card."
 )
+_AFTER_NOTHING = "Fix the reason that the check names, and run the check again."
 _SKIPPED = "Nothing was tested: run the check again."
 _UNEXPECTED_RESTART = (
     "If you did not restart the PC yourself, check the power supply and the card's power cables. "
@@ -248,6 +249,8 @@ def next_action(
     if verdict == "failed":
         return _after_failure(findings, earlier)
     kinds = {finding.kind for finding in findings if finding.severity == "doubt"}
+    if stages and not any(stage.has_tested for stage in stages):
+        return _AFTER_NOTHING if kinds else _SKIPPED
     action = next((action for kind, action in _AFTER_DOUBT if kind in kinds), None)
     if action is not None:
         return action
@@ -257,8 +260,6 @@ def next_action(
         return _ANOTHER_CARD
     if verdict == "passed":
         return _after_pass(minutes, earlier)
-    if not any(stage.has_tested for stage in stages):
-        return _SKIPPED
     if is_stopped:
         return _TO_THE_END
     return _MORE_FREE if lacks_memory else _TOO_SHORT

@@ -174,7 +174,7 @@ def _curves(record: CheckRecord) -> Iterator[str]:
         return
     yield "<h2>Temperature, clock and power</h2>"
     for name, width in (("wide", _WIDE), ("narrow", _NARROW)):
-        canvas, tall = SvgCanvas(), chart_height(chart, EM)
+        canvas, tall = SvgCanvas(), chart_height(chart, EM, width)
         draw_chart(chart, canvas, width, tall, EM)
         yield f'<div class="{name}">{canvas.svg(width, tall, chart_sentence(chart))}</div>'
 

@@ -53,7 +53,7 @@ _FORGED = (
 _FRESH = (
     "Ask for a fresh one: the seller starts GPU Studio, opens the Check tab and runs the 6-minute "
     "check while you watch, at the handover or in a video call. Better, run it yourself: the "
-    "program is free. A sound card passes every time."
+    "program is free."
 )
 
 
@@ -145,7 +145,7 @@ def _limits(record: CheckRecord) -> Iterator[str]:
         )
     if is_cpu(address):
         yield "Everything about the PC's graphics cards: this was a check of its CPU and RAM."
-    elif record.highest_hotspot_c is None:
+    elif record.highest_hotspot_c is None and record.has_tested:
         yield "Old thermal paste under the chip: this card reported no hot spot."
     for name in ran:
         words = stage_words(name, address)

@@ -19,7 +19,7 @@ from gpu_studio.core.check.record_page import page_of, read_record
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck, WrongWord
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, LoadStep, RunCheck, WrongWord
 from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.notice import Action
 from gpu_studio.model.pages import CHECK
@@ -435,6 +435,22 @@ def test_the_mouse_shows_values_and_wrong_bits(tab: CheckTab, engines: Engines) 
     assert "bit 17 read 1 instead of 0, written: zeros" in tip
     assert not squares.tip_at(-5, 0)
     assert "3 times" in text(tab, "check.findings.0")
+
+
+@with_cards
+def test_the_load_in_steps_is_a_table(tab: CheckTab) -> None:
+    steps = tuple(
+        LoadStep(duty_percent=duty, period_s=0.005, bursts=90, errors=int(duty == 40))
+        for duty in (20.0, 40.0)
+    )
+    tab.check._show_record(msgspec.structs.replace(check_record(), load_steps=steps))
+    wait_until(lambda: sees(tab, "check.steps.1.2"))
+    assert text(tab, "check.steps.0.2") == "40 % load"
+    assert text(tab, "check.steps.1.0") == "5 ms"
+    assert text(tab, "check.steps.1.2") == "1 of 90 wrong"
+    assert property_of(tab, "check.steps.1.2", "tone") == "failure"
+    tab.check._show_record(check_record())
+    wait_until(lambda: not sees(tab, "check.steps.1.2"))
 
 
 @with_cards
