@@ -183,7 +183,7 @@ class CheckHero(Card):
         self._again.setEnabled(check.can_run)
         self._save.setEnabled(record is not None)
         set_property(self._share, "primary", not (fix or (is_own and is_failed)))
-        self._show(self._caption, self._captions(is_own and is_failed and not fix))
+        self._show(self._caption, self._captions(is_own and is_failed and end in _FAILED))
         # The numbers of a card in somebody's file are not known here.
         is_card = record is not None and not is_cpu(record.device.address)
         is_named = is_own and is_card and end is not CheckEnd.NOTHING_TESTED
