@@ -5,10 +5,11 @@ disturbances, so the interval of their ratio has them in it. While other program
 a winner counts only if it won every round, and its lead is rounded. A card that works for others as
 well is slower all the time, so the other side must win by a factor of two. Results of two times may
 differ more than their intervals say, because each run finds other places in memory: a winner counts
-only if it still wins by a quarter less. Any other doubt about a time (few samples, a throttled
-card) may mean a factor of two in either direction. If both times are doubtful, only one may be
-wrong by that factor, because a disturbance slows both down. Two results count as equally fast only
-if the whole interval of their ratio lies within ± 5 %.
+only if it still wins by a quarter less, and never against a time that other programs disturbed
+(identical products took up to 200 times as long). Any other doubt about a time (few samples, a
+throttled card) may mean a factor of two in either direction. If both times are doubtful, only one
+may be wrong by that factor, because a disturbance slows both down. Two results count as equally
+fast only if the whole interval of their ratio lies within ± 5 %.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ class Comparison(msgspec.Struct, frozen=True):
         kinds: the kinds of the doubts (`core.benchmark.trust`).
         rounds: the ratio of each round, of two results that took turns.
         is_apart: whether they did not, and so met other disturbances.
+        busy: those that other programs disturbed: 1 the device, -1 the reference.
         shared: the one that is a card which works for other programs as well, while the other is
             another device: 1 the device, -1 the reference, 0 neither or both.
     """
@@ -87,6 +89,7 @@ class Comparison(msgspec.Struct, frozen=True):
     kinds: frozenset[str] = frozenset()
     rounds: tuple[float, ...] = ()
     is_apart: bool = False
+    busy: frozenset[int] = frozenset()
     shared: int = 0
 
     @property
@@ -123,7 +126,12 @@ class Comparison(msgspec.Struct, frozen=True):
         return _DOUBTED_BY if own else 1.0
 
     def _agrees(self, sign: int) -> bool:
-        """Whether every round has the same winner; it matters on a busy PC."""
+        """Whether every round has the same winner; it matters on a busy PC.
+
+        Without rounds in turns, nothing bounds how much other programs slowed a loser down.
+        """
+        if self.is_apart:
+            return -sign not in self.busy
         return not self.is_busy or all(sign * math.log(ratio) > 0 for ratio in self.rounds)
 
     @property
@@ -191,6 +199,7 @@ def compare(reference: RunFinished, device: RunFinished) -> Comparison | None:
         high=high,
         rounds=tuple(one / other for one, other in pairs),
         is_apart=not pairs,
+        busy=frozenset(side for side, one in ((-1, reference), (1, device)) if one.other_processes),
         shared=0
         if reference.device == device.device
         else _is_shared(device) - _is_shared(reference),
