@@ -175,6 +175,8 @@ def _check_race(result: RunFinished) -> None:
     outcome, timed_s = result.outcome, result.timed_s
     if outcome is None:
         return
+    if outcome.reached and outcome.progress < 1:
+        raise refused("its race says that it finished, and that it did not")
     steps_s = outcome.steps * result.median_s
     if not steps_s / TIMES_WITHIN <= outcome.seconds <= _STALLED_WITHIN * steps_s:
         raise refused("the seconds of its race contradict the steps and their median")

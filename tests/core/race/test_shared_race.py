@@ -88,6 +88,7 @@ def faster(shared: SharedRace, **changes: Any) -> SharedRace:
 
 
 OUTCOME = RaceOutcome(reached=True, steps=200, seconds=0.1, measure=30.0, progress=1.0)
+HALFWAY = msgspec.structs.replace(OUTCOME, progress=0.5)
 
 
 @pytest.mark.parametrize(
@@ -95,11 +96,12 @@ OUTCOME = RaceOutcome(reached=True, steps=200, seconds=0.1, measure=30.0, progre
     [
         (two(outcome=OUTCOME), "contradict the steps and their median"),
         (two(timed_s=0.1), "contradict its timed seconds"),
+        (two(outcome=HALFWAY), "says that it finished, and that it did not"),
         (faster(two(), seconds=0.1), "contradict a contestant's result"),
         (faster(two(), steps=2), "contradict a contestant's result"),
         (faster(two(), step_median_s=1e-6), "contradicts a contestant's result"),
     ],
-    ids=["too fast for its steps", "timed otherwise", "seconds", "steps", "a step"],
+    ids=["too fast for its steps", "timed otherwise", "halfway", "seconds", "steps", "a step"],
 )
 def test_a_ghost_whose_times_contradict_each_other_is_refused(
     shared: SharedRace, reason: str
