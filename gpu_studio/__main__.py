@@ -8,12 +8,14 @@ import sys
 
 _X11_SOCKETS = "/tmp/.X11-unix/X"
 _PATIENCE_S = 3.0
+_KIOSK = ["race", "--kiosk"]
 _WARNING = 0x30  # MB_ICONWARNING of winuser.h
 
 
 def main() -> int:
     """Run the program; return its exit status."""
-    if sys.argv[1:] or not has_display():
+    is_kiosk = sys.argv[1:] == _KIOSK
+    if (sys.argv[1:] and not is_kiosk) or not has_display():
         from gpu_studio.cli.main import main as run_command
 
         return run_command(sys.argv[1:])
@@ -25,7 +27,7 @@ def main() -> int:
             "“python3 packaging/bootstrap.py run” installs it. “gpu-studio devices” works anyway."
         )
         return 1
-    return open_window()
+    return open_window(kiosk=is_kiosk)
 
 
 def _show_error(sentence: str) -> None:

@@ -187,8 +187,12 @@ def has_letters(font: QFont) -> bool:
     return QFontMetrics(font).inFont("A")
 
 
-def main() -> int:
-    """Open the window and return the program's exit status."""
+def main(*, kiosk: bool = False) -> int:
+    """Open the window and return the program's exit status.
+
+    Args:
+        kiosk: run races on a full screen, one after the other, until Esc; then the program ends.
+    """
     log_path = _start_log()
     mark = StartMark(log_path.parent) if log_path is not None else None
     bad_end = _read_bad_end(log_path) if log_path is not None and mark and mark.set() else None
@@ -232,6 +236,8 @@ def main() -> int:
     tidying.timeout.connect(remove_killed_windows_folders)
     tidying.start(_TIDY_EVERY_MS)
     window.show()
+    if kiosk:
+        window.play_races()
     status = application.exec()
     _log.info("The window was closed")
     if mark is not None:

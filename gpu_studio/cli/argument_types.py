@@ -100,6 +100,12 @@ def whole_numbers(least: int, largest: int) -> Callable[[str], tuple[int, ...]]:
     return lambda text: tuple(dict.fromkeys(map(number_of, _entries(text) or [text])))
 
 
+def every_whole_number(least: int, largest: int) -> Callable[[str], tuple[int, ...]]:
+    """Return a type for a list of whole numbers in this range; the same one may stand twice."""
+    number_of = whole_number(least, largest)
+    return lambda text: tuple(map(number_of, _entries(text) or [text]))
+
+
 def seconds(text: str) -> float:
     """Return a time budget in seconds."""
     budget_s = _number(text)

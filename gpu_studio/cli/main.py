@@ -36,7 +36,7 @@ COMMANDS = {
     "devices": "list the devices in this PC, and whether PyTorch can use them",
     "doctor": "find out why PyTorch cannot use your card, and what to do next",
     "engine": "list or install the builds of PyTorch that GPU Studio uses",
-    "race": "let the CPU and the GPU draw the same picture, one after the other",
+    "race": "let the CPU and the GPU draw the same picture, in turns",
     "bench": "time a workload on the CPU and on your cards",
     "memory": "explain an out-of-memory error, cause one safely, see what fits, empty the cache",
     "check": "check whether a card computes and remembers without errors",

@@ -41,7 +41,13 @@ from gpu_studio.core.race.picture_order import picture_order
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, PICTURES
 from gpu_studio.core.race.race_track import MOST_BYTES, RaceFrame, RaceTrack
 from gpu_studio.core.race.verdict import judge
-from gpu_studio.core.units import format_count, format_duration, format_percent, format_size
+from gpu_studio.core.units import (
+    format_count,
+    format_duration,
+    format_percent,
+    format_size,
+    three_digits,
+)
 from gpu_studio.hardware.cpu import cpu_name
 
 if TYPE_CHECKING:
@@ -54,7 +60,9 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.core.race.verdict import Verdict
 
-_COLUMNS = (("steps", -9), ("time", -8), ("per step", -8), ("finish line", 20))
+_COLUMNS = (
+    ("steps", -17), ("time", -8), ("a second", -8), ("per step", -8), ("achieved", -14),
+)  # fmt: skip
 _LEAST_NAME = 34
 # Of all contestants together: many of them keep fewer frames each.
 _MOST_FRAME_BYTES = 256 << 20
@@ -68,6 +76,13 @@ _HOME = Path(__file__).resolve().parent.parent.parent
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Run a race; return the exit status."""
+    if options.kiosk:
+        raise WrongUseError(
+            "--kiosk fills a screen: give it alone, as “gpu-studio race --kiosk”, where a window "
+            "can open."
+        )
+    if options.picture is None:
+        raise WrongUseError(f"Choose what to draw: {', '.join(_NAMES)}.")
     picture = next(one for one in PICTURES if one.name == options.picture)
     assert picture.race is not None
     if options.own_kernel and not picture.race.own_kernel:
@@ -231,14 +246,17 @@ def _conclude(
     for name, run in zip(names, runs, strict=True):
         one = contestant_result(run)
         outcome = run.result.outcome if run.result else None
-        line = f"{traits.finish:g} {traits.unit}"
-        if outcome is None or not outcome.reached:
-            line = "not reached" if outcome is None else f"{outcome.measure:.3g} of {line}"
+        line = format_count(one.steps)
+        if one.finish_steps is not None:
+            line += f" of {format_count(one.finish_steps)}"
+        pace = three_digits(one.steps / one.seconds) if one.seconds else "–"
+        achieved = "–"
+        if outcome is not None and traits.measure_title:
+            achieved = f"{three_digits(outcome.measure)} {traits.unit}"
         median = "–" if one.step_median_s is None else format_duration(one.step_median_s)
         print_line(
             table.row(
-                [name, format_count(one.steps), format_duration(one.seconds),
-                 median, line]
+                [name, line, format_duration(one.seconds), pace, median, achieved]
             )
         )  # fmt: skip
     for doubt in verdict.doubts:
@@ -283,8 +301,8 @@ def _save(race: _Race, verdict: Verdict, described: EngineDescribed, path: Path)
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "picture", choices=_NAMES, metavar="|".join(_NAMES),
-        help="learn (arithmetic), paint (launch cost) or grow (memory bandwidth)",
+        "picture", choices=_NAMES, metavar="|".join(_NAMES), nargs="?",
+        help="; ".join(f"{one.name}: {one.race.limit}" for one in PICTURES if one.race),
     )  # fmt: skip
     parser.add_argument(
         "--size", metavar="N", type=types.size, help="the size (default: the picture's own)"
@@ -294,8 +312,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="cpu, cuda:0, … (default: the CPU and the first card that PyTorch can use)",
     )  # fmt: skip
     parser.add_argument(
-        "--threads", metavar="N[,N…]", type=types.whole_numbers(1, _MOST_THREADS),
-        help="CPU threads; each number is a contestant (default: all)",
+        "--threads", metavar="N[,N…]", type=types.every_whole_number(1, _MOST_THREADS),
+        help="CPU threads; each number is a contestant (default: all). The same number twice "
+        "races the CPU against itself: the noise of this PC",
     )  # fmt: skip
     parser.add_argument(
         "--dtype", metavar="T[,T…]", type=types.dtypes, default=["float32"],
@@ -307,11 +326,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--budget-s", metavar="S", type=types.seconds, default=DEFAULT_BUDGET_S,
-        help="the longest time of a contestant in seconds (default: %(default)g)",
+        help="the time of the fastest contestant in seconds, about (default: %(default)g)",
     )  # fmt: skip
     parser.add_argument(
         "--save", metavar="FILE", type=types.new_file(".png"),
         help="save the result as a picture: a PNG that can be raced again",
+    )  # fmt: skip
+    parser.add_argument(
+        "--kiosk", action="store_true",
+        help="for a stand: run all races on a full screen, again and again, until Esc",
     )  # fmt: skip
     record = parser.add_mutually_exclusive_group()
     record.add_argument(
@@ -326,8 +349,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 COMMAND = Command(
-    about="Let the CPU and your card draw the same picture, one after the other, and see which is "
-    "faster. Without a card, one CPU thread races all of them.",
+    about="Let the CPU and your card draw the same picture, in turns, and see which is faster. "
+    "Without a card, one CPU thread races all of them.",
     run=_run,
     add_arguments=_add_arguments,
 )

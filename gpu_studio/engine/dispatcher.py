@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpu_studio.core.messages.message import Event, Request
+    from gpu_studio.engine.benchmark.finish_line import FinishLine
     from gpu_studio.engine.benchmark.frames import FrameFiles
     from gpu_studio.engine.check.check_round import CheckSensor
     from gpu_studio.engine.sensor import Sensor
@@ -165,6 +166,7 @@ class Dispatcher:
         stop: threading.Event,
         frames: FrameFiles,
         turns: str = "",
+        line: FinishLine | None = None,
     ) -> Iterator[Event | None]:
         from gpu_studio.engine.benchmark.run import WorkloadRun
 
@@ -176,15 +178,17 @@ class Dispatcher:
             cpu_name=self._cpu_name,
             frames=frames,
             turns=turns,
+            line=line,
         ).events()
 
     def _run_in_turns(self, request: RunInTurns, stop: threading.Event) -> Iterator[Event]:
+        from gpu_studio.engine.benchmark.finish_line import FinishLine
         from gpu_studio.engine.benchmark.turns import check_turns, in_turns
 
         check_turns(request)
-        turns = uuid.uuid4().hex
+        turns, line = uuid.uuid4().hex, FinishLine()
         runs = [
-            self._run_one(run, stop, self._frame_files(lane), turns)
+            self._run_one(run, stop, self._frame_files(lane), turns, line)
             for lane, run in enumerate(request.runs)
         ]
         yield from in_turns(list(map(self._guarded, request.runs, runs)))

@@ -53,7 +53,7 @@ class Watch(Protocol):
 
     @property
     def power_w(self) -> float | None:
-        """The mean power of a card at the polls of the timed part; None if unknown."""
+        """The mean of all readings of a card's power; None if unknown."""
 
     @property
     def clocks_mhz(self) -> Sequence[float]:
@@ -67,6 +67,9 @@ class Watch(Protocol):
 
     def poll(self) -> None:
         """Read once, between two batches."""
+
+    def poll_power(self) -> None:
+        """Read the power once; also between batches on another device."""
 
     def end(self) -> None:
         """End of the timed part."""
@@ -101,6 +104,9 @@ class CpuWatch:
 
     def poll(self) -> None:
         """Do nothing: the system updates the counters."""
+
+    def poll_power(self) -> None:
+        """Do nothing: the CPU does not report its power."""
 
     def end(self) -> None:
         """Compare the counters; the rounds of a run add up."""
@@ -165,7 +171,7 @@ class CardWatch:
 
     @property
     def power_w(self) -> float | None:
-        """The mean power at the polls; None if the card does not report it."""
+        """The mean of all readings; None if the card does not report its power."""
         return fmean(self._powers_w) if self._powers_w else None
 
     def clock_mhz(self) -> float | None:
@@ -187,7 +193,6 @@ class CardWatch:
         self.state = _with_faster_link(state, self.state)
         if state.sm_clock_mhz is not None:
             self.clocks_mhz.append(state.sm_clock_mhz)
-        self._read_power()
         reasons = state.clock_event_reasons
         slow = is_throttled(reasons, state.sm_clock_mhz, state.sm_clock_base_mhz)
         self.throttled = _seen(self.throttled, slow)
@@ -195,7 +200,8 @@ class CardWatch:
         if state.other_processes is not None:
             self.other_processes = bool(self.other_processes) or state.other_processes
 
-    def _read_power(self) -> None:
+    def poll_power(self) -> None:
+        """Read the power once, if this run tells its energy."""
         if self._reads_power and self._sensor and self._uuid:
             power_w = self._sensor.power_w(self._uuid)
             if power_w is not None:

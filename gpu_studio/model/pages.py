@@ -40,10 +40,11 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
     """A page to bring to the front, and what happens there.
 
     ``device`` is the identity of the device to choose, ``path`` a file to open; ``starts`` begins
-    the page's work at once.
+    the page's work at once, ``plays`` begins it on a full screen, again and again.
     """
 
     page: Page
     device: str = ""
     path: Path | None = None
     starts: bool = False
+    plays: bool = False

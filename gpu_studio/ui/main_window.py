@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.notice import Action
 from gpu_studio.model.collector import Collector
-from gpu_studio.model.pages import CHECK, DEVICES
+from gpu_studio.model.pages import CHECK, DEVICES, RACE, Destination
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.file_drop import FileDrop
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QCloseEvent, QHideEvent, QKeyEvent, QPaintEvent, QShowEvent
 
     from gpu_studio.model.headline import Headline
-    from gpu_studio.model.pages import Destination, Page
+    from gpu_studio.model.pages import Page
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.setup.setup_line import SetupLine  # 13 ms
     from gpu_studio.ui.theme import Theme
@@ -127,6 +127,10 @@ class MainWindow(QMainWindow):
         """Close because the system ends the program."""
         self.note_system_end()
         self.close()
+
+    def play_races(self) -> None:
+        """Run races on a full screen, one after the other; its end closes this window."""
+        self._go_to(Destination(page=RACE, plays=True))
 
     def show_problem(self, sentence: str) -> None:
         """Show a sentence about the program itself in the banner."""

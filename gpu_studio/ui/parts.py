@@ -60,6 +60,14 @@ class Card(QFrame):
         set_property(self, "tone", tone.value)
 
 
+def _metrics_in(role: Role) -> QFontMetrics:
+    size, weight = HERO_SIZES[role]
+    font = QFont(QApplication.font())
+    font.setPointSizeF(font.pointSizeF() * size)
+    font.setWeight(QFont.Weight(weight))
+    return QFontMetrics(font)
+
+
 class Text(QLabel):
     """A label that shows plain text: names from outside are never read as HTML."""
 
@@ -87,12 +95,13 @@ class Text(QLabel):
         fitting = (role for role in roles if self._width_in(role) <= room)
         self.set_role(next(fitting, roles[-1]))
 
+    def room_for(self, roles: Sequence[Role]) -> int:
+        """Return the height that any text in one of these roles needs, two lines in the last."""
+        large, small = (_metrics_in(role).lineSpacing() for role in (roles[0], roles[-1]))
+        return max(large, 2 * small) + 2
+
     def _width_in(self, role: Role) -> int:
-        size, weight = HERO_SIZES[role]
-        font = QFont(QApplication.font())
-        font.setPointSizeF(font.pointSizeF() * size)
-        font.setWeight(QFont.Weight(weight))
-        return QFontMetrics(font).horizontalAdvance(self.text())
+        return _metrics_in(role).horizontalAdvance(self.text())
 
     def set_tone(self, tone: Tone) -> None:
         """Color the text in any role; the words must say the same."""

@@ -48,7 +48,7 @@ _PYSIDE_KEPT = {
         "plugins/platforms/qwindows.dll", "plugins/platforms/qoffscreen.dll",
         "plugins/styles/*", "plugins/iconengines/*",
         "plugins/imageformats/qsvg.dll", "plugins/imageformats/qjpeg.dll",
-        "plugins/imageformats/qico.dll",
+        "plugins/imageformats/qico.dll", "plugins/imageformats/qwebp.dll",
     ),
     "linux": (
         *(f"Qt{part}.abi3.so" for part in _QT),
@@ -63,7 +63,7 @@ _PYSIDE_KEPT = {
         "Qt/plugins/wayland-decoration-client/*", "Qt/plugins/wayland-shell-integration/libxdg-*",
         "Qt/plugins/iconengines/*",
         "Qt/plugins/imageformats/libqsvg.so", "Qt/plugins/imageformats/libqjpeg.so",
-        "Qt/plugins/imageformats/libqico.so",
+        "Qt/plugins/imageformats/libqico.so", "Qt/plugins/imageformats/libqwebp.so",
     ),
 }  # fmt: skip
 # What nothing imports: tests, type stubs, headers, a compiler of Fortran, examples, commands.

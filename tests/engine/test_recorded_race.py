@@ -39,7 +39,7 @@ CONTESTANTS = (
 def shown() -> Iterator[tuple[Run, RaceTrack]]:
     """A run with its frames, copied from the engine's file."""
     dispatcher, track = Dispatcher(), RaceTrack()
-    (request,) = race_requests(LEARN, 16, CONTESTANTS[:1], 60.0, showing=Showing())
+    (request,) = race_requests(LEARN, 16, CONTESTANTS[:1], 0.2, showing=Showing())
     run = Run(msgspec.structs.replace(request, calls=4))
     for event in dispatcher.run(run.request, threading.Event()):
         run.apply(event)
@@ -56,7 +56,7 @@ def shown() -> Iterator[tuple[Run, RaceTrack]]:
 def runs() -> Iterator[list[Run]]:
     """Two contestants that take four steps each."""
     dispatcher, created = Dispatcher(), []
-    for request in race_requests(LEARN, 16, CONTESTANTS, 60.0):
+    for request in race_requests(LEARN, 16, CONTESTANTS, 0.2):
         run = Run(msgspec.structs.replace(request, calls=4))
         for event in dispatcher.run(run.request, threading.Event()):
             run.apply(event)

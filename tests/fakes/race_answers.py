@@ -19,7 +19,6 @@ from gpu_studio.core.messages.run_messages import (
 )
 from gpu_studio.core.race.frame_file import HEADER_BYTES, header_of
 from gpu_studio.core.race.mountain_lake import mountain_lake
-from gpu_studio.core.race.pictures import PICTURES
 from tests.fakes.run_answers import batch, finished, samples_of, started
 from tests.fakes.scripted_engine import Pause
 
@@ -32,7 +31,8 @@ if TYPE_CHECKING:
 
 FRAMES = 9
 _SIDE = 64
-_FINISHES = {one.name: one.race.finish for one in PICTURES if one.race is not None}
+STEPS = 800
+_ACHIEVED = {"learn": 30.0, "paint": 24.0}
 
 
 def race_seconds(request: RunWorkload) -> float:
@@ -84,37 +84,43 @@ def race_run(
         changes: of the result.
     """
     seconds = race_seconds(request)
-    finish = _FINISHES.get(request.workload, 30.0)
+    steps = request.calls or STEPS
+    finish = _ACHIEVED.get(request.workload, float(steps))
+    power_w = None if request.device == "cpu" else 31.0
     yield started(request, race=request.race)
     shown = pictures if pictures is not None else pictures_of()
     path = frame_file(folder, shown)
     height, width, _ = shown[0].shape
     yield FramesOpened(run_id=request.run_id, path=str(path), width=width, height=height)
     for phase in ("set-up", "warm-up", "timing"):
-        yield RunPhaseChanged(run_id=request.run_id, phase=phase)
+        line = steps if phase == "timing" else None
+        yield RunPhaseChanged(run_id=request.run_id, phase=phase, finish_steps=line)
     for number in range(FRAMES):
         share = number / (FRAMES - 1)
         yield FrameReady(
             run_id=request.run_id, number=number, elapsed_s=share * seconds,
-            steps=number * 100, measure=share * finish, progress=share,
+            steps=round(share * steps), measure=share * finish, progress=share, power_w=power_w,
+            energy_j=None if power_w is None else share * seconds * power_w,
         )  # fmt: skip
         if number == pause_after:
             yield Pause()
     outcome = RaceOutcome(
         reached=True,
-        steps=800,
+        steps=steps,
         seconds=seconds,
         measure=finish,
         progress=1.0,
-        energy_j=None if request.device == "cpu" else 310.0,
+        finish_steps=steps,
+        power_w=power_w,
+        energy_j=None if power_w is None else seconds * power_w,
     )
-    step_s = seconds / 800
+    step_s = seconds / steps
     samples_s = tuple(step_s * sample / samples_of(request)[0] for sample in samples_of(request))
     yield batch(request, samples_s, seconds)
     threads = request.race.threads if request.race else None
     shares = [number / (FRAMES - 1) for number in range(FRAMES)]
     curves = {
-        "steps": tuple(800 * share for share in shares),
+        "steps": tuple(steps * share for share in shares),
         "seconds": tuple(seconds * share for share in shares),
         "sharpness": tuple(finish * share for share in shares),
     }

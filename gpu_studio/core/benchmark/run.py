@@ -105,6 +105,7 @@ class Run:
         self.opened: FramesOpened | None = None
         """The file of the frames, if the run draws a picture."""
         self.last_frame: FrameReady | None = None
+        self.finish_steps: int | None = None
         self._summary: Summary | None = None
         self._interval_s: tuple[float, float] | None = None
 
@@ -217,6 +218,7 @@ class Run:
         self.phase = event.phase
         if event.expected_call_s is not None:
             self.expected_call_s = event.expected_call_s
+        self.finish_steps = event.finish_steps or self.finish_steps
         if event.phase == "timing":
             self.state = RunState.TIMING
 

@@ -1,8 +1,8 @@
 """The messages between window and engine about races.
 
-A race is one run for each contestant, one after the other, by the path of every run: `RunWorkload`
-asks for it, `RunFinished` ends it. The messages here add the picture that a run shows while it
-works, and the end of the whole race.
+A race is one run for each contestant, all in turns (`RunInTurns`), by the path of every run:
+`RunWorkload` asks for it, `RunFinished` ends it. The messages here add the picture that a run
+shows while it works, and the end of the whole race.
 """
 
 from __future__ import annotations
@@ -52,19 +52,17 @@ class RaceTraits(msgspec.Struct, frozen=True, kw_only=True):
     """The traits of a workload that draws a picture.
 
     ``limit`` names the property of the hardware that limits it: ``arithmetic``, ``launch cost`` or
-    ``memory bandwidth``. The finish line is ``finish`` in ``unit`` (30 dB), reached at or above.
-    ``measure_title`` names that quantity (``sharpness``), ``step_title`` the steps in the plural
-    (``tiles``), ``deed`` what a contestant has done at the finish line (``learned the picture``).
+    ``memory bandwidth``. The finish line is a number of steps; ``step_title`` names them in the
+    plural (``tiles``). What they achieve may be a quantity of its own: ``measure_title`` names it
+    (``sharpness``), in ``unit`` (dB); both are empty if it is only the steps.
     ``own_kernel``: a card can also draw it with a custom CUDA kernel.
     """
 
     limit: str
-    finish: Amount
-    unit: str
-    measure_title: str
     step_title: str
-    deed: str
     default_size: int
+    measure_title: str = ""
+    unit: str = ""
     own_kernel: bool = False
 
 
@@ -85,9 +83,10 @@ class FrameReady(Event, frozen=True, kw_only=True):
     """A frame is in the file, and will not change.
 
     ``number`` counts from 0, the picture before the first step. ``elapsed_s`` is the time of the
-    race's own clock: it stands while a frame is copied. ``measure`` is in the unit of the finish
-    line, ``progress`` the share of the way to it. ``picture`` is set in recordings that keep the
-    frames: the frame itself (`core.packed_frame`).
+    race's own clock: it stands while a frame is copied. ``measure`` is in the unit of its picture,
+    ``progress`` the share of all steps. ``power_w`` and ``energy_j`` are as in `RaceOutcome`, until
+    now. ``picture`` is set in recordings that keep the frames: the frame itself
+    (`core.packed_frame`).
     """
 
     run_id: str
@@ -96,6 +95,8 @@ class FrameReady(Event, frozen=True, kw_only=True):
     steps: Count
     measure: Amount
     progress: Fraction
+    power_w: Amount | None = None
+    energy_j: Amount | None = None
     picture: bytes | None = None
 
 
@@ -103,7 +104,10 @@ class RaceOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """How far a run came.
 
     ``seconds`` is the time to the finish line, or the whole time if it was not ``reached``.
-    ``energy_j`` is the card's energy in that time; None if the card does not report its power.
+    ``finish_steps`` is that line; None from older versions, which raced with other pictures.
+    ``power_w`` is the card's mean power over the whole race, in which it idles while others have
+    their turns; ``energy_j`` is its energy in all these turns. Both are None if the card does not
+    report its power.
     """
 
     reached: bool
@@ -111,6 +115,8 @@ class RaceOutcome(msgspec.Struct, frozen=True, kw_only=True):
     seconds: Seconds
     measure: Amount
     progress: Fraction
+    finish_steps: PositiveCount | None = None
+    power_w: Amount | None = None
     energy_j: Amount | None = None
 
 
@@ -125,6 +131,8 @@ class ContestantResult(msgspec.Struct, frozen=True, kw_only=True):
     threads: PositiveCount | None
     dtype: str
     steps: Count
+    finish_steps: PositiveCount | None = None
+    power_w: Amount | None = None
     seconds: Seconds
     step_median_s: Seconds | None
     reached: bool

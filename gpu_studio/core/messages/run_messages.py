@@ -83,6 +83,10 @@ class RunWorkload(RunParameters, Request, frozen=True, kw_only=True):
     ``calls`` asks for exactly this many timed calls, however long they take; ``budget_s`` is then
     the expected time. ``rest_s`` is the pause after each line of samples, so that the window draws
     them while nothing is timed. ``showing`` asks a run of a race for frames.
+
+    A race has a number of steps that takes its fastest contestant about ``budget_s``, or ``calls``
+    steps. When one has done them, all end. ``longest_s`` is the race's clock at which it ends at
+    the latest; None for a few times the budget.
     """
 
     run_id: str
@@ -91,6 +95,7 @@ class RunWorkload(RunParameters, Request, frozen=True, kw_only=True):
     stop_at_relative_interval: float | None = None
     naive: bool = False
     rest_s: float = 0.0
+    longest_s: float | None = None
     showing: Showing | None = None
 
 
@@ -170,11 +175,15 @@ class RunStarted(RunParameters, Event, frozen=True, kw_only=True):
 
 
 class RunPhaseChanged(Event, frozen=True, kw_only=True):
-    """The phase of a run: ``set-up``, ``verification``, ``warm-up`` or ``timing``."""
+    """The phase of a run: ``set-up``, ``verification``, ``warm-up`` or ``timing``.
+
+    ``finish_steps`` is the finish line of a race, from ``timing`` on.
+    """
 
     run_id: str
     phase: str
     expected_call_s: Seconds | None = None
+    finish_steps: PositiveCount | None = None
 
 
 class SamplesMeasured(Event, frozen=True, kw_only=True):

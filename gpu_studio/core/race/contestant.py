@@ -58,6 +58,8 @@ def race_requests(
     seeds: tuple[tuple[float, float], ...] = (),
     showing: Showing | None = None,
     rest_s: float = 0.0,
+    steps: int | None = None,
+    longest_s: float | None = None,
     first_number: int = 1,
 ) -> list[RunWorkload]:
     """Return the runs of a race, for one `RunInTurns`.
@@ -66,11 +68,13 @@ def race_requests(
         picture: the workload.
         size: its size.
         contestants: in the order of their first turns.
-        budget_s: the longest time of each.
+        budget_s: the time of the fastest one, about.
         photo: as in `RaceParameters`.
         seeds: as in `RaceParameters`.
         showing: how the runs show their pictures; None shows none.
         rest_s: the pause after each frame, so that the window draws while nothing is timed.
+        steps: the finish line; None lets the engine choose it from the warm-up.
+        longest_s: the race's clock at which the runs end at the latest; None for the usual.
         first_number: the number of the first run's id.
     """
     return [
@@ -89,6 +93,8 @@ def race_requests(
             budget_s=budget_s,
             showing=showing,
             rest_s=rest_s,
+            calls=steps,
+            longest_s=longest_s,
         )
         for number, contestant in enumerate(contestants, first_number)
     ]
@@ -114,6 +120,8 @@ def contestant_result(run: Run) -> ContestantResult:
             failure=_failure_of(run),
             recording=run.recording,
             own_kernel=race.own_kernel,
+            finish_steps=run.finish_steps,
+            power_w=last.power_w if last else None,
         )
     return ContestantResult(
         device=request.device,
@@ -125,6 +133,8 @@ def contestant_result(run: Run) -> ContestantResult:
         reached=outcome.reached,
         verified=result.verified,
         device_name=result.device_name,
+        finish_steps=outcome.finish_steps,
+        power_w=outcome.power_w,
         energy_j=outcome.energy_j,
         recording=result.recording,
         own_kernel=race.own_kernel,

@@ -1,7 +1,8 @@
-"""The picture that a race learns if you give it none: a mountain lake, drawn for this program.
+"""The picture that a race learns if you give it none: a lake at dusk, drawn for this program.
 
 It is arithmetic on coordinates, so the window and the terminal draw the same pixels at any size,
-and no picture file is shipped. x runs from 0 at the left to 1 at the right, y from 0 at the top.
+and no picture file is shipped. The height is 1: x runs from 0 at the left to 16/9 at the right, y
+from 0 at the top to 1.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from gpu_studio.core.race.pictures import wide_height
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,22 +21,33 @@ if TYPE_CHECKING:
     Plane = NDArray[np.float64]
     Color = tuple[int, int, int]
 
-_FINER = 2  # samples per pixel and axis, for smooth edges
-_SHORE = 0.64
-_SUN = (0.70, 0.30)
+LAKE_DETAIL = (0.201, 0.750, 0.125)
+"""The house: its middle, and the side of a square around it, as shares of the width and height.
+
+The side is a share of the width."""
+# Samples per pixel and axis, for smooth edges; more where an edge is a large share of the picture.
+_FINER, _FINEST, _SMALL = 2, 6, 64
+_SHORE = 0.60
+_SUN = (1.20, 0.45)
+# The sky from the top to the horizon.
+_SKY = ((40, 38, 96), (104, 62, 128), (214, 104, 128), (255, 190, 132))
+_SKY_ENDS = (0.0, 0.30, 0.62, 1.0)
 # Peaks of each range as (x, y), from left to right; straight lines join them.
-_FAR = ((0.0, 0.42), (0.13, 0.26), (0.27, 0.40), (0.42, 0.24), (0.56, 0.41), (0.73, 0.27),
-        (0.86, 0.40), (1.0, 0.28))  # fmt: skip
-_NEAR = ((0.0, 0.47), (0.17, 0.44), (0.36, 0.31), (0.52, 0.50), (0.69, 0.37), (0.83, 0.47),
-         (0.92, 0.33), (1.0, 0.43))  # fmt: skip
-_HILLS = ((0.0, 0.56), (0.14, 0.59), (0.30, 0.53), (0.47, 0.60), (0.62, 0.52), (0.80, 0.59),
-          (1.0, 0.55))  # fmt: skip
-_BANK = ((0.0, 0.78), (0.16, 0.80), (0.32, 0.87), (0.45, 1.0), (1.0, 1.2))
-_CLOUDS = ((0.12, 0.14, 0.13, 0.030), (0.20, 0.115, 0.09, 0.030), (0.44, 0.09, 0.12, 0.026),
-           (0.90, 0.15, 0.12, 0.028))  # fmt: skip
+_FAR = ((0.0, 0.46), (0.16, 0.34), (0.34, 0.45), (0.62, 0.27), (0.86, 0.44), (1.06, 0.37),
+        (1.32, 0.47), (1.56, 0.33), (1.78, 0.42))  # fmt: skip
+_NEAR = ((0.0, 0.42), (0.20, 0.36), (0.46, 0.54), (0.72, 0.42), (0.94, 0.54), (1.18, 0.52),
+         (1.44, 0.42), (1.62, 0.50), (1.78, 0.44))  # fmt: skip
+_HILLS = ((0.0, 0.55), (0.25, 0.57), (0.55, 0.54), (0.85, 0.575), (1.15, 0.56), (1.45, 0.575),
+          (1.78, 0.545))  # fmt: skip
+_BANK = ((0.0, 0.76), (0.30, 0.80), (0.52, 0.84), (0.66, 0.92), (0.76, 1.0), (1.78, 1.3))
+_CLOUDS = ((0.20, 0.13, 0.20, 0.022), (0.34, 0.105, 0.13, 0.020), (0.86, 0.19, 0.22, 0.018),
+           (1.00, 0.17, 0.12, 0.016),
+           (1.50, 0.11, 0.20, 0.022), (1.62, 0.135, 0.12, 0.016))  # fmt: skip
 # A tree: the middle of its foot, and its height.
-_TREES = ((0.045, 0.82, 0.40), (0.115, 0.83, 0.29), (0.285, 0.87, 0.22), (0.335, 0.89, 0.26),
-          (0.970, 0.74, 0.20))  # fmt: skip
+_TREES = ((0.05, 0.80, 0.42), (0.14, 0.82, 0.30), (0.21, 0.85, 0.18), (0.50, 0.86, 0.24),
+          (0.58, 0.90, 0.30), (1.70, 0.665, 0.16), (1.75, 0.67, 0.22))  # fmt: skip
+_STARS = ((0.10, 0.05), (0.28, 0.03), (0.47, 0.06), (0.63, 0.04), (0.74, 0.10), (0.93, 0.05),
+          (1.08, 0.09), (1.23, 0.03), (1.37, 0.08), (1.55, 0.04), (1.71, 0.07))  # fmt: skip
 
 
 class _Box(NamedTuple):
@@ -46,69 +60,89 @@ class _Box(NamedTuple):
     color: Color
 
 
+_DARK_WOOD, _WOOD, _LIGHT = (66, 34, 38), (138, 72, 52), (255, 216, 122)
 _HOUSE = (
-    _Box(0.150, 0.800, 0.240, 0.890, (112, 58, 44)),
-    _Box(0.162, 0.828, 0.184, 0.852, (250, 214, 112)),
-    _Box(0.202, 0.828, 0.228, 0.890, (74, 38, 32)),
-    _Box(0.214, 0.715, 0.229, 0.770, (74, 38, 32)),
+    _Box(0.392, 0.640, 0.416, 0.715, _DARK_WOOD),
+    _Box(0.285, 0.735, 0.430, 0.845, _WOOD),
+    *(_Box(0.285, y, 0.430, y + 0.004, (112, 56, 44)) for y in (0.755, 0.777, 0.799, 0.821)),
+    _Box(0.296, 0.758, 0.336, 0.800, _DARK_WOOD),
+    _Box(0.300, 0.762, 0.332, 0.796, _LIGHT),
+    _Box(0.3145, 0.762, 0.3175, 0.796, _DARK_WOOD),
+    _Box(0.300, 0.7775, 0.332, 0.7805, _DARK_WOOD),
+    _Box(0.346, 0.768, 0.376, 0.845, _DARK_WOOD),
+    _Box(0.351, 0.774, 0.371, 0.845, (98, 50, 44)),
+    _Box(0.384, 0.758, 0.424, 0.800, _DARK_WOOD),
+    _Box(0.388, 0.762, 0.420, 0.796, _LIGHT),
+    _Box(0.4025, 0.762, 0.4055, 0.796, _DARK_WOOD),
+    _Box(0.388, 0.7775, 0.420, 0.7805, _DARK_WOOD),
 )
-_ROOF = ((0.138, 0.805), (0.195, 0.735), (0.252, 0.805), (78, 42, 36))
-_SAIL = ((0.600, 0.745), (0.600, 0.655), (0.640, 0.745), (244, 244, 240))
-_JIB = ((0.565, 0.745), (0.596, 0.675), (0.596, 0.745), (214, 220, 222))
-_HULL = _Box(0.560, 0.750, 0.645, 0.768, (132, 44, 38))
+_ROOF = ((0.262, 0.742), (0.3575, 0.648), (0.453, 0.742), (84, 40, 50))
+_SAIL = ((1.010, 0.700), (1.010, 0.590), (1.062, 0.700), (255, 238, 220))
+_JIB = ((0.958, 0.700), (1.003, 0.610), (1.003, 0.700), (240, 196, 186))
+_HULL = _Box(0.952, 0.706, 1.070, 0.724, (150, 50, 48))
+_SHADE: Color = (30, 30, 58)
 
 
-def mountain_lake(side: int) -> NDArray[np.uint8]:
-    """Return the picture as ``uint8`` of shape (side, side, 3), red, green, blue.
+def mountain_lake(width: int) -> NDArray[np.uint8]:
+    """Return the picture as ``uint8`` of shape (9/16 width, width, 3), red, green, blue.
 
     Raises:
-        ValueError: ``side`` is under 1.
+        ValueError: ``width`` is under 1.
     """
-    if side < 1:
-        message = f"a picture of {side} pixels"
+    if width < 1:
+        message = f"a picture of {width} pixels"
         raise ValueError(message)
-    count = side * _FINER
-    middles = (np.arange(count) + 0.5) / count
-    x, y = np.meshgrid(middles, middles)
+    height = wide_height(width)
+    finer = _FINEST if width <= _SMALL else _FINER
+    x, y = np.meshgrid(_middles(width * finer) * 16 / 9, _middles(height * finer))
     canvas = _scenery(x, y)
     _paint_foreground(canvas, x, y)
-    pixels = canvas.reshape(side, _FINER, side, _FINER, 3).mean(axis=(1, 3))
+    pixels = canvas.reshape(height, finer, width, finer, 3).mean(axis=(1, 3))
     picture: NDArray[np.uint8] = np.clip(np.rint(pixels), 0, 255).astype(np.uint8)
     return picture
+
+
+def _middles(count: int) -> Plane:
+    return (np.arange(count) + 0.5) / count
 
 
 def _scenery(x: Plane, y: Plane) -> Plane:
     """Return the sky and the mountains, and their reflection below the shore."""
     is_water = y > _SHORE
     seen = np.where(is_water, 2 * _SHORE - y, y)  # what a mirror at the shore shows
-    ripple = np.where(is_water, 0.004 * np.sin(y * 260) * (y - _SHORE) / (1 - _SHORE), 0.0)
+    ripple = np.where(is_water, 0.006 * np.sin(y * 260) * (y - _SHORE) / (1 - _SHORE), 0.0)
     canvas = _sky(x + ripple, seen)
     for peaks, color, snow in (
-        (_FAR, (158, 176, 208), 0.0),
-        (_NEAR, (98, 128, 160), 0.055),
-        (_HILLS, (48, 88, 92), 0.0),
+        (_FAR, (118, 84, 146), 0.065),
+        (_NEAR, (78, 58, 116), 0.0),
+        (_HILLS, (44, 38, 78), 0.0),
     ):
         _paint_range(canvas, x + ripple, seen, peaks, color, snow)
-    water = np.array((96, 140, 168))
     depth = ((y - _SHORE) / (1 - _SHORE))[..., None]
-    mirrored = canvas * (0.82 - 0.42 * depth) + water * (0.18 + 0.42 * depth)
+    water = np.array((70, 56, 116))
+    mirrored = canvas * (0.86 - 0.40 * depth) + water * (0.14 + 0.34 * depth)
     canvas[:] = np.where(is_water[..., None], mirrored, canvas)
-    glitter = is_water & (np.abs(x - _SUN[0]) < 0.02 + 0.05 * depth[..., 0])
-    _lay(canvas, glitter & (np.sin(y * 420) > 0.55), (244, 226, 178), 0.55)
+    far = depth[..., 0]
+    glitter = is_water & (np.abs(x - _SUN[0]) < 0.02 + 0.10 * far)
+    _lay(canvas, glitter & (np.sin(y * 420) > 0.45), (255, 214, 150), 0.6)
+    streak = is_water & (np.sin(y * 150 + 3 * np.sin(x * 5)) > 0.985)
+    _lay(canvas, streak, (236, 178, 178), 0.35)
     return canvas
 
 
 def _sky(x: Plane, y: Plane) -> Plane:
-    """Return a sky that is lighter at the horizon and around the sun, with clouds."""
-    high, low = np.array((104, 156, 212)), np.array((232, 222, 204))
-    share = np.clip(y / _SHORE, 0, 1)[..., None]
-    canvas: Plane = high + (low - high) * share
+    """Return a sky that is brighter at the horizon and around the sun, with clouds and stars."""
+    share = np.clip(y / _SHORE, 0, 1)
+    channels = zip(*_SKY, strict=True)
+    canvas: Plane = np.stack([np.interp(share, _SKY_ENDS, one) for one in channels], axis=-1)
     far = np.hypot(x - _SUN[0], y - _SUN[1])[..., None]
-    canvas = canvas + np.array((120, 84, 10)) * 0.45 * np.exp(-((far / 0.22) ** 2))
-    _lay(canvas, far[..., 0] < 0.055, (255, 240, 188))
+    canvas = canvas + np.array((130, 110, 50)) * 0.75 * np.exp(-((far / 0.24) ** 2))
+    _lay(canvas, far[..., 0] < 0.075, (255, 242, 196))
+    for left, top in _STARS:
+        _lay(canvas, np.hypot(x - left, y - top) < 0.0035, (255, 250, 236), 0.9)
     for left, top, width, height in _CLOUDS:
         is_cloud = ((x - left) / width) ** 2 + ((y - top) / height) ** 2 < 1
-        _lay(canvas, is_cloud, (250, 250, 250), 0.72)
+        _lay(canvas, is_cloud, (246, 176, 168), 0.62)
     return np.minimum(canvas, 255.0)
 
 
@@ -123,10 +157,13 @@ def _paint_range(
     places, heights = zip(*peaks, strict=True)
     ridge = np.interp(x, places, heights)
     _lay(canvas, y > ridge, color)
+    # The sun stands at the right: the slopes that fall to the left lie in shade.
+    slope = np.interp(x + 0.004, places, heights) - ridge
+    _lay(canvas, (y > ridge) & (slope < 0) & (y < ridge + 0.16), (34, 26, 70), 0.22)
     if snow:
         # Snow lies on the summits: its lower edge is jagged.
         edge = min(heights) + snow + 0.014 * np.abs(np.mod(x * 46, 2) - 1)
-        _lay(canvas, (y > ridge) & (y < edge), (240, 244, 248))
+        _lay(canvas, (y > ridge) & (y < edge + 0.06) & (y < ridge + 0.055), (255, 222, 216), 0.9)
 
 
 def _paint_foreground(canvas: Plane, x: Plane, y: Plane) -> None:
@@ -135,11 +172,14 @@ def _paint_foreground(canvas: Plane, x: Plane, y: Plane) -> None:
     _paint_triangle(canvas, x, y, *_JIB)
     _paint_box(canvas, x, y, _HULL)
     places, heights = zip(*_BANK, strict=True)
-    _lay(canvas, y > np.interp(x, places, heights), (36, 68, 66))
-    _lay(canvas, ((x - 1.0) / 0.13) ** 2 + ((y - 0.745) / 0.022) ** 2 < 1, (36, 68, 66))
-    for box in _HOUSE:
+    _lay(canvas, y > np.interp(x, places, heights), _SHADE)
+    _lay(canvas, ((x - 1.80) / 0.26) ** 2 + ((y - 0.665) / 0.03) ** 2 < 1, _SHADE)
+    _lay(canvas, ((x - 0.3575) / 0.16) ** 2 + ((y - 0.86) / 0.035) ** 2 < 1, (150, 96, 62), 0.55)
+    for box in _HOUSE[:2]:
         _paint_box(canvas, x, y, box)
     _paint_triangle(canvas, x, y, *_ROOF)
+    for box in _HOUSE[2:]:
+        _paint_box(canvas, x, y, box)
     for foot, bottom, height in _TREES:
         _paint_tree(canvas, x, y, foot, bottom, height)
 
@@ -149,7 +189,7 @@ def _paint_tree(
 ) -> None:
     """Paint a trunk, and three triangles above one another."""
     crown = bottom - 0.08 * height
-    _paint_box(canvas, x, y, _Box(foot - 0.006, crown, foot + 0.006, bottom, (40, 34, 32)))
+    _paint_box(canvas, x, y, _Box(foot - 0.006, crown, foot + 0.006, bottom, (24, 22, 40)))
     for top, low, width in ((1.0, 0.55, 0.09), (0.78, 0.30, 0.13), (0.54, 0.0, 0.17)):
         reach = width * height
         base = crown - low * 0.92 * height
@@ -158,7 +198,7 @@ def _paint_tree(
             (foot, crown - top * 0.92 * height),
             (foot + reach, base),
         )
-        _paint_triangle(canvas, x, y, left, peak, right, (24, 58, 62))
+        _paint_triangle(canvas, x, y, left, peak, right, (22, 30, 62))
 
 
 def _paint_box(canvas: Plane, x: Plane, y: Plane, box: _Box) -> None:

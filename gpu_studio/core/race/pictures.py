@@ -8,8 +8,10 @@ from __future__ import annotations
 from gpu_studio.core.messages.race_messages import RaceTraits
 from gpu_studio.core.messages.run_messages import WorkloadDescription
 
-DEFAULT_BUDGET_S = 15.0
-"""The longest time of a contestant: two of them, with their preparation, take under a minute."""
+DEFAULT_BUDGET_S = 6.0
+"""The time of the fastest contestant, about: two of them, with all else, take half a minute."""
+WIDE = (16, 9)
+"""The shape of every built-in picture, width to height."""
 
 _STEADY = "A race starts with everything in place, so this mode makes no sense for it."
 _REFUSES = {"cold": _STEADY, "transfers": _STEADY, "naive": _STEADY}
@@ -30,17 +32,15 @@ LEARN = WorkloadDescription(
     refuses=_REFUSES,
     race=RaceTraits(
         limit="arithmetic",
-        finish=30.0,
-        unit="dB",
-        measure_title="sharpness",
         step_title="steps",
-        deed="learned the picture",
-        default_size=96,
+        measure_title="sharpness",
+        unit="dB",
+        default_size=128,
     ),
 )
 PAINT = WorkloadDescription(
     name="paint",
-    title="Paint one picture",
+    title="Paint a picture",
     sentence=(
         "The Mandelbrot set, tile by tile, in ever closer views. Each tile is a few hundred small "
         "operations: with small tiles, starting them costs more than computing them."
@@ -53,12 +53,10 @@ PAINT = WorkloadDescription(
     refuses=_REFUSES,
     race=RaceTraits(
         limit="launch cost",
-        finish=24.0,
-        unit="pictures",
-        measure_title="painted",
         step_title="tiles",
-        deed="painted the pictures",
-        default_size=128,
+        measure_title="painted",
+        unit="pictures",
+        default_size=64,
         own_kernel=True,
     ),
 )
@@ -73,17 +71,40 @@ GROW = WorkloadDescription(
     sizes=(64, 128, 256, 512, 1024, 2048),
     throughput_unit="B/s",
     source="Pearson, Complex Patterns in a Simple System (1993)",
-    size_title="Side of the picture",
-    size_text="{size} × {size}",
+    size_title="Width of the picture",
+    size_text="{size} px",
     refuses=_REFUSES,
     race=RaceTraits(
         limit="memory bandwidth",
-        finish=2000.0,
-        unit="steps",
-        measure_title="grown",
         step_title="steps",
-        deed="grew the pattern",
-        default_size=256,
+        default_size=512,
     ),
 )
-PICTURES = (LEARN, PAINT, GROW)
+SWARM = WorkloadDescription(
+    name="swarm",
+    title="Swarm in two streams",
+    sentence=(
+        "A fluid flows to the left above and to the right below, and whirls grow where both meet. "
+        "Every whirl moves every body: millions of pairs in each step, so the rate of the pictures "
+        "shows the speed."
+    ),
+    dtypes=("float32",),
+    sizes=(1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000),
+    throughput_unit="FLOP/s",
+    source="Krasny, Desingularization of Periodic Vortex Sheet Roll-up (1986)",
+    size_title="Bodies",
+    size_text="{size} bodies",
+    refuses=_REFUSES,
+    race=RaceTraits(
+        limit="arithmetic and memory bandwidth",
+        step_title="steps",
+        default_size=100_000,
+    ),
+)
+PICTURES = (LEARN, PAINT, GROW, SWARM)
+
+
+def wide_height(width: int) -> int:
+    """Return the height of a built-in picture."""
+    across, down = WIDE
+    return max(1, round(width * down / across))

@@ -24,6 +24,8 @@ class RaceFrame(NamedTuple):
         measure: the quantity of the finish line.
         progress: the share of the way to it, 0 to 1.
         picture: shape (height, width, 3), ``uint8``; None if it was not kept.
+        power_w: the device's mean power over the race until then; None if unknown.
+        energy_j: its energy until then; None if unknown.
     """
 
     elapsed_s: float
@@ -31,11 +33,21 @@ class RaceFrame(NamedTuple):
     measure: float
     progress: float
     picture: NDArray[np.uint8] | None = None
+    power_w: float | None = None
+    energy_j: float | None = None
 
     @classmethod
     def of(cls, ready: FrameReady, picture: NDArray[np.uint8] | None) -> RaceFrame:
         """Return the moment that an engine or a recording tells, with its picture."""
-        return cls(ready.elapsed_s, ready.steps, ready.measure, ready.progress, picture)
+        return cls(
+            ready.elapsed_s,
+            ready.steps,
+            ready.measure,
+            ready.progress,
+            picture,
+            ready.power_w,
+            ready.energy_j,
+        )
 
 
 class RaceTrack:

@@ -1,7 +1,7 @@
 """The end of a race: who leads, by how much, why, and how certain that is.
 
-`core.benchmark.comparison` decides what may be claimed. It compares the seconds to the finish line
-if both contestants reached it, otherwise the seconds of a step.
+`core.benchmark.comparison` decides what may be claimed, from the steps of both. Their ratio is that
+of their paces over the whole race, so it agrees with their bars.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.race_messages import RaceFinished
 from gpu_studio.core.race.contestant import contestant_name, contestant_result
-from gpu_studio.core.units import format_count, format_duration, format_percent
+from gpu_studio.core.units import (
+    format_count,
+    format_duration,
+    format_percent,
+    three_digits,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,10 +132,9 @@ def _order(runs: Sequence[Run], contestants: Sequence[ContestantResult]) -> list
     """Return the contestants that have a result, fastest first."""
     over = [index for index, run in enumerate(runs) if run.result and run.result.outcome]
 
-    def key(index: int) -> tuple[bool, bool, float]:
+    def key(index: int) -> tuple[bool, float]:
         one = contestants[index]
-        seconds = one.seconds if one.reached else one.step_median_s
-        return one.verified is False, not one.reached, seconds or 0.0
+        return one.verified is False, one.seconds / max(one.steps, 1)
 
     return sorted(over, key=key)
 
@@ -143,27 +147,20 @@ def _duel(slower: Run, faster: Run) -> Comparison | None:
     steps = compare(reference, device)
     if steps is None:
         return None
-    seconds, other_s = _seconds_to_finish(device), _seconds_to_finish(reference)
-    if seconds is None or other_s is None:
+    pace, other = _mean_step_s(device), _mean_step_s(reference)
+    if pace is None or other is None:
         return steps
-    # The steps vary by their interval; the number of steps to the finish line is exact.
-    whole = other_s / seconds
-    if steps.rounds and reference.outcome and device.outcome:
-        scale = reference.outcome.steps / device.outcome.steps
-    else:
-        scale = whole / steps.ratio
+    whole = other / pace
     return msgspec.structs.replace(
-        steps,
-        ratio=whole,
-        low=min(steps.low * scale, whole),
-        high=max(steps.high * scale, whole),
-        rounds=tuple(ratio * scale for ratio in steps.rounds),
+        steps, ratio=whole, low=min(steps.low, whole), high=max(steps.high, whole)
     )
 
 
-def _seconds_to_finish(result: RunFinished) -> float | None:
+def _mean_step_s(result: RunFinished) -> float | None:
     outcome: RaceOutcome | None = result.outcome
-    return outcome.seconds if outcome is not None and outcome.reached and outcome.seconds else None
+    if outcome is None or not (outcome.steps and outcome.seconds):
+        return None
+    return outcome.seconds / outcome.steps
 
 
 def _missing(runs: Sequence[Run], contestants: Sequence[ContestantResult]) -> list[str]:
@@ -206,7 +203,7 @@ class _Words:
             return f"{_capital(names[0])} {self._won(first, second, duel.times, names[1])}."
         if claim is Claim.EQUAL:
             return (
-                f"A tie: {names[0]} and {names[1]} are equally fast, {self._times(first, second)}."
+                f"A tie: {names[0]} and {names[1]} are equally fast, {self._paces(first, second)}."
             )
         if duel is not None and duel.is_kept_busy:
             return no_verdict([duel])
@@ -219,33 +216,26 @@ class _Words:
         """Return the sentence about the only contestant with a result."""
         one = self._contestants[index]
         name = _capital(self._name(index))
+        steps, time = self._steps(index), format_duration(one.seconds)
         if one.reached:
-            return f"{name} {self._traits.deed} in {format_duration(one.seconds)}."
-        return f"{name} did not reach the finish line in {format_duration(one.seconds)}."
+            return f"{name} did {steps} in {time}."
+        return f"{name} stopped after {steps} of {format_count(one.finish_steps or 0)}, in {time}."
 
     def _won(self, first: int, second: int, times: str, other: str) -> str:
-        winner, loser = self._contestants[first], self._contestants[second]
-        if winner.reached and loser.reached:
-            return f"{self._traits.deed} {times} faster than {other}: {self._times(first, second)}"
-        steps = self._traits.step_title
-        if winner.reached:
-            return (
-                f"{self._traits.deed} in {format_duration(winner.seconds)}. "
-                f"{_capital(other)} was not done after {format_duration(loser.seconds)}; its "
-                f"{steps} were {times} slower"
-            )
-        counts = " against ".join(format_count(one.steps) for one in (winner, loser))
-        return (
-            f"was {times} faster than {other}: {counts} {steps} in "
-            f"{format_duration(winner.seconds)}. The finish line was too far for both"
-        )
+        return f"beat {other}: {times} faster, {self._paces(first, second)}"
 
-    def _times(self, first: int, second: int) -> str:
-        ends = [self._contestants[first], self._contestants[second]]
-        if all(one.reached for one in ends):
-            return " against ".join(format_duration(one.seconds) for one in ends)
-        medians = (format_duration(one.step_median_s or 0.0) for one in ends)
-        return f"{' against '.join(medians)} a step"
+    def _paces(self, first: int, second: int) -> str:
+        """Return the steps a second of both."""
+        paces = " against ".join(
+            three_digits(one.steps / one.seconds if one.seconds else 0.0)
+            for one in (self._contestants[first], self._contestants[second])
+        )
+        return f"{paces} {self._traits.step_title} a second"
+
+    def _steps(self, index: int) -> str:
+        steps = self._contestants[index].steps
+        title = self._traits.step_title
+        return f"{format_count(steps)} {title[:-1] if steps == 1 else title}"
 
     def _name(self, index: int) -> str:
         return contestant_name(self._runs[index], self._runs)

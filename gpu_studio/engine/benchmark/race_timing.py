@@ -1,4 +1,4 @@
-"""Time a drawing from its first step to its finish line.
+"""Time a drawing from its first step to the finish line of its race.
 
 The race's clock runs only during steps. Between two batches it stands: then the sharpness is read,
 and a frame is copied. The contestants of a race take turns in slices, each alone while it is timed.
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.race_messages import RaceTraits
     from gpu_studio.core.messages.run_messages import RunWorkload
+    from gpu_studio.engine.benchmark.finish_line import FinishLine
     from gpu_studio.engine.benchmark.frames import FrameFile, FrameFiles
     from gpu_studio.engine.sensor import Watch
     from gpu_studio.engine.stopwatch import Stopwatch
@@ -41,8 +42,10 @@ class RaceTiming:
     Args:
         request: the run, with its time budget.
         drawing: a drawing that has been warmed up.
-        traits: the finish line.
-        steps_per_batch: the steps of one sample.
+        traits: of its picture.
+        line: where the race ends.
+        contestant: this one's number at the line.
+        steps_per_batch: the steps of one sample, a divisor of all steps.
         may_finish: whether the finish line counts; it does not for wrong results.
         warm_again: brings the device back to its speed with untimed work, after another contestant
             had its turn; None if there is no other.
@@ -54,6 +57,8 @@ class RaceTiming:
         request: RunWorkload,
         drawing: Drawing,
         traits: RaceTraits,
+        line: FinishLine,
+        contestant: int,
         steps_per_batch: int,
         *,
         may_finish: bool,
@@ -61,6 +66,9 @@ class RaceTiming:
         stop: Flag,
     ) -> None:
         self._request, self._drawing, self._traits = request, drawing, traits
+        self._finish_line, self._contestant = line, contestant
+        self._finish_steps = line.steps(request)
+        self._longest_s = line.longest_s(request)
         self._steps_per_batch = steps_per_batch
         self._may_finish = may_finish
         self._warm_again = warm_again
@@ -68,7 +76,8 @@ class RaceTiming:
         self._file: FrameFile | None = None
         self._period_s = PERIOD_S
         self._steps, self._elapsed_s = 0, 0.0
-        self._measure = self._first = 0.0
+        self._measure = 0.0
+        self._power_w: float | None = None
         self._curve: list[tuple[float, float, float]] = []
         self.samples_s: list[float] = []
         self.slices_s: list[float] = []
@@ -85,7 +94,9 @@ class RaceTiming:
             return None
         # The first frame and the last one need a place, too.
         room = max(1, self._file.capacity - 2)
-        self._period_s = max(PERIOD_S, self._request.budget_s / room)
+        budget_s = self._request.budget_s
+        longest_s = self._longest_s if math.isfinite(self._longest_s) else budget_s
+        self._period_s = max(PERIOD_S, longest_s / room)
         assert channels == 3
         return FramesOpened(
             run_id=self._request.run_id, path=str(self._file.path), width=width, height=height
@@ -102,7 +113,7 @@ class RaceTiming:
             poll: called ten times a second between batches; returns an event to send.
         """
         self._drawing.restart()
-        self._measure = self._first = self._drawing.measure()
+        self._measure = self._drawing.measure()
         self._curve.append((0.0, 0.0, self._measure))
         yield from self._frame()
         unsent_s: list[float] = []
@@ -120,8 +131,12 @@ class RaceTiming:
             if now_s - polled_at_s >= _POLL_PERIOD_S:
                 polled_at_s = now_s
                 watch.poll()
+                self._finish_line.poll_power(self._contestant, self._elapsed_s)
+                self._power_w = watch.power_w
                 if (event := poll()) is not None:
                     yield event
+            if self._has_reached:
+                self._finish_line.reach(self._elapsed_s)
             is_over = self._is_over
             is_slice_over = is_over or slice_s >= _SLICE_S
             if is_slice_over:
@@ -146,15 +161,17 @@ class RaceTiming:
                 self._stop.wait(self._request.rest_s)
             line_at_s = time.perf_counter()
 
-    def outcome(self, power_w: float | None) -> RaceOutcome:
-        """Return how far the drawing came, and the energy if the card's mean power is known."""
+    def outcome(self) -> RaceOutcome:
+        """Return how far the drawing came, and the energy if the device's power is known."""
         return RaceOutcome(
             reached=self._has_reached,
             steps=self._steps,
             seconds=self._elapsed_s,
             measure=self._measure,
             progress=self._progress,
-            energy_j=None if power_w is None else power_w * self._elapsed_s,
+            finish_steps=self._finish_steps,
+            power_w=self._power_w,
+            energy_j=self._finish_line.energy_j(self._contestant),
         )
 
     def curves(self) -> dict[str, tuple[float, ...]]:
@@ -162,28 +179,26 @@ class RaceTiming:
         stride = math.ceil(len(self._curve) / _MOST_POINTS)
         points: Sequence[tuple[float, float, float]] = self._curve[::-stride][::-1]
         steps, seconds, measures = zip(*points, strict=True)
-        return {"steps": steps, "seconds": seconds, self._traits.measure_title: measures}
+        return {
+            "steps": steps,
+            "seconds": seconds,
+            self._traits.measure_title or "steps done": measures,
+        }
 
     @property
     def _has_reached(self) -> bool:
-        return self._may_finish and self._measure >= self._traits.finish
+        return self._may_finish and self._steps >= self._finish_steps
 
     @property
     def _progress(self) -> float:
-        if self._has_reached:
-            return 1.0
-        whole = self._traits.finish - self._first
-        share = (self._measure - self._first) / whole if whole > 0 else 0.0
-        # A wrong result may be beyond the line and still has not reached it.
-        return min(max(share, 0.0), 1.0) if self._may_finish else 0.0
+        # A wrong result has not come any nearer to the line.
+        return min(self._steps / self._finish_steps, 1.0) if self._may_finish else 0.0
 
     @property
     def _is_over(self) -> bool:
-        if self._stop.is_set():
+        if self._stop.is_set() or self._steps >= self._finish_steps:
             return True
-        if self._request.calls is not None:
-            return self._steps >= self._request.calls
-        return self._has_reached or self._elapsed_s >= self._request.budget_s
+        return self._elapsed_s >= min(self._finish_line.ends_s, self._longest_s)
 
     def _line(self, samples_s: list[float]) -> SamplesMeasured:
         return SamplesMeasured(
@@ -205,4 +220,6 @@ class RaceTiming:
                 steps=self._steps,
                 measure=self._measure,
                 progress=self._progress,
+                power_w=self._power_w,
+                energy_j=self._finish_line.energy_j(self._contestant),
             )

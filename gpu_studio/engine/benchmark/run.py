@@ -28,6 +28,7 @@ from gpu_studio.core.units import format_bytes, format_size
 from gpu_studio.engine.benchmark.card_limits import refuse_long_kernel, refuse_unsupported_products
 from gpu_studio.engine.benchmark.ceilings import measure_cpu
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes
+from gpu_studio.engine.benchmark.finish_line import FinishLine
 from gpu_studio.engine.benchmark.load import load_of
 from gpu_studio.engine.benchmark.naive import time_naively
 from gpu_studio.engine.benchmark.pace import Pace
@@ -67,6 +68,8 @@ if TYPE_CHECKING:
     from gpu_studio.engine.workloads.workload import Workload
 
 _POLL_PERIOD_S = 0.1
+# So long, the steps of a race show their pace, also on a busy PC.
+_PACE_S = 0.3
 _LONGEST_BUDGET_S = 86400.0
 _LONGEST_REST_S = 1.0
 # Of a run that may stop as soon as its interval is known.
@@ -87,6 +90,7 @@ class WorkloadRun:
         cpu_name: the name of this PC's CPU.
         frames: makes the file of a race's frames; None shows none.
         turns: the name of the runs that take turns with this one; empty if it is alone.
+        line: where their race ends; None if it is alone.
     """
 
     def __init__(
@@ -99,8 +103,11 @@ class WorkloadRun:
         cpu_name: str = "CPU",
         frames: FrameFiles | None = None,
         turns: str = "",
+        line: FinishLine | None = None,
     ) -> None:
         self._request = request
+        self._line = line or FinishLine()
+        self._contestant = 0
         self._stop = stop
         self._sensor = sensor
         self._in_window_process = in_window_process
@@ -212,9 +219,11 @@ class WorkloadRun:
         warming_s = time.perf_counter()
         stopwatch, call_s = self._warmed_up(call, case, memory)
         self._check_stop()
+        if isinstance(call, Drawing):
+            yield from self._join(stopwatch, call)
         if not found.starts:
             found.warm_up_s = time.perf_counter() - warming_s
-            yield self._phase("timing", call_s)
+            yield self._timing_phase(call_s)
             found.loaded_s = time.perf_counter() - busy_since_s
             self._plan_rounds(call_s)
         found.starts.append(len(found.samples_s))
@@ -233,6 +242,22 @@ class WorkloadRun:
         if call.elapsed_s() is None:  # a call with its own clock works in other processes
             peaks = (found.peak_allocated_bytes, memory.peak_bytes())
             found.peak_allocated_bytes = max((p for p in peaks if p is not None), default=None)
+
+    def _join(self, stopwatch: Stopwatch, call: Call) -> Iterator[None]:
+        """Wait at the finish line until all contestants are warm, which decides where it is."""
+        found = self._found
+        assert found.watch is not None
+        calls = found.calls_per_sample
+        steps, spent_s = 0, 0.0
+        while spent_s < _PACE_S and not self._stop.is_set():
+            spent_s += stopwatch.time(call.function, calls)[1]
+            steps += calls
+        self._check_stop()
+        self._contestant = self._line.join(spent_s / steps, found.watch)
+        if self._turns:
+            yield None
+            self._check_stop()
+        found.calls_per_sample = whole_batches(calls, self._line.steps(self._request))
 
     def _warmed_up(self, call: Call, case: Case, memory: PeakMemory) -> tuple[Stopwatch, float]:
         """Warm up for a round; return its stopwatch and the seconds of the shortest call.
@@ -267,7 +292,7 @@ class WorkloadRun:
             found.calls_per_sample = choose_calls(
                 stopwatch, call.function, call_s, self._stop.is_set
             )
-            if self._request.calls is not None:
+            if self._request.calls is not None and self._request.race is None:
                 found.calls_per_sample = whole_batches(found.calls_per_sample, self._request.calls)
         return stopwatch, call_s
 
@@ -322,6 +347,8 @@ class WorkloadRun:
             self._request,
             drawing,
             self._traits,
+            self._line,
+            self._contestant,
             found.calls_per_sample,
             may_finish=found.verification.verified is not False,
             warm_again=warm_again if spare is not None else None,
@@ -338,7 +365,7 @@ class WorkloadRun:
         self._check_stop()
         # The first ones, so that those of two contestants stay pairs.
         found.slices_s = tuple(race.slices_s[:MOST_ROUNDS])
-        found.outcome = race.outcome(watch.power_w)
+        found.outcome = race.outcome()
         found.curves = race.curves()
 
     def _time(self, stopwatch: Stopwatch, call: Call, case: Case) -> Iterator[Event]:
@@ -442,6 +469,14 @@ class WorkloadRun:
     def _phase(self, phase: str, expected_call_s: float | None = None) -> RunPhaseChanged:
         return RunPhaseChanged(
             run_id=self._request.run_id, phase=phase, expected_call_s=expected_call_s
+        )
+
+    def _timing_phase(self, call_s: float) -> RunPhaseChanged:
+        return RunPhaseChanged(
+            run_id=self._request.run_id,
+            phase="timing",
+            expected_call_s=call_s,
+            finish_steps=self._line.steps(self._request) if self._traits is not None else None,
         )
 
     def _check_stop(self) -> None:

@@ -14,7 +14,7 @@ import torch
 
 from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.race.frame_file import LARGEST_SIDE
-from gpu_studio.core.race.pictures import GROW
+from gpu_studio.core.race.pictures import GROW, wide_height
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.drawing import Drawing, Picture, gradient
 from gpu_studio.engine.workloads.proof import Verification
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _SPREAD_U, _SPREAD_V = 0.16, 0.08
 _FEED, _KILL = 0.035, 0.06
-_STEPS = int(GROW.race.finish) if GROW.race else 0
+_SNIPPET_STEPS = 2000
 CHECKED_STEPS = 10
 # The CPU computes the reference in float64, however fast the card is.
 _STEPS_OF_LARGE = 2
@@ -36,12 +36,12 @@ _OPERATIONS = 22
 # size. Measured on the CPU: up to 1.4 eps a step in every dtype.
 _EPS_PER_STEP = 6.0
 DEFAULT_SEEDS = ((0.5, 0.5), (0.28, 0.35), (0.7, 0.3), (0.35, 0.72), (0.72, 0.7))
-# The side of a seed as a share of the picture's.
+# The side of a seed as a share of the picture's height.
 _SEED_SHARE = 1 / 20
 
 
 class Grow(Picture):
-    """Gray–Scott on a square without edges; see `workload.Workload`."""
+    """Gray–Scott on a picture without edges; see `workload.Workload`."""
 
     description = GROW
     size_range = (8, 4096)
@@ -49,7 +49,7 @@ class Grow(Picture):
 
     def work(self, case: Case) -> Work:
         """Count the passes over the picture; most of them read two numbers and write one."""
-        cells = case.size**2
+        cells = case.size * wide_height(case.size)
         return Work(
             operations=float(_OPERATIONS * cells),
             bytes_moved=float(3 * _PASSES * cells * case.item_bytes),
@@ -65,7 +65,7 @@ class Grow(Picture):
     def verify(self, case: Case) -> Verification:
         """Compare both substances after some steps with the same steps in float64 on the CPU."""
         steps = CHECKED_STEPS if case.size <= self.small_up_to else _STEPS_OF_LARGE
-        compared = (f"all of {case.size} × {case.size} after {steps} steps",)
+        compared = (f"all of {case.size} × {wide_height(case.size)} after {steps} steps",)
         off = difference(case, steps)
         allowed = _EPS_PER_STEP * steps * float(torch.finfo(case.dtype).eps)
         if off <= allowed:  # false for NaN
@@ -84,13 +84,14 @@ class Grow(Picture):
             spread_v=_SPREAD_V,
             feed=_FEED,
             kill=_KILL,
-            steps=_STEPS,
+            height=wide_height(case.size),
+            steps=_SNIPPET_STEPS,
             wait=wait_line(case.address),
         )
 
 
 class GrowDrawing(Drawing):
-    """The two substances, each of shape (size, size).
+    """The two substances, each of shape (9/16 size, size).
 
     Args:
         case: the device, the dtype, the size, and the seeds.
@@ -135,13 +136,13 @@ class GrowDrawing(Drawing):
 
 
 def planted(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return both substances before the first step: float64 on the CPU, shape (size, size)."""
-    size = case.size
-    u = torch.ones(size, size, dtype=torch.float64)
-    v = torch.zeros(size, size, dtype=torch.float64)
-    half = max(2, round(size * _SEED_SHARE / 2))
+    """Return both substances before the first step: float64 on the CPU, shape (height, width)."""
+    width, height = case.size, wide_height(case.size)
+    u = torch.ones(height, width, dtype=torch.float64)
+    v = torch.zeros(height, width, dtype=torch.float64)
+    half = max(2, round(height * _SEED_SHARE / 2))
     for across, down in (case.race.seeds if case.race else ()) or DEFAULT_SEEDS:
-        column, row = int(across * (size - 1)), int(down * (size - 1))
+        column, row = int(across * (width - 1)), int(down * (height - 1))
         rows = slice(max(0, row - half), row + half)
         columns = slice(max(0, column - half), column + half)
         u[rows, columns], v[rows, columns] = 0.5, 0.25
@@ -187,11 +188,13 @@ _SNIPPET = """\
 import time
 import torch
 
-size, device, dtype = {size}, "{device}", torch.{dtype}
-u = torch.ones(size, size, device=device, dtype=dtype)
-v = torch.zeros(size, size, device=device, dtype=dtype)
-middle = slice(size // 2 - size // 20, size // 2 + size // 20)
-u[middle, middle], v[middle, middle] = 0.5, 0.25
+width, height, device, dtype = {size}, {height}, "{device}", torch.{dtype}
+u = torch.ones(height, width, device=device, dtype=dtype)
+v = torch.zeros(height, width, device=device, dtype=dtype)
+seed = height // 20
+rows = slice(height // 2 - seed, height // 2 + seed)
+columns = slice(width // 2 - seed, width // 2 + seed)
+u[rows, columns], v[rows, columns] = 0.5, 0.25
 
 
 def around(substance):

@@ -21,7 +21,7 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.race.frame_file import LARGEST_SIDE
 from gpu_studio.core.race.mountain_lake import mountain_lake
 from gpu_studio.core.race.photo_file import photo_id, read_photo
-from gpu_studio.core.race.pictures import LEARN
+from gpu_studio.core.race.pictures import LEARN, wide_height
 from gpu_studio.engine.workloads.case import Case, Work, dtype_eps, product_dtype
 from gpu_studio.engine.workloads.drawing import Drawing, Picture
 from gpu_studio.engine.workloads.proof import Verification
@@ -98,7 +98,6 @@ class Learn(Picture):
             layers=LAYERS,
             frequency=FREQUENCY,
             rate=LEARNING_RATE,
-            finish=LEARN.race.finish if LEARN.race else 0.0,
             wait=wait_line(case.address),
         )
 
@@ -268,7 +267,9 @@ def judged(found: Sequence[float], expected: Sequence[float], eps: float) -> Ver
 
 
 def _pixels_of(case: Case) -> int:
-    return case.size * case.size
+    # A picture of yours may be as high as wide.
+    is_own = case.race is not None and bool(case.race.photo)
+    return case.size * (case.size if is_own else wide_height(case.size))
 
 
 def _places(height: int, width: int) -> torch.Tensor:
@@ -325,8 +326,8 @@ with torch.no_grad():
 optimizer = torch.optim.Adam(network.parameters(), lr={rate})
 scaler = torch.amp.GradScaler("{kind}", enabled="{dtype}" == "float16")
 
-{wait}start, sharpness, steps = time.perf_counter(), 0.0, 0
-while sharpness < {finish:.0f} and steps < 500:
+{wait}start = time.perf_counter()
+for _ in range(500):
     optimizer.zero_grad()
     with torch.autocast("{kind}", dtype=torch.{dtype}, enabled={amp}):
         predicted = network(places)
@@ -334,8 +335,7 @@ while sharpness < {finish:.0f} and steps < 500:
     scaler.scale(error).backward()
     scaler.step(optimizer)
     scaler.update()
-    steps += 1
-    sharpness = -10 * math.log10(error.item())
 {wait}seconds = time.perf_counter() - start
-print(f"{{steps}} steps, {{sharpness:.1f}} dB, {{seconds:.3f}} s")
+sharpness = -10 * math.log10(error.item())
+print(f"{{500 / seconds:.1f}} steps a second, {{sharpness:.1f}} dB")
 """

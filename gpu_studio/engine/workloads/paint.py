@@ -1,13 +1,14 @@
 """Paint the Mandelbrot set tile by tile: many small operations, so launching them counts.
 
 Complex numbers are written out in real arithmetic, and every pixel has the same number of
-iterations. The views become closer by the same factor each time. float32 tells neighboring pixels
-apart down to about 1e-7, so the closest view stays above that.
+iterations. The views become closer by the same factor each time, and go back again. float32 tells
+neighboring pixels apart down to about 1e-7, so the closest view stays above that.
 """
 
 from __future__ import annotations
 
 import contextlib
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,16 +24,18 @@ from gpu_studio.engine.workloads.proof import Verification
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SIDE = 512
+WIDTH, HEIGHT = 512, 288
 ITERATIONS = 64
-VIEWS = 24
+VIEWS = 96
 _OPERATIONS_PER_ITERATION = 9
 _TENSORS = 8
 # The views close in on a spiral arm at the edge of the set.
 CENTER = (-0.743643, 0.131825)
-_WIDEST = 3.0
-# 24 views: the last one is 0.09 wide, 1.8e-4 from pixel to pixel.
-_CLOSER = 0.86
+_WIDEST = 1.6
+# 96 views: the last one is 0.09 wide, 1.7e-4 from pixel to pixel. Then they go back again.
+_CLOSER = 0.97
+# What is not painted yet is seen in coarse squares, each of so many pixels a side.
+_COARSE = 16
 # Near the edge of the set, the number of iterations depends on the last digit. Measured on the CPU:
 # up to 0.05 % of the pixels differ between float32 and float64. A small tile has few pixels.
 _SHARE_MAY_DIFFER, _PIXELS_MAY_DIFFER = 0.002, 4
@@ -42,8 +45,8 @@ class Paint(Picture):
     """The Mandelbrot set in tiles; see `workload.Workload`."""
 
     description = PAINT
-    size_range = (4, SIDE)
-    small_up_to = SIDE
+    size_range = (4, WIDTH)
+    small_up_to = WIDTH
 
     def work(self, case: Case) -> Work:
         """Count the operations of one tile; in PyTorch, each reads two tensors and writes one."""
@@ -53,18 +56,18 @@ class Paint(Picture):
                 operations=operations,
                 bytes_moved=float(case.size**2),
                 throughput_work=operations,
-                memory_bytes=case.size**2 + SIDE**2,
+                memory_bytes=case.size**2 + WIDTH * HEIGHT,
             )
         return Work(
             operations=operations,
             bytes_moved=3 * operations * case.item_bytes,
             throughput_work=operations,
-            memory_bytes=_TENSORS * case.size**2 * case.item_bytes + SIDE**2,
+            memory_bytes=_TENSORS * case.size**2 * case.item_bytes + WIDTH * HEIGHT,
             longest_kernel=1 / (_OPERATIONS_PER_ITERATION * ITERATIONS),
         )
 
     def prepare(self, case: Case) -> Drawing:
-        """Make an empty picture on the device."""
+        """Make a coarse picture on the device."""
         return PaintDrawing(case)
 
     def verify(self, case: Case) -> Verification:
@@ -87,7 +90,8 @@ class Paint(Picture):
         if case.has_own_kernel:
             return snippet_for(case, ITERATIONS, CENTER, _WIDEST)
         return _SNIPPET.format(
-            side=SIDE,
+            width=WIDTH,
+            height=HEIGHT,
             tile=case.size,
             device=case.address,
             dtype=case.dtype_name,
@@ -108,24 +112,26 @@ class PaintDrawing(Drawing):
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        self._per_side = -(-SIDE // case.size)
-        self.tiles_per_view = self._per_side**2
-        padded = self._per_side * case.size
-        self._canvas = torch.zeros(padded, padded, dtype=torch.uint8, device=case.device)
+        self._per_column = _per_column(case.size)
+        columns = -(-WIDTH // case.size)
+        self.tiles_per_view = self._per_column * columns
+        shape = self._per_column * case.size, columns * case.size
+        self._canvas = torch.zeros(shape, dtype=torch.uint8, device=case.device)
         self._next = 0
+        self.restart()
         self._kernel = (
             TileKernel(case, self._canvas, ITERATIONS, CENTER) if case.has_own_kernel else None
         )
 
     def restart(self) -> None:
-        """Begin with an empty canvas and the widest view."""
-        self._canvas.zero_()
+        """Begin with a coarse picture of the widest view."""
+        self._canvas[:HEIGHT, :WIDTH] = torch.from_numpy(_coarse_picture()).to(self._canvas.device)
         self._next = 0
 
     def __call__(self) -> object:
-        """Paint the next tile; after the last view, the first one again."""
-        view, tile = divmod(self._next, self.tiles_per_view)
-        self.paint(view % VIEWS, tile)
+        """Paint the next tile; after the closest view, the views go back to the widest one."""
+        number, tile = divmod(self._next, self.tiles_per_view)
+        self.paint(view_of(number), tile)
         self._next += 1
         return self._canvas
 
@@ -134,22 +140,24 @@ class PaintDrawing(Drawing):
         return self._next / self.tiles_per_view
 
     def pixels(self) -> NDArray[np.uint8]:
-        """Return the present view; tiles that are not painted yet show the view before."""
-        shown: NDArray[np.uint8] = _PALETTE[self._canvas.cpu().numpy()[:SIDE, :SIDE]]
+        """Return the present view; tiles that are not painted yet show what was there."""
+        shown: NDArray[np.uint8] = _PALETTE[self._canvas.cpu().numpy()[:HEIGHT, :WIDTH]]
         return shown
 
     def paint(self, view: int, tile: int) -> None:
         case, side = self._case, self._case.size
-        column, row = divmod(tile, self._per_side)
+        column, row = divmod(tile, self._per_column)
         pixel = pixel_of(view)
         if self._kernel is not None:
             left, top = column * side, row * side
-            first = left - SIDE / 2 + 0.5, top - SIDE / 2 + 0.5
+            first = left - WIDTH / 2 + 0.5, top - HEIGHT / 2 + 0.5
             self._kernel.paint(left, top, first, pixel)
             return
         place = torch.arange(side, device=case.device, dtype=case.dtype)
-        across = ((place + (column * side - SIDE / 2 + 0.5)) * pixel + CENTER[0]).expand(side, side)
-        down = ((place + (row * side - SIDE / 2 + 0.5)) * pixel + CENTER[1])[:, None].expand(
+        across = ((place + (column * side - WIDTH / 2 + 0.5)) * pixel + CENTER[0]).expand(
+            side, side
+        )
+        down = ((place + (row * side - HEIGHT / 2 + 0.5)) * pixel + CENTER[1])[:, None].expand(
             side, side
         )
         real, imaginary = torch.zeros_like(across), torch.zeros_like(down)
@@ -170,7 +178,7 @@ class PaintDrawing(Drawing):
     def _part(self, tile: int) -> torch.Tensor:
         """Return the part of the canvas that a tile covers."""
         side = self._case.size
-        column, row = divmod(tile, self._per_side)
+        column, row = divmod(tile, self._per_column)
         return self._canvas[row * side : (row + 1) * side, column * side : (column + 1) * side]
 
     def close(self) -> None:
@@ -184,17 +192,42 @@ class PaintDrawing(Drawing):
 
 def pixel_of(view: int) -> float:
     """Return the distance of two pixels of a view."""
-    return _WIDEST * _CLOSER**view / SIDE
+    return _WIDEST * _CLOSER**view / WIDTH
+
+
+def view_of(number: int) -> int:
+    """Return the view that is painted after so many others: closer and back again."""
+    around = number % (2 * VIEWS - 2)
+    return min(around, 2 * VIEWS - 2 - around)
 
 
 def reference_tile(side: int, view: int, tile: int) -> NDArray[np.uint8]:
     """Return the counts of a tile in float64, by NumPy."""
-    column, row = divmod(tile, -(-SIDE // side))
+    column, row = divmod(tile, _per_column(side))
     place, pixel = np.arange(side), pixel_of(view)
-    across = ((place + (column * side - SIDE / 2 + 0.5)) * pixel + CENTER[0])[None, :]
-    down = ((place + (row * side - SIDE / 2 + 0.5)) * pixel + CENTER[1])[:, None]
-    number = np.zeros((side, side), np.complex128)
-    counts = np.zeros((side, side), np.uint8)
+    across = (place + (column * side - WIDTH / 2 + 0.5)) * pixel + CENTER[0]
+    down = (place + (row * side - HEIGHT / 2 + 0.5)) * pixel + CENTER[1]
+    return _counts(across, down)
+
+
+@cache
+def _coarse_picture() -> NDArray[np.uint8]:
+    """Return the widest view in coarse squares, shape (height, width)."""
+    pixel = pixel_of(0)
+    across = (np.arange(_COARSE / 2, WIDTH, _COARSE) - WIDTH / 2) * pixel + CENTER[0]
+    down = (np.arange(_COARSE / 2, HEIGHT, _COARSE) - HEIGHT / 2) * pixel + CENTER[1]
+    return np.kron(_counts(across, down), np.ones((_COARSE, _COARSE), np.uint8))
+
+
+def _per_column(side: int) -> int:
+    return -(-HEIGHT // side)
+
+
+def _counts(x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """Return the counts at all pairs of coordinates, shape (y, x), in float64."""
+    across, down = x[None, :], y[:, None]
+    number = np.zeros((len(y), len(x)), np.complex128)
+    counts = np.zeros((len(y), len(x)), np.uint8)
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(ITERATIONS):
             counts += number.real**2 + number.imag**2 <= 4
@@ -203,9 +236,9 @@ def reference_tile(side: int, view: int, tile: int) -> NDArray[np.uint8]:
 
 
 def _palette() -> NDArray[np.uint8]:
-    """Return the color of each count, shape (256, 3): dark blue to white, the set black."""
+    """Return the color of each count, shape (256, 3): dark blue to white, the set plum."""
     stops = (8, 18, 48), (24, 96, 160), (86, 180, 233), (255, 240, 200), (255, 255, 255)
-    palette = np.zeros((256, 3), np.uint8)
+    palette = np.full((256, 3), (78, 26, 74), np.uint8)
     palette[:ITERATIONS] = gradient(stops, np.linspace(0, 1, ITERATIONS) ** 0.6)
     return palette
 
@@ -216,14 +249,14 @@ _SNIPPET = """\
 import time
 import torch
 
-side, tile, device, dtype = {side}, {tile}, "{device}", torch.{dtype}
-pixel = {widest} / side
+width, height, tile, device, dtype = {width}, {height}, {tile}, "{device}", torch.{dtype}
+pixel = {widest} / width
 
 
 def paint(column, row):
     place = torch.arange(tile, device=device, dtype=dtype)
-    across = ((place + column - side / 2) * pixel + {across}).expand(tile, tile)
-    down = ((place + row - side / 2) * pixel + {down})[:, None].expand(tile, tile)
+    across = ((place + column - width / 2) * pixel + {across}).expand(tile, tile)
+    down = ((place + row - height / 2) * pixel + {down})[:, None].expand(tile, tile)
     real, imaginary = torch.zeros_like(across), torch.zeros_like(down)
     counts = torch.zeros(tile, tile, dtype=torch.uint8, device=device)
     for _ in range({iterations}):
@@ -236,8 +269,8 @@ def paint(column, row):
 
 paint(0, 0)  # the first tile is slower
 {wait}start, tiles = time.perf_counter(), 0
-for column in range(0, side, tile):
-    for row in range(0, side, tile):
+for column in range(0, width, tile):
+    for row in range(0, height, tile):
         paint(column, row)
         tiles += 1
 {wait}print(f"{{tiles / (time.perf_counter() - start):.1f}} tiles a second")

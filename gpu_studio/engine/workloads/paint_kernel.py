@@ -130,17 +130,17 @@ def snippet_for(case: Case, iterations: int, center: tuple[float, float], widest
 
 
 _PAINTING = """\
-side, tile, iterations, real = 512, {tile}, {iterations}, ctypes.{real}
-width = -(-side // tile) * tile
-canvas = torch.zeros(width, width, dtype=torch.uint8, device=device)
+wide, high, tile, iterations, real = 512, 288, {tile}, {iterations}, ctypes.{real}
+width, height = -(-wide // tile) * tile, -(-high // tile) * tile
+canvas = torch.zeros(height, width, dtype=torch.uint8, device=device)
 stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
 grid, block = (-(-tile * tile // {threads}), 1, 1), ({threads}, 1, 1)
 
 
 def paint(column, row):
     values = [ctypes.c_void_p(canvas.data_ptr()), *map(ctypes.c_int, (width, tile, column, row)),
-              ctypes.c_int(iterations), real(column - side / 2 + 0.5), real(row - side / 2 + 0.5),
-              real({widest} / side), real({across}), real({down})]
+              ctypes.c_int(iterations), real(column - wide / 2 + 0.5), real(row - high / 2 + 0.5),
+              real({widest} / wide), real({across}), real({down})]
     addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
     assert driver.cuLaunchKernel(function, *grid, *block, 0, stream, addresses, None) == 0
 
@@ -148,8 +148,8 @@ def paint(column, row):
 paint(0, 0)  # the first tile is slower
 torch.cuda.synchronize()
 start, tiles = time.perf_counter(), 0
-for column in range(0, side, tile):
-    for row in range(0, side, tile):
+for column in range(0, wide, tile):
+    for row in range(0, high, tile):
         paint(column, row)
         tiles += 1
 torch.cuda.synchronize()

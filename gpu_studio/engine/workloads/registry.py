@@ -17,6 +17,7 @@ from gpu_studio.engine.workloads.learn import Learn
 from gpu_studio.engine.workloads.linear import Linear
 from gpu_studio.engine.workloads.matmul import Matmul
 from gpu_studio.engine.workloads.paint import Paint
+from gpu_studio.engine.workloads.swarm import Swarm
 from gpu_studio.engine.workloads.tiny_linear import TinyLinear
 from gpu_studio.engine.workloads.train_step import TrainStep
 
@@ -41,7 +42,7 @@ WORKLOADS: tuple[Workload, ...] = (
 )
 
 
-PICTURES: tuple[Picture, ...] = (Learn(), Paint(), Grow())
+PICTURES: tuple[Picture, ...] = (Learn(), Paint(), Grow(), Swarm())
 
 
 def find_workload(name: str) -> Workload:

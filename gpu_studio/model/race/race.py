@@ -19,6 +19,7 @@ from gpu_studio.model.race import race_words
 from gpu_studio.model.race.race_choices import RaceChoices
 from gpu_studio.model.race.race_clock import RaceClock
 from gpu_studio.model.race.race_side import RaceSide
+from gpu_studio.model.race.sharing import is_raceable
 from gpu_studio.model.run_queue import QueueStep, RunQueue, step_of
 from gpu_studio.model.work_state import WorkState
 
@@ -170,7 +171,8 @@ class Race(QObject):
         if shown is None and side == 0:
             shown = self.choices.ghost
         busy = self.state.is_busy or self.clock.is_replaying
-        return race_words.side_words(shown, self.clock.now_s, is_running=busy)
+        is_beaten = any(one.is_reached for one in self.sides if one is not shown)
+        return race_words.side_words(shown, self.clock.now_s, is_running=busy, is_beaten=is_beaten)
 
     def start(self) -> None:
         """Run the chosen race; does nothing while one runs."""
@@ -209,7 +211,8 @@ class Race(QObject):
         """
         request = sides[0].run.request
         ghost = min(sides, key=lambda side: side.end_s)
-        if not self.choices.race_against(ghost, request.workload, request.size):
+        raceable = ghost if is_raceable(ghost.run.result) else None
+        if not self.choices.race_against(raceable, request.workload, request.size):
             return
         self._raced, self.sides = self.choices.picture, sides
         self.verdict = judge(self._raced, [side.run for side in sides])
@@ -223,6 +226,7 @@ class Race(QObject):
     def _requests(self) -> list[RunWorkload]:
         choices, picture = self.choices, self._raced
         photo = choices.photo.identity if picture.name == "learn" else ""
+        ghost = choices.ghost
         requests = race_requests(
             picture,
             choices.size,
@@ -232,6 +236,8 @@ class Race(QObject):
             seeds=choices.seeds if picture.name == "grow" else (),
             showing=Showing(photo_path=str(choices.photo.path) if photo else ""),
             rest_s=REST_S,
+            steps=ghost.finish_steps if ghost is not None else None,
+            longest_s=ghost.end_s if ghost is not None else None,
             first_number=self._next_number,
         )
         self._next_number += len(requests)
@@ -257,9 +263,8 @@ class Race(QObject):
         if isinstance(event, FrameReady):
             side.add(event)
             # Both sides are shown at one time, up to which both of them are known.
-            now_s = min((one.end_s for one in self.sides if not one.is_over), default=side.end_s)
-            if now_s > self.clock.now_s:
-                self.clock.set(now_s)
+            known_s = min((one.end_s for one in self.sides if not one.is_over), default=side.end_s)
+            self.clock.follow(known_s)
         elif not isinstance(event, (FramesOpened, SamplesMeasured)):
             if side.run.snippet:
                 self._studio.snippets.show(side.run.snippet, RACE)

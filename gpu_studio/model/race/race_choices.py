@@ -112,6 +112,13 @@ class RaceChoices(QObject):
             self.ghost = None
             self.question_changed.emit()
 
+    def choose_next_picture(self) -> None:
+        """Choose the picture after this one, and after the last one the first."""
+        names = [one.name for one in self.pictures if not one.skipped]
+        if names:
+            place = names.index(self._picture_name) if self._picture_name in names else -1
+            self.choose_picture(names[(place + 1) % len(names)])
+
     def choose_size(self, size: int) -> None:
         """Choose how large the picture is."""
         if size != self.size:

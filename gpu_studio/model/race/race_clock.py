@@ -5,6 +5,9 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, QTimer, Signal
 
 _REPLAY_MS = 50
+# Of what is known, this share is caught up with at each frame. Nearer, there is nothing more to
+# see; further ahead, the frames come too seldom to run evenly.
+_FOLLOWS, _NEAR_S, _FAR_S = 0.15, 0.02, 1.0
 _LONGEST_REPLAY_S = 12.0
 
 
@@ -39,6 +42,16 @@ class RaceClock(QObject):
         """Show this time."""
         self.now_s = now_s
         self.changed.emit()
+
+    def follow(self, known_s: float) -> None:
+        """Go on towards a time up to which the race is known.
+
+        A side's frames come only in its turns: so the clock runs evenly, a part of a turn later.
+        """
+        ahead_s = known_s - self.now_s
+        if ahead_s > 0:
+            is_even = _NEAR_S < ahead_s < _FAR_S
+            self.set(self.now_s + ahead_s * _FOLLOWS if is_even else known_s)
 
     def replay(self, last_s: float, rest_s: float) -> None:
         """Show the race again, faster than it was if that takes too long.

@@ -14,7 +14,7 @@ from gpu_studio.core.moments import local_now, shown_moment
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 from gpu_studio.model.race.race_entries import name_of
-from gpu_studio.model.race.sharing import ghost_side
+from gpu_studio.model.race.sharing import ghost_side, is_raceable
 from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class RaceHistory(QObject):
         choices = self._race.choices
         if result.workload != choices.picture.name or result.size != choices.size:
             return False
-        if result.race is None or result.outcome is None or result.recording is not None:
+        if result.race is None or not is_raceable(result) or result.recording is not None:
             return False
         photo = choices.photo.identity if choices.picture.name == "learn" else ""
         seeds = choices.seeds if choices.picture.name == "grow" else ()

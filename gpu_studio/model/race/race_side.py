@@ -48,6 +48,14 @@ class RaceSide:
         return result is not None and result.outcome is not None and result.outcome.reached
 
     @property
+    def finish_steps(self) -> int | None:
+        """The finish line; None until it is known, or from older versions."""
+        result = self.run.result
+        if result is not None and result.outcome is not None:
+            return result.outcome.finish_steps
+        return self.run.finish_steps
+
+    @property
     def end_s(self) -> float:
         """The race's time at the end of the run, or until now."""
         last = self.track.last

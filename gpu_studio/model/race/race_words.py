@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.notice import Action, Notice, Tone
-from gpu_studio.core.units import format_duration, three_digits
+from gpu_studio.core.units import format_count, format_duration, format_ratio, three_digits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from gpu_studio.model.race.race_side import RaceSide
 
 _QUESTIONS = {
-    "learn": "Which one learns the picture first?",
-    "paint": "Which one paints the pictures first?",
-    "grow": "Which one grows the pattern first?",
+    "learn": "Which one learns the picture faster?",
+    "paint": "Which one paints faster?",
+    "grow": "Which one grows the pattern faster?",
+    "swarm": "Which one moves the swarm faster?",
 }
 _PHASES = {
     "": "Waiting for the engine",
@@ -29,8 +30,12 @@ _PHASES = {
     "warm-up": "Warming up",
     "timing": "Running",
 }
-# Set-up, verification and warm-up come to each budget.
-_PREPARING_S = 8
+# Set-up, verification and warm-up come to each side's time.
+_PREPARING_S = 3
+# Paces of the first moments say little.
+_LEAST_S = 0.5
+# Sides that are nearer to each other than this are side by side.
+_BESIDE = 1.05
 
 
 class SideWords(NamedTuple):
@@ -43,11 +48,11 @@ class SideWords(NamedTuple):
 
 def invitation(picture: WorkloadDescription, names: Sequence[str], budget_s: float) -> Notice:
     """Return the question of a race that has not begun, and how it runs."""
-    longest_s = round(len(names) * (budget_s + _PREPARING_S))
+    about_s = round(len(names) * (budget_s + _PREPARING_S))
     return Notice(
         _QUESTIONS.get(picture.name, picture.title),
         detail=f"{' against '.join(names)}. They take turns, each alone while it is timed, with "
-        f"the same code. Under {longest_s}\u202fs.",
+        f"the same code. About {about_s}\u202fs.",
     )
 
 
@@ -55,23 +60,35 @@ def progress(picture: WorkloadDescription, sides: Sequence[RaceSide], clock_s: f
     """Return who leads at a time of the race's clock."""
     traits = picture.race
     assert traits is not None
-    goal = f"The first side at {measure_text(traits.finish, traits)} wins."
+    steps = next((side.finish_steps for side in sides if side.finish_steps), None)
+    goal = "The same work by the same code, in turns, each side alone."
+    if steps is not None:
+        goal += f" The first side at {steps_text(steps, traits)} wins."
     frames = [side.at(clock_s) for side in sides]
-    if clock_s == 0.0 or len(frames) < 2:
+    if clock_s < _LEAST_S or len(frames) < 2:
         return Notice("On your marks", detail=goal)
     one, other = frames
     if one is None or other is None:
         return Notice("On your marks", detail=goal)
     names = [side.entry.label for side in sides]
-    return Notice(_lead(traits, names[0], one, names[1], other), detail=goal)
+    return Notice(_lead(names[0], one, names[1], other), detail=goal)
 
 
-def _lead(traits: RaceTraits, name: str, one: RaceFrame, other: str, beside: RaceFrame) -> str:
-    ahead = one.measure - beside.measure
-    if abs(ahead) < traits.finish / 100:
+def _lead(name: str, one: RaceFrame, other: str, beside: RaceFrame) -> str:
+    paces = pace_of(one), pace_of(beside)
+    if not all(paces):
+        leader = name if paces[0] else other
+        return f"{leader} leads" if any(paces) else "On your marks"
+    ratio = paces[0] / paces[1]
+    if 1 / _BESIDE < ratio < _BESIDE:
         return f"{name} and {other} are side by side"
-    leader = name if ahead > 0 else other
-    return f"{leader} leads by {measure_text(abs(ahead), traits)}"
+    leader = name if ratio > 1 else other
+    return f"{leader} is {format_ratio(max(ratio, 1 / ratio))} faster so far"
+
+
+def pace_of(frame: RaceFrame) -> float:
+    """Return the steps a second until a moment; 0 before the first step."""
+    return frame.steps / frame.elapsed_s if frame.elapsed_s else 0.0
 
 
 def result(
@@ -109,9 +126,37 @@ def measure_text(value: float, traits: RaceTraits) -> str:
     return f"{three_digits(value)}\u202f{traits.unit}"
 
 
-def goal_text(traits: RaceTraits) -> str:
-    """Return the name of the quantity, and where it finishes."""
-    return f"{traits.measure_title}, finish at {measure_text(traits.finish, traits)}"
+def steps_text(steps: int, traits: RaceTraits) -> str:
+    """Return a number of steps by their name: ``2 400 tiles``, ``1 tile``."""
+    title = traits.step_title
+    return f"{format_count(steps)} {title[:-1] if steps == 1 else title}"
+
+
+def count_text(steps: int, finish_steps: int | None, traits: RaceTraits) -> str:
+    """Return how many steps are done, and of how many: ``99 of 2 400 steps``."""
+    if finish_steps is None:
+        return steps_text(steps, traits)
+    return f"{format_count(steps)} of {steps_text(finish_steps, traits)}"
+
+
+def pace_text(frame: RaceFrame | None) -> str:
+    """Return the steps a second until a moment; a dash before the first step."""
+    pace = pace_of(frame) if frame is not None else 0.0
+    return three_digits(pace) if pace else "–"
+
+
+def power_text(frame: RaceFrame | None) -> str:
+    """Return a device's mean power over the race; empty if unknown."""
+    if frame is None or frame.power_w is None:
+        return ""
+    return f"{three_digits(frame.power_w)}\u202fW"
+
+
+def energy_text(frame: RaceFrame | None) -> str:
+    """Return the energy of all steps at the rate so far; empty if unknown."""
+    if frame is None or frame.energy_j is None or not frame.progress:
+        return ""
+    return f"{three_digits(frame.energy_j / frame.progress)}\u202fJ a picture"
 
 
 def clock_text(elapsed_s: float) -> str:
@@ -119,8 +164,17 @@ def clock_text(elapsed_s: float) -> str:
     return f"{elapsed_s:.1f}\u202fs"
 
 
-def side_words(side: RaceSide | None, clock_s: float, *, is_running: bool) -> SideWords:
-    """Return the state of a side at a time of the race's clock."""
+def side_words(
+    side: RaceSide | None, clock_s: float, *, is_running: bool, is_beaten: bool
+) -> SideWords:
+    """Return the state of a side at a time of the race's clock.
+
+    Args:
+        side: the side; None before the race.
+        clock_s: the race's clock.
+        is_running: whether the race runs, or is shown again.
+        is_beaten: whether another side finished.
+    """
     if side is None:
         return SideWords("")
     state = side.run.state
@@ -136,6 +190,8 @@ def side_words(side: RaceSide | None, clock_s: float, *, is_running: bool) -> Si
     if side.is_reached and end:
         label = f"Finished, {side.origin}" if side.origin else "Finished"
         return SideWords(label, "good", "check")
+    if not side.is_reached and is_beaten and (end or not is_running):
+        return SideWords("Was still moving", "muted", "clock")
     if not side.is_reached and end:
         return SideWords("Time is up", "amber", "clock")
     finish = format_duration(side.end_s)

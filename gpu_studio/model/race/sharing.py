@@ -46,14 +46,17 @@ def order_of(race: Race, studio: Studio, made_at: str) -> PictureOrder | None:
 
 
 def ghost_of(shared: SharedRace) -> RaceSide | None:
-    """Return the fastest contestant of a saved race as a ghost; None if none has a result."""
+    """Return the fastest contestant of a saved race as a ghost; None if none can be raced.
+
+    Older versions drew other pictures, to another finish line.
+    """
     # numpy is imported with the first race, not with the window.
     leader = shared.race.leader
     order = sorted(
         range(len(shared.runs)),
         key=lambda index: (index != leader, shared.race.contestants[index].seconds),
     )
-    index = next((one for one in order if shared.runs[one].result is not None), None)
+    index = next((one for one in order if is_raceable(shared.runs[one].result)), None)
     if index is None:
         return None
     run, result = shared.runs[index], shared.runs[index].result
@@ -65,6 +68,12 @@ def ghost_of(shared: SharedRace) -> RaceSide | None:
         )
     )
     return ghost_side(result, run.name, f"saved {shown_moment(shared.made_at)[:10]}", track)
+
+
+def is_raceable(result: RunFinished | None) -> bool:
+    """Return whether a result is of this version's pictures, so that one can race against it."""
+    outcome = result.outcome if result is not None else None
+    return outcome is not None and outcome.finish_steps is not None
 
 
 def ghost_side(result: RunFinished, name: str, origin: str, track: RaceTrack) -> RaceSide:

@@ -44,12 +44,14 @@ class RaceHead(FlowRow):
     """One line in a wide window, more in a narrow one.
 
     Signals:
+        animation_wanted(): the race that is over is to be saved as an animation.
         save_wanted(): the user wants the race as a picture.
         recording_wanted(bool): the user wants it as a recording; whether with its pictures.
         full_screen_wanted(): the user wants the whole screen, or the window back.
     """
 
     save_wanted = Signal()
+    animation_wanted = Signal()
     recording_wanted = Signal(bool)
     full_screen_wanted = Signal()
 
@@ -80,7 +82,10 @@ class RaceHead(FlowRow):
             tip="Let the pattern begin at the usual places",
         )  # fmt: skip
         self._replay = self._action(_AGAIN, race.replay, "race.replay", "refresh")
-        self._save = self._action("Save picture", self.save_wanted.emit, "race.save", "export")
+        self._save = QPushButton("Save")
+        self._save.setObjectName("race.save")
+        self._save.setIcon(icon("export", theme))
+        self._fill_saving()
         saves(self._save)
         self._record = QPushButton("Record")
         self._record.setObjectName("race.record")
@@ -139,12 +144,13 @@ class RaceHead(FlowRow):
         """Name the side actions, or show only their icons with the names as tips."""
         names = {
             self._replay: _END_AGAIN if self._race.clock.is_replaying else _AGAIN,
-            self._save: "Save picture",
+            self._save: "Save",
             self._record: "Record",
             self._full: "Full screen",
         }
         tips = {
-            self._full: "Full screen, with large type for a class room (F11)",
+            self._full: "Only pictures, clocks and result, again and again; Esc ends it",
+            self._save: "Save a picture or an animation of this race to post",
             self._record: "Save a recording of this race to watch again, also on another PC",
         }
         for made, name in names.items():
@@ -154,6 +160,19 @@ class RaceHead(FlowRow):
         if self.sizeHint().width() > self.width():
             for made in names:
                 made.setText("")
+
+    def _fill_saving(self) -> None:
+        menu = QMenu(self)
+        menu.setObjectName("race.save.menu")
+        for text, name, wanted in (
+            ("Save &picture…", "race.save.picture", self.save_wanted),
+            ("Save &animation…", "race.save.animation", self.animation_wanted),
+        ):
+            action = QAction(text, menu)
+            action.setObjectName(name)
+            action.triggered.connect(wanted.emit)
+            menu.addAction(action)
+        self._save.setMenu(menu)
 
     def _fill_recording(self) -> None:
         menu = QMenu(self)

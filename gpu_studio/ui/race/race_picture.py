@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter, QPainterPath
+from PySide6.QtCore import QPointF, QRectF, QSize, QSizeF, Signal
+from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from gpu_studio.core.race.pictures import WIDE
+from gpu_studio.ui.race.framed_picture import paint_framed, place_in
 from gpu_studio.ui.race.picture_chip import ChipPainter, PictureChip
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from PySide6.QtGui import QPaintEvent
 
+    from gpu_studio.core.race.detail import Detail
     from gpu_studio.ui.theme import Theme
 
 # In lines of the widget's font.
@@ -26,15 +27,8 @@ _RADIUS = 7.0
 _DIMMED = 0.35  # the opacity of a picture that is only to come
 
 
-def image_of(picture: NDArray[np.uint8]) -> QImage:
-    """Return an image of its own pixels for a picture of shape (height, width, 3)."""
-    height, width, _ = picture.shape
-    pixels = picture.tobytes()
-    return QImage(pixels, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
-
-
 class RacePicture(QWidget):
-    """Paints a picture as large as it fits, whole and in its own shape.
+    """Paints a picture in its own shape: it fills the place if it loses little by that.
 
     Signals:
         pointed(float, float): the mouse pressed or dragged at this share of the picture's width
@@ -51,16 +45,12 @@ class RacePicture(QWidget):
         self.setObjectName(name)
         self._theme = theme
         self.image: QImage | None = None
-        self._is_dimmed = self._is_bare = False
+        self._is_dimmed = False
+        self._detail: Detail | None = None
         self._name_chip = self._state_chip = PictureChip()
         self._seeds: tuple[tuple[float, float], ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         theme.changed.connect(self.update)
-
-    @property
-    def shape(self) -> QSize:
-        """The size of the shown picture in its own pixels; a square before there is one."""
-        return self.image.size() if self.image else QSize(1, 1)
 
     @property
     def chips(self) -> tuple[PictureChip, PictureChip]:
@@ -69,16 +59,13 @@ class RacePicture(QWidget):
 
     def show_picture(self, image: QImage | None, *, is_dimmed: bool = False) -> None:
         """Show a picture; a dimmed one is only to come."""
-        shape = self.shape
         self.image, self._is_dimmed = image, is_dimmed
-        if self.shape != shape:
-            self.updateGeometry()
         self.update()
 
-    def set_bare(self, is_bare: bool) -> None:
-        """Leave the chips to another widget."""
-        if is_bare is not self._is_bare:
-            self._is_bare = is_bare
+    def show_detail(self, detail: Detail | None) -> None:
+        """Show a detail in a lens; None takes the lens away."""
+        if detail != self._detail:
+            self._detail = detail
             self.update()
 
     def show_chips(self, name: PictureChip, state: PictureChip) -> None:
@@ -116,21 +103,20 @@ class RacePicture(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-        ground = QPainterPath()
-        ground.addRoundedRect(QRectF(self._place()), _RADIUS, _RADIUS)
-        painter.fillPath(ground, QColor(self._theme.colour("track")))
-        painter.setClipPath(ground)
-        if self.image is not None:
-            painter.setOpacity(_DIMMED if self._is_dimmed else 1.0)
-            painter.drawImage(self._place(), self.image)
-            painter.setOpacity(1.0)
+        paint_framed(
+            painter,
+            QRectF(self.rect()),
+            self.image,
+            ground=QColor(self._theme.colour("track")),
+            radius=_RADIUS,
+            opacity=_DIMMED if self._is_dimmed else 1.0,
+            detail=None if self._is_dimmed else self._detail,
+        )
         self._paint_seeds(painter)
-        painter.setClipping(False)
-        if not self._is_bare:
-            self._paint_chips(painter)
+        self._paint_chips(painter)
 
     def _paint_seeds(self, painter: QPainter) -> None:
-        place, radius = QRectF(self._place()), self._lines(0.3)
+        place, radius = self._place(), self._lines(0.3)
         painter.setPen(QColor(self._theme.colour("card")))
         painter.setBrush(QColor(self._theme.colour("accent")))
         for x, y in self._seeds:
@@ -149,18 +135,17 @@ class RacePicture(QWidget):
         chips.paint(painter, self._name_chip, QRectF(QPointF(inset, inset), name), "card")
         chips.paint(painter, self._state_chip, QRectF(QPointF(left, top), state), "card")
 
-    def _place(self) -> QRect:
+    def _place(self) -> QRectF:
         """Return where the picture is painted."""
-        size = self.shape.scaled(self.size(), Qt.AspectRatioMode.KeepAspectRatio)
-        left = (self.width() - size.width()) // 2
-        return QRect(QPoint(left, (self.height() - size.height()) // 2), size)
+        shape = QSizeF(*WIDE) if self.image is None else self.image.size().toSizeF()
+        return place_in(QRectF(self.rect()), shape)
 
     def _point(self, position: QPointF) -> None:
         place = self._place()
-        if place.contains(position.toPoint()):
+        if place.contains(position):
             self.pointed.emit(
-                (position.x() - place.left()) / max(place.width(), 1),
-                (position.y() - place.top()) / max(place.height(), 1),
+                (position.x() - place.left()) / max(place.width(), 1.0),
+                (position.y() - place.top()) / max(place.height(), 1.0),
             )
 
     def _lines(self, count: float) -> float:

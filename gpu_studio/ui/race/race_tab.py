@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Action, Notice, Tone, action_label
-from gpu_studio.core.race.pictures import PAINT
+from gpu_studio.core.race.detail import LAKE, Detail, detail_of
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING
 from gpu_studio.model.race import race_words
 from gpu_studio.model.race.race import Race
+from gpu_studio.model.race.race_animation import RaceAnimation
 from gpu_studio.model.race.race_history import RaceHistory
 from gpu_studio.model.race.race_photo import RacePhoto
 from gpu_studio.model.race.race_recording import RaceRecording
 from gpu_studio.model.race.recorded_race import recorded_sides
-from gpu_studio.model.race.sharing import ghost_of, order_of
+from gpu_studio.model.race.sharing import ghost_of, is_raceable, order_of
+from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button, show_label
-from gpu_studio.ui.race.meeting_picture import MeetingPicture, Painted
+from gpu_studio.ui.race.framed_picture import image_of
 from gpu_studio.ui.race.picture_chip import PictureChip
 from gpu_studio.ui.race.race_contestants import RaceContestants
 from gpu_studio.ui.race.race_head import RaceHead
 from gpu_studio.ui.race.race_lane import LaneFigures, RaceLane
-from gpu_studio.ui.race.race_picture import image_of
 from gpu_studio.ui.race.share_card import png_of_card
 from gpu_studio.ui.race.size_lever import SizeLever, SizeMark
+from gpu_studio.ui.race.stage_view import animation_order
 from gpu_studio.ui.saving import save_as
 from gpu_studio.ui.tabs import TabContents
 from gpu_studio.ui.theme import side_role
 from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from PySide6.QtGui import QImage, QResizeEvent, QShowEvent
 
     from gpu_studio.core.benchmark.recording import Recording
@@ -45,12 +46,18 @@ if TYPE_CHECKING:
     from gpu_studio.model.pages import Destination
     from gpu_studio.model.race.race_side import RaceSide
     from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.race.race_stage import RaceStage
     from gpu_studio.ui.theme import Theme
 
 _HEADLINES: tuple[Role, ...] = ("hero_words", "headline", "title")
-_LARGE_HEADLINES: tuple[Role, ...] = ("hero", "hero_words", "headline")
 _WORDS_MS = 250  # words that change faster cannot be read
 _LOW = 480  # pixels
+_SIZE_MARGIN = 12
+_NO_RESULT = "The race in this picture has no result to race against."
+_OTHER_PICTURES = (
+    "This race was run by an older version of GPU Studio, which drew other pictures: no race "
+    "against it would be fair."
+)
 _SEEDING = "Click into a picture to let the pattern begin there."
 
 
@@ -63,6 +70,9 @@ class RaceTab(TabContents):
         self.race = Race(studio, RacePhoto(studio, _opened, self), self)
         self._history = RaceHistory(studio, self.race, self)
         self._recording = RaceRecording(studio, self.race, self)
+        self._animation = RaceAnimation(studio, self)
+        self._stage: RaceStage | None = None
+        self._theme = theme
         self._head = RaceHead(self.race, theme)
         self._sentence = Text("", "hero_words", name="race.sentence", wraps=True)
         self._chip = TrustChip(theme, name="race.trust")
@@ -73,12 +83,11 @@ class RaceTab(TabContents):
         self._outcome.hide()
         self._contestants = RaceContestants(self.race, self._history)
         self._lanes = tuple(RaceLane(theme, name=f"race.{side}") for side in ("left", "right"))
-        self._meeting = MeetingPicture(theme, name="race.meeting")
-        self._meeting.hide()
         self._size_title = Text("", "value", name="race.size.title")
         self._lever = SizeLever(theme, name="race.size")
         self._blank: dict[str, QImage] = {}
-        self._is_large = self._is_low = False
+        self._detail: Detail | None = None
+        self._is_low = False
         self._words_soon = QTimer(self)
         self._words_soon.setSingleShot(True)
         self._words_soon.setInterval(_WORDS_MS)
@@ -92,19 +101,12 @@ class RaceTab(TabContents):
         super().showEvent(event)
         self.race.choices.photo.draw()
         self._history.refresh()
-        self.window().installEventFilter(self)
         self._show_all()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Choose the type in which the sentence fits."""
         super().resizeEvent(event)
         self._fit()
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Use large type while the window fills the screen."""
-        if event.type() is QEvent.Type.WindowStateChange:
-            self._fit()
-        return super().eventFilter(watched, event)
 
     def _arrange(self) -> None:
         column = QVBoxLayout(self)
@@ -117,21 +119,21 @@ class RaceTab(TabContents):
         line.addWidget(self._sentence, 1)
         for beside in (self._chip, self._again):
             line.addWidget(beside, 0, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        below = QHBoxLayout()
+        self._below = below = QHBoxLayout()
         below.setSpacing(2 * GAP)
         column.addLayout(below)
         below.addWidget(self._reason, 1)
         below.addWidget(self._contestants)
         column.addWidget(self._outcome)
-        self._line = QHBoxLayout()
-        self._line.setSpacing(GAP)
-        column.addLayout(self._line, 1)
+        line = QHBoxLayout()
+        line.setSpacing(GAP)
+        column.addLayout(line, 1)
         left, right = self._lanes
-        for widget in (left, self._meeting, right):
-            self._line.addWidget(widget, 1)
-        size = Card()
+        for widget in (left, right):
+            line.addWidget(widget, 1)
+        self._size = size = Card()
         column.addWidget(size)
-        level = QHBoxLayout()
+        self._level = level = QHBoxLayout()
         level.setSpacing(2 * GAP)
         size.column.addLayout(level)
         words = QVBoxLayout()
@@ -144,7 +146,7 @@ class RaceTab(TabContents):
         race.choices_changed.connect(self._update)
         race.race_changed.connect(self._update)
         race.moment_changed.connect(self._update_moment)
-        race.choices.photo.changed.connect(self._update)
+        race.choices.photo.changed.connect(self._change_photo)
         race.choices.photo.race_opened.connect(self._open_race)
         race.choices.photo.recording_opened.connect(self._open_recording)
         race.choices.photo.notified.connect(self._outcome.show_notice)
@@ -155,10 +157,12 @@ class RaceTab(TabContents):
         self._head.recording_wanted.connect(self._record)
         self._recording.recorded.connect(self._save_recording)
         self._recording.notified.connect(self._outcome.show_notice)
-        self._head.full_screen_wanted.connect(self._switch_full_screen)
+        self._head.full_screen_wanted.connect(self.show_stage)
+        self._head.animation_wanted.connect(self._animate)
+        self._animation.notified.connect(self._outcome.show_notice)
         self._lever.valueChanged.connect(self._move_lever)
         for lane in self._lanes:
-            lane.picture.pointed.connect(self._seed)
+            lane.picture.pointed.connect(self._point)
 
     # ── showing ──────────────────────────────────────────────────────────────────────────────
 
@@ -166,6 +170,10 @@ class RaceTab(TabContents):
         """Show everything if visible; otherwise `showEvent` does it."""
         if self.isVisible():
             self._show_all()
+
+    def _change_photo(self) -> None:
+        self._detail = None
+        self._update()
 
     def _update_moment(self) -> None:
         """Show the race's clock if visible; otherwise `showEvent` does it."""
@@ -188,7 +196,9 @@ class RaceTab(TabContents):
         grows = self.race.choices.picture.name == "grow"
         seeding = _SEEDING if grows and not self.race.sides else ""
         waits = self._studio.session.absence
-        self._reason.setText(" ".join(filter(None, (notice.detail, seeding, waits))))
+        reason = " ".join(filter(None, (notice.detail, seeding, waits)))
+        self._reason.setText(reason)
+        self._sentence.setToolTip(plain_tip(reason))
         show_label(self._again, action_label(notice.action))
         self._fit()
 
@@ -233,32 +243,6 @@ class RaceTab(TabContents):
                 PictureChip(entry.label, role), PictureChip(words.text, words.role, words.sign)
             )
             self._show_side(lane, side, role)
-        self._show_meeting()
-
-    def _show_meeting(self) -> None:
-        """Let both sides paint one picture: how far each paints from its own end."""
-        race = self.race
-        traits = race.raced.race
-        is_shared = race.raced.name == PAINT.name and traits is not None
-        if self._meeting.isHidden() is is_shared:
-            self._meeting.setVisible(is_shared)
-            for place, lane in zip((0, 2), self._lanes, strict=True):
-                lane.set_alone(is_shared)
-                self._line.setStretch(place, 0 if is_shared else 1)
-        if traits is None or not is_shared:
-            return
-        # Until one side ends: only as long do both paint.
-        ends = [side.end_s for side in race.sides if side.is_over]
-        until_s = min([race.clock.now_s, *ends])
-        frames = [side.at(until_s) for side in race.sides] or [None, None]
-        shown = [one for one in frames if one is not None and one.picture is not None]
-        newest = max(shown, key=lambda frame: frame.progress, default=None)
-        image = image_of(newest.picture) if newest and newest.picture is not None else None
-        left, right = (
-            Painted(frame.steps, frame.progress, role) if frame is not None else Painted(role=role)
-            for frame, role in zip(frames, self._roles, strict=True)
-        )
-        self._meeting.show_sides(image, left, right, traits.step_title)
 
     def _show_side(self, lane: RaceLane, side: RaceSide | None, role: str) -> None:
         race, traits = self.race, self.race.raced.race
@@ -270,18 +254,35 @@ class RaceTab(TabContents):
             lane.picture.show_picture(self._preview(side), is_dimmed=True)
         grows = race.choices.picture.name == "grow"
         lane.picture.show_seeds(race.choices.seeds if grows and not side else ())
+        lane.picture.show_detail(self._shown_detail())
         now_s = race.clock.now_s
         clock_s = min(now_s, side.end_s) if side is not None else 0.0
+        is_reached = side is not None and side.is_reached and now_s + 1e-6 >= side.end_s
+        done = frame.steps if frame is not None else 0
+        has_measure = frame is not None and bool(traits.measure_title)
         figures = LaneFigures(
             clock=race_words.clock_text(clock_s if frame is not None else 0.0),
-            steps=f"{frame.steps if frame is not None else 0:,}".replace(",", "\u202f"),
-            step_title=traits.step_title,
-            measure=race_words.measure_text(frame.measure if frame is not None else 0.0, traits),
-            goal=race_words.goal_text(traits),
+            pace=race_words.pace_text(frame),
+            pace_unit=f"{traits.step_title}/s",
+            steps=race_words.count_text(done, side.finish_steps if side else None, traits),
+            measure=race_words.measure_text(frame.measure, traits) if has_measure and frame else "",
+            measure_title=traits.measure_title if has_measure else "",
+            power=race_words.power_text(frame),
+            energy=race_words.energy_text(frame),
             share=frame.progress if frame is not None else 0.0,
-            is_reached=side is not None and side.is_reached and now_s + 1e-6 >= side.end_s,
+            is_reached=is_reached,
         )
         lane.show_figures(figures, role)
+
+    def _shown_detail(self) -> Detail | None:
+        """Return what the lens shows: only a picture that is learned becomes sharper."""
+        if self.race.raced.name != "learn":
+            return None
+        if self._detail is None:
+            photo = self.race.choices.photo
+            own = photo.picture if photo.identity else None
+            self._detail = LAKE if own is None else detail_of(own.pixels)
+        return self._detail
 
     def _preview(self, side: RaceSide | None) -> QImage | None:
         """Return the picture that is to be learned; None if a ghost learned another one."""
@@ -305,22 +306,26 @@ class RaceTab(TabContents):
         return left, right
 
     def _fit(self) -> None:
-        """Choose the largest type in which the sentence takes one line, or two if it is large."""
-        is_large = self.window().isFullScreen()
-        if is_large is not self._is_large:
-            self._is_large = is_large
-            for lane in self._lanes:
-                lane.set_large(is_large)
-            self._reason.set_role("headline" if is_large else "muted")
+        """Choose the largest type in which the sentence takes one line."""
         place = self.parentWidget()  # smaller than the tab if that scrolls
         is_low = min(self.height(), place.height() if place else self.height()) < _LOW
         if is_low is not self._is_low:
             self._is_low = is_low
             for lane in self._lanes:
                 lane.set_dense(is_low)
-        roles = _LARGE_HEADLINES if is_large else _HEADLINES[is_low:]
-        room = self._sentence.width() * (2 if is_large else 1)
-        self._sentence.fit_role(roles, room)
+            # The pictures get the room of a line: the reason is then only a tip.
+            self._reason.setHidden(is_low)
+            self._size_title.setHidden(is_low)
+            if is_low:
+                self._level.insertWidget(0, self._contestants, 0, Qt.AlignmentFlag.AlignVCenter)
+            else:
+                self._below.addWidget(self._contestants)
+            margin = 0 if is_low else _SIZE_MARGIN
+            self._size.column.setContentsMargins(MARGIN, margin, MARGIN, margin)
+        self._sentence.fit_role(_HEADLINES[is_low:], self._sentence.width())
+        # Other words must not move the pictures.
+        self._sentence.setFixedHeight(self._sentence.room_for(_HEADLINES[is_low:]))
+        self._reason.setFixedHeight(2 * self._reason.fontMetrics().lineSpacing() + 2)
 
     # ── acting ───────────────────────────────────────────────────────────────────────────────
 
@@ -329,13 +334,19 @@ class RaceTab(TabContents):
         if size is not None:
             self.race.choices.choose_size(size)
 
-    def _seed(self, x: float, y: float) -> None:
+    def _point(self, x: float, y: float) -> None:
+        """Plant a seed, or move the lens."""
         if self.race.choices.picture.name == "grow":
             self.race.choices.add_seed(x, y)
+        elif (detail := self._shown_detail()) is not None:
+            self._detail = detail._replace(x=x, y=y)
+            self._show_moment()
 
     def go_to(self, destination: Destination) -> None:
         """Start a race, or open a picture or a recording."""
-        if destination.starts:
+        if destination.plays:
+            self.show_stage(runs_on=True).closed.connect(self.window().close)
+        elif destination.starts:
             self.race.start()
         if destination.path is not None and not self.race.state.is_busy:
             self._outcome.show_notice(Notice())
@@ -344,7 +355,8 @@ class RaceTab(TabContents):
     def _open_race(self, shared: SharedRace) -> None:
         ghost = ghost_of(shared)
         if ghost is None:
-            text = "The race in this picture has no result to race against."
+            is_old = any(run.result is not None for run in shared.runs)
+            text = _OTHER_PICTURES if is_old else _NO_RESULT
             self._outcome.show_notice(Notice(text, Tone.FAILURE))
             return
         self._race_against(ghost, shared.race.picture, shared.race.size)
@@ -359,6 +371,9 @@ class RaceTab(TabContents):
             self._outcome.show_notice(Notice(f"Recording: {recording.label}."))
         else:
             request = sides[0].run.request
+            if not is_raceable(sides[0].run.result):
+                self._outcome.show_notice(Notice(_OTHER_PICTURES, Tone.FAILURE))
+                return
             self._race_against(sides[0], request.workload, request.size)
 
     def _race_against(self, ghost: RaceSide, picture: str, size: int) -> None:
@@ -381,9 +396,45 @@ class RaceTab(TabContents):
     def _save_as(self, title: str, name: str, kind: str, contents: bytes) -> None:
         self._outcome.show_notice(save_as(self.window(), title, name, kind, contents))
 
-    def _switch_full_screen(self) -> None:
-        window = self.window()
-        window.setWindowState(window.windowState() ^ Qt.WindowState.WindowFullScreen)
+    def show_stage(self, *, runs_on: bool = False) -> RaceStage:
+        """Show the race on all of the screen that this window is on.
+
+        Args:
+            runs_on: run the race of the next picture after each result, as at a stand.
+        """
+        from gpu_studio.ui.race.race_stage import RaceStage  # 3 ms
+
+        if self._stage is not None:
+            self._stage.activateWindow()
+            return self._stage
+        stage = RaceStage(
+            self.race, self._theme, lambda: self._roles, self._shown_detail, runs_on=runs_on
+        )
+        self._stage = stage
+        stage.closed.connect(self._forget_stage)
+        self._studio.closing.connect(stage.close)
+        screen = self.window().screen()
+        stage.setGeometry(screen.geometry())
+        stage.showFullScreen()
+        stage.activateWindow()
+        return stage
+
+    def _forget_stage(self) -> None:
+        self._stage = None
+        self._update()
+
+    def _animate(self) -> None:
+        """Save an animation: ask for the file, then let a child paint it."""
+        if self.race.verdict is None:
+            return
+        path, _ = QFileDialog.getSaveFileName(
+            self.window(), "Save animation", "race.webp", "WebP animation (*.webp)"
+        )
+        if path:
+            path = path if path.lower().endswith(".webp") else f"{path}.webp"
+            order = animation_order(self.race, self._roles, self._shown_detail())
+            self._outcome.show_notice(Notice("Painting the animation…"))
+            self._animation.save(order, Path(path))
 
 
 def _opened(path: Path) -> Photo | SharedRace | Recording:

@@ -22,13 +22,15 @@ from PySide6.QtGui import (
     QPainterPath,
 )
 
+from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.core.race.shared_race import CHUNK, decode_order, encode_shared
-from gpu_studio.core.units import format_duration
+from gpu_studio.core.units import format_size, three_digits
 from gpu_studio.ui.png import png_bytes
 from gpu_studio.ui.theme import COLOURS, application_font, side_role
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.race_messages import ContestantResult
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.core.race.shared_race import PictureOrder, SharedPicture, SharedRace, SharedRun
 
 SIZE = (1200, 630)
@@ -72,7 +74,7 @@ def _shown(shared: SharedRace) -> list[int]:
     contestants = shared.race.contestants
     if len(contestants) <= _MOST_SHOWN:
         return list(range(len(contestants)))
-    by_time = sorted(range(len(contestants)), key=lambda index: _seconds(contestants[index]))
+    by_time = sorted(range(len(contestants)), key=lambda index: _seconds_a_step(contestants[index]))
     return sorted([by_time[0], by_time[-1]])
 
 
@@ -146,9 +148,10 @@ def _paint_name(painter: QPainter, name: str, role: str, frame: QRectF) -> None:
 
 def _paint_bars(painter: QPainter, shared: SharedRace, shown: list[int]) -> None:
     contestants = shared.race.contestants
-    longest_s = max((_seconds(contestants[index]) for index in shown), default=0.0) or 1.0
     left, right = _MARGIN, SIZE[0] - _MARGIN
-    values = {index: _value(contestants[index]) for index in shown}
+    picture = _picture_of(shared)
+    unit = picture.race.step_title if picture is not None and picture.race is not None else "steps"
+    values = {index: _value(contestants[index], unit) for index in shown}
     metrics = QFontMetricsF(_font(24, QFont.Weight.DemiBold))
     room = max((metrics.horizontalAdvance(text) for text in values.values()), default=0.0) + _GAP
     for row, index in enumerate(shown):
@@ -157,7 +160,7 @@ def _paint_bars(painter: QPainter, shared: SharedRace, shown: list[int]) -> None
         track.addRoundedRect(place, 6, 6)
         painter.fillPath(track, _color("track"))
         filled = QRectF(place)
-        filled.setWidth(max(place.width() * _seconds(contestants[index]) / longest_s, 8))
+        filled.setWidth(max(place.width() * _share(contestants[index]), 8))
         bar.addRoundedRect(filled, 6, 6)
         painter.fillPath(bar, _color(_role(shared, index)))
         painter.setPen(_color("text"))
@@ -168,6 +171,7 @@ def _paint_bars(painter: QPainter, shared: SharedRace, shown: list[int]) -> None
 
 
 def _paint_foot(painter: QPainter, shared: SharedRace) -> None:
+    picture = _picture_of(shared)
     painter.setPen(_color("muted"))
     font = _font(20)
     painter.setFont(font)
@@ -175,23 +179,39 @@ def _paint_foot(painter: QPainter, shared: SharedRace) -> None:
     day = _day(shared.made_at)
     day_width = QFontMetricsF(font).horizontalAdvance(day) + _GAP
     torch = f"PyTorch {shared.torch_version}" if shared.torch_version else ""
-    facts = " · ".join(filter(None, (shared.card_name, shared.cpu_name, torch)))
+    dtypes = " against ".join(dict.fromkeys(one.dtype for one in shared.race.contestants))
+    size = format_size(shared.race.size, picture.size_text) if picture is not None else ""
+    title = picture.title if picture is not None else shared.race.picture
+    facts = " · ".join(
+        filter(None, (title, size, dtypes, shared.card_name, shared.cpu_name, torch))
+    )
     room = foot.width() - day_width
     text = QFontMetricsF(font).elidedText(facts, Qt.TextElideMode.ElideRight, room)
     painter.drawText(foot, _LEFT, text)
     painter.drawText(foot, _RIGHT, day)
 
 
-def _value(result: ContestantResult) -> str:
-    """Return a contestant's time and its energy, or that it did not finish."""
-    if result.failure or not result.reached:
-        return "did not finish"
-    energy = f" · {result.energy_j:.0f}\u202fJ" if result.energy_j is not None else ""
-    return f"{format_duration(result.seconds)}{energy}"
+def _value(result: ContestantResult, unit: str) -> str:
+    """Return a contestant's pace and its power, or that it did not come to an end."""
+    if result.failure or not result.seconds:
+        return "stopped early"
+    power = f" · {result.power_w:.0f}\u202fW" if result.power_w is not None else ""
+    return f"{three_digits(result.steps / result.seconds)} {unit}/s{power}"
 
 
-def _seconds(result: ContestantResult) -> float:
-    return max(result.seconds, 0.0)
+def _share(result: ContestantResult) -> float:
+    """Return the share of all steps, 0 to 1."""
+    if not result.finish_steps:
+        return 1.0 if result.reached else 0.0
+    return min(result.steps / result.finish_steps, 1.0)
+
+
+def _seconds_a_step(result: ContestantResult) -> float:
+    return result.seconds / max(result.steps, 1)
+
+
+def _picture_of(shared: SharedRace) -> WorkloadDescription | None:
+    return next((one for one in PICTURES if one.name == shared.race.picture), None)
 
 
 def _role(shared: SharedRace, index: int) -> str:

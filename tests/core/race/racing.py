@@ -48,6 +48,7 @@ def result(
             seconds=step_s * steps,
             measure=30.0 if reached else 24.0,
             progress=1.0 if reached else 0.6,
+            finish_steps=steps if reached else round(steps / 0.6),
         ),
     )
     return msgspec.structs.replace(whole, **changes)

@@ -19,21 +19,23 @@ from tests.core.race.racing import CARD, CPU, ONE, over, request
 from tests.fakes.run_answers import batch, started
 
 
-def test_the_first_at_the_finish_line_leads_by_the_ratio_of_the_times():
-    verdict = judge(LEARN, [over(CPU, 30e-3, 200), over(CARD, 10e-3, 150)])
+def test_the_faster_one_leads_by_the_ratio_of_the_bars():
+    """The slower one is as it stood when the first one finished."""
+    verdict = judge(LEARN, [over(CPU, 30e-3, 200, reached=False), over(CARD, 10e-3, 600)])
     finished = verdict.finished
     assert (finished.leader, finished.undecided) == (1, False)
-    assert finished.ratio == pytest.approx(4.0)  # 6 s against 1.5 s, not the steps' 3
+    slower, faster = finished.contestants
+    assert slower.seconds == faster.seconds
+    assert finished.ratio == pytest.approx(faster.steps / slower.steps)
     assert finished.sentence == (
-        "Your GT 1030 learned the picture 4.0\u202f× faster than all 4 CPU threads: "
-        "1.50\u202fs against 6.00\u202fs."
+        "Your GT 1030 beat all 4 CPU threads: 3.0\u202f× faster, 100 against 33.3 steps a second."
     )
 
 
 def test_a_lost_race_of_the_card_is_told_as_plainly():
     finished = judge(LEARN, [over(CPU, 10e-3), over(CARD, 30e-3)]).finished
     assert finished.leader == 0
-    assert finished.sentence.startswith("All 4 CPU threads learned the picture 3.0\u202f× faster")
+    assert finished.sentence.startswith("All 4 CPU threads beat your GT 1030: 3.0\u202f× ")
 
 
 def test_two_equal_contestants_tie():
@@ -80,7 +82,7 @@ def test_if_one_is_not_there_in_time_the_steps_are_compared():
     assert finished.leader == 1
     assert finished.ratio == pytest.approx(5.0)
     assert [one.reached for one in finished.contestants] == [False, True]
-    assert "not done after 15.0\u202fs" in finished.sentence
+    assert "66.7 against 13.3 steps a second" in finished.sentence
 
 
 def test_if_none_is_there_in_time_the_steps_are_compared():
@@ -88,7 +90,7 @@ def test_if_none_is_there_in_time_the_steps_are_compared():
     finished = judge(LEARN, runs).finished
     assert finished.leader == 0
     assert finished.ratio == pytest.approx(2.0)
-    assert "200 against 100 steps" in finished.sentence
+    assert "13.3 against 6.67 steps a second" in finished.sentence
 
 
 def test_of_three_the_fastest_leads_the_second():

@@ -172,7 +172,7 @@ def test_the_lever_finds_where_the_leader_changes(
     assert race.leaders == {16: cpu, 128: card}
     assert race.crossover == (128, card)
     assert "128" in race.notice.detail
-    assert f"{card} used 310 J" in plain(race.notice.detail)
+    assert f"{card} used 248 J" in plain(race.notice.detail)
     assert card in race.notice.detail
 
 
@@ -181,7 +181,7 @@ def test_the_lever_stops_a_race_and_runs_the_last_size(
 ) -> None:
     monkeypatch.setattr(race_module, "_SETTLE_MS", 0)
     racing.scripts[RunWorkload] = lambda _engine, request: race_run(
-        request, tmp_path, pause_after=4 if request.size == 96 else None
+        request, tmp_path, pause_after=4 if request.size == 128 else None
     )
     race.start()
     qtbot.waitUntil(lambda: racing.latest.paused.is_set())
@@ -190,7 +190,7 @@ def test_the_lever_stops_a_race_and_runs_the_last_size(
     race.choices.choose_size(32)
     qtbot.waitUntil(lambda: 32 in race.leaders)
 
-    assert [one.size for one in requests_of(racing)] == [96, 96, 32, 32]
+    assert [one.size for one in requests_of(racing)] == [128, 128, 32, 32]
 
 
 def test_a_stop_keeps_the_frames_so_far(
@@ -285,7 +285,7 @@ def test_a_saved_race_is_a_ghost_to_race_against(
     ghost = ghost_of(decode_shared(encode_shared(order.shared)))
     fastest = race.sides[1]
 
-    race.choices.race_against(ghost, "learn", 96)
+    race.choices.race_against(ghost, "learn", 128)
     run(qtbot, race)
 
     assert len(requests_of(engines)) == 3, "only one contestant ran again"

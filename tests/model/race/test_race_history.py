@@ -143,7 +143,7 @@ def test_the_ghosts_are_made_once_for_each_question(
     assert kept.ghosts is first
     race.choices.choose_size(32)
     assert kept.ghosts == []
-    race.choices.choose_size(96)
+    race.choices.choose_size(128)
     assert len(kept.ghosts) == 2
     assert len(made) == 4
     with qtbot.waitSignal(kept.changed):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def contestant(device: str = "cpu", seconds: float = 37.0, **changes: Any) -> ContestantResult:
     plain = ContestantResult(
         device=device, threads=4 if device == "cpu" else None, dtype="float32", steps=600,
-        seconds=seconds, step_median_s=seconds / 600, reached=True, verified=True,
+        seconds=seconds, step_median_s=seconds / 600, reached=True, verified=True, finish_steps=600,
         device_name="Ryzen 5 5600" if device == "cpu" else "NVIDIA GeForce GT 1030",
     )  # fmt: skip
     return msgspec.structs.replace(plain, **changes)
@@ -34,10 +34,12 @@ def shared_race(**changes: Any) -> SharedRace:
     """Return a race that a card has won."""
     ways = tuple(RacePoint(s / 10, s, s / 4, min(s / 120, 1.0)) for s in range(121))
     race = RaceFinished(
-        picture="learn", size=128, contestants=(contestant(), contestant("cuda:0", 12.0)),
-        leader=1, ratio=37 / 12, undecided=False,
-        sentence="Your GT 1030 learned the picture 3.1\u202f× faster than all 4 cores: "
-        "12\u202fs against 37\u202fs.",
+        picture="learn", size=128, leader=1, ratio=3.0, undecided=False,
+        contestants=(
+            contestant(seconds=12.0, steps=200, reached=False), contestant("cuda:0", 12.0),
+        ),
+        sentence="Your GT 1030 beat all 4 CPU threads: 3.0\u202f× faster, 50.0 against 16.7 steps "
+        "a second.",
     )  # fmt: skip
     plain = SharedRace(
         race=race,

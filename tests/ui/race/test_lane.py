@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QImage
+from PySide6.QtCore import QPoint, QRectF, QSizeF, Qt
+from PySide6.QtGui import QColor, QImage
 from PySide6.QtTest import QTest
 
-from gpu_studio.ui.parts import Text
+from gpu_studio.core.race.detail import Detail
+from gpu_studio.ui.race.framed_picture import place_in
 from gpu_studio.ui.race.picture_chip import ChipPainter, PictureChip
-from gpu_studio.ui.race.race_lane import Chips, LaneFigures, RaceLane
-from gpu_studio.ui.theme import COLOURS
+from gpu_studio.ui.race.race_lane import LaneFigures, RaceLane
 from tests.driving.window import find, sees, text, wait_until
 
-FIGURES = LaneFigures("7.0\u202fs", "400", "steps", "15.0\u202fdB", "sharpness", 0.5)
+FIGURES = LaneFigures(
+    "7.0\u202fs", "412", "steps/s", "400 of 2 400 steps", "15.0\u202fdB", "sharpness", share=0.5
+)
 
 
 @pytest.fixture
@@ -27,60 +29,77 @@ def lane(qtbot, theme):
     return made
 
 
-def test_each_number_keeps_its_unit_in_a_low_window(lane):
+def test_the_figures_say_clock_pace_and_steps(lane):
+    shown = [text(lane, f"lane.{name}") for name in ("clock", "pace", "pace_unit", "steps")]
+    assert shown == ["7.0 s", "412", "steps/s", "400 of 2 400 steps"]
+    assert text(lane, "lane.power") == ""
+
+
+def test_in_a_low_window_the_picture_has_the_whole_lane(lane):
+    """The figures lie on its lower edge, and each number keeps its unit."""
+    below = lane.picture.height()
     lane.set_dense(True)
-    assert [text(lane, f"lane.{name}") for name in ("steps", "step_title")] == ["400", "steps"]
-    count, title = (find(lane, f"lane.{name}", Text) for name in ("steps", "step_title"))
-    assert sees(lane, "lane.step_title")
-    wait_until(lambda: title.geometry().left() > count.geometry().right())  # on one line
-    assert not sees(lane, "lane.goal")
+    wait_until(lambda: lane.picture.height() > lane.height() - 9)
+    assert lane.picture.height() > below + 30
+    pace, steps = (find(lane, f"lane.{name}") for name in ("pace", "steps"))
+    wait_until(lambda: steps.mapTo(lane, QPoint()).x() > pace.mapTo(lane, QPoint()).x())
+    assert sees(lane, "lane.pace_unit")
+    assert not sees(lane, "lane.measure_title")
 
 
-@pytest.mark.parametrize("is_large", [False, True])
-def test_a_reached_measure_is_green_and_as_large_as_before(lane, is_large):
-    measure = find(lane, "lane.measure", Text)
-    lane.set_large(is_large)
-    measure.ensurePolished()
-    before = measure.font().pointSizeF(), measure.font().weight()
-    lane.show_figures(FIGURES._replace(is_reached=True), "cpu")
-    measure.ensurePolished()
-    assert (measure.font().pointSizeF(), measure.font().weight()) == before
-    seen = {
-        measure.grab().toImage().pixelColor(x, y).name().upper()
-        for x in range(measure.width())
-        for y in range(measure.height())
-    }
-    assert COLOURS["good"][0] in seen or COLOURS["good"][1] in seen
+def test_nothing_moves_when_the_figures_and_the_state_change(lane):
+    lane.show_contestant(PictureChip("GT 1030"), PictureChip("Live"))
+    before = lane.picture.geometry()
+    lane.show_contestant(PictureChip("GT 1030"), PictureChip("Finished"))
+    lane.show_figures(
+        FIGURES._replace(power="113\u202fW", energy="658\u202fJ a picture", is_reached=True), "cpu"
+    )
+    lane.layout().activate()
+    QTest.qWait(1)
+    assert lane.picture.geometry() == before
+
+
+@pytest.mark.parametrize(
+    ("shape_of", "is_whole"),
+    [((16, 9), False), ((10, 16), True), ((1, 10), True), ((10, 1), True)],
+    ids=str,
+)
+def test_a_picture_fills_its_place_only_if_it_loses_little(shape_of, is_whole):
+    frame = QRectF(0, 0, 445, 262)
+    place = place_in(frame, QSizeF(*shape_of))
+    assert frame.contains(place) is is_whole
+    if not is_whole:
+        assert place.contains(frame)
+        assert place.width() * place.height() * 0.84 <= frame.width() * frame.height()
+
+
+def test_the_lens_shows_the_detail_large(lane):
+    image = QImage(160, 90, QImage.Format.Format_RGB32)
+    image.fill(Qt.GlobalColor.blue)
+    for x in range(28, 36):
+        for y in range(64, 72):
+            image.setPixelColor(x, y, QColor("red"))
+    lane.picture.show_picture(image)
+
+    def red() -> int:
+        seen = lane.picture.grab().toImage()
+        return sum(
+            seen.pixelColor(x, y) == QColor("red")
+            for x in range(0, seen.width(), 4)
+            for y in range(0, seen.height(), 4)
+        )
+
+    plain = red()
+    lane.picture.show_detail(Detail(0.2, 0.755, 0.06))
+    assert red() > 5 * plain
+    lane.picture.show_detail(None)
+    assert red() == plain
 
 
 def shape(width, height):
     image = QImage(width, height, QImage.Format.Format_RGB32)
     image.fill(Qt.GlobalColor.red)
     return image
-
-
-def test_the_figures_stand_where_they_leave_the_picture_more_room(lane):
-    lane.resize(1000, 330)
-    lane.picture.show_picture(shape(64, 64))
-    wait_until(lambda: lane.picture.width() < lane.width() / 2)
-    beside = lane.picture.size()
-    assert abs(beside.width() - beside.height()) <= 1, "nothing is empty beside a square"
-    clock = find(lane, "lane.clock", Text)
-    assert clock.mapTo(lane, QPoint()).x() > lane.picture.geometry().right()
-
-    lane.picture.show_picture(shape(640, 64))
-    wait_until(lambda: clock.mapTo(lane, QPoint()).y() > lane.picture.geometry().bottom())
-    assert lane.picture.width() > 0.95 * lane.width()
-
-
-def test_the_lowest_lane_has_its_picture_beside_the_figures(lane):
-    """Above them, the picture would be half as high."""
-    lane.set_dense(True)
-    lane.show_contestant(PictureChip("CPU, 4 threads"), PictureChip("Finishes at 12.0 s"))
-    lane.picture.show_picture(shape(96, 96))
-    height = lane.minimumSizeHint().height()
-    lane.resize(4 * height, height)
-    wait_until(lambda: lane.picture.height() > 0.9 * lane.height())
 
 
 def test_a_click_beside_the_picture_points_nowhere(lane):
@@ -94,21 +113,6 @@ def test_a_click_beside_the_picture_points_nowhere(lane):
     assert seen == [pytest.approx((0.5, 0.5), abs=0.02)]
 
 
-def test_a_side_without_a_picture_is_narrow_and_its_state_is_not_cut(lane, theme):
-    name, state = PictureChip("GT 1030", "gpu0"), PictureChip("Ghost of 14:02, finishes at 26.0 s")
-    lane.show_contestant(name, state)
-    whole = lane.minimumSizeHint().width()
-    before = lane.sizeHint().width()
-    lane.set_alone(True)
-    lane.layout().activate()
-    assert lane.sizeHint().width() < before
-    assert lane.minimumSizeHint().width() <= whole
-    chips = ChipPainter(theme, lane.font())
-    one, two = (chips.size_of(state, room) for room in (1000, 200))
-    assert two.height() > one.height(), "a long state takes a second line and is not cut"
-    assert two.width() < one.width()
-
-
 def test_a_long_name_takes_a_second_line_and_is_not_cut(lane, theme):
     name = PictureChip("GTX 1650 with Max-Q Design", "gpu0")
     chips = ChipPainter(theme, lane.font())
@@ -116,17 +120,3 @@ def test_a_long_name_takes_a_second_line_and_is_not_cut(lane, theme):
     narrow = chips.size_of(name, 0.7 * whole.width())
     assert narrow.height() > whole.height()
     assert narrow.width() < 0.7 * whole.width(), "no line is as wide as the room: none is elided"
-
-
-def test_large_type_is_for_the_names_too(lane):
-    lane.show_contestant(PictureChip("GT 1030", "gpu0"), PictureChip("Finished"))
-    lane.set_alone(True)
-    high, wide = lane.sizeHint().height(), lane.sizeHint().width()
-    chips = lane.findChild(Chips)
-    before = chips.heightForWidth(wide)
-    lane.set_large(True)
-    assert chips.heightForWidth(wide) > 1.2 * before
-    assert lane.sizeHint().height() > high
-    assert lane.sizeHint().width() > wide, "a longer name still fits into its column"
-    lane.set_large(False)
-    assert chips.heightForWidth(wide) == before

@@ -43,12 +43,23 @@ def test_a_card_has_the_size_for_a_preview_and_the_race_in_its_chunk() -> None:
     assert decode_shared(image.text(CHUNK)) == shared_race()
 
 
-def test_the_bars_are_as_long_as_the_times_in_the_colors_of_the_devices() -> None:
+def test_the_bars_are_the_progress_in_the_colors_of_the_devices() -> None:
     image = paint_card(order())
 
     cpu, card = colored(image, "cpu", 479), colored(image, "gpu0", 527)
-    assert cpu > 500
-    assert card / cpu == pytest.approx(12 / 37, abs=0.02)
+    assert card > 500
+    assert cpu / card == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_the_bars_are_the_progress_where_nobody_finished() -> None:
+    slow = contestant(steps=150, reached=False)
+    fast = contestant("cuda:0", steps=450, reached=False)
+    race = msgspec.structs.replace(shared_race().race, contestants=(slow, fast))
+    image = paint_card(order(race=race))
+
+    cpu, card = colored(image, "cpu", 479), colored(image, "gpu0", 527)
+    assert cpu / card == pytest.approx(1 / 3, abs=0.02)
+    assert card < 0.8 * colored(paint_card(order()), "gpu0", 527)
 
 
 def test_both_pictures_stand_beside_each_other() -> None:
@@ -61,13 +72,17 @@ def test_both_pictures_stand_beside_each_other() -> None:
 def test_a_race_of_many_shows_the_fastest_and_the_slowest() -> None:
     race = msgspec.structs.replace(
         shared_race().race,
-        contestants=(contestant(seconds=20), contestant("cuda:0", 10), contestant(seconds=40)),
+        contestants=(
+            contestant(steps=300),
+            contestant("cuda:0", 37.0),
+            contestant(steps=150),
+        ),
     )
     runs = (*shared_race().runs, shared_race().runs[0])
 
     image = paint_card(order(race=race, runs=runs))
 
-    assert colored(image, "gpu0", 479) == pytest.approx(colored(image, "other", 527) / 4, abs=9)
+    assert colored(image, "gpu0", 479) == pytest.approx(4 * colored(image, "other", 527), abs=9)
 
 
 @pytest.mark.parametrize(

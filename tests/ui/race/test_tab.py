@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QAction, QColor, QImage
+from PySide6.QtCore import QPoint, QSize, Qt
+from PySide6.QtGui import QAction, QColor, QImage, QImageReader
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton
+from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton, QWidget
 
 from gpu_studio.core.benchmark.recording_writer import recording_of
 from gpu_studio.core.benchmark.run import Run
@@ -17,19 +17,19 @@ from gpu_studio.core.messages.race_messages import FrameReady
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.contestant import Contestant, race_requests
+from gpu_studio.core.race.detail import LAKE
 from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.core.race.shared_race import CHUNK, decode_shared
 from gpu_studio.model.pages import RACE, Destination
 from gpu_studio.model.race import race as race_module
-from gpu_studio.model.race import race_clock
 from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.main_window import MainWindow
-from gpu_studio.ui.race.meeting_picture import MeetingPicture
+from gpu_studio.ui.race import race_stage
+from gpu_studio.ui.race.animation import LARGEST_BYTES, SIZE
 from gpu_studio.ui.race.race_contestants import RaceContestants
 from gpu_studio.ui.race.race_head import RaceHead
 from gpu_studio.ui.race.race_lane import ProgressLine
 from gpu_studio.ui.race.race_picture import RacePicture
-from gpu_studio.ui.theme import COLOURS
 from gpu_studio.ui.trust_chip import TrustChip
 from tests.driving.race import chips, gray, lever, run, wait_over
 from tests.driving.window import (
@@ -85,11 +85,11 @@ def test_one_click_ends_with_a_sentence_and_two_pictures(tab: RaceTab) -> None:
     run(tab)
 
     assert "2.0" in text(tab, "race.sentence")
-    assert text(tab, "race.left.clock") == text(tab, "race.right.clock") == "12.0 s"
+    assert text(tab, "race.left.clock") == text(tab, "race.right.clock") == "16.0 s"
     assert gray(tab, "right") > gray(tab, "left") > 0
     ways = [find(tab, f"race.{side}.way", ProgressLine).share for side in ("left", "right")]
     assert ways == [0.5, 1.0]
-    assert numbers(chips(tab, "left")[1]) == ["24.0"]
+    assert numbers(chips(tab, "left")[1]) == ["32.0"]
     assert find(tab, "race.trust", TrustChip).notice.tone is Tone.GOOD
 
 
@@ -101,12 +101,12 @@ def test_a_race_shows_the_ghost_beside_the_live_side(
     )
     click(tab, "race.run")
     wait_until(lambda: engines.latest.paused.is_set())
-    wait_until(lambda: text(tab, "race.right.steps") == "400")
+    wait_until(lambda: text(tab, "race.right.steps").startswith("400 of"))
 
-    assert text(tab, "race.left.steps") == "200"
+    assert text(tab, "race.left.steps").startswith("200 of")
     assert text(tab, "race.left.clock") == text(tab, "race.right.clock")
     assert "Ghost" in chips(tab, "left")[1]
-    wait_until(lambda: "7.50 dB" in text(tab, "race.sentence"))
+    wait_until(lambda: "2.0 × faster so far" in text(tab, "race.sentence"))
     assert sees(tab, "race.stop")
     assert not sees(tab, "race.run")
 
@@ -114,7 +114,7 @@ def test_a_race_shows_the_ghost_beside_the_live_side(
     wait_over(tab)
 
     assert find(tab, "race.trust", TrustChip).notice.tone is Tone.AMBER
-    assert text(tab, "race.right.steps") == "400", "the frames so far stay"
+    assert text(tab, "race.right.steps").startswith("400 of"), "the frames so far stay"
 
 
 def test_behind_another_tab_it_does_no_work_and_is_right_again_in_front(
@@ -195,7 +195,7 @@ def recorded(path: Path) -> Path:
     """Write a recording of a race on another PC."""
     contestants = [Contestant(device="cpu", threads=threads) for threads in (1, None)]
     runs = []
-    for request in race_requests(LEARN, 96, contestants, 5.0):
+    for request in race_requests(LEARN, 128, contestants, 5.0):
         runs.append(Run(request))
         for event in race_run(request, path.parent):
             runs[-1].apply(event)
@@ -219,7 +219,7 @@ def test_a_recording_of_a_race_dropped_on_the_window_opens_as_one(
     assert drop(window, path)
 
     wait_until(lambda: sees(window, "race.sentence") and "2.0" in text(window, "race.sentence"))
-    for side, at_s in (("left", "24.0"), ("right", "")):
+    for side, at_s in (("left", "32.0"), ("right", "")):
         name, state = chips(window, side)
         assert "recorded 2026-01-02" in name
         assert "recorded 2026-01-02" in state
@@ -299,10 +299,10 @@ def test_both_run_live_at_the_same_time(tab: RaceTab, engines: Engines, tmp_path
 
     engines.scripts[RunInTurns] = answer
     click(tab, "race.run")
-    wait_until(lambda: text(tab, "race.right.steps") == "400")
+    wait_until(lambda: text(tab, "race.right.steps").startswith("400 of"))
 
     # Both are shown at one time, up to which both are known.
-    assert int(text(tab, "race.left.steps")) <= 400
+    assert int(text(tab, "race.left.steps").split()[0]) <= 400
     assert tab.race.clock.now_s == min(side.end_s for side in tab.race.sides)
     assert chips(tab, "left")[1] == chips(tab, "right")[1] == "Live"
     engines.latest.go()
@@ -326,67 +326,10 @@ def test_a_card_with_the_custom_kernel_paints_and_does_nothing_else(
 def test_a_picture_has_its_own_question(tab: RaceTab, engines: Engines) -> None:
     click(tab, "race.picture.paint")
 
-    assert text(tab, "race.left.step_title") == "tiles"
+    assert text(tab, "race.left.pace_unit") == "tiles/s"
     assert not sees(tab, "race.open")
-    assert find(tab, "race.meeting", MeetingPicture).share is None
     run(tab)
     assert {one.workload for one in requests_of(engines)} == {"paint"}
-
-
-def test_two_colors_meet_where_the_ratio_is(tab: RaceTab) -> None:
-    assert not sees(tab, "race.meeting")
-    click(tab, "race.picture.paint")
-    run(tab)
-
-    shown = find(tab, "race.meeting", MeetingPicture)
-    assert shown.share == pytest.approx(1 / 3), "one thread paints half as many tiles"
-    assert not sees(tab, "race.left.picture")
-    image = shown.grab().toImage()
-    middle = image.height() // 2
-    third = image.width() // 3
-    left, right = (image.pixelColor(third + step, middle).hslHue() for step in (-9, 9))
-    assert left == pytest.approx(QColor(COLOURS["cpu"][0]).hslHue(), abs=3)
-    assert right == pytest.approx(QColor(COLOURS["other"][0]).hslHue(), abs=3)
-
-
-def test_before_both_colors_meet_the_middle_is_empty(
-    tab: RaceTab, engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(race_clock, "_LONGEST_REPLAY_S", 1.0)
-    engines.scripts[RunWorkload] = lambda _engine, request: race_run(
-        request, tmp_path, pause_after=4 if request.run_id == "race-2" else None
-    )
-    click(tab, "race.picture.paint")
-    click(tab, "race.run")
-    wait_until(lambda: text(tab, "race.right.steps") == "400")
-
-    shown = find(tab, "race.meeting", MeetingPicture)
-    assert shown.share is None
-    assert shown.ends == (0.25, 0.5)
-    engines.latest.go()
-    wait_over(tab)
-    click(tab, "race.replay")
-    wait_until(lambda: tab.race.clock.now_s > tab.race.first_finish_s)
-    assert shown.share == pytest.approx(1 / 3), "the slower one gains nothing after the end"
-
-
-def test_a_side_that_failed_meets_no_other(tab: RaceTab, engines: Engines, tmp_path: Path) -> None:
-    def answer(_engine: object, request: RunWorkload) -> Iterator[object]:
-        for event in race_run(request, tmp_path, pause_after=4):
-            if not isinstance(event, Pause):
-                yield event
-            elif request.run_id == "race-2":
-                failure = Failure(FailureKind.CUDA_ERROR, "The card dropped off the bus.")
-                yield RunFailed(run_id=request.run_id, failure=failure)
-                return
-
-    engines.scripts[RunWorkload] = answer
-    click(tab, "race.picture.paint")
-    run(tab)
-
-    shown = find(tab, "race.meeting", MeetingPicture)
-    assert shown.share is None
-    assert shown.ends == (0.25, 0.5), "at the time at which the second one failed"
 
 
 def test_the_mouse_sets_where_a_pattern_begins(tab: RaceTab, engines: Engines) -> None:
@@ -451,7 +394,7 @@ def test_a_race_is_saved_and_opens_again_as_a_ghost(
     path = tmp_path / "race.png"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
     run(tab)
-    click(tab, "race.save")
+    find(tab, "race.save.picture", QAction).trigger()
 
     assert str(path) in text(tab, "race.outcome")
     shared = decode_shared(QImage(str(path)).text(CHUNK))
@@ -474,21 +417,91 @@ def test_where_a_race_cannot_be_saved_it_is_told(
     missing = str(tmp_path / "missing" / "race.png")
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (missing, ""))
     run(tab)
-    click(tab, "race.save")
+    find(tab, "race.save.picture", QAction).trigger()
 
     assert missing in text(tab, "race.outcome")
     assert property_of(tab, "race.outcome", "tone") == "failure"
 
 
-def test_full_screen_has_large_type(tab: RaceTab) -> None:
-    small = find(tab, "race.left.clock").fontMetrics().height()
-
+def test_full_screen_is_the_race_alone_again_and_again_until_esc(
+    tab: RaceTab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(race_stage, "_RESULT_MS", 10)
+    run(tab)
     click(tab, "race.full_screen")
-    wait_until(lambda: tab.window().isFullScreen())
-    wait_until(lambda: find(tab, "race.left.clock").fontMetrics().height() > 1.5 * small)
+    stage = tab._stage
+    assert stage.isFullScreen()
+    assert not stage.findChildren(QWidget), "no button, no menu"
+    wait_until(lambda: tab.race.clock.is_replaying)
+    tab.race.replay()
+    wait_until(lambda: tab.race.clock.is_replaying)
 
-    click(tab, "race.full_screen")
-    wait_until(lambda: find(tab, "race.left.clock").fontMetrics().height() == small)
+    QTest.keyClick(stage, Qt.Key.Key_Escape)
+    wait_until(lambda: tab._stage is None)
+    assert not tab.race.clock.is_replaying
+    assert tab.isVisible()
+
+
+def test_at_a_stand_the_next_race_follows(
+    tab: RaceTab, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(race_stage, "_RESULT_MS", 0)
+    monkeypatch.setattr(race_stage, "_SHOWN_AGAIN", 0)
+    stage = tab.show_stage(runs_on=True)
+    names = ["learn", "paint", "grow", "swarm"]
+    wait_until(lambda: {one.workload for one in requests_of(engines)} == set(names))
+    stage.close()
+    drawn = dict.fromkeys(one.workload for one in requests_of(engines))
+    assert list(drawn) == names
+    wait_until(lambda: not tab.race.state.is_busy)
+
+
+def test_the_lens_follows_the_mouse_on_both_pictures(tab: RaceTab) -> None:
+    run(tab)
+    lenses = []
+    for side in ("left", "right"):
+        lenses.append(find(tab, f"race.{side}.picture", RacePicture)._detail)
+    assert lenses[0] == lenses[1] == LAKE
+    picture = find(tab, "race.right.picture", RacePicture)
+    QTest.mouseClick(picture, Qt.MouseButton.LeftButton, pos=picture.rect().center())
+    moved = find(tab, "race.left.picture", RacePicture)._detail
+    assert (moved.x, moved.y) == pytest.approx((0.5, 0.5), abs=0.02)
+
+
+def test_the_result_moves_no_picture(tab: RaceTab, engines: Engines, tmp_path: Path) -> None:
+    engines.scripts[RunWorkload] = lambda _engine, request: race_run(
+        request, tmp_path, pause_after=4 if request.run_id == "race-2" else None
+    )
+    click(tab, "race.run")
+    wait_until(lambda: engines.latest.paused.is_set())
+    wait_until(lambda: "so far" in text(tab, "race.sentence"))
+    before = [lane.picture.rect() for lane in tab._lanes]
+    engines.latest.go()
+    wait_over(tab)
+    wait_until(lambda: "beat" in text(tab, "race.sentence"))
+    assert [lane.picture.rect() for lane in tab._lanes] == before
+
+
+def test_a_race_is_saved_as_an_animation(
+    tab: RaceTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "race.webp"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "race"), ""))
+    run(tab)
+    find(tab, "race.save.animation", QAction).trigger()
+    wait_until(lambda: text(tab, "race.outcome") == f"Saved as {path}")
+
+    film = QImageReader(str(path))
+    assert film.supportsAnimation()
+    assert film.size() == QSize(*SIZE)
+    durations_ms = []
+    first = last = film.read()
+    while film.canRead():
+        durations_ms.append(film.nextImageDelay())
+        last = film.read()
+    assert sum(durations_ms) <= 15_000
+    assert first != last
+    assert path.stat().st_size <= LARGEST_BYTES
 
 
 def test_a_race_can_be_watched_again(tab: RaceTab) -> None:
@@ -496,9 +509,9 @@ def test_a_race_can_be_watched_again(tab: RaceTab) -> None:
     click(tab, "race.replay")
 
     assert tab.race.clock.is_replaying
-    wait_until(lambda: 0 < float(text(tab, "race.left.clock").split()[0]) < 12)
+    wait_until(lambda: 0 < float(text(tab, "race.left.clock").split()[0]) < 16)
     click(tab, "race.replay")
-    assert text(tab, "race.left.clock") == "12.0 s"
+    assert text(tab, "race.left.clock") == "16.0 s"
 
 
 def test_another_tab_can_start_the_race(tab: RaceTab) -> None:

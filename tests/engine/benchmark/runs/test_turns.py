@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,6 +26,7 @@ from gpu_studio.core.messages.run_messages import (
 from gpu_studio.core.race.frame_file import read_frame
 from gpu_studio.engine.benchmark import race_timing
 from gpu_studio.engine.benchmark import run as run_module
+from gpu_studio.engine.benchmark.finish_line import FinishLine
 from gpu_studio.engine.benchmark.turns import in_turns
 from gpu_studio.engine.dispatcher import Dispatcher
 from tests.engine.answers import ask, only, run_request
@@ -41,10 +43,25 @@ def run_of(run_id: str, **changes: Any) -> RunWorkload:
         "workload": "learn",
         "size": 16,
         "race": RaceParameters(threads=1),
-        "budget_s": 60.0,
+        "budget_s": 0.2,
         "calls": 4,
     }
     return run_request(run_id=run_id, **{**parameters, **changes})
+
+
+class Meter:
+    """A device whose power is read."""
+
+    def __init__(self, powers_w: list[float]) -> None:
+        self._waiting, self._read = list(powers_w), []
+
+    @property
+    def power_w(self) -> float | None:
+        return fmean(self._read) if self._read else None
+
+    def poll_power(self) -> None:
+        self._read += self._waiting[:1]
+        del self._waiting[:1]
 
 
 def both(**changes: Any) -> RunInTurns:
@@ -103,6 +120,32 @@ def test_the_steps_that_warm_a_device_again_move_no_picture(
     (alone,) = only(RunFinished, ask(run_of("left", calls=4)))
     assert together["left"].steps == alone.outcome.steps
     assert together["left"].measure == pytest.approx(alone.outcome.measure)
+
+
+def test_a_race_ends_for_all_when_the_first_one_finishes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slower side is as it stood then: progress, bars and ratio agree."""
+    monkeypatch.setattr(race_timing, "_SLICE_S", 0.0)
+    monkeypatch.setattr(run_module, "choose_calls", lambda *_: 1)
+    slow, fast = run_of("slow", calls=None, size=96), run_of("fast", calls=None)
+    events = ask(RunInTurns(runs=(slow, fast)))
+    results = {one.run_id: one.outcome for one in only(RunFinished, events)}
+    assert results["fast"].reached
+    assert not results["slow"].reached
+    assert results["slow"].finish_steps == results["fast"].finish_steps
+    assert results["slow"].progress == results["slow"].steps / results["slow"].finish_steps
+    last_step_s = results["slow"].seconds / results["slow"].steps
+    assert results["fast"].seconds <= results["slow"].seconds + 1e-9 + last_step_s
+
+
+def test_the_power_is_that_of_the_whole_race() -> None:
+    """A card idles while the other side has its turns, and its energy says so."""
+    line = FinishLine()
+    card, cpu = Meter([100.0, 20.0]), Meter([])
+    ours, theirs = line.join(0.01, card), line.join(0.1, cpu)
+    line.poll_power(ours, 1.0)
+    line.poll_power(theirs, 2.0)
+    assert line.energy_j(ours) == pytest.approx(60.0 * 3.0)
+    assert line.energy_j(theirs) is None
 
 
 def test_each_run_has_its_own_threads(monkeypatch: pytest.MonkeyPatch) -> None:

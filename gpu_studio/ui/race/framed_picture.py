@@ -1,0 +1,124 @@
+"""Paints the picture of a race into a frame, with a lens on one detail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from gpu_studio.core.race.detail import Detail
+
+# A picture may lose so much of its length to fill its frame; beyond, it is shown whole.
+_CUT = 0.16
+# The diameter of the lens and its distance from the edges, as shares of the frame's height.
+_LENS, _INSET = 0.46, 0.045
+_RIM = "#FFFFFF"
+
+
+def image_of(picture: NDArray[np.uint8]) -> QImage:
+    """Return an image of its own pixels for a picture of shape (height, width, 3)."""
+    height, width, _ = picture.shape
+    pixels = picture.tobytes()
+    return QImage(pixels, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
+
+
+def place_in(frame: QRectF, shape: QSizeF) -> QRectF:
+    """Return where a picture of some shape is painted, around the middle of its frame.
+
+    It fills the frame if it loses little by that, and is whole otherwise.
+    """
+    filling = shape.scaled(frame.size(), Qt.AspectRatioMode.KeepAspectRatioByExpanding)
+    lost = 1 - frame.width() * frame.height() / max(filling.width() * filling.height(), 1.0)
+    size = filling
+    if lost > _CUT:
+        size = shape.scaled(frame.size(), Qt.AspectRatioMode.KeepAspectRatio)
+    place = QRectF(QPointF(0, 0), size)
+    place.moveCenter(frame.center())
+    return place
+
+
+def paint_framed(
+    painter: QPainter,
+    frame: QRectF,
+    image: QImage | None,
+    *,
+    ground: QColor,
+    radius: float,
+    opacity: float = 1.0,
+    detail: Detail | None = None,
+) -> None:
+    """Paint a picture into a rounded frame.
+
+    Args:
+        painter: paints with smooth pixmaps.
+        frame: the place for it.
+        image: the picture; None paints the frame alone.
+        ground: the color around the picture.
+        radius: of the corners.
+        opacity: of the picture.
+        detail: what the lens shows; None without one.
+    """
+    outline = QPainterPath()
+    outline.addRoundedRect(frame, radius, radius)
+    painter.fillPath(outline, ground)
+    if image is None:
+        return
+    painter.save()
+    painter.setClipPath(outline, Qt.ClipOperation.IntersectClip)
+    painter.setOpacity(opacity)
+    place = place_in(frame, image.size().toSizeF())
+    painter.drawImage(place, image)
+    painter.setOpacity(1.0)
+    if detail is not None:
+        _paint_lens(painter, frame, place, image, detail)
+    painter.restore()
+
+
+def _paint_lens(
+    painter: QPainter, frame: QRectF, place: QRectF, image: QImage, detail: Detail
+) -> None:
+    """Paint a circle with the detail, on the half of the frame where it is not."""
+    side = detail.share * min(place.width(), place.height() * 16 / 9)
+    square = QRectF(0, 0, side, side)
+    square.moveCenter(
+        QPointF(place.left() + detail.x * place.width(), place.top() + detail.y * place.height())
+    )
+    across = _LENS * min(frame.height(), frame.width())
+    inset = _INSET * frame.height()
+    circle = QRectF(0, 0, across, across)
+    circle.moveBottom(frame.bottom() - inset)
+    if square.center().x() < frame.center().x():
+        circle.moveRight(frame.right() - inset)
+    else:
+        circle.moveLeft(frame.left() + inset)
+    thin = QPen(QColor(_RIM), max(frame.height() / 220, 1.0))
+    faint = QColor(_RIM)
+    faint.setAlphaF(0.6)
+    near = square.right() if circle.center().x() > square.center().x() else square.left()
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(faint, thin.widthF()))
+    painter.drawLine(QLineF(near, square.top(), circle.center().x(), circle.top()))
+    painter.drawLine(QLineF(near, square.bottom(), circle.center().x(), circle.bottom()))
+    painter.setPen(thin)
+    painter.drawRoundedRect(square, 2, 2)
+    painter.save()
+    hole = QPainterPath()
+    hole.addEllipse(circle)
+    painter.setClipPath(hole, Qt.ClipOperation.IntersectClip)
+    scale_x, scale_y = image.width() / place.width(), image.height() / place.height()
+    source = QRectF(
+        (square.left() - place.left()) * scale_x,
+        (square.top() - place.top()) * scale_y,
+        square.width() * scale_x,
+        square.height() * scale_y,
+    )
+    painter.fillPath(hole, QColor("#000000"))
+    painter.drawImage(circle, image, source)
+    painter.restore()
+    painter.setPen(QPen(QColor(_RIM), 2 * thin.widthF()))
+    painter.drawEllipse(circle)

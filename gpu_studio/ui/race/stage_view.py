@@ -1,0 +1,181 @@
+"""What the stage shows of a race at a time of its clock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.notice import Tone
+from gpu_studio.core.race.animation_order import (
+    AnimatedMoment,
+    AnimatedSide,
+    AnimationOrder,
+    times_of,
+)
+from gpu_studio.core.race.shared_race import SharedPicture
+from gpu_studio.core.units import format_duration, format_ratio, format_size
+from gpu_studio.model.race import race_words
+from gpu_studio.ui.race.framed_picture import image_of
+from gpu_studio.ui.race.stage import StageSide, StageView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from PySide6.QtGui import QImage
+
+    from gpu_studio.core.race.detail import Detail
+    from gpu_studio.core.race.race_track import RaceFrame
+    from gpu_studio.model.race.race import Race
+    from gpu_studio.model.race.race_side import RaceSide
+
+
+def stage_view(race: Race, roles: Sequence[str], lens: Detail | None) -> StageView:
+    """Return what the stage shows now.
+
+    Args:
+        race: what is shown of it is at its clock's time.
+        roles: the colors of its sides.
+        lens: what a lens shows of a learned picture.
+    """
+    now_s = race.clock.now_s
+    notice = race.notice
+    is_result = _is_result(race, now_s)
+    headline, detail = (
+        _result_words(race)
+        if is_result
+        else (race_words.progress(race.raced, race.sides, now_s).sentence, "")
+    )
+    if not race.sides or race.state.is_busy:
+        headline, detail = notice.sentence, notice.detail
+    trust = race_words.trust(race.verdict) if race.verdict is not None else None
+    return StageView(
+        headline=headline,
+        detail=detail,
+        sides=tuple(
+            StageSide(_words_of(race, side, role, now_s), _image_at(side, now_s))
+            for side, role in zip(race.sides, roles, strict=True)
+        ),
+        foot=foot_of(race),
+        trust=trust.sentence if trust is not None and is_result else "",
+        is_good=trust is not None and trust.tone is Tone.GOOD,
+        lens=lens,
+    )
+
+
+def animation_order(race: Race, roles: Sequence[str], lens: Detail | None) -> AnimationOrder:
+    """Return the order of the animation of a race that is over."""
+    assert race.verdict is not None
+    trust = race_words.trust(race.verdict)
+    last_s = race.first_finish_s
+    times = times_of(last_s)
+    moments = []
+    for number, (now_s, shown_ms) in enumerate(times):
+        is_last = number == len(times) - 1
+        headline, detail = (
+            _result_words(race)
+            if is_last
+            else (race_words.progress(race.raced, race.sides, now_s).sentence, "")
+        )
+        sides = tuple(
+            msgspec.structs.replace(
+                _words_of(race, side, role, now_s), picture=_picture_at(side, now_s)
+            )
+            for side, role in zip(race.sides, roles, strict=True)
+        )
+        moments.append(
+            AnimatedMoment(
+                headline=headline,
+                detail=detail,
+                sides=sides,
+                shown_ms=shown_ms,
+                trust=trust.sentence if is_last else "",
+            )
+        )
+    return AnimationOrder(
+        moments=tuple(moments),
+        foot=foot_of(race),
+        is_good=trust.tone is Tone.GOOD,
+        lens=(lens.x, lens.y, lens.share) if lens is not None else None,
+    )
+
+
+def foot_of(race: Race) -> str:
+    """Return the picture, its size and the dtype."""
+    picture = race.raced
+    requests = [side.run.request for side in race.sides]
+    if not requests:
+        return "GPU Studio"
+    dtypes = dict.fromkeys(request.dtype for request in requests)
+    parts = (
+        "GPU Studio",
+        picture.title,
+        format_size(requests[0].size, picture.size_text),
+        " against ".join(dtypes),
+        "in turns, each alone while it is timed",
+    )
+    return " · ".join(parts)
+
+
+def _is_result(race: Race, now_s: float) -> bool:
+    is_over = race.verdict is not None and not race.state.is_busy
+    return is_over and now_s + 1e-6 >= race.first_finish_s
+
+
+def _result_words(race: Race) -> tuple[str, str]:
+    """Return the ratio in large type, and the sentence."""
+    assert race.verdict is not None
+    finished = race.verdict.finished
+    if finished.leader is None or finished.ratio is None:
+        sentence, _, rest = finished.sentence.partition(". ")
+        return sentence.rstrip("."), rest
+    leader = race.sides[finished.leader]
+    detail = f"{leader.entry.label} was ahead when the time was up."
+    if leader.is_reached:
+        time = format_duration(leader.end_s)
+        detail = f"{leader.entry.label} finished after {time}. So far the other side was then."
+    return f"{format_ratio(finished.ratio)} faster", detail
+
+
+def _words_of(race: Race, side: RaceSide, role: str, now_s: float) -> AnimatedSide:
+    traits = race.raced.race
+    assert traits is not None
+    frame = side.at(now_s)
+    done = frame.steps if frame is not None else 0
+    return AnimatedSide(
+        name=side.entry.label,
+        role=role,
+        clock=race_words.clock_text(min(now_s, side.end_s)),
+        pace=f"{race_words.pace_text(frame)} {traits.step_title}/s",
+        steps=race_words.count_text(done, side.finish_steps, traits),
+        achieved=_achieved(race, frame),
+        share=frame.progress if frame is not None else 0.0,
+        is_reached=side.is_reached and now_s + 1e-6 >= side.end_s,
+    )
+
+
+def _achieved(race: Race, frame: RaceFrame | None) -> str:
+    traits = race.raced.race
+    assert traits is not None
+    if frame is None:
+        return ""
+    has_measure = bool(traits.measure_title)
+    parts = (
+        race_words.measure_text(frame.measure, traits) if has_measure else "",
+        race_words.power_text(frame),
+        race_words.energy_text(frame),
+    )
+    return " · ".join(filter(None, parts))
+
+
+def _image_at(side: RaceSide, now_s: float) -> QImage | None:
+    frame = side.at(now_s)
+    return image_of(frame.picture) if frame is not None and frame.picture is not None else None
+
+
+def _picture_at(side: RaceSide, now_s: float) -> SharedPicture | None:
+    frame = side.at(now_s)
+    if frame is None or frame.picture is None:
+        return None
+    height, width, _ = frame.picture.shape
+    return SharedPicture(width=width, height=height, rgb=frame.picture.tobytes())
