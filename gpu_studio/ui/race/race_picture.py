@@ -46,7 +46,7 @@ class RacePicture(QWidget):
         self._theme = theme
         self.image: QImage | None = None
         self._is_dimmed = False
-        self._detail: Detail | None = None
+        self._lens: Detail | None = None
         self._name_chip = self._state_chip = PictureChip()
         self._seeds: tuple[tuple[float, float], ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -62,10 +62,10 @@ class RacePicture(QWidget):
         self.image, self._is_dimmed = image, is_dimmed
         self.update()
 
-    def show_detail(self, detail: Detail | None) -> None:
+    def show_detail(self, lens: Detail | None) -> None:
         """Show a detail in a lens; None takes the lens away."""
-        if detail != self._detail:
-            self._detail = detail
+        if lens != self._lens:
+            self._lens = lens
             self.update()
 
     def show_chips(self, name: PictureChip, state: PictureChip) -> None:
@@ -110,7 +110,7 @@ class RacePicture(QWidget):
             ground=QColor(self._theme.colour("track")),
             radius=_RADIUS,
             opacity=_DIMMED if self._is_dimmed else 1.0,
-            detail=None if self._is_dimmed else self._detail,
+            detail=None if self._is_dimmed else self._lens,
         )
         self._paint_seeds(painter)
         self._paint_chips(painter)

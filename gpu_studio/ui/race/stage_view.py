@@ -127,8 +127,7 @@ def _result_words(race: Race) -> tuple[str, str]:
     assert race.verdict is not None
     finished = race.verdict.finished
     if finished.leader is None or finished.ratio is None:
-        sentence, _, rest = finished.sentence.partition(". ")
-        return sentence.rstrip("."), rest
+        return "A tie" if finished.ratio is not None else "No verdict", finished.sentence
     leader = race.sides[finished.leader]
     detail = f"{leader.entry.label} was ahead when the time was up."
     if leader.is_reached:

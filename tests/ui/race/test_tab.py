@@ -460,11 +460,11 @@ def test_the_lens_follows_the_mouse_on_both_pictures(tab: RaceTab) -> None:
     run(tab)
     lenses = []
     for side in ("left", "right"):
-        lenses.append(find(tab, f"race.{side}.picture", RacePicture)._detail)
+        lenses.append(find(tab, f"race.{side}.picture", RacePicture)._lens)
     assert lenses[0] == lenses[1] == LAKE
     picture = find(tab, "race.right.picture", RacePicture)
     QTest.mouseClick(picture, Qt.MouseButton.LeftButton, pos=picture.rect().center())
-    moved = find(tab, "race.left.picture", RacePicture)._detail
+    moved = find(tab, "race.left.picture", RacePicture)._lens
     assert (moved.x, moved.y) == pytest.approx((0.5, 0.5), abs=0.02)
 
 
