@@ -75,6 +75,11 @@ def decode_animation(content: bytes) -> AnimationOrder:
     """Return an order of this program's own.
 
     Raises:
-        msgspec.MsgspecError: it is none.
+        ValueError: it is none.
     """
     return msgspec.msgpack.decode(content, type=AnimationOrder)
+
+
+def with_picture(side: AnimatedSide, picture: SharedPicture | None) -> AnimatedSide:
+    """Return a contestant at the same moment, with its picture."""
+    return msgspec.structs.replace(side, picture=picture)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.race_messages import Showing
-    from gpu_studio.core.messages.run_messages import WorkloadDescription
+    from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
 
 
 class Contestant(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,6 +139,12 @@ def contestant_result(run: Run) -> ContestantResult:
         recording=result.recording,
         own_kernel=race.own_kernel,
     )
+
+
+def is_raceable(result: RunFinished | None) -> bool:
+    """Return whether a result is of this version's pictures, so that one can race against it."""
+    outcome = result.outcome if result is not None else None
+    return outcome is not None and outcome.finish_steps is not None
 
 
 def contestant_name(run: Run, others: Sequence[Run] = ()) -> str:

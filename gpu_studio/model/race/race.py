@@ -11,7 +11,7 @@ from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, Showing
 from gpu_studio.core.messages.run_messages import SamplesMeasured
 from gpu_studio.core.notice import Notice
-from gpu_studio.core.race.contestant import race_requests
+from gpu_studio.core.race.contestant import is_raceable, race_requests
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, PICTURES
 from gpu_studio.core.race.verdict import judge
 from gpu_studio.model.pages import RACE
@@ -19,7 +19,6 @@ from gpu_studio.model.race import race_words
 from gpu_studio.model.race.race_choices import RaceChoices
 from gpu_studio.model.race.race_clock import RaceClock
 from gpu_studio.model.race.race_side import RaceSide
-from gpu_studio.model.race.sharing import is_raceable
 from gpu_studio.model.run_queue import QueueStep, RunQueue, step_of
 from gpu_studio.model.work_state import WorkState
 

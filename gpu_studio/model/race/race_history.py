@@ -12,9 +12,10 @@ from gpu_studio.core.benchmark.kept_run import kept_of
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import local_now, shown_moment
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.race.contestant import is_raceable
 from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 from gpu_studio.model.race.race_entries import name_of
-from gpu_studio.model.race.sharing import ghost_side, is_raceable
+from gpu_studio.model.race.sharing import ghost_side
 from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import msgspec
 
 from gpu_studio.core.benchmark.kept_run import KeptRun, run_of
 from gpu_studio.core.moments import shown_moment
-from gpu_studio.core.race.contestant import Contestant
+from gpu_studio.core.race.contestant import Contestant, is_raceable
 from gpu_studio.core.race.picture_order import picture_order
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S
 from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
@@ -68,12 +68,6 @@ def ghost_of(shared: SharedRace) -> RaceSide | None:
         )
     )
     return ghost_side(result, run.name, f"saved {shown_moment(shared.made_at)[:10]}", track)
-
-
-def is_raceable(result: RunFinished | None) -> bool:
-    """Return whether a result is of this version's pictures, so that one can race against it."""
-    outcome = result.outcome if result is not None else None
-    return outcome is not None and outcome.finish_steps is not None
 
 
 def ghost_side(result: RunFinished, name: str, origin: str, track: RaceTrack) -> RaceSide:

@@ -14,7 +14,6 @@ import struct
 import sys
 from typing import TYPE_CHECKING
 
-import msgspec
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRectF
 from PySide6.QtGui import QColor, QGuiApplication, QImage, QImageWriter, QPainter
 
@@ -161,7 +160,7 @@ def main() -> int:
         application.quit()
         with open(path, "wb") as file:
             file.write(content)
-    except (OSError, ValueError, msgspec.MsgspecError) as error:
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         sys.stderr.write(f"The animation could not be written: {reason}\n")
         return 1

@@ -12,6 +12,7 @@ from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Action, Notice, Tone, action_label
+from gpu_studio.core.race.contestant import is_raceable
 from gpu_studio.core.race.detail import LAKE, Detail, detail_of
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING
 from gpu_studio.model.race import race_words
@@ -21,7 +22,7 @@ from gpu_studio.model.race.race_history import RaceHistory
 from gpu_studio.model.race.race_photo import RacePhoto
 from gpu_studio.model.race.race_recording import RaceRecording
 from gpu_studio.model.race.recorded_race import recorded_sides
-from gpu_studio.model.race.sharing import ghost_of, is_raceable, order_of
+from gpu_studio.model.race.sharing import ghost_of, order_of
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button, show_label
 from gpu_studio.ui.race.framed_picture import image_of

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.animation_order import (
     AnimatedMoment,
     AnimatedSide,
     AnimationOrder,
     times_of,
+    with_picture,
 )
 from gpu_studio.core.race.shared_race import SharedPicture
 from gpu_studio.core.units import format_duration, format_ratio, format_size
@@ -78,9 +77,7 @@ def animation_order(race: Race, roles: Sequence[str], lens: Detail | None) -> An
             else (race_words.progress(race.raced, race.sides, now_s).sentence, "")
         )
         sides = tuple(
-            msgspec.structs.replace(
-                _words_of(race, side, role, now_s), picture=_picture_at(side, now_s)
-            )
+            with_picture(_words_of(race, side, role, now_s), _picture_at(side, now_s))
             for side, role in zip(race.sides, roles, strict=True)
         )
         moments.append(
