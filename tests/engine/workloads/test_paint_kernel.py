@@ -18,9 +18,10 @@ from gpu_studio.engine import nvrtc
 from gpu_studio.engine.workloads.case import Case
 from gpu_studio.engine.workloads.paint import (
     CENTER,
+    HEIGHT,
     ITERATIONS,
-    SIDE,
     VIEWS,
+    WIDTH,
     PaintDrawing,
     pixel_of,
 )
@@ -61,17 +62,17 @@ def test_it_paints_the_counts_of_pytorch(dtype: str, tmp_path: Path):
     subprocess.run(command, check=True)
     launch = ctypes.CDLL(str(library)).launch
     real = ctypes.c_float if dtype == "float32" else ctypes.c_double
-    side, column, row = 64, 3, 4
+    side, column, row = 64, 3, 2
     drawing = PaintDrawing(Case(device=torch.device("cpu"), size=side, dtype=getattr(torch, dtype)))
     for view in (0, VIEWS - 1):
-        canvas = np.full((SIDE, SIDE), 200, np.uint8)
+        canvas = np.full((HEIGHT, WIDTH), 200, np.uint8)
         left, top = column * side, row * side
         launch(
-            canvas.ctypes.data_as(ctypes.c_void_p), SIDE, side, left, top, ITERATIONS,
-            real(left - SIDE / 2 + 0.5), real(top - SIDE / 2 + 0.5), real(pixel_of(view)),
+            canvas.ctypes.data_as(ctypes.c_void_p), WIDTH, side, left, top, ITERATIONS,
+            real(left - WIDTH / 2 + 0.5), real(top - HEIGHT / 2 + 0.5), real(pixel_of(view)),
             *map(real, CENTER), side * side + 10,  # more threads than pixels, as in a last block
         )  # fmt: skip
-        tile = column * (SIDE // side) + row
+        tile = column * -(-HEIGHT // side) + row
         drawing.paint(view, tile)
         inside = canvas[top : top + side, left : left + side]
         assert len(np.unique(inside)) > 3
