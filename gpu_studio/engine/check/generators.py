@@ -109,7 +109,9 @@ class KnownGenerator(Part):
         # Two of 1,024 words are hardly ever equal; far more of them are if a word sticks.
         is_varied = len(first) >= _COUNT - _MOST_EQUAL
         # Not one of them is known: another algorithm, and no word that the card got wrong.
-        self.severity = "error" if is_word.any() or not is_varied else "doubt"
+        is_known = bool(is_word.any()) or not is_varied
+        self.severity = "error" if is_known else "doubt"
+        self.kind = "wrong_result" if is_known else "not_repeatable"
         return mismatch_at(~is_word | (not is_varied))
 
     def release(self) -> None:

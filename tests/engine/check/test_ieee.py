@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
+import torch
 
-from gpu_studio.engine.check.generators import philox
+from gpu_studio.engine.check.generators import KnownGenerator, card_words, philox
 from gpu_studio.engine.check.ieee import (
     FORMATS,
     OPERATIONS,
@@ -16,6 +19,10 @@ from gpu_studio.engine.check.ieee import (
     is_nan,
     random_operands,
 )
+from tests.engine.check.benches import CPU, CardBench
+
+if TYPE_CHECKING:
+    from gpu_studio.engine.check.detectors import Mismatch
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -62,3 +69,40 @@ def test_philox_gives_its_published_words() -> None:
     first, second = philox(counters[:1], 0)[0], philox(counters[1:], 2**64 - 1)[0]
     assert [f"{word:08x}" for word in first] == ["6627e8d5", "e169c58d", "bc57ac4c", "9b00dbd8"]
     assert [f"{word:08x}" for word in second] == ["408f276d", "41c83b0e", "a20bc7c6", "6d5451fd"]
+
+
+def seen_of(words: list[int]) -> tuple[KnownGenerator, Mismatch | None]:
+    """Return a card's generator after these whole numbers, and what is wrong with them."""
+    bench = CardBench("compute", CPU, 1.0)
+    generator = KnownGenerator(is_whole=True)
+    generator.prepare(bench)
+    return generator, generator.wrong(torch.tensor(words, dtype=torch.int32))
+
+
+def words_of_a_card() -> list[int]:
+    bench = CardBench("compute", CPU, 1.0)
+    seed = int(bench.numbers.integers(1, 1 << 31))
+    # Each of the first threads gives the first word of its stream.
+    return [int(word) & 0x7FFFFFFF for word in card_words(seed)[: 4 * 1024 : 4]]
+
+
+def test_a_card_gives_the_words_of_philox() -> None:
+    assert seen_of(words_of_a_card())[1] is None
+
+
+def test_a_word_of_a_card_that_is_not_philoxs_is_an_error() -> None:
+    words = words_of_a_card()
+    words[7] ^= 1 << 20
+    generator, found = seen_of(words)
+    assert found is not None
+    assert (found.count, found.first) == (1, 7)
+    assert generator.severity == "error"
+
+
+def test_a_generator_that_sticks_is_an_error_and_another_algorithm_a_doubt() -> None:
+    stuck, found = seen_of([1] * 1024)
+    assert found is not None
+    assert stuck.severity == "error"
+    other, found = seen_of([3 + 2_000_003 * place for place in range(1024)])
+    assert found is not None
+    assert (other.severity, other.kind) == ("doubt", "not_repeatable")
