@@ -82,13 +82,14 @@ def is_steady(log: Sequence[LoggedReading]) -> bool:
     known = [(one.at_s, one.degrees) for one in log if one.degrees is not None]
     if not known or known[-1][0] - known[0][0] < STEADY_S + STEADY_FIRST_S:
         return False
-    now_s = known[-1][0]
-    last = [one for one in known if one[0] > now_s - STEADY_S]
-    first = [one[1] for one in known if now_s - STEADY_S - STEADY_FIRST_S <= one[0] <= last[0][0]]
-    pairs = pairwise(last)
-    if any(later[0] - one[0] > _LONGEST_GAP_S for one, later in pairs):
+    minute_s = known[-1][0] - STEADY_S
+    window = [one for one in known if one[0] >= minute_s - STEADY_FIRST_S]
+    if any(later[0] - one[0] > _LONGEST_GAP_S for one, later in pairwise(window)):
         return False
-    values = [one[1] for one in last]
+    first = [one[1] for one in window if one[0] <= minute_s]
+    values = [one[1] for one in window if one[0] > minute_s]
+    if not first or not values:
+        return False
     return max(values) - max(first) < STEADY_C and min(first) - min(values) < STEADY_C
 
 

@@ -268,6 +268,14 @@ def _heat_facts(record: CheckRecord) -> Iterator[RecordFact]:
         for stage in record.stages
         if stage.heat is not None
     ]
+    known = [(title, one) for title, one in heats if one.hottest_c is not None]
+    if known:
+        title, top = max(known, key=lambda one: one[1].hottest_c or 0.0)
+        yield RecordFact("Hottest", f"after {clock_text(top.hottest_at_s or 0.0)}, in “{title}”")
+    if heats and not is_cpu(record.device.address):
+        yield RecordFact("Fan", "not measured: drivers report the speed that they ask for")
+        if record.device.base_clock_mhz is None:
+            yield RecordFact("Base clock", "not known: compared with the clock at the beginning")
     for title, heat in heats:
         if heat.is_steady is not None:
             change = f"{heat.change_c:+.1f}\u202f°C" if heat.change_c is not None else ""

@@ -41,7 +41,7 @@ class Chip(msgspec.Struct, frozen=True, kw_only=True):
 class KnownCard(msgspec.Struct, frozen=True, kw_only=True):
     """The cards sold under one name; a name with several versions has several values.
 
-    ``memory_gib`` is what is on the board, in GiB.
+    ``memory_gib`` is what is on the board, in GiB, ``base_clock_mhz`` the lowest of its versions.
     """
 
     name: str
@@ -49,6 +49,7 @@ class KnownCard(msgspec.Struct, frozen=True, kw_only=True):
     multiprocessors: tuple[int, ...]
     bus_width_bits: tuple[int, ...]
     memory_gib: tuple[float, ...]
+    base_clock_mhz: float | None = None
 
 
 class DriverBranches(msgspec.Struct, frozen=True, kw_only=True):

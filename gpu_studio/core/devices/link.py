@@ -88,6 +88,16 @@ _PCIE_LANES = {
 }  # fmt: skip
 
 
+def transfers(generation: int | None, width: int | None, seconds: float) -> float | None:
+    """Return the bits that a link moves in one direction in a time; None for an unknown link.
+
+    A link that is awake moves bits all the time, with or without data in them.
+    """
+    if generation is None or not width or generation not in _PCIE_LANES:
+        return None
+    return width * _PCIE_LANES[generation][0] * seconds
+
+
 def link_bytes_per_s(generation: int | None, width: int | None) -> float | None:
     """Return the maximum of a PCIe link in one direction, in bytes per second; None if unknown."""
     if generation is None or not width or generation not in _PCIE_LANES:

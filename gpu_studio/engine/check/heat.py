@@ -219,7 +219,7 @@ def _limit(bench: StageBench) -> tuple[float, str]:
     known = [
         (degrees, words)
         for degrees, words in (
-            (facts.operating_max_c if facts else None, "Its highest operating temperature is"),
+            (_above(facts.operating_max_c if facts else None), "Hotter than it may work is from"),
             (facts.slowdown_c if facts else None, "It slows itself down at"),
             (facts.shutdown_c if facts else None, "It switches itself off at"),
         )
@@ -231,6 +231,11 @@ def _limit(bench: StageBench) -> tuple[float, str]:
     return HIGHEST_UNKNOWN_C, (
         f"It reports no limit of its own; {celsius_text(HIGHEST_UNKNOWN_C)} is over that of most."
     )
+
+
+def _above(degrees: float | None) -> float | None:
+    """Return the first whole degree over the highest one that is allowed."""
+    return None if degrees is None else degrees + 1
 
 
 def _report_fan(bench: StageBench, log: Log) -> None:

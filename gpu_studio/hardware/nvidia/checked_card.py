@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices.card_identity import identity_of
-from gpu_studio.core.devices.cards import chip_of
+from gpu_studio.core.devices.cards import chip_of, known_card
 from gpu_studio.core.devices.facts import resizable_bar_text
 from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
 from gpu_studio.core.units import format_count
@@ -63,7 +63,7 @@ def read_checked_device(
         torch_card: PyTorch's account of the card, for what an old driver does not say.
     """
     device = describe_card(card, None, lambda _pid: ("", None))
-    chip = chip_of(device.pci_device_id)
+    chip, known = chip_of(device.pci_device_id), known_card(device.name)
     identity = identity_of(device, torch_card)
     return CheckedDevice(
         address=address,
@@ -78,7 +78,7 @@ def read_checked_device(
         shutdown_c=_limit_c(card, _THRESHOLD_SHUTDOWN),
         slowdown_c=_limit_c(card, _THRESHOLD_SLOWDOWN),
         operating_max_c=_limit_c(card, _THRESHOLD_OPERATING),
-        base_clock_mhz=base_clock_mhz(card),
+        base_clock_mhz=base_clock_mhz(card) or (known.base_clock_mhz if known else None),
         clock_max_mhz=device.sm_clock_max_mhz,
         power_limit_w=device.telemetry.power_limit_w,
         pcie_generation_max=device.pcie_generation_max,

@@ -4,6 +4,7 @@
  */
 #include "nvml.h"
 
+#include <pthread.h>
 #include <string.h>
 
 static int number(const Card *card, const char *key, uint64_t *value) {
@@ -21,6 +22,48 @@ static int following(Device device, const Card *card, const char *key, uint64_t 
         return NVML_SUCCESS;
     }
     return number(card, key, value);
+}
+
+/* Heat, of cards with temperature_c = auto: on its way to load_c while the card is busy, else to
+ * ambient_c, each time by 1 - 1/e of the rest in tau_s. At throttle_c, it stays there and the card
+ * brakes. Each process has its own, from ambient_c on, moved on by each reading of any sensor. */
+typedef struct {
+    double celsius;
+    uint64_t at_ns;
+} Heat;
+
+static double heat_of(int index, const Card *card) {
+    static Heat heat[SOFT_CARDS];
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    Heat *now = &heat[index];
+    uint64_t at_ns = soft_now();
+    double ambient = (double)soft_number(card, "ambient_c", 35);
+    double limit = (double)soft_number(card, "throttle_c", 150);
+    double tau = (double)soft_number(card, "tau_s", 60);
+    if (now->at_ns == 0) {
+        *now = (Heat){ambient, at_ns};
+    }
+    double target = soft_is_busy(index) ? (double)soft_number(card, "load_c", 80) : ambient;
+    double seconds = (double)(at_ns - now->at_ns) / 1e9;
+    double celsius = now->celsius + (target - now->celsius) * seconds / (tau + seconds);
+    *now = (Heat){celsius < limit ? celsius : limit, at_ns};
+    celsius = now->celsius;
+    pthread_mutex_unlock(&lock);
+    return celsius;
+}
+
+static bool brakes(int index, const Card *card) {
+    return soft_is_auto(card, "temperature_c") && soft_has(card, "throttle_c") &&
+           heat_of(index, card) >= (double)soft_number(card, "throttle_c", 150);
+}
+
+static int celsius_of(Device device, const Card *card, uint64_t *celsius) {
+    if (soft_is_auto(card, "temperature_c")) {
+        *celsius = (uint64_t)heat_of(nvml_card_index(device), card);
+        return NVML_SUCCESS;
+    }
+    return number(card, "temperature_c", celsius);
 }
 
 #define NUMBER(function, type, key)                                                                \
@@ -75,7 +118,7 @@ int nvmlDeviceGetFanSpeed_v2(Device device, unsigned fan, unsigned *speed) {
 int nvmlDeviceGetTemperature(Device device, int sensor, unsigned *celsius) {
     ENTER_CARD(device);
     uint64_t read = 0;
-    int code = number(card, "temperature_c", &read);
+    int code = celsius_of(device, card, &read);
     *celsius = (unsigned)read;
     return code;
 }
@@ -89,7 +132,7 @@ typedef struct {
 int nvmlDeviceGetTemperatureV(Device device, Temperature *temperature) {
     ENTER_CARD(device);
     uint64_t read = 0;
-    int code = number(card, "temperature_c", &read);
+    int code = celsius_of(device, card, &read);
     temperature->celsius = (int)read;
     return code;
 }
@@ -137,7 +180,9 @@ int nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long *re
     ENTER_CARD(device);
     uint64_t read = 0;
     const uint64_t gpu_idle = 1;
-    int code = following(device, card, "event_reasons", 0, gpu_idle, &read);
+    const uint64_t driver_heat = 0x20;
+    uint64_t busy = brakes(nvml_card_index(device), card) ? driver_heat : 0;
+    int code = following(device, card, "event_reasons", busy, gpu_idle, &read);
     *reasons = read;
     return code;
 }
@@ -175,8 +220,9 @@ int nvmlDeviceGetClockInfo(Device device, int domain, unsigned *mhz) {
     int code = domain == DOMAIN_MEMORY
                    ? following(device, card, "memory_mhz", top,
                                soft_number(card, "idle_memory_mhz", 0), &read)
-                   : following(device, card, "sm_mhz", top, soft_number(card, "idle_sm_mhz", 0),
-                               &read);
+                   : following(device, card, "sm_mhz",
+                               brakes(nvml_card_index(device), card) ? top / 2 : top,
+                               soft_number(card, "idle_sm_mhz", 0), &read);
     *mhz = (unsigned)read;
     return code;
 }

@@ -1,0 +1,76 @@
+"""When a temperature is steady, and how two rounds add up."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.core.check.heat import LoggedReading, is_steady, joined_heat, seconds_of
+from gpu_studio.core.check.load_steps import joined_steps
+from gpu_studio.core.clock_reasons import ClockReason
+from gpu_studio.core.messages.check_messages import Brake, LoadStep, StageHeat, Vitals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def first_steady_s(degrees: Callable[[float], float], *, until_s: int = 1800) -> int | None:
+    """Return when a sensor of whole degrees is first called steady, at one reading a second."""
+    log: list[LoggedReading] = []
+    for second in range(until_s):
+        log.append(LoggedReading(float(second), Vitals(temperature_c=math.floor(degrees(second)))))
+        if is_steady(log[-90:]):
+            return second
+    return None
+
+
+def heating(tau_s: float) -> Callable[[float], float]:
+    return lambda at_s: 35.0 + 45.0 * (1 - math.exp(-at_s / tau_s))
+
+
+def test_a_card_on_its_way_is_not_steady() -> None:
+    """45 °C in 300 s by 1 − 1/e: it is slower than 1 °C a minute after 659 s."""
+    at_s = first_steady_s(heating(300.0))
+    assert at_s is not None
+    assert 640 < at_s < 800
+
+
+@pytest.mark.parametrize("per_minute", [1.0, 1.1, 1.5, 3.0, -1.5])
+def test_a_degree_a_minute_is_never_steady(per_minute: float) -> None:
+    assert first_steady_s(lambda at_s: 60.0 + per_minute * at_s / 60, until_s=1200) is None
+
+
+def test_a_sensor_that_wavers_between_two_degrees_is_steady() -> None:
+    at_s = first_steady_s(lambda second: 70.0 + second % 2)
+    assert at_s is not None
+    assert 60 < at_s < 90
+
+
+def test_readings_that_are_missing_make_nothing_steady() -> None:
+    log = [LoggedReading(at_s, Vitals(temperature_c=60.0)) for at_s in (0.0, 1.0, 75.0)]
+    assert not is_steady(log)
+    assert not is_steady([LoggedReading(float(at_s), Vitals()) for at_s in range(100)])
+
+
+def test_the_time_of_readings_counts_no_gap_between_them() -> None:
+    log = [LoggedReading(at_s, Vitals()) for at_s in (0.0, 1.0, 1.2, 50.0)]
+    assert seconds_of(log) == pytest.approx(1.0 + 0.2 + 1.0 + 1.0)
+
+
+def test_two_rounds_of_a_stage_add_up() -> None:
+    power, heat = ClockReason.POWER_LIMIT, ClockReason.HARDWARE_HEAT
+    first = StageHeat(hottest_c=81.0, hottest_at_s=70.0, brakes=(Brake(reason=power, seconds=9.0),))
+    second = StageHeat(
+        hottest_c=79.0, hottest_at_s=1900.0, is_steady=True,
+        brakes=(Brake(reason=power, seconds=4.0), Brake(reason=heat, seconds=2.0)),
+    )  # fmt: skip
+    both = joined_heat(first, second)
+    assert both is not None
+    assert (both.hottest_c, both.hottest_at_s, both.is_steady) == (81.0, 70.0, True)
+    assert [(one.reason, one.seconds) for one in both.brakes] == [(power, 13.0), (heat, 2.0)]
+    step = LoadStep(duty_percent=40, period_s=0.2, bursts=7, errors=1, sm_clock_mhz=1468.0)
+    again = LoadStep(duty_percent=40, period_s=0.2, bursts=5, sm_clock_mhz=1400.0, power_w=20.0)
+    (sum_,) = joined_steps([step], [again])
+    assert (sum_.bursts, sum_.errors, sum_.sm_clock_mhz, sum_.power_w) == (12, 1, 1400.0, 20.0)

@@ -1,0 +1,175 @@
+"""Heat and brakes in every stage: what a stranger's card may report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.core.clock_reasons import ClockReason
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckedDevice, Vitals
+from gpu_studio.engine.check.counters import most_errors
+from gpu_studio.engine.check.heat import HeatWatch
+from tests.engine.check.benches import card_bench
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.messages.check_messages import StageHeat, StageName
+    from gpu_studio.engine.check.stage import StageBench
+
+GT_1030 = CheckedDevice(
+    address="cuda:0", name="GT 1030", slowdown_c=97.0, shutdown_c=102.0, power_limit_w=30.0
+)
+COOL = Vitals(temperature_c=60.0, sm_clock_mhz=1468.0, clock_event_reasons=ClockReason(0))
+Reading = Vitals | None
+
+
+def read_all(
+    name: StageName,
+    readings: Sequence[Reading],
+    *,
+    facts: CheckedDevice | None = GT_1030,
+    offset_s: float = 0.0,
+) -> StageBench:
+    """Return the bench of a card after a stage with these readings, one a second."""
+    left = list(readings)
+    clock = Clock()
+    bench = card_bench(name, read=lambda: left.pop(0), facts=facts, offset_s=offset_s, clock=clock)
+    for _ in readings:
+        bench.vitals(at_once=True)
+        clock.now_s += 1.0
+    return bench
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def rest(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+def judged(bench: StageBench, watch: HeatWatch | None = None) -> StageHeat | None:
+    return (watch or HeatWatch()).end_stage(bench)
+
+
+def kinds(bench: StageBench) -> list[tuple[str, str]]:
+    return [(one.kind, one.severity) for one in bench.findings]
+
+
+def with_(**changes: object) -> Vitals:
+    return Vitals(**{"temperature_c": 60.0, "sm_clock_mhz": 1468.0, **changes})
+
+
+@pytest.mark.parametrize("name", STAGE_NAMES)
+def test_a_brake_is_found_in_every_stage_up_to_its_last_second(name: StageName) -> None:
+    late = with_(temperature_c=98.0, sm_clock_mhz=300.0, clock_event_reasons=ClockReason(0x40))
+    bench = read_all(name, [*[COOL] * 5, *[late] * 5], offset_s=60.0)
+    heat = judged(bench)
+    assert kinds(bench) == [("throttled", "doubt")]
+    assert heat is not None
+    assert (heat.hottest_c, heat.hottest_at_s) == (98.0, 65.0)
+    assert [(one.reason, one.seconds) for one in heat.brakes] == [(ClockReason.HARDWARE_HEAT, 5.0)]
+
+
+@pytest.mark.parametrize(
+    ("facts", "degrees", "is_told"),
+    [(GT_1030, 97.0, True), (GT_1030, 96.0, False), (None, 105.0, True), (None, 95.0, False),
+     (CheckedDevice(address="cuda:0", name="card", operating_max_c=89.0), 89.0, False),
+     (CheckedDevice(address="cuda:0", name="card", operating_max_c=89.0), 90.0, True)],
+)  # fmt: skip
+def test_a_temperature_at_a_limit_needs_no_reason(
+    facts: CheckedDevice | None, degrees: float, is_told: bool
+) -> None:
+    """From the first second on: a card may be hot when a check begins."""
+    hot = with_(temperature_c=degrees, clock_event_reasons=ClockReason(0))
+    bench = read_all("memory", [hot] * 8, facts=facts)
+    judged(bench)
+    assert kinds(bench) == [("overheated", "doubt")] * is_told
+
+
+def test_a_brake_of_two_seconds_is_a_note() -> None:
+    braked = with_(clock_event_reasons=ClockReason.POWER_BRAKE)
+    bench = read_all("memory", [*[COOL] * 20, braked, braked, *[COOL] * 20])
+    judged(bench)
+    assert kinds(bench) == [("throttled", "note")]
+
+
+@pytest.mark.parametrize("lost", [None, Vitals(), with_(temperature_c=255.0),
+                                  with_(temperature_c=0.0)])  # fmt: skip
+def test_a_temperature_that_goes_away_is_told(lost: Reading) -> None:
+    bench = read_all("compute", [*[COOL] * 5, *[lost] * 8])
+    heat = judged(bench)
+    assert kinds(bench) == [("heat_unknown", "doubt")]
+    assert heat is not None
+    assert heat.hottest_c == 60.0
+
+
+def test_a_card_that_never_reported_a_temperature_has_not_lost_it() -> None:
+    bench = read_all("load", [Vitals(sm_clock_mhz=1468.0)] * 20)
+    judged(bench)
+    assert bench.findings == []
+
+
+@pytest.mark.parametrize(
+    ("warm", "rested", "told"),
+    [((60.0,), (48.0, 45.0), []), ((60.0,), (60.0, 60.0), [("heat_unknown", "doubt")]),
+     ((78.0, 79.0, 80.0), (80.0, 80.0), [("not_cooling", "doubt")]),
+     ((41.0, 42.0, 43.0), (43.0, 43.0), [])],
+)  # fmt: skip
+def test_a_pause_shows_a_stuck_sensor_and_a_card_that_does_not_cool(
+    warm: tuple[float, ...], rested: tuple[float, ...], told: list[tuple[str, str]]
+) -> None:
+    watch = HeatWatch()
+    worked = [with_(temperature_c=warm[min(at_s // 30, len(warm) - 1)]) for at_s in range(90)]
+    judged(read_all("memory", worked), watch)
+    resting = [with_(temperature_c=rested[min(at_s // 8, 1)]) for at_s in range(15)]
+    bench = read_all("cool", resting, offset_s=90.0)
+    bench.pause = (0.0, 14.5)
+    judged(bench, watch)
+    assert kinds(bench) == told
+
+
+def slowed(reasons: int) -> list[Reading]:
+    low = with_(sm_clock_mhz=600.0, clock_event_reasons=ClockReason(reasons))
+    return [*[COOL] * 12, *[low] * 10]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "told"),
+    [(0x0, [("low_clock", "doubt")]), (0x4, [("low_clock", "note")]),
+     (0x2, [("low_clock", "note")]), (0x1, [])],
+)  # fmt: skip
+def test_a_clock_that_falls_by_half_is_told_with_its_reason(
+    reasons: int, told: list[tuple[str, str]]
+) -> None:
+    """No GeForce reports its base clock."""
+    bench = read_all("load", slowed(reasons))
+    judged(bench)
+    assert kinds(bench) == told
+
+
+def test_a_power_limit_at_rest_is_told() -> None:
+    odd = with_(power_w=7.0, clock_event_reasons=ClockReason.POWER_LIMIT)
+    bench = read_all("compute", [odd] * 8)
+    judged(bench)
+    assert kinds(bench) == [("throttled", "note")]
+
+
+def test_a_laptop_whose_cpu_slows_down_is_usual() -> None:
+    hot = with_(temperature_c=97.0, clock_event_reasons=ClockReason.HARDWARE_HEAT)
+    laptop = CheckedDevice(address="cpu", name="CPU", slowdown_c=100.0, is_laptop=True)
+    bench = read_all("load", [hot] * 20, facts=laptop)
+    bench.__class__ = bench.__class__.__mro__[1]  # a CPU again
+    judged(bench)
+    assert kinds(bench) == [("throttled", "note")]
+    assert "usual for a laptop" in bench.findings[0].sentence
+
+
+@pytest.mark.parametrize(("expected", "most"), [(0.04, 1), (0.128, 2), (3.0, 10)])
+def test_as_many_packets_are_sent_again_as_the_standard_allows(expected: float, most: int) -> None:
+    assert most_errors(expected) == most
