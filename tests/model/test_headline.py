@@ -94,7 +94,7 @@ def test_a_doubt_about_a_card_stops_no_tab(qtbot, studio, engines, model, invent
     start(qtbot, studio)
     assert model.blocks_work
     slow = Finding(code="slow_link", sentence="Slow.", device_uuid=inventory.cards[0].identity)
-    monkeypatch.setattr(studio.doctor, "_findings", [*studio.doctor.findings, slow])
+    monkeypatch.setattr(studio.doctor, "findings", [*studio.doctor.findings, slow])
     with qtbot.waitSignal(model.headline_changed):
         model.dismiss()
     assert model.headline.code == "slow_link"

@@ -206,7 +206,7 @@ def test_a_card_that_computes_nonsense_is_no_usable_card(
     card = studio.sensors.inventory.cards[1]
     wrong = Finding(code="wrong_sum", sentence="It computes nonsense.", device_uuid=card.identity)
     findings = worst_first([wrong, *studio.doctor.findings])
-    monkeypatch.setattr(studio.doctor, "_findings", findings)
+    monkeypatch.setattr(studio.doctor, "findings", findings)
     tab._select(card.identity)
     assert text(tab, "devices.verdict.sentence") == wrong.sentence
     usable = {one.device_uuid: one.sentence for one in findings if one.code == "ok"}

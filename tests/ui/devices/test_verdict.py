@@ -60,7 +60,7 @@ def test_a_finding_is_one_line_that_unfolds_and_takes_the_tick_away(
         code="slow_link", sentence="Its link is slow.", evidence="x1 of x4", command="look at it",
         device_uuid=inventory.cards[0].identity,
     )  # fmt: skip
-    monkeypatch.setattr(studio.doctor, "_findings", worst_first([slow, *studio.doctor.findings]))
+    monkeypatch.setattr(studio.doctor, "findings", worst_first([slow, *studio.doctor.findings]))
     studio.doctor.findings_changed.emit()
     qtbot.waitUntil(lambda: sees(tab, "devices.findings"))
     assert text(tab, "devices.finding.0.sentence") == slow.sentence
