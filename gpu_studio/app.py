@@ -35,6 +35,7 @@ from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
 from gpu_studio.process.console_end import ConsoleEnd
 from gpu_studio.process.packages_folder import has_own_torch
+from gpu_studio.process.sleep_block import SleepBlock
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.override_guard import guard_overrides
 from gpu_studio.ui.theme import Theme
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.build_ports import BuildInstallerPort
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
+    from gpu_studio.model.wakefulness import SleepBlocker
 
 _CRASH_LOG = "crash.log"
 _LARGEST_LOG_BYTES = 1 << 20
@@ -90,6 +92,7 @@ def build_window(
     bad_end: str | None = None,
     builds: BuildShelf | None = None,
     wheels: Path | None = None,
+    sleep_blocker: SleepBlocker | None = None,
 ) -> MainWindow:
     """Return the whole window, not yet shown. It starts nothing before its first paint.
 
@@ -106,6 +109,7 @@ def build_window(
         builds: the builds that the window installs for itself; None if PyTorch is a package of
             this Python.
         wheels: a folder of wheels that the builds are installed from without a question.
+        sleep_blocker: keeps the PC awake during long work; None lets it sleep.
     """
     guard_overrides()
     forget_sources()
@@ -147,6 +151,7 @@ def build_window(
         build_store=builds,
         build_installer=_installer_of(builds, log_path) if builds is not None else None,
         wheels=wheels,
+        sleep_blocker=sleep_blocker,
     )
     theme = Theme(used_settings)
     theme.apply()
@@ -212,6 +217,7 @@ def main(*, kiosk: bool = False) -> int:
         bad_end=bad_end,
         builds=_own_builds(),
         wheels=_folder_of_wheels(),
+        sleep_blocker=SleepBlock("Measuring or installing"),
     )
     sys.excepthook = _report_unexpected
     # Ctrl-C in the terminal closes the window as its own button does; Python looks at signals

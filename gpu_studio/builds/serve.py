@@ -25,6 +25,7 @@ from gpu_studio.core.builds.progress import InstallProgress, InstallStage
 from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import Trouble, TroubleKind
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
+from gpu_studio.process.sleep_block import SleepBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,10 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     shelf = BuildShelf(options.engines)
     installer = BuildInstaller(shelf, send, over.is_set, wait=_waiting(over))
     try:
-        if options.what == "fetch":
-            return 0 if installer.fetch(options.family) else 1
-        work = installer.repair if options.what == "repair" else installer.install
-        return 0 if work(options.family, options.wheels) else 1
+        with SleepBlock("An installation"):
+            if options.what == "fetch":
+                return 0 if installer.fetch(options.family) else 1
+            work = installer.repair if options.what == "repair" else installer.install
+            return 0 if work(options.family, options.wheels) else 1
     except Exception as error:
         text = traceback.format_exc()
         sys.stderr.write(text)

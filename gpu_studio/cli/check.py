@@ -48,6 +48,7 @@ from gpu_studio.core.program_version import program_title
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.units import format_count, format_duration, format_percent
 from gpu_studio.hardware.surroundings import boot_mark
+from gpu_studio.process.sleep_block import SleepBlock
 
 if TYPE_CHECKING:
     import argparse
@@ -70,7 +71,10 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         if not folder.claim():
             message = "Another check is running on this PC: wait for its end, or stop it."
             raise StudioError(FailureKind.BAD_REQUEST, message)
-        with started_engine(log_path, START_PATIENCE_S) as (work, described):
+        awake = SleepBlock("A check")
+        with awake, started_engine(log_path, START_PATIENCE_S) as (work, described):
+            if awake.is_held and not options.json:
+                note("This PC stays awake during the check.")
             run = _begin(_plan(options, described), folder)
             _Terminal(run, work, folder, as_json=options.json).follow()
         if run.plan.plant is None:

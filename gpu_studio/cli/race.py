@@ -49,6 +49,7 @@ from gpu_studio.core.units import (
     three_digits,
 )
 from gpu_studio.hardware.cpu import cpu_name
+from gpu_studio.process.sleep_block import SleepBlock
 
 if TYPE_CHECKING:
     import argparse
@@ -92,7 +93,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             "--own-kernel out."
         )
     records_frames = options.record_frames is not None
-    with started_engine(log_path) as (work, described):
+    with SleepBlock("A race"), started_engine(log_path) as (work, described):
         contestants = _contestants(options, picture, described)
         if options.own_kernel:
             contestants += _with_own_kernel(contestants, described)

@@ -15,6 +15,7 @@ from gpu_studio.model.pages import CHECK, DEVICES, Destination
 from gpu_studio.model.run_marks import RunMarks
 from gpu_studio.model.sensors import Sensors
 from gpu_studio.model.snippets import Snippets
+from gpu_studio.model.wakefulness import Wakefulness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.pages import Page
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.settings import Settings
+    from gpu_studio.model.wakefulness import SleepBlocker
 
     RecordedFactory = Callable[[Recording, float], Engine]
 
@@ -47,6 +49,7 @@ class Studio(QObject):
     ``cards_are_simulated`` is stated in every new recording. ``boot`` differs after each start of
     the PC. `builds` has the builds that the window installs for itself, if
     ``build_store`` and ``build_installer`` are given; ``wheels`` is a folder of wheels for them.
+    `wakefulness` keeps the PC awake by ``sleep_blocker`` while long work runs.
     `is_ended_by_system` is true if the system ends the program, such as at a logoff; otherwise, you
     close it.
 
@@ -77,8 +80,10 @@ class Studio(QObject):
         build_store: BuildStore | None = None,
         build_installer: BuildInstallerPort | None = None,
         wheels: Path | None = None,
+        sleep_blocker: SleepBlocker | None = None,
     ) -> None:
         super().__init__(parent)
+        self.wakefulness = Wakefulness(sleep_blocker, self)
         self.is_ended_by_system = False
         self.settings = settings
         self.data_folder = data_folder

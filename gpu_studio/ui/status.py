@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _RELEASED = "waiting for other work"
 _STARTING = "starting and loading PyTorch"  # it takes seconds: longer than any other state
 _MISSING = "not installed"
+_AWAKE = "this PC stays awake until it is done"
 
 
 class StatusLine(Text):
@@ -31,6 +32,7 @@ class StatusLine(Text):
         studio.session.engine_described.connect(self._update)
         studio.board.changed.connect(self._update)
         studio.sensors.inventory_changed.connect(self._update)
+        studio.wakefulness.changed.connect(self._update)
         self._update()
 
     def _update(self) -> None:
@@ -40,7 +42,8 @@ class StatusLine(Text):
             doing = _RELEASED
         elif state is EngineState.ABSENT and self._studio.session.absence:
             doing = _MISSING
-        parts = [f"Engine: {doing}", self._device(), *self._versions()]
+        awake = _AWAKE if self._studio.wakefulness.is_kept else ""
+        parts = [f"Engine: {doing}", awake, self._device(), *self._versions()]
         self.setText("  ·  ".join(part for part in parts if part))
 
     def _device(self) -> str:

@@ -30,6 +30,7 @@ from gpu_studio.model.check.check_keeper import CheckKeeper
 from gpu_studio.model.check.known_device import known_device
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.headline import Headline, headline_from
+from gpu_studio.model.pages import CHECK
 from gpu_studio.model.run_queue import QueueStep, RunQueue
 from gpu_studio.model.work_state import WorkState
 
@@ -400,6 +401,7 @@ class CardCheck(QObject):
             return
         self._session.restart(self._studio.session.environment)
         self._pauses.start()
+        self._studio.wakefulness.need(CHECK, needed=True)
         self._queue.start(_Rounds(run), self._session)
         if not self._queue.state.is_busy:  # it was stopped before its first round
             self._end()
@@ -445,6 +447,7 @@ class CardCheck(QObject):
         self._has_ended = True
         self._silence.stop()
         self._pauses.stop()
+        self._studio.wakefulness.need(CHECK, needed=False)
         self._session.end()  # its context would use memory of the card
         if self._asked_earlier and not self._knows_earlier:
             return  # the next action depends on the last check of this card

@@ -187,6 +187,7 @@ class Race(QObject):
         self.sides, self.verdict = tuple(sides), None
         choices.is_locked = True
         live = [side.run for side in sides if not side.is_over]
+        self._studio.wakefulness.need(RACE, needed=True)
         self._queue.start(_InTurns(live), self._studio.session)
 
     def stop(self) -> None:
@@ -270,6 +271,7 @@ class Race(QObject):
             self.race_changed.emit()
 
     def _finish(self) -> None:
+        self._studio.wakefulness.need(RACE, needed=False)
         self.choices.is_locked = False
         self.verdict = judge(self._raced, [side.run for side in self.sides])
         finished = self.verdict.finished
