@@ -154,7 +154,7 @@ class SwarmDrawing(Drawing):
         sums = torch.zeros(pixels, 3, device=x.device)
         sums.index_add_(0, row.clamp(0, height - 1) * width + column, self._ink * is_seen)
         # Few bodies glow wide: some of them light each pixel.
-        reach = 1 + 2 * min(round(math.sqrt(12 * pixels / self._case.size) / 2), height // 2 - 1)
+        reach = 1 + 2 * min(round(math.sqrt(24 * pixels / self._case.size) / 2), height // 2 - 1)
         planes = sums.T.reshape(1, 3, height, width)
         beyond = reach // 2
         planes = torch.nn.functional.pad(planes, (beyond, beyond, 0, 0), mode="circular")
@@ -162,7 +162,7 @@ class SwarmDrawing(Drawing):
         count, level, shade = torch.nn.functional.avg_pool2d(planes, reach, 1)[0]
         there = count.clamp(min=1e-6)
         levels = (level / there * (len(_PALETTE) - 1)).clamp(0, len(_PALETTE) - 1).long()
-        glow = (2 * count * pixels / self._case.size).clamp(0, 1).sqrt() * (shade / there)
+        glow = (4 * count * pixels / self._case.size).clamp(0, 1).sqrt() * (shade / there)
         colors = _PALETTE[levels.cpu().numpy()] * glow.clamp(0, 1)[..., None].cpu().numpy()
         shown: NDArray[np.uint8] = colors.astype(np.uint8)
         return shown

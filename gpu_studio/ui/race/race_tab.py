@@ -14,6 +14,7 @@ from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Action, Notice, Tone, action_label
 from gpu_studio.core.race.contestant import is_raceable
 from gpu_studio.core.race.detail import LAKE, Detail, detail_of
+from gpu_studio.core.units import format_count
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING
 from gpu_studio.model.race import race_words
 from gpu_studio.model.race.race import Race
@@ -216,7 +217,7 @@ class RaceTab(TabContents):
         marks = [
             SizeMark(
                 size,
-                picture.size_text.replace("{size}", str(size)),
+                picture.size_text.replace("{size}", format_count(size)),
                 roles.get(race.leaders.get(size, ""), ""),
             )
             for size in picture.sizes
