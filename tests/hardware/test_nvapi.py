@@ -17,6 +17,7 @@ from gpu_studio.hardware.nvidia.nvidia import NvidiaReader
 from gpu_studio.hardware.nvidia.nvml import Nvml
 from tests.hardware.fake_nvapi import ABSENT, INCOMPATIBLE, NOT_SUPPORTED, FakeCard, FakeNvapi
 from tests.hardware.fake_nvml import GT_1030, FakeNvml
+from tests.patience import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,6 +159,7 @@ def test_a_call_that_hangs_is_given_up_for_good() -> None:
     asked = list(fake.asked)
     assert asked[-1] == "status"
     fake.hangs_until.set()
+    until(lambda: not nvapi_._watchdog.has_left_behind)
     assert nvapi_.read(1) == NOTHING
     nvapi_.close()
     assert nvapi_.read(1) == NOTHING
