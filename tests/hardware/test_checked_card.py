@@ -101,3 +101,9 @@ def test_replaced_rows_are_told_where_the_card_counts_them(
 
 def test_a_card_without_replaced_rows_says_that_it_reports_none() -> None:
     assert "no replaced rows" in read_checked_device(card(), "cuda:0", DRIVER).ecc
+
+
+def test_a_geforces_base_clock_is_that_of_its_name() -> None:
+    """No GeForce reports it: the table has the lowest of the versions of a name."""
+    facts = read_checked_device(card(), "cuda:0", None)
+    assert facts.base_clock_mhz == 1152.0

@@ -353,3 +353,19 @@ def test_the_terminal_checks_the_card_and_ends_with_its_verdict(
     assert (status, end["verdict"]) == (1, "failed")
     assert [one["verdict"] for one in end["stages"]] == ["failed", "skipped"]
     assert "Restart the PC" not in end["next_action"]  # that was said after the first failure
+
+
+def test_a_card_that_warms_up_slowly_is_not_called_steady(
+    soft_pc: MakePc, engine: StartEngine
+) -> None:
+    """The load ends before its heat sink has settled."""
+    slow = {"temperature_c": "auto", "ambient_c": 35, "load_c": 80, "tau_s": 30}
+    run = checked(
+        engine(soft_pc(replace(SMALL_CARD, sensors=slow))), request("load", budget_s=36.0)
+    )
+    heat = outcome(run, "load").heat
+    assert heat is not None
+    assert heat.is_steady is False
+    assert heat.hottest_c > 36
+    assert heat.change_c > 0
+    assert "not steady" in outcome(run, "load").tested
