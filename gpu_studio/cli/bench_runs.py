@@ -20,7 +20,7 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunsEnded
 from gpu_studio.core.protocol import encode
-from gpu_studio.core.units import format_duration, format_percent, format_rate, format_size
+from gpu_studio.core.units import counted, format_duration, format_percent, format_rate, format_size
 
 if TYPE_CHECKING:
     import argparse
@@ -135,7 +135,7 @@ class BenchRuns:
             self._make(group_runs, f"{places[group[-1].run_id] + 1}/{len(requests)}")
             if self._is_over():
                 for run in group_runs:
-                    note(f"Stopped after {len(run.series)} samples of {_title(run)}.")
+                    note(f"Stopped after {counted(len(run.series), 'sample')} of {_title(run)}.")
         return not self._is_over()
 
     def _is_over(self) -> bool:

@@ -46,7 +46,7 @@ from gpu_studio.core.messages.check_messages import (
 from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.program_version import program_title
 from gpu_studio.core.protocol import encode
-from gpu_studio.core.units import format_count, format_duration, format_percent
+from gpu_studio.core.units import counted, format_count, format_duration, format_percent
 from gpu_studio.hardware.surroundings import boot_mark
 from gpu_studio.process.sleep_block import SleepBlock
 
@@ -200,7 +200,7 @@ class _Terminal:
         if present is not None:
             self._work.progress.show(
                 f"{stage_title(present.name, run.plan.device)} {format_percent(present.fraction)}: "
-                f"{present.doing}. {format_count(run.errors)} errors so far"
+                f"{present.doing}. {counted(run.errors, 'error')} so far"
             )
 
 

@@ -99,3 +99,8 @@ def _significant(value: float, digits: int) -> str:
         decimals = min(max(decimals, 0), _MOST_DECIMALS)
         rounded = round(value, decimals)
     return f"{rounded:.{decimals}f}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, in the plural if needed: ``1 block``, ``1,200 blocks``."""
+    return f"{format_count(count)} {noun}" + ("" if count == 1 else "s")

@@ -58,6 +58,11 @@ class RunMarks(QObject):
         session.request_submitted.connect(self._follow)
         sensors.reading_taken.connect(self._read)
 
+    @property
+    def running_title(self) -> str:
+        """What runs now, in words; empty if nothing does."""
+        return self.marks[-1].title if self._running is not None else ""
+
     def _follow(self, reply: Reply) -> None:
         if isinstance(reply.request, RunWorkload):
             reply.event_received.connect(self._receive)

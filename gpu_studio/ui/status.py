@@ -33,6 +33,7 @@ class StatusLine(Text):
         studio.board.changed.connect(self._update)
         studio.sensors.inventory_changed.connect(self._update)
         studio.wakefulness.changed.connect(self._update)
+        studio.runs.marks_changed.connect(self._update)
         self._update()
 
     def _update(self) -> None:
@@ -42,6 +43,8 @@ class StatusLine(Text):
             doing = _RELEASED
         elif state is EngineState.ABSENT and self._studio.session.absence:
             doing = _MISSING
+        elif title := self._studio.runs.running_title:
+            doing = f"running {title}"
         awake = _AWAKE if self._studio.wakefulness.is_kept else ""
         parts = [f"Engine: {doing}", awake, self._device(), *self._versions()]
         self.setText("  ·  ".join(part for part in parts if part))

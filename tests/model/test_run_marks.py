@@ -54,9 +54,11 @@ def test_a_run_is_marked_and_its_effect_reported(qtbot, paused_runs, ready_studi
     earlier_s = time.monotonic()
     mark = run(qtbot, ready_studio, paused_runs, marks, request())
     assert mark.ended_s is None
+    assert marks.running_title == mark.title
     assert earlier_s <= mark.began_s <= time.monotonic()
     with qtbot.waitSignal(marks.marks_changed):
         paused_runs.latest.go()
+    assert marks.running_title == ""
     with (
         qtbot.assertNotEmitted(marks.effect_changed),
         qtbot.waitSignal(ready_studio.sensors.reading_taken),
@@ -66,7 +68,7 @@ def test_a_run_is_marked_and_its_effect_reported(qtbot, paused_runs, ready_studi
     with qtbot.waitSignal(marks.effect_changed) as changed:
         sensor_source.send(after)
     assert "P8 → P0" in changed.args[0]
-    assert "+14\u202f°C" in changed.args[0]
+    assert "40\u202f°C" in changed.args[0]
     assert marks.effect == changed.args[0]
 
 

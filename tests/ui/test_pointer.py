@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QAbstractSlider, QApplication, QComboBox, QScrollBar
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractSlider,
+    QApplication,
+    QComboBox,
+    QLineEdit,
+    QScrollBar,
+    QTabBar,
+    QToolButton,
+)
 
 from gpu_studio.app import build_window
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving.pages import PAGES, go, scripts_of_all_pages, settle
+from tests.driving.pages import PAGES, go, page_called, scripts_of_all_pages, settle
+from tests.driving.window import find
 from tests.fakes.pc import SteadySensors, reading, two_cards
 
 if TYPE_CHECKING:
@@ -38,6 +48,50 @@ def window(qtbot, engines, settings) -> Iterator[MainWindow]:
     yield made
     made.close()
     made.deleteLater()
+
+
+_CONTROLS = (QAbstractButton, QComboBox, QLineEdit, QTabBar)
+
+
+def places(window: QWidget) -> dict[str, QPoint]:
+    """Return where each visible control is in the window, by its name."""
+    return {
+        control.objectName(): control.mapTo(window, QPoint(0, 0))
+        for kind in _CONTROLS
+        for control in window.findChildren(kind)
+        if control.isVisible() and control.objectName()
+    }
+
+
+def test_a_banner_moves_nothing(qtbot, window):
+    before = {}
+    for page in (*PAGES, *PAGES):  # a page that was made just now is laid out in the turns after
+        go(window, page)
+        before[page.title] = places(window)
+    window.findChild(Studio).headlines.notify("Something was found.", "This is what to do.")
+    for page in PAGES:
+        go(window, page)
+        now = places(window)
+        moved = {name for name, place in before[page.title].items() if now.get(name) != place}
+        assert not moved, page.title
+    assert window.banner.isVisible()
+
+
+def test_a_page_moves_no_tab_and_a_sweep_moves_nothing(qtbot, window):
+    bar = find(window, "memory.pages", QTabBar)
+    go(window, page_called("Curves"))
+    before = bar.mapTo(window, QPoint(0, 0))
+    go(window, page_called("Read an error"))
+    assert bar.mapTo(window, QPoint(0, 0)) == before
+    go(window, page_called("LIVE"))
+    find(window, "benchmark.more", QToolButton).setChecked(True)
+    settle()
+    sweep, width = find(window, "benchmark.sweep"), find(window, "benchmark.run").width()
+    before = sweep.mapTo(window, QPoint(0, 0))
+    sweep.click()
+    settle()
+    assert sweep.mapTo(window, QPoint(0, 0)) == before
+    assert find(window, "benchmark.run").width() == width
 
 
 def test_lists_open_whole_each_time_and_leave_the_wheel_to_the_page(qtbot, window):

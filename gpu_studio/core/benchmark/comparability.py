@@ -9,7 +9,7 @@ import msgspec
 from gpu_studio.core.benchmark.option_words import value_words
 from gpu_studio.core.benchmark.trust import computed_in_words
 from gpu_studio.core.device_name import CPU, is_cpu
-from gpu_studio.core.units import format_size
+from gpu_studio.core.units import counted, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,7 +126,11 @@ def _notes(result: RunFinished, other: RunFinished) -> Iterator[str]:
     if other.has_own_kernel and not result.has_own_kernel:
         yield "a custom CUDA kernel"
     if result.device == other.device == CPU and other.cpu_threads != result.cpu_threads:
-        yield f"{other.cpu_threads or 'an unknown number of'} CPU threads"
+        yield (
+            counted(other.cpu_threads, "CPU thread")
+            if other.cpu_threads
+            else "an unknown number of CPU threads"
+        )
     if other.verified is False:
         yield "its result was wrong"
     if other.recording:

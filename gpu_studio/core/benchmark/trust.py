@@ -10,7 +10,7 @@ from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.sustained import BOOST_HELD_S
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.statistics import SAMPLES_OF_AN_INTERVAL
-from gpu_studio.core.units import format_duration, format_percent, format_size
+from gpu_studio.core.units import counted, format_duration, format_percent, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -223,7 +223,7 @@ def _facts(result: RunFinished) -> list[str]:
         "with copies" if result.transfers else "without copies",
     ]
     if result.cpu_threads is not None:
-        facts.append(f"{result.cpu_threads} CPU threads")
+        facts.append(counted(result.cpu_threads, "CPU thread"))
     computed = computed_in_words(result)
     if computed:
         facts.append(computed)

@@ -17,6 +17,7 @@ from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.units import counted
 from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ class BenchmarkHistory(QObject):
         refused = self._contents.refused if self._contents else ()
         sentences = [f"{file.file_name}: {file.reason}" for file in refused[:_MOST_REFUSED]]
         if len(refused) > _MOST_REFUSED:
-            sentences.append(f"{len(refused) - _MOST_REFUSED} more files are unreadable.")
+            sentences.append(
+                f"{counted(len(refused) - _MOST_REFUSED, 'more file')} cannot be read."
+            )
         return sentences
 
     @property

@@ -9,6 +9,7 @@ import msgspec
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.race.contestant import Contestant, usual_contestants
+from gpu_studio.core.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,7 +84,7 @@ def _cpu_threads(engine: EngineDescribed | None) -> Iterator[tuple[int | None, s
     count = engine.cpu_threads if engine is not None else 0
     yield 1, "CPU, 1 thread"
     if count != 1:
-        yield None, f"CPU, {count} threads" if count else "CPU, all threads"
+        yield None, f"CPU, {counted(count, 'thread')}" if count else "CPU, all threads"
 
 
 def name_of(result: RunFinished) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.plan import time_left_s
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _STEPS = 1000
+_SENTENCE_LINES = 3
 
 
 class BenchmarkRunPanel(QWidget):
@@ -56,6 +57,7 @@ class BenchmarkRunPanel(QWidget):
         self._progress.setRange(0, _STEPS)
         self._progress.setTextVisible(False)
         self._sentence = Text("", "muted", name="benchmark.progress.text", wraps=True)
+        self._sentence.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
         self._warning = Text("", "amber", name="benchmark.warning", wraps=True)
         self._fresh = button(
             "Start a new engine", self._start_engine, name="benchmark.fresh_engine"
@@ -94,6 +96,9 @@ class BenchmarkRunPanel(QWidget):
         self._is_bar = is_bar
         if not is_bar:
             self._column.insertWidget(0, self.buttons)
+        # What is below keeps its place as the sentence grows.
+        lines = 0 if is_bar else _SENTENCE_LINES
+        self._sentence.setMinimumHeight(lines * self._sentence.fontMetrics().lineSpacing())
         self._update()
 
     def show_plan(self, plan: Plan, problem: str, *, is_sweep: bool) -> None:

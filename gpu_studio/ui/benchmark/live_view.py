@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.run import mode_words
 from gpu_studio.core.device_name import is_cpu
-from gpu_studio.core.units import format_duration
+from gpu_studio.core.units import counted, format_duration
 from gpu_studio.model.benchmark.run_labels import run_label
 from gpu_studio.ui.plots.curve_set import CurveSet, Look
 from gpu_studio.ui.plots.live_plot import Level, LivePlot
@@ -204,7 +204,8 @@ def _key(run: Run) -> str:
 def _median_words(label: str, run: Run) -> str:
     if run.summary is None:
         return ""
-    return f"{label}: median {format_duration(run.summary.median_s)} of {len(run.series)} samples"
+    samples = counted(len(run.series), "sample")
+    return f"{label}: median {format_duration(run.summary.median_s)} of {samples}"
 
 
 def _samples(run: Run) -> Series:

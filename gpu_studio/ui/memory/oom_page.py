@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import shutil
+from bisect import bisect_left
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QVBoxLayout, QWidget
@@ -13,7 +15,7 @@ from gpu_studio.core.memory.oom_text import read_oom_text
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.memory.tank import tank_of_error
 from gpu_studio.core.units import format_bytes
-from gpu_studio.model.memory.oom_experiment import EXPANDABLE
+from gpu_studio.model.memory.oom_experiment import EXPANDABLE, OomState
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.mark_labels import markers
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 _PANEL_LETTERS = 46
 _PLOT_HEIGHT = 190
 _SPAN_S = 30.0
+_COLUMNS = ("upper", "lower")
 _LEAST_TOP_BYTES = 4 << 20
 _INVITATION = (
     "Choose an experiment and press Run. It runs in a separate engine within a budget, so it "
@@ -44,6 +47,13 @@ _INVITATION = (
 )
 
 _DEFAULT = "PyTorch's default"
+
+
+class _HeldCurves(NamedTuple):
+    """The curves up to an error: x in seconds and y in bytes of each column."""
+
+    end_s: float
+    curves: dict[str, tuple[list[float], list[float]]]
 
 
 class OomPage(QWidget):
@@ -59,6 +69,7 @@ class OomPage(QWidget):
         self, studio: Studio, model: MemoryModel, theme: Theme, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
+        self._held: _HeldCurves | None = None
         self.setObjectName("memory.lab")
         self._model, self._experiment = model, model.experiment
         line = QHBoxLayout(self)
@@ -95,17 +106,30 @@ class OomPage(QWidget):
         """Update the curve."""
         if not self.isVisible():
             return
-        now_s = max(self._model.now_s, _SPAN_S)
-        start_s = now_s - _SPAN_S
+        self._freeze()
         history = self._model.history
-        highest = max(
-            (max(p.lower_bytes, p.upper_bytes or 0) for p in history.since(start_s)),
-            default=_LEAST_TOP_BYTES,
-        )
+        now_s = max(self._model.now_s, _SPAN_S) if self._held is None else self._held.end_s
+        start_s = now_s - _SPAN_S
+        columns = [ys for key in _COLUMNS for ys in self._curve(key, start_s)[1:]]
+        known = [y for ys in columns for y in ys if not math.isnan(y)]
+        highest = max(known, default=_LEAST_TOP_BYTES)
+        self._plot.set_x_end("now" if self._held is None else "error")
         self._plot.set_x_range(start_s, now_s)
         self._plot.set_y_range(0, max(highest, _LEAST_TOP_BYTES) * 1.2)
         failures = [mark for mark in history.marks if mark.is_failure and mark.at_s >= start_s]
         self._plot.set_markers(markers(failures, (start_s, now_s), self._plot))
+
+    def _freeze(self) -> None:
+        """Hold the curve at the error of an experiment that is over, until the next one runs."""
+        marks, is_over = self._model.history.marks, self._experiment.state is OomState.IDLE
+        failure = next((mark for mark in reversed(marks) if mark.is_failure), None)
+        if not is_over or failure is None or self._model.chosen.is_cpu:
+            self._held = None
+        elif self._held is None or self._held.end_s != failure.at_s:
+            curves = {
+                key: self._model.history.curve(failure.at_s - _SPAN_S, key) for key in _COLUMNS
+            }
+            self._held = _HeldCurves(failure.at_s, curves)
 
     # ── making ───────────────────────────────────────────────────────────────────────────────
 
@@ -165,7 +189,15 @@ class OomPage(QWidget):
         card.column.addWidget(self._plot)
         return card
 
-    def _curve(self, column: str) -> tuple[list[float], list[float]]:
+    def _curve(self, column: str, start_s: float = -math.inf) -> tuple[list[float], list[float]]:
+        """Return x in seconds and y in bytes since a time; the held ones at an error."""
+        xs, ys = self._all_of(column)
+        first = bisect_left(xs, start_s)
+        return xs[first:], ys[first:]
+
+    def _all_of(self, column: str) -> tuple[list[float], list[float]]:
+        if self._held is not None:
+            return self._held.curves[column]
         return ([], []) if self._model.chosen.is_cpu else self._model.visible_curve(column)
 
     # ── showing ──────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ from PySide6.QtGui import QColor, QHelpEvent, QImage, QPainter, QPalette, QPen
 from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
 
 from gpu_studio.core.memory.segments import STATE_WORDS
-from gpu_studio.core.units import format_bytes
+from gpu_studio.core.units import counted, format_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -442,8 +442,3 @@ def map_in_words(blocks: SegmentMap) -> str:
         f"{format_bytes(blocks.holes_bytes)} free in between, largest free block "
         f"{format_bytes(blocks.largest_hole_bytes)}."
     )
-
-
-def counted(count: int, what: str) -> str:
-    """Return a count with its noun, in the plural if needed."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

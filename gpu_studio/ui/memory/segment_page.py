@@ -18,12 +18,12 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.memory.outcome import free_within
 from gpu_studio.core.memory.segments import map_of_segments
-from gpu_studio.core.units import format_bytes, format_percent
+from gpu_studio.core.units import counted, format_bytes, format_percent
 from gpu_studio.model.memory.block_table import BlockTable
 from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.memory_curves import toggle
-from gpu_studio.ui.memory.segment_map import PITCH, SegmentMapView, counted
+from gpu_studio.ui.memory.segment_map import PITCH, SegmentMapView
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, section, table
 from gpu_studio.ui.saving import ask_open_path
 

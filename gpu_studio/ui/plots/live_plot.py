@@ -96,6 +96,7 @@ class LivePlot(QFrame):
         self._levels: list[Level] = []
         self._y_range: tuple[float, float] | None = None
         self._x_range: tuple[float, float] | None = None
+        self._x_end = "now"
         self._building = False
         self._canvas: PlotCanvas | None = None  # not yet filled
         self.plot: PlotCanvas | None = None
@@ -161,6 +162,16 @@ class LivePlot(QFrame):
         if self.plot is not None:
             axis = self.plot.getAxis("bottom")
             axis.setLabel(label, **axis.labelStyle)
+
+    def set_x_end(self, words: str) -> None:
+        """Name the end of an x axis that counts back from it: ``now``."""
+        self._x_end = words
+        if self.plot is not None:
+            axis = self.plot.getAxis("bottom")
+            if axis.end_words != words:
+                axis.end_words = words
+                axis.picture = None  # its labels are painted anew
+                axis.update()
 
     def set_y_range(self, low: float, high: float) -> None:
         """Fix the y axis instead of following the data."""
@@ -295,6 +306,7 @@ class LivePlot(QFrame):
         assert layout is not None
         layout.addWidget(self.plot)
         self._recolour()
+        self.set_x_end(self._x_end)
         if self._y_range is not None:
             self.set_y_range(*self._y_range)
         if self._x_range is not None:

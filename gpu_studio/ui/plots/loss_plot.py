@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.units import counted
 from gpu_studio.ui.plots.curve_set import CurveSet, Look
 from gpu_studio.ui.plots.live_plot import LivePlot
 
@@ -56,7 +57,7 @@ class _Steps:
 def describe_losses(curves: Mapping[str, Sequence[float]]) -> str:
     """Return the first and last loss of each curve in words."""
     return " ".join(
-        f"{label}: {values[0]:.3g} to {values[-1]:.3g} in {len(values)} steps."
+        f"{label}: {values[0]:.3g} to {values[-1]:.3g} in {counted(len(values), 'step')}."
         for label, values in curves.items()
         if values
     )

@@ -48,6 +48,7 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
         self._unit = unit
         self._is_logarithmic = logarithmic
         self._end = 0.0
+        self.end_words = "now"
         self.setStyle(tickLength=-4)
 
     def tickValues(
@@ -92,7 +93,7 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
         if self._unit == "ago":
             seconds = round(self._end - value)
             if not seconds:
-                return "now"
+                return self.end_words
             if seconds >= 120 and seconds % 60 == 0:
                 return f"−{seconds // 60}\u202fmin"
             return f"−{seconds}\u202fs"

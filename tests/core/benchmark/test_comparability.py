@@ -87,7 +87,7 @@ def test_transfers_matter_between_cards_alone() -> None:
         ({"torch_version": "2.7.1"}, "PyTorch 2.7.1"),
         ({"torch_version": ""}, "its PyTorch version is unknown"),
         ({"device_name": "Celeron"}, "another device, Celeron"),
-        ({"cpu_threads": 1}, "1 CPU threads"),
+        ({"cpu_threads": 1}, "1 CPU thread"),
         ({"verified": False}, "its result was wrong"),
         ({"recording": "a friend's"}, "a recording: a friend's"),
     ],

@@ -67,13 +67,13 @@ def test_the_legend_covers_no_reading(tab, qtbot):
     qtbot.waitUntil(lambda: names_above(plot) == {"allocated", "reserved"})
 
 
-def test_the_time_axis_of_an_experiment_counts_back_from_now(tab, qtbot):
+def test_the_time_axis_of_an_experiment_counts_back_from_its_error(tab, qtbot):
     run(qtbot, tab, "gt1030")
     plot = find(tab, "memory.oom.plot", LivePlot)
     qtbot.waitUntil(lambda: plot.plot is not None)
     axis = plot.plot.getAxis("bottom")
     ((step, ticks),) = axis.tickValues(*axis.range, 400)
-    assert axis.tickStrings(ticks, 1.0, step)[0] == "now"
+    assert axis.tickStrings(ticks, 1.0, step)[0] == "error"
 
 
 def test_a_page_has_one_tank(tab, qtbot):
