@@ -113,7 +113,6 @@ class OomPage(QWidget):
         columns = [ys for key in _COLUMNS for ys in self._curve(key, start_s)[1:]]
         known = [y for ys in columns for y in ys if not math.isnan(y)]
         highest = max(known, default=_LEAST_TOP_BYTES)
-        self._plot.set_x_end("now" if self._held is None else "error")
         self._plot.set_x_range(start_s, now_s)
         self._plot.set_y_range(0, max(highest, _LEAST_TOP_BYTES) * 1.2)
         failures = [mark for mark in history.marks if mark.is_failure and mark.at_s >= start_s]
@@ -124,12 +123,15 @@ class OomPage(QWidget):
         marks, is_over = self._model.history.marks, self._experiment.state is OomState.IDLE
         failure = next((mark for mark in reversed(marks) if mark.is_failure), None)
         if not is_over or failure is None or self._model.chosen.is_cpu:
-            self._held = None
+            if self._held is not None:
+                self._held = None
+                self._plot.set_x_end("now")
         elif self._held is None or self._held.end_s != failure.at_s:
             curves = {
                 key: self._model.history.curve(failure.at_s - _SPAN_S, key) for key in _COLUMNS
             }
             self._held = _HeldCurves(failure.at_s, curves)
+            self._plot.set_x_end("error")
 
     # ── making ───────────────────────────────────────────────────────────────────────────────
 

@@ -168,10 +168,8 @@ class LivePlot(QFrame):
         self._x_end = words
         if self.plot is not None:
             axis = self.plot.getAxis("bottom")
-            if axis.end_words != words:
-                axis.end_words = words
-                axis.picture = None  # its labels are painted anew
-                axis.update()
+            axis.end_words, axis.picture = words, None  # its labels are painted anew
+            axis.update()
 
     def set_y_range(self, low: float, high: float) -> None:
         """Fix the y axis instead of following the data."""
