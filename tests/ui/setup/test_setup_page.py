@@ -92,7 +92,7 @@ def test_you_can_look_around_first_and_every_page_says_what_it_waits_for(pc_with
     assert "not installed" in text(window, "race.reason")
     assert not find(window, "race.run", QPushButton).isEnabled()
     open_tab(window, "Check")
-    assert "not installed" in text(window, "check.tested")
+    assert "not installed" in text(window, "check.next")
     open_tab(window, "Memory")
     assert text(window, "memory.sentence") == engine_handover.NOT_INSTALLED
     open_tab(window, "Switcher")
