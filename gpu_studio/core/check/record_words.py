@@ -130,6 +130,11 @@ def record_trust(record: CheckRecord) -> tuple[str, ...]:
     return (_FORGED, *(() if is_cpu(record.device.address) else (which,)), _FRESH)
 
 
+def _continued(text: str) -> str:
+    """Return a sentence as it reads after a colon; names in capitals keep them."""
+    return f"{text[0].lower()}{text[1:]}" if text[1:2].islower() else text
+
+
 def _limits(record: CheckRecord) -> Iterator[str]:
     address, coverage = record.device.address, record.coverage
     ran = [stage.name for stage in record.stages if stage.has_tested]
@@ -138,18 +143,21 @@ def _limits(record: CheckRecord) -> Iterator[str]:
         yield f"Faults that these stages find, which did not run: {', '.join(missing)}."
     if coverage is not None and coverage.total_bytes > coverage.tested_bytes:
         rest = coverage.total_bytes - coverage.tested_bytes
-        kind = "RAM" if is_cpu(address) else "memory"
-        yield (
-            f"Faults in {format_bytes(rest)} of the {format_bytes(coverage.total_bytes)} of "
-            f"{kind}: the system and other programs used it, or the check kept it free."
-        )
+        kind, why = "memory", "the system and other programs used it, or the check kept it free"
+        if is_cpu(address):
+            kind, why = (
+                "RAM",
+                "a check takes a quarter of what is free, or as much as it has time for",
+            )
+        whole = format_bytes(coverage.total_bytes)
+        yield f"Faults in {format_bytes(rest)} of the {whole} of {kind}: {why}."
     if is_cpu(address):
         yield "Everything about the PC's graphics cards: this was a check of its CPU and RAM."
     elif record.highest_hotspot_c is None and record.has_tested:
         yield "Old thermal paste under the chip: this card reported no hot spot."
     for name in ran:
         words = stage_words(name, address)
-        yield f"{words.title}: {words.misses[0].lower()}{words.misses[1:]}"
+        yield f"{words.title}: {_continued(words.misses)}"
     if not is_cpu(address):
         yield _LISTED_NOWHERE_ELSE
 

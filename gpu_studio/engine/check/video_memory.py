@@ -52,6 +52,8 @@ _CHUNKS = 128
 # A slow CPU makes, writes and compares a larger one in more than a second.
 _LARGEST_RAM_CHUNK = 16 * _MIB
 _FEWEST_RAM_CHUNKS = 3
+# Less is not written as a share: it was not meant to be one.
+_LEAST_SHARE = 0.005
 # Of the stage's time, for the first pass over RAM: other programs may take the rest.
 _FIRST_PASS_SHARE = 0.6
 # Places, expected words, and a spare.
@@ -297,7 +299,7 @@ class TestedMemory:
         coverage, free = self.coverage, self._before.free_bytes
         kind = "of VRAM" if self._bench.is_card else "of RAM"
         text = f"{format_bytes(coverage.tested_bytes)} {kind}"
-        if free:
+        if coverage.tested_bytes >= _LEAST_SHARE * free > 0:
             share = format_percent(coverage.tested_bytes / free)
             text += f", {share} of the free {format_bytes(free)}"
         done = min(self._patterns_done, len(PATTERNS))

@@ -20,7 +20,7 @@ from gpu_studio.core.check.record_page import (
     page_of,
     read_record,
 )
-from gpu_studio.core.check.record_words import LIMITS_TITLE, record_facts
+from gpu_studio.core.check.record_words import LIMITS_TITLE, record_facts, record_limits
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import CheckFinding
 from tests.fakes.check_answers import wrong_bit
@@ -140,6 +140,15 @@ def test_a_record_with_absurd_numbers_is_a_page_and_opens_again(
     assert max(map(len, parsed(page).shown.split())) < 120
     (tmp_path / "a.html").write_bytes(page)
     assert read_record(tmp_path / "a.html") == absurd
+
+
+def test_what_a_record_cannot_rule_out_is_written_for_its_device() -> None:
+    of_cpu = record_limits(check_record(device="cpu"))
+    assert any(one.startswith("RAM: RAM that other") for one in of_cpu)
+    assert any("a quarter of what is free" in one for one in of_cpu)
+    assert any("596" in one and "other programs" in one for one in record_limits(check_record()))
+    stopped = record_limits(check_record(stop_in="memory"))
+    assert "did not run: PCIe link, Cool down." in stopped[0]
 
 
 def test_a_fault_made_on_purpose_is_marked() -> None:
