@@ -356,3 +356,13 @@ def test_the_description_travels_with_only_its_picture(type_in):
     assert [one["name"] for one in description["pictures"]] == ["grow"]
     assert description["workloads"] == []
     assert msgspec.json.encode(description)
+
+
+@pytest.mark.parametrize("arguments", [("--kiosk",), ("learn", "--kiosk"), ()], ids=str)
+def test_a_stand_and_a_race_of_nothing_are_refused_in_a_sentence(
+    arguments: tuple[str, ...], engines: Engines, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A stand needs a window, which this command does not open."""
+    assert cli.main(["race", *arguments]) == cli.WRONG_USE
+    said = capsys.readouterr().err
+    assert ("--kiosk" if "--kiosk" in arguments else "learn") in said
