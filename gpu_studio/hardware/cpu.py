@@ -140,7 +140,8 @@ def temperature_c() -> float | None:
 
 def critical_c() -> float | None:
     """Return the temperature at which the CPU slows itself down; None if it is not reported."""
-    return _plausible(entry.critical or entry.high for entry in _whole_cpu())
+    # Not "high": the driver of AMD reports 70 °C there, where nothing happens.
+    return _plausible(entry.critical for entry in _whole_cpu())
 
 
 def _plausible(values: Iterable[float | None]) -> float | None:

@@ -27,7 +27,7 @@ def system(
     entries = (
         []
         if degrees is None
-        else [SimpleNamespace(label="Tctl", current=degrees, high=None, critical=95.0)]
+        else [SimpleNamespace(label="Tctl", current=degrees, high=70.0, critical=95.0)]
     )
     monkeypatch.setattr("psutil.sensors_temperatures", lambda: {"k10temp": entries}, raising=False)
 
