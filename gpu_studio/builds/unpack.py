@@ -161,8 +161,9 @@ class Unpacker:
 
     def _sync(self, places: Sequence[str]) -> None:
         """Wait until the files have reached the disk: a power cut must not take them later."""
-        if operating_system.system() == "Linux":
-            os.sync()  # sync(2): on Linux, it returns when everything is written
+        sync_all = getattr(os, "sync", None)  # Windows has none
+        if sync_all is not None and operating_system.system() == "Linux":
+            sync_all()  # sync(2): on Linux, it returns when everything is written
             return
 
         def sync(place: str) -> None:

@@ -6,6 +6,7 @@ answer must not take that for silence.
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,9 @@ def sleepless_s() -> float:
 
     `time.monotonic` is such a clock on Windows; Linux has another one (clock_gettime(2)).
     """
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock is None else time.clock_gettime(clock)
+    if sys.platform != "linux":
+        return time.monotonic()
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class PauseWatch:
