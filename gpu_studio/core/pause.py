@@ -6,7 +6,6 @@ answer must not take that for silence.
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -23,9 +22,11 @@ def sleepless_s() -> float:
 
     `time.monotonic` is such a clock on Windows; Linux has another one (clock_gettime(2)).
     """
-    if sys.platform != "linux":
+    read: Callable[[int], float] | None = getattr(time, "clock_gettime", None)
+    number: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+    if read is None or number is None:
         return time.monotonic()
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return read(number)
 
 
 class PauseWatch:

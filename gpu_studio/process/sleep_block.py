@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _CONTINUOUS, _SYSTEM_REQUIRED = 0x80000000, 0x00000001  # winbase.h
-_WHO = "GPU Studio"
+_COMMANDS = {
+    "darwin": ("caffeinate", "-i"),
+    "linux": (
+        "systemd-inhibit", "--what=sleep:idle", "--mode=block", "--who=GPU Studio", "--why={why}",
+    ),
+}  # fmt: skip
 
 
 class SleepBlock:
@@ -78,10 +83,6 @@ class SleepBlock:
 
 def _command(why: str) -> list[str]:
     """Return the command that keeps this PC awake as long as it runs; empty if there is none."""
-    name = "caffeinate" if sys.platform == "darwin" else "systemd-inhibit"
+    name, *options = _COMMANDS.get(sys.platform, _COMMANDS["linux"])
     program = shutil.which(name)
-    if program is None:
-        return []
-    if sys.platform == "darwin":
-        return [program, "-i", "cat"]
-    return [program, "--what=sleep:idle", "--mode=block", f"--who={_WHO}", f"--why={why}", "cat"]
+    return [] if program is None else [program, *(one.format(why=why) for one in options), "cat"]
