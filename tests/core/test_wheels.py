@@ -235,7 +235,7 @@ def test_driver_versions_are_compared_as_numbers() -> None:
 def test_the_table_names_the_source_of_each_column() -> None:
     content = json.loads(resource_path("wheels.json").read_text(encoding="utf-8"))
     columns = {column for row in content["builds"] for column in row} - {"tag"}
-    assert columns | {"python", "published"} == set(content["sources"])
+    assert columns | {"python", "published", "torch_sha256"} == set(content["sources"])
 
 
 def test_a_missing_or_broken_resource_is_one_kind_of_error(

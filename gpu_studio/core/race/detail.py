@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.race.mountain_lake import LAKE_DETAIL
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -28,7 +26,7 @@ class Detail(NamedTuple):
     share: float = _SHARE
 
 
-LAKE = Detail(*LAKE_DETAIL)
+LAKE = Detail(0.201, 0.750, 0.125)
 
 
 def detail_of(pixels: NDArray[np.uint8]) -> Detail:

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     Plane = NDArray[np.float64]
     Color = tuple[int, int, int]
 
-LAKE_DETAIL = (0.201, 0.750, 0.125)
-"""The house: its middle, and the side of a square around it, as shares of the width and height.
-
-The side is a share of the width."""
 # Samples per pixel and axis, for smooth edges; more where an edge is a large share of the picture.
 _FINER, _FINEST, _SMALL = 2, 6, 64
 _SHORE = 0.60

@@ -53,7 +53,7 @@ def stage_view(race: Race, roles: Sequence[str], lens: Detail | None) -> StageVi
         detail=detail,
         sides=tuple(
             StageSide(_words_of(race, side, role, now_s), _image_at(side, now_s))
-            for side, role in zip(race.sides, roles, strict=True)
+            for side, role in zip(race.sides, roles, strict=False)
         ),
         foot=foot_of(race),
         trust=trust.sentence if trust is not None and is_result else "",
@@ -78,7 +78,7 @@ def animation_order(race: Race, roles: Sequence[str], lens: Detail | None) -> An
         )
         sides = tuple(
             with_picture(_words_of(race, side, role, now_s), _picture_at(side, now_s))
-            for side, role in zip(race.sides, roles, strict=True)
+            for side, role in zip(race.sides, roles, strict=False)
         )
         moments.append(
             AnimatedMoment(
