@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.run_messages import RunWorkload
 
-_SMALL, _LARGE = 64, 4096  # each of the three tensors of the large one takes 64 MiB
+# The small one is large enough for the buffers of all threads of numpy's OpenBLAS, which ends a
+# process that has no room for them. Each of the three tensors of the large one takes 64 MiB.
+_SMALL, _LARGE = 512, 4096
 _REST_BYTES = 32 << 20
 
 
