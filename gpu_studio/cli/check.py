@@ -234,7 +234,7 @@ def _print_result(run: CheckRun) -> None:
         print_line(f"  steps of {title}: {words}")
     print_line()
     for fact in record_facts(record):
-        print_line(f"  {fact.title}: {fact.value}")
+        print_line(f"  {fact.title.removesuffix('?')}: {fact.value}")
     print_line()
     if record.planted is not None:
         print_line(planted_text(record))

@@ -1,4 +1,4 @@
-"""The Check tab: is this card sound? Six stages, live sensors, one verdict, and a record."""
+"""The Check tab: is this card sound? Seven stages, live sensors, one verdict, and a record."""
 
 from __future__ import annotations
 
