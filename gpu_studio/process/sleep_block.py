@@ -58,6 +58,7 @@ class SleepBlock:
                 self._holder = subprocess.Popen(
                     command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL, start_new_session=True,
+                    creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
                 )  # fmt: skip
 
     def release(self) -> None:

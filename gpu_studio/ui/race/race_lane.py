@@ -9,6 +9,7 @@ from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
+from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import GAP, Card, Role, Text
 from gpu_studio.ui.race.picture_chip import PictureChip
 from gpu_studio.ui.race.race_picture import RacePicture
@@ -76,6 +77,10 @@ class RaceLane(Card):
         """Show the figures, and the way in the color of the contestant."""
         self._figures.show_figures(figures, role)
 
+    def set_narrow(self, is_narrow: bool) -> None:
+        """Use a smaller type for the figures, for large letters in a small window."""
+        self._figures.set_narrow(is_narrow)
+
     def set_dense(self, is_dense: bool) -> None:
         """Leave the picture all of a low window: one line of figures lies on it."""
         self._figures.set_dense(is_dense)
@@ -141,20 +146,20 @@ class _Figures(QWidget):
         super().__init__()
         self._theme = theme
         self._clock = Text("", "hero_words", name=f"{name}.clock")
-        self._clock_title = Text("race clock", "muted")
+        self._clock_title = ElidedText("race clock", "muted")
         self._pace = Text("", "hero_words", name=f"{name}.pace")
-        self._pace_unit = Text("", "muted", name=f"{name}.pace_unit")
-        self._steps = Text("", "muted", name=f"{name}.steps")
+        self._pace_unit = ElidedText("", "muted", name=f"{name}.pace_unit")
+        self._steps = ElidedText("", "muted", name=f"{name}.steps")
         self._measure = Text("", "value", name=f"{name}.measure")
-        self._measure_title = Text("", "muted", name=f"{name}.measure_title")
+        self._measure_title = ElidedText("", "muted", name=f"{name}.measure_title")
         self._power = Text("", "value", name=f"{name}.power")
-        self._energy = Text("", "muted", name=f"{name}.energy")
+        self._energy = ElidedText("", "muted", name=f"{name}.energy")
         self._power.setToolTip(
             "The average over the whole race, in which the card idles while the other side has "
             "its turns. Drivers report no shorter one."
         )
         self._way = ProgressLine(theme, name=f"{name}.way")
-        self._is_dense = False
+        self._is_dense = self._is_narrow = False
         self._arrange()
         theme.changed.connect(self.update)
 
@@ -176,9 +181,7 @@ class _Figures(QWidget):
         self._clock_title.setVisible(not is_dense)
         self._measure_title.setVisible(not is_dense)
         self._energy.setVisible(not is_dense)
-        role: Role = "value" if is_dense else "hero_words"
-        for text in (self._clock, self._pace):
-            text.set_role(role)
+        self._set_role()
         self._middle.setDirection(
             QBoxLayout.Direction.LeftToRight if is_dense else QBoxLayout.Direction.TopToBottom
         )
@@ -186,6 +189,16 @@ class _Figures(QWidget):
         side = GAP if is_dense else 2 * GAP
         self._column.setContentsMargins(side, GAP // 2, side, GAP // 2 if is_dense else GAP)
         self.update()
+
+    def set_narrow(self, is_narrow: bool) -> None:
+        """Use a smaller type, for large letters in a small window."""
+        self._is_narrow = is_narrow
+        self._set_role()
+
+    def _set_role(self) -> None:
+        role: Role = "value" if self._is_dense or self._is_narrow else "hero_words"
+        for text in (self._clock, self._pace):
+            text.set_role(role)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint a ground on which the figures can be read above a picture."""

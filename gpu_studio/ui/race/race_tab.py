@@ -25,7 +25,7 @@ from gpu_studio.model.race.race_recording import RaceRecording
 from gpu_studio.model.race.recorded_race import recorded_sides
 from gpu_studio.model.race.sharing import ghost_of, order_of
 from gpu_studio.model.tool_tip import plain_tip
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button, show_label
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button, letters, show_label
 from gpu_studio.ui.race.framed_picture import image_of
 from gpu_studio.ui.race.picture_chip import PictureChip
 from gpu_studio.ui.race.race_contestants import RaceContestants
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 _HEADLINES: tuple[Role, ...] = ("hero_words", "headline", "title")
 _WORDS_MS = 250  # words that change faster cannot be read
 _LOW = 480  # pixels
+_NARROW_LETTERS = 105  # the width of both sides' figures in the large type
 _SIZE_MARGIN = 12
 _NO_RESULT = "The race in this picture has no result to race against."
 _OTHER_PICTURES = (
@@ -324,6 +325,11 @@ class RaceTab(TabContents):
                 self._below.addWidget(self._contestants)
             margin = 0 if is_low else _SIZE_MARGIN
             self._size.column.setContentsMargins(MARGIN, margin, MARGIN, margin)
+        is_narrow = min(self.width(), place.width() if place else self.width()) < letters(
+            self, _NARROW_LETTERS
+        )
+        for lane in self._lanes:
+            lane.set_narrow(is_narrow)
         self._sentence.fit_role(_HEADLINES[is_low:], self._sentence.width())
         # Other words must not move the pictures.
         self._sentence.setFixedHeight(self._sentence.room_for(_HEADLINES[is_low:]))

@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import QPoint, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QImage
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 
 from gpu_studio.core.race.detail import Detail
 from gpu_studio.ui.race.framed_picture import place_in
@@ -55,7 +56,7 @@ def test_nothing_moves_when_the_figures_and_the_state_change(lane):
         FIGURES._replace(power="113\u202fW", energy="658\u202fJ a picture", is_reached=True), "cpu"
     )
     lane.layout().activate()
-    QTest.qWait(1)
+    QApplication.processEvents()
     assert lane.picture.geometry() == before
 
 
