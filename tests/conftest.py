@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 from shiboken6 import isValid
 
+from gpu_studio.core import pause
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.engine import client
@@ -107,6 +108,7 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_SILENT_AFTER_MS", "_SILENT_AT_START_MS"):
         monkeypatch.setattr(sensors, name, _AN_HOUR_MS)
     monkeypatch.setattr(run_marks, "_LONGEST_WAIT_MS", _AN_HOUR_MS)
+    monkeypatch.setattr(pause, "LATE_S", PATIENCE_S)
     monkeypatch.setattr(oom_experiment, "_FRESH_MS", _AN_HOUR_MS)
     monkeypatch.setattr(engine_succession, "_LONGEST_SUCCESSION_S", PATIENCE_S)
     monkeypatch.setattr(client, "_LONGEST_END_S", PATIENCE_S)

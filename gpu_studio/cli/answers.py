@@ -123,6 +123,7 @@ def answers(
         if event is not None:
             last_event_s = now_s
             yield event
+            watch.tick()  # a slow disk of the command is no pause
         elif ended_s is not None and now_s - ended_s > patience.farewell_s:
             yield EngineEnded(exit_code=None, stopped=True)
             return

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 EVERY_S = 1.0
 """How often to call `PauseWatch.tick` at least, in seconds."""
-_LATE_S = 5.0
+LATE_S = 5.0
+"""A tick that comes so much later than it should was held up by a pause, in seconds."""
 
 
 def sleepless_s() -> float:
@@ -44,4 +45,4 @@ class PauseWatch:
         """Return the seconds of the pause that is just over; 0.0 if there was none."""
         now_s = self._clock()
         late_s, self._ticked_s = now_s - self._ticked_s - EVERY_S, now_s
-        return late_s if late_s > _LATE_S else 0.0
+        return late_s if late_s > LATE_S else 0.0
