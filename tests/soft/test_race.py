@@ -126,8 +126,11 @@ def test_a_card_that_is_lost_leaves_the_contestant_beside_it(
     pc = soft_pc(GTX_1650)
     one = engine(pc)
     contestants = [Contestant(device="cpu", threads=1), Contestant(device="cuda:0")]
-    cpu, card = race_requests(GROW, 64, contestants, 3600.0)
-    request = RunInTurns(runs=(msgspec.structs.replace(cpu, calls=400), card))
+    cpu, card = (
+        msgspec.structs.replace(one, calls=400)
+        for one in race_requests(GROW, 64, contestants, 3600.0)
+    )
+    request = RunInTurns(runs=(cpu, card))
 
     def break_the_card(event: Event) -> None:
         if isinstance(event, SamplesMeasured) and event.run_id == card.run_id:
@@ -145,7 +148,7 @@ def test_a_card_that_is_lost_leaves_the_contestant_beside_it(
 def test_a_size_that_does_not_fit_is_refused_before_it_is_allocated(
     soft_pc: MakePc, engine: StartEngine
 ) -> None:
-    one = engine(soft_pc(replace(GTX_1650, mib=512)))
+    one = engine(soft_pc(replace(GTX_1650, mib=256)))
     request = RunWorkload(
         run_id="r", workload="grow", device="cuda:0", size=4096, dtype="float32",
         race=RaceParameters(), budget_s=1.0,
