@@ -246,7 +246,7 @@ def _print_result(run: CheckRun) -> None:
         for sentence in sentences:
             print_line(f"  {sentence}")
         print_line()
-    print_line(f"{device_line(record)}, {when_line(record)}")
+    print_line(f"{device_line(record.device)}, {when_line(record)}")
     print_line(f"{end_words(record)} ({record.verdict}). {record.sentence}")
     print_line(f"next: {record.next_action}")
 

@@ -158,7 +158,7 @@ def _lines(record: CheckRecord) -> Iterator[str]:
 def _hero(record: CheckRecord) -> Iterator[str]:
     tone = end_tone(record).value
     yield f'<p class="over">GPU Studio · {TITLE}</p>'
-    yield f"<h1>{_text(device_line(record))}</h1>"
+    yield f"<h1>{_text(device_line(record.device))}</h1>"
     yield f'<p class="over">{_text(when_line(record))}</p>'
     chip = f'<span class="chip {tone}">{VERDICT_WORDS[record.verdict]}</span>'
     yield f'<p class="verdict {tone}">{_text(end_words(record))} {chip}</p>'

@@ -93,9 +93,8 @@ def started_text(record: CheckRecord) -> str:
     return record.started_at[:16].replace("T", " ")
 
 
-def device_line(record: CheckRecord) -> str:
-    """Return the device with its memory: ``GeForce GT 1030, 1.95 GiB``."""
-    device = record.device
+def device_line(device: CheckedDevice) -> str:
+    """Return a device with its memory: ``GeForce GT 1030, 1.95 GiB``."""
     is_card = not is_cpu(device.address)
     name = device.name.removeprefix("NVIDIA ") if is_card else short_name(device.name)
     if device.memory_total_bytes is None:

@@ -94,7 +94,7 @@ def hero(check: CardCheck) -> HeroWords:
         return _progress(check, run)
     if record is not None:
         return HeroWords(
-            device_line(record), when_line(record), end_words(record), end_tone(record),
+            device_line(record.device), when_line(record), end_words(record), end_tone(record),
             record.sentence, f"Next: {record.next_action}",
         )  # fmt: skip
     return _question(check)
@@ -121,7 +121,7 @@ def _progress(check: CardCheck, run: CheckRun) -> HeroWords:
     doubts = any(one.severity == "doubt" for one in run.findings)
     tone = Tone.FAILURE if run.errors else Tone.AMBER if doubts else Tone.QUIET
     words = f"{errors_text(run.errors)} so far" if run.spans else "Starting"
-    device = device_line(run.record()) if run.device is not None else check.device.label
+    device = device_line(run.device) if run.device is not None else check.device.label
     when = f"{written_moment(run.started_at)} · {length_text(run.plan.minutes)}"
     if present is None:
         stage = "Starting." if not run.elapsed_s else "Going on to the next stage."

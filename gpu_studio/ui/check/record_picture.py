@@ -189,7 +189,7 @@ class _Sheet:
     def _paint_head(self, record: CheckRecord) -> None:
         bold = QFont.Weight.DemiBold
         self._line(f"GPU Studio · {TITLE}", _Ink(_BODY, "muted", bold))
-        self._line(device_line(record), _Ink(_HEAD, "text", bold))
+        self._line(device_line(record.device), _Ink(_HEAD, "text", bold))
         self._line(when_line(record), _Ink(_BODY, "muted"))
         ink = _Ink(_HERO, _ROLES[end_tone(record)], QFont.Weight.Bold)
         self._line(f"{end_words(record)}: {VERDICT_WORDS[record.verdict].lower()}", ink)
