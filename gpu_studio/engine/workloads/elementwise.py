@@ -30,6 +30,7 @@ from gpu_studio.engine.workloads.proof import (
     seeded,
     tiled,
     tiled_rows,
+    within_rounding,
 )
 from gpu_studio.engine.workloads.workload import TensorWorkload
 
@@ -178,16 +179,16 @@ class Elementwise(TensorWorkload):
         eps = torch.finfo(dtype).eps + torch.finfo(torch.float64).eps
         tolerance = form.tolerance_eps * eps
         difference = float(np.abs(found - expected).max())
-        if not difference <= tolerance:  # also true for NaN
-            finding = f"off by up to {difference:.1e}; rounding explains {tolerance:.1e}"
-            return Verification(False, finding, compared)
+        each = within_rounding(difference, tolerance, compared)
+        if not each.verified:
+            return each
         share, allowed = norm_error(found, expected), norm_tolerance(eps, expected.size)
         if share > allowed:
             finding = (
                 f"all numbers together are off by {share:.1e}; rounding explains {allowed:.1e}"
             )
             return Verification(False, finding, compared)
-        return Verification(True, f"within rounding ({tolerance:.1e}) of float64", compared)
+        return each
 
     def snippet(self, case: Case) -> str:
         """Return a runnable PyTorch script that does and times this work."""

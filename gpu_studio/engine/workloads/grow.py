@@ -17,7 +17,7 @@ from gpu_studio.core.race.frame_file import LARGEST_SIDE
 from gpu_studio.core.race.pictures import GROW, wide_height
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.drawing import Drawing, Picture, gradient
-from gpu_studio.engine.workloads.proof import Verification
+from gpu_studio.engine.workloads.proof import Verification, within_rounding
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,13 +66,8 @@ class Grow(Picture):
         """Compare both substances after some steps with the same steps in float64 on the CPU."""
         steps = CHECKED_STEPS if case.size <= self.small_up_to else _STEPS_OF_LARGE
         compared = (f"all of {case.size} × {wide_height(case.size)} after {steps} steps",)
-        off = difference(case, steps)
         allowed = _EPS_PER_STEP * steps * float(torch.finfo(case.dtype).eps)
-        if off <= allowed:  # false for NaN
-            return Verification(True, f"within rounding ({allowed:.1e}) of float64", compared)
-        return Verification(
-            False, f"off by up to {off:.1e}; rounding explains {allowed:.1e}", compared
-        )
+        return within_rounding(difference(case, steps), allowed, compared)
 
     def snippet(self, case: Case) -> str:
         """Return a runnable PyTorch script that does and times this work."""

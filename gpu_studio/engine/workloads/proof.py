@@ -61,6 +61,19 @@ def is_coarser(result: torch.Tensor) -> bool:
     )
 
 
+def within_rounding(off: float, allowed: float, compared: tuple[str, ...]) -> Verification:
+    """Return whether a result is as near to float64 as its rounding allows; NaN is not.
+
+    Args:
+        off: the largest difference of a number.
+        allowed: what rounding explains, in the same unit.
+        compared: the compared parts, in words.
+    """
+    if off <= allowed:
+        return Verification(True, f"within rounding ({allowed:.1e}) of float64", compared)
+    return Verification(False, f"off by up to {off:.1e}; rounding explains {allowed:.1e}", compared)
+
+
 def norm_error(found: NDArray[np.float64], expected: NDArray[np.float64]) -> float:
     """Return the error of the norm, as a share of it; NaN if a number is NaN."""
     return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))

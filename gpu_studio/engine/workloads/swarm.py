@@ -19,7 +19,7 @@ from gpu_studio.core.race.frame_file import LARGEST_SIDE
 from gpu_studio.core.race.pictures import SWARM, WIDE, wide_height
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.drawing import Drawing, Picture, gradient
-from gpu_studio.engine.workloads.proof import Verification
+from gpu_studio.engine.workloads.proof import Verification, within_rounding
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,13 +74,8 @@ class Swarm(Picture):
         """Compare all places after some steps with the same steps in float64 on the CPU."""
         steps = CHECKED_STEPS if case.size <= self.small_up_to else _STEPS_OF_LARGE
         compared = (f"the places of all {case.size} bodies after {steps} steps",)
-        off = difference(case, steps)
         allowed = _EPS_PER_STEP * steps * float(torch.finfo(case.dtype).eps)
-        if off <= allowed:  # false for NaN
-            return Verification(True, f"within rounding ({allowed:.1e}) of float64", compared)
-        return Verification(
-            False, f"off by up to {off:.1e}; rounding explains {allowed:.1e}", compared
-        )
+        return within_rounding(difference(case, steps), allowed, compared)
 
     def snippet(self, case: Case) -> str:
         """Return a runnable PyTorch script that does and times this work."""
