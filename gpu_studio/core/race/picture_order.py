@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.core.race.race_track import RaceTrack
+    from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
     from gpu_studio.core.race.verdict import Verdict
 
 
@@ -74,7 +74,9 @@ def picture_order(
     )
     ends = [one.seconds for one in verdict.finished.contestants if one.reached]
     first_s = min(ends, default=float("inf"))
-    return PictureOrder(shared=shared, pictures=tuple(_picture(track, first_s) for track in tracks))
+    return PictureOrder(
+        shared=shared, pictures=tuple(shared_picture(track.at(first_s)) for track in tracks)
+    )
 
 
 def _shared_run(name: str, run: Run, track: RaceTrack) -> SharedRun:
@@ -93,8 +95,8 @@ def _points(track: RaceTrack) -> tuple[RacePoint, ...]:
     return thinned(tuple(points))
 
 
-def _picture(track: RaceTrack, elapsed_s: float) -> SharedPicture | None:
-    frame = track.at(elapsed_s)
+def shared_picture(frame: RaceFrame | None) -> SharedPicture | None:
+    """Return the picture of a frame; None if there is no frame, or it kept no picture."""
     if frame is None or frame.picture is None:
         return None
     height, width, _ = frame.picture.shape

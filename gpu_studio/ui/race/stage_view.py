@@ -12,7 +12,7 @@ from gpu_studio.core.race.animation_order import (
     times_of,
     with_picture,
 )
-from gpu_studio.core.race.shared_race import SharedPicture
+from gpu_studio.core.race.picture_order import shared_picture
 from gpu_studio.core.units import format_duration, format_ratio, format_size
 from gpu_studio.model.race import race_words
 from gpu_studio.ui.race.framed_picture import image_of
@@ -77,7 +77,7 @@ def animation_order(race: Race, roles: Sequence[str], lens: Detail | None) -> An
             else (race_words.progress(race.raced, race.sides, now_s).sentence, "")
         )
         sides = tuple(
-            with_picture(_words_of(race, side, role, now_s), _picture_at(side, now_s))
+            with_picture(_words_of(race, side, role, now_s), shared_picture(side.at(now_s)))
             for side, role in zip(race.sides, roles, strict=False)
         )
         moments.append(
@@ -167,11 +167,3 @@ def _achieved(race: Race, frame: RaceFrame | None) -> str:
 def _image_at(side: RaceSide, now_s: float) -> QImage | None:
     frame = side.at(now_s)
     return image_of(frame.picture) if frame is not None and frame.picture is not None else None
-
-
-def _picture_at(side: RaceSide, now_s: float) -> SharedPicture | None:
-    frame = side.at(now_s)
-    if frame is None or frame.picture is None:
-        return None
-    height, width, _ = frame.picture.shape
-    return SharedPicture(width=width, height=height, rgb=frame.picture.tobytes())
