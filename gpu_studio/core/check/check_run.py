@@ -27,7 +27,7 @@ from gpu_studio.core.check.check_verdict import (
     worse,
 )
 from gpu_studio.core.check.engine_loss import loss_finding
-from gpu_studio.core.check.heat import joined_heat
+from gpu_studio.core.check.heat import LoggedReading, joined_heat
 from gpu_studio.core.check.hot_spot import has_moved, steady_gap_c
 from gpu_studio.core.check.load_steps import joined_rates, joined_steps
 from gpu_studio.core.check.readings import RecordedReading, recorded, restored
@@ -64,7 +64,6 @@ from gpu_studio.core.messages.check_messages import (
     StageHeat,
     StageName,
     StageOutcome,
-    Vitals,
 )
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
@@ -184,7 +183,7 @@ class CheckRun:
             for name in in_order(plan.stages)
         )
         self.findings: list[CheckFinding] = []
-        self.vitals: list[tuple[float, Vitals]] = []
+        self.vitals: list[LoggedReading] = []
         self.spans: list[StageSpan] = []
         self.coverage: MemoryCoverage | None = None
         self.load_steps: tuple[LoadStep, ...] = ()
@@ -518,7 +517,7 @@ class CheckRun:
 
     def _read(self, event: CheckVitalsRead) -> None:
         vitals = event.vitals
-        self.vitals.append((self._before_s + event.elapsed_s, vitals))
+        self.vitals.append(LoggedReading(self._before_s + event.elapsed_s, vitals))
         self._move_to(event.elapsed_s)
         self.highest_temperature_c = _highest(self.highest_temperature_c, vitals.temperature_c)
         self.highest_power_w = _highest(self.highest_power_w, vitals.power_w)

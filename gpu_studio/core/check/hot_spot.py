@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.messages.check_messages import Vitals
+    from gpu_studio.core.check.heat import LoggedReading
 
 _USUAL_LOW_C, _USUAL_HIGH_C = 10.0, 20.0
 _USUAL = f"{_USUAL_LOW_C:.0f} to {_USUAL_HIGH_C:.0f}\u202f°C is usual"
@@ -23,7 +23,7 @@ HOT_MEMORY_C = 100.0
 _STEADY_C, _STEADY_FOR_S, _FEWEST = 2.0, 10.0, 5
 
 
-def steady_gap_c(readings: Sequence[tuple[float, Vitals]]) -> float | None:
+def steady_gap_c(readings: Sequence[LoggedReading]) -> float | None:
     """Return the gap of the hot spot over the chip that lasted to the last reading, in °C.
 
     None if the chip's temperature moved by more than 2 °C in the last 10 s, or if one of the two is
@@ -33,9 +33,9 @@ def steady_gap_c(readings: Sequence[tuple[float, Vitals]]) -> float | None:
     Args:
         readings: with their times in seconds, in their order.
     """
-    if not readings or readings[-1][0] - readings[0][0] < _STEADY_FOR_S:
+    if not readings or readings[-1].at_s - readings[0].at_s < _STEADY_FOR_S:
         return None
-    since_s = readings[-1][0] - _STEADY_FOR_S
+    since_s = readings[-1].at_s - _STEADY_FOR_S
     cores, gaps = [], []
     for at_s, vitals in reversed(readings):
         if at_s < since_s:
@@ -49,14 +49,14 @@ def steady_gap_c(readings: Sequence[tuple[float, Vitals]]) -> float | None:
     return max(min(gaps), 0.0)
 
 
-def has_moved(readings: Sequence[tuple[float, Vitals]]) -> bool:
+def has_moved(readings: Sequence[LoggedReading]) -> bool:
     """Return whether the hot spot has had two values: a sensor that is stuck has one."""
-    values = (vitals.hotspot_c for _, vitals in readings if vitals.hotspot_c is not None)
+    values = (one.vitals.hotspot_c for one in readings if one.vitals.hotspot_c is not None)
     first = next(values, None)
     return any(value != first for value in values)
 
 
-def largest_steady_gap_c(readings: Sequence[tuple[float, Vitals]]) -> float | None:
+def largest_steady_gap_c(readings: Sequence[LoggedReading]) -> float | None:
     """Return the largest of the gaps of `steady_gap_c` over all readings, in °C."""
     gaps = (steady_gap_c(readings[:end]) for end in range(1, len(readings) + 1))
     return max((gap for gap in gaps if gap is not None), default=None)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.check.heat import LoggedReading
 from gpu_studio.core.messages.check_messages import Vitals
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
     Amount,
@@ -34,21 +35,21 @@ class RecordedReading(msgspec.Struct, frozen=True, kw_only=True):
     power_w: Amount | None = None
 
 
-def recorded(readings: Sequence[tuple[float, Vitals]]) -> tuple[RecordedReading, ...]:
+def recorded(readings: Sequence[LoggedReading]) -> tuple[RecordedReading, ...]:
     """Return at most `MOST_READINGS` of a check's readings, in their order.
 
     If there are more, each span of the check keeps two: the hottest, and the one with the lowest
     clock. So no peak and no drop is lost, and no value is a mean that the card never reported.
     """
-    known = [reading for reading in readings if _has_values(reading[1])]
+    known = [reading for reading in readings if _has_values(reading.vitals)]
     shown = known if len(known) <= MOST_READINGS else list(_extremes(known))
-    return tuple(_recorded(at_s, vitals) for at_s, vitals in shown)
+    return tuple(_recorded(one.at_s, one.vitals) for one in shown)
 
 
-def restored(readings: Sequence[RecordedReading]) -> list[tuple[float, Vitals]]:
+def restored(readings: Sequence[RecordedReading]) -> list[LoggedReading]:
     """Return recorded readings as a check keeps them."""
     return [
-        (
+        LoggedReading(
             one.at_s,
             Vitals(
                 temperature_c=one.temperature_c,
@@ -69,14 +70,14 @@ def _has_values(vitals: Vitals) -> bool:
 
 
 def _extremes(
-    readings: Sequence[tuple[float, Vitals]],
-) -> Iterator[tuple[float, Vitals]]:
+    readings: Sequence[LoggedReading],
+) -> Iterator[LoggedReading]:
     spans = MOST_READINGS // 2
     for span in range(spans):
         first, last = (len(readings) * one // spans for one in (span, span + 1))
         places = range(first, last)
-        hottest = max(places, key=lambda place: readings[place][1].temperature_c or 0.0)
-        slowest = min(places, key=lambda place: _clock(readings[place][1]))
+        hottest = max(places, key=lambda place: readings[place].degrees or 0.0)
+        slowest = min(places, key=lambda place: _clock(readings[place].vitals))
         for place in sorted({hottest, slowest}):
             yield readings[place]
 

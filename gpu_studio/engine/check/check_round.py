@@ -247,8 +247,10 @@ class _StageEvents:
 
     def _new_events(self) -> Iterator[Event]:
         bench, check_id = self._bench, self._round.request.check_id
-        for at_s, vitals in bench.readings[self._readings_sent :]:
-            yield CheckVitalsRead(check_id=check_id, elapsed_s=self._offset_s + at_s, vitals=vitals)
+        for one in bench.readings[self._readings_sent :]:
+            yield CheckVitalsRead(
+                check_id=check_id, elapsed_s=self._offset_s + one.at_s, vitals=one.vitals
+            )
         self._readings_sent = len(bench.readings)
         for found in bench.findings[self._findings_sent :]:
             finding = msgspec.structs.replace(found, at_s=self._offset_s + found.at_s)

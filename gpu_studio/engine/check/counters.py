@@ -56,7 +56,9 @@ def most_errors(expected: float) -> int:
 
 def _bits(bench: StageBench) -> float | None:
     """Return the bits that the fastest link of the stage moved in its time; None if unknown."""
-    links = [(one.pcie_generation or 0, one.pcie_width or 0) for _, one in bench.readings]
+    links = [
+        (one.vitals.pcie_generation or 0, one.vitals.pcie_width or 0) for one in bench.readings
+    ]
     generation, width = max(links, default=(0, 0))
     return transfers(generation, width, bench.elapsed_s)
 
@@ -76,7 +78,7 @@ def report_ecc_errors(bench: StageBench, first: Vitals | None) -> None:
             "ecc_errors", "doubt",
             f"The card counted {format_count(corrected)} memory errors and corrected them.",
         )  # fmt: skip
-    if bench.readings and bench.readings[-1][1].has_pending_remap:
+    if bench.readings and bench.readings[-1].vitals.has_pending_remap:
         bench.report(
             "ecc_errors", "doubt",
             "The card waits for a restart to replace rows of its memory that failed.",
@@ -86,7 +88,7 @@ def report_ecc_errors(bench: StageBench, first: Vitals | None) -> None:
 def _rise(bench: StageBench, first: Vitals | None, count: Callable[[Vitals], int | None]) -> int:
     """Return how far a counter rose since a first reading; 0 if the card has no such counter."""
     before = None if first is None else count(first)
-    counts = [count(vitals) for _, vitals in bench.readings]
+    counts = [count(one.vitals) for one in bench.readings]
     known = [number for number in counts if number is not None]
     if before is None or not known:
         return 0

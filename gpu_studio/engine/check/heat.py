@@ -6,6 +6,8 @@ shows as heat, and as a temperature that goes on rising.
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.check.heat import (
@@ -64,7 +66,7 @@ class HeatWatch:
 
     def end_stage(self, bench: StageBench) -> StageHeat | None:
         """Report what the readings of a stage say; return them in short, None if there are none."""
-        log = [LoggedReading(at_s, vitals) for at_s, vitals in bench.readings]
+        log = bench.readings
         if bench.stage == "load":
             self._own_clock_mhz = _clock_at_first(log)
         if not _report_brakes(bench, log):
@@ -91,9 +93,7 @@ class HeatWatch:
             f"its base clock is {base_mhz:.0f} MHz" if base_mhz else
             f"it was {own_mhz or 0.0:.0f} MHz at first"
         )  # fmt: skip
-        reasons = ClockReason(0)
-        for one in low:
-            reasons |= one.vitals.clock_event_reasons or ClockReason(0)
+        reasons = _reasons_of(low)
         why = f"The reason: {clock_reason_words(reasons)}" if reasons else "No reason was named"
         is_known = bench.is_card or base_mhz
         severity: Severity = "note" if reasons or not is_known else "doubt"
@@ -165,8 +165,7 @@ def _report_brakes(bench: StageBench, log: Log) -> bool:
     heat = _with(log, lambda one: _has(one, ClockReason.DRIVER_HEAT))
     for found, from_s in ((hardware, HARDWARE_BRAKES_FROM_S), (heat, DRIVER_HEAT_FROM_S)):
         if _counts(found, log, from_s):
-            # A laptop's processor is built to slow down in its heat.
-            is_usual = not bench.is_card and bool(bench.facts and bench.facts.is_laptop)
+            is_usual = bench.is_laptops_cpu
             _report_throttling(bench, found, "note" if is_usual else "doubt", is_usual=is_usual)
             return True
     if len(hardware) >= _FEWEST_READINGS:
@@ -186,16 +185,13 @@ def _report_brakes(bench: StageBench, log: Log) -> bool:
 def _report_throttling(
     bench: StageBench, found: Log, severity: Severity, *, is_usual: bool = False
 ) -> None:
-    reasons = ClockReason(0)
-    for one in found:
-        reasons |= one.vitals.clock_event_reasons or ClockReason(0)
     fans = [one.vitals.fan_percent for one in found if one.vitals.fan_percent is not None]
     fan = f", with the fan asked for {max(fans):.0f} %" if fans else ""
     usual = " That is usual for a laptop." if is_usual else ""
     bench.report(
         "throttled", severity,
         f"The {_subject(bench)} slowed itself down for about {seconds_of(found):.0f} s"
-        f"{_hottest_words(found)}{fan}: {held_back_words(reasons & _HEAT)}. "
+        f"{_hottest_words(found)}{fan}: {held_back_words(_reasons_of(found) & _HEAT)}. "
         f"{_begin_words(bench, found)}{usual}",
     )  # fmt: skip
 
@@ -205,9 +201,8 @@ def _report_overheating(bench: StageBench, log: Log) -> None:
     limit_c, whose = _limit(bench)
     found = _with(log, lambda one: (one.temperature_c or 0.0) >= limit_c)
     if len(found) >= _FEWEST_READINGS:
-        is_usual = not bench.is_card and bool(bench.facts and bench.facts.is_laptop)
         bench.report(
-            "overheated", "note" if is_usual else "doubt",
+            "overheated", "note" if bench.is_laptops_cpu else "doubt",
             f"The {_subject(bench)} was at up to {_degrees(found)} for about "
             f"{seconds_of(found):.0f} s. {whose} {_begin_words(bench, found)}",
         )  # fmt: skip
@@ -277,6 +272,12 @@ def _begin_words(bench: StageBench, found: Log) -> str:
 
 def _with(log: Log, has: Callable[[Vitals], bool]) -> Log:
     return [one for one in log if has(one.vitals)]
+
+
+def _reasons_of(found: Log) -> ClockReason:
+    """Return every reason that one of the readings names."""
+    named = (one.vitals.clock_event_reasons or ClockReason(0) for one in found)
+    return functools.reduce(operator.or_, named, ClockReason(0))
 
 
 def _has(vitals: Vitals, reasons: ClockReason) -> bool:

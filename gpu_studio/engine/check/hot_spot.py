@@ -28,7 +28,7 @@ def report_hot_spot(bench: StageBench, noted: set[FindingKind]) -> None:
     if gap_c is not None and gap_c > WIDE_GAP_C and "hotspot_gap" not in noted:
         noted.add("hotspot_gap")
         bench.report("hotspot_gap", "note", gap_sentence(gap_c))
-    degrees = [one.memory_temperature_c for _, one in bench.readings]
+    degrees = [one.vitals.memory_temperature_c for one in bench.readings]
     memory_c = max((one for one in degrees if one is not None), default=None)
     if memory_c is not None and memory_c >= HOT_MEMORY_C and "hot_memory" not in noted:
         noted.add("hot_memory")

@@ -121,7 +121,7 @@ class _Copies:
 
     def judge_speed(self) -> None:
         """Compare the median speed with the link, as the card reported it while it copied."""
-        links = [vitals for _, vitals in self._bench.readings]
+        links = [one.vitals for one in self._bench.readings]
         best = max(links, key=_generation_and_width, default=None)
         if best is None or self.count < _FEWEST_COPIES:
             return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.check.heat import LoggedReading, change_in_last_minute_c, is_steady
+from gpu_studio.core.check.heat import change_in_last_minute_c, is_steady
 from gpu_studio.core.check.stages import UNSENSED_LOAD_S
 from gpu_studio.core.check.thresholds import STEADY_CLOCK_S, STEADY_CLOCK_SHARE
 from gpu_studio.core.devices.facts import celsius_text
@@ -143,7 +143,7 @@ def _report_slow(bench: StageBench, slowness: float) -> None:
 
 def _tested(products: int, bench: StageBench, *, is_over: bool = False) -> str:
     text = f"{format_count(products)} products in {format_duration(bench.elapsed_s)}"
-    degrees = celsius_text(bench.readings[-1][1].temperature_c) if bench.readings else None
+    degrees = celsius_text(bench.readings[-1].degrees) if bench.readings else None
     if not degrees:
         return f"{text}, no temperature reported" if is_over else text
     if not is_over:
@@ -154,7 +154,7 @@ def _tested(products: int, bench: StageBench, *, is_over: bool = False) -> str:
 
 
 def _change_words(bench: StageBench) -> str:
-    log = [LoggedReading(at_s, vitals) for at_s, vitals in bench.readings]
+    log = bench.readings
     change_c = change_in_last_minute_c(log)
     if not change_c:
         return ""
@@ -170,7 +170,7 @@ def _is_done(bench: StageBench) -> bool:
 
 def _is_steady(bench: StageBench) -> bool:
     """Return whether temperature and clock have settled; False if the card reports neither."""
-    log = [LoggedReading(at_s, vitals) for at_s, vitals in bench.readings]
+    log = bench.readings
     if not is_steady(log):
         return False
     since_s = log[-1].at_s - STEADY_CLOCK_S
@@ -183,4 +183,4 @@ def _is_steady(bench: StageBench) -> bool:
 
 
 def _has_temperature(bench: StageBench) -> bool:
-    return any(vitals.temperature_c is not None for _, vitals in bench.readings)
+    return any(one.degrees is not None for one in bench.readings)

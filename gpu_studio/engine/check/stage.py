@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import torch
 
+from gpu_studio.core.check.heat import LoggedReading
 from gpu_studio.core.check.thresholds import HIGHEST_C, LOWEST_C, OVERTIME_S
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.check_messages import (
@@ -113,7 +114,7 @@ class StageBench:
         self.facts = facts
         self.errors = 0
         self.findings: list[CheckFinding] = []
-        self.readings: list[tuple[float, Vitals]] = []
+        self.readings: list[LoggedReading] = []
         self.unread: list[float] = []
         self.offset_s = offset_s
         self.is_steady: bool | None = None
@@ -163,6 +164,11 @@ class StageBench:
         return not is_cpu(self.device.type)
 
     @property
+    def is_laptops_cpu(self) -> bool:
+        """Whether it is the processor of a laptop, which is built to slow down in its heat."""
+        return not self.is_card and bool(self.facts and self.facts.is_laptop)
+
+    @property
     def has_tf32(self) -> bool:
         """Whether the device has tensor cores for TF32."""
         capability = accelerator_of(self.device).capability(self.device)
@@ -201,7 +207,7 @@ class StageBench:
             self.unread.append(now_s)
             return None
         vitals = _plausible(vitals)
-        self.readings.append((now_s, vitals))
+        self.readings.append(LoggedReading(now_s, vitals))
         return vitals
 
     def rest(self, seconds: float) -> None:

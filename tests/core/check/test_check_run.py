@@ -78,7 +78,9 @@ def test_a_clean_check_passes_and_says_what_was_tested() -> None:
     assert record.coverage == COVERAGE
     assert record.rounds == 1
     assert record.seconds == pytest.approx(60, abs=1)
-    assert record.highest_temperature_c == pytest.approx(38 + 25 * run.vitals[-1][0] / 60, abs=0.1)
+    assert record.highest_temperature_c == pytest.approx(
+        38 + 25 * run.vitals[-1].at_s / 60, abs=0.1
+    )
 
 
 def test_the_last_line_has_exactly_these_keys() -> None:

@@ -12,6 +12,7 @@ from gpu_studio.core.check.check_record import (
     encode_record,
 )
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.check.heat import LoggedReading
 from gpu_studio.core.check.readings import MOST_READINGS, RecordedReading, recorded
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.check_messages import Vitals
@@ -19,18 +20,23 @@ from tests.fakes.check_answers import check_round
 from tests.fakes.check_records import check_record
 
 
-def a_night() -> list[tuple[float, Vitals]]:
+def a_night() -> list[LoggedReading]:
     readings = [
-        (float(second), Vitals(temperature_c=60.0 + second % 3, sm_clock_mhz=1500.0, power_w=20.04))
+        LoggedReading(
+            float(second),
+            Vitals(temperature_c=60.0 + second % 3, sm_clock_mhz=1500.0, power_w=20.04),
+        )
         for second in range(28_800)
     ]
-    readings[12_345] = (12_345.0, Vitals(temperature_c=97.0, sm_clock_mhz=1500.0))
-    readings[23_456] = (23_456.0, Vitals(temperature_c=60.0, sm_clock_mhz=139.0))
+    readings[12_345] = LoggedReading(12_345.0, Vitals(temperature_c=97.0, sm_clock_mhz=1500.0))
+    readings[23_456] = LoggedReading(23_456.0, Vitals(temperature_c=60.0, sm_clock_mhz=139.0))
     return readings
 
 
 def test_a_short_check_keeps_every_reading() -> None:
-    readings = [(float(second), Vitals(temperature_c=50.0)) for second in range(MOST_READINGS)]
+    readings = [
+        LoggedReading(float(second), Vitals(temperature_c=50.0)) for second in range(MOST_READINGS)
+    ]
     kept = recorded(readings)
     assert [one.at_s for one in kept] == [float(second) for second in range(MOST_READINGS)]
 
@@ -52,9 +58,9 @@ def test_a_record_of_a_night_is_small() -> None:
 
 
 def test_a_reading_without_a_curve_is_left_out() -> None:
-    assert recorded([(1.0, Vitals(pcie_replays=3)), (2.0, Vitals(power_w=9.0))]) == (
-        RecordedReading(at_s=2.0, power_w=9.0),
-    )
+    assert recorded(
+        [LoggedReading(1.0, Vitals(pcie_replays=3)), LoggedReading(2.0, Vitals(power_w=9.0))]
+    ) == (RecordedReading(at_s=2.0, power_w=9.0),)
 
 
 def test_a_check_records_its_curves() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gpu_studio.core.check.check_verdict import stage_verdict
+from gpu_studio.core.check.heat import LoggedReading
 from gpu_studio.core.messages.check_messages import FindingKind, Vitals
 from gpu_studio.engine.check.hot_spot import report_hot_spot
 from tests.engine.check.benches import bench_for
@@ -16,7 +17,7 @@ def test_each_is_noted_once_and_the_stage_still_passes() -> None:
     for number in range(2):
         bench = bench_for("load")
         bench.readings = [
-            (float(second), msgspec.structs.replace(hot, hotspot_c=101.0 + second % 2))
+            LoggedReading(float(second), msgspec.structs.replace(hot, hotspot_c=101.0 + second % 2))
             for second in range(20)
         ]
         report_hot_spot(bench, noted)
@@ -32,6 +33,6 @@ def test_each_is_noted_once_and_the_stage_still_passes() -> None:
 def test_a_usual_card_has_no_note() -> None:
     bench = bench_for("load")
     usual = Vitals(temperature_c=70.0, hotspot_c=85.0, memory_temperature_c=84.0)
-    bench.readings = [(float(second), usual) for second in range(20)]
+    bench.readings = [LoggedReading(float(second), usual) for second in range(20)]
     report_hot_spot(bench, set())
     assert not bench.findings
