@@ -7,7 +7,6 @@ the JSON inside is read.
 from __future__ import annotations
 
 import html
-import re
 import zlib
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -57,9 +56,7 @@ RECORD_ENDINGS = (".png", ".html", ".htm", ".json")
 LARGEST_FILE_BYTES = 8 << 20
 _HEAD_BYTES = 1 << 16
 _PNG = b"\x89PNG\r\n\x1a\n"
-_ELEMENT = re.compile(
-    rb'<script type="application/json" id="%b">(.*?)</script>' % CHUNK.encode(), re.DOTALL
-)
+_ELEMENT, _ELEMENT_END = b'<script type="application/json" id="%b">' % CHUNK.encode(), b"</script>"
 _WIDE, _NARROW = 900.0, 420.0
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -98,11 +95,17 @@ def _json_in(content: bytes, name: str) -> bytes:
     elif PurePath(name).suffix.lower() == ".json":
         text = content
     else:
-        found = _ELEMENT.search(content)
-        text = found[1] if found is not None else None
+        text = _element_in(content)
     if text is None:
         raise _refused(name, "it has no record of a check inside")
     return text
+
+
+def _element_in(page: bytes) -> bytes | None:
+    """Return the text of the element with the record; None if a page has none, or no end of it."""
+    begin = page.find(_ELEMENT)
+    end = page.find(_ELEMENT_END, begin + len(_ELEMENT)) if begin >= 0 else -1
+    return page[begin + len(_ELEMENT) : end] if end >= 0 else None
 
 
 def _png_texts(content: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import zlib
 from html.parser import HTMLParser
@@ -25,6 +26,7 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import CheckFinding
 from tests.fakes.check_answers import wrong_bit
 from tests.fakes.check_records import check_record
+from tests.fakes.hostile_files import hostile_records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -186,6 +188,14 @@ def test_a_file_without_a_record_is_refused_in_words(
     with pytest.raises(StudioError, match=reason) as refused:
         read_record(tmp_path / name)
     assert refused.value.kind is FailureKind.FILE_REFUSED
+
+
+def test_whatever_a_stranger_sends_is_read_once(tmp_path: Path) -> None:
+    """A search for the end of an element that began anew at each beginning would take hours."""
+    for name, content in hostile_records():
+        (tmp_path / name).write_bytes(content)
+        with contextlib.suppress(StudioError):
+            read_record(tmp_path / name)
 
 
 def test_a_missing_file_and_a_photo_have_no_record(tmp_path: Path) -> None:

@@ -1,0 +1,122 @@
+"""Records and recordings as a stranger might write them, to harm whoever opens them."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from gpu_studio.core.benchmark.kept_run import encode_kept, kept_of
+from gpu_studio.core.check.check_record import encode_record
+from gpu_studio.core.check.record_page import CHUNK, page_of
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
+from gpu_studio.core.packed_frame import pack_frame
+from gpu_studio.core.protocol import encode, encode_all
+from tests.core.race.racing import CARD, CPU, over, samples
+from tests.fakes.check_records import check_record
+from tests.fakes.recording_header import recording_header
+from tests.fakes.run_answers import batch, started
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpu_studio.core.messages.message import Message
+    from gpu_studio.core.race.contestant import Contestant
+
+SCRIPT = b'<script type="application/json" id="%b">' % CHUNK.encode()
+SIDE = 512
+"""The largest side of a frame: with 3 bytes a pixel, 768 KiB."""
+# Turns a text around, hides in it, breaks its line, or is no character of any text.
+UNSHOWABLE = (
+    "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
+    "\u200b\u200c\u200d\u2060\u00ad\ufeff\u2028\u2029\x00\x01\x07\x08\x0b\x0c\r\n\t\x1b\x7f\x80"
+    "\x85\x9b\x9f\U000e0001\U000e0041\ufff9"
+)
+HOSTILE_NAME = f"RTX{UNSHOWABLE}0904"
+_NOISE = np.random.default_rng(0)
+
+
+def hostile_records() -> Iterator[tuple[str, bytes]]:
+    """Yield the name and the contents of files that pretend to be the record of a check."""
+    record = encode_record(check_record())
+    for size in (1 << 20, 8 << 20):
+        yield f"script-{size >> 20}-without-end.html", SCRIPT.ljust(size, b"x")
+        yield f"scripts-{size >> 20}-without-end.html", SCRIPT * (size // len(SCRIPT))
+        yield f"ends-{size >> 20}.html", b"</script>" * (size // 9)
+        yield f"almost-ends-{size >> 20}.html", SCRIPT + b"</script" * (size // 9)
+    yield "nested.json", b'{"schema":1,"device":' + b"[" * 200_000
+    yield "nested.html", SCRIPT + b'{"a":' * 200_000 + b"</script>"
+    yield "large.json", record[:-1] + b',"x":"' + b"x" * (2 << 20) + b'"}'
+    yield "numbers.json", record.replace(b'"schema":1', b'"schema":1' + b"0" * 4000)
+    yield "infinite.json", record.replace(b'"seconds":', b'"seconds":1e999,"x":')
+    yield "surrogate.json", record.replace(b"GeForce", rb"\ud800GeForce")
+    yield "no-utf8.json", record.replace(b"GeForce", b"\xff\xfeGeForce")
+    named = msgspec.structs.replace(check_record().device, name=HOSTILE_NAME)
+    yield "name.json", encode_record(msgspec.structs.replace(check_record(), device=named))
+    yield "name.html", page_of(msgspec.structs.replace(check_record(), device=named))
+    yield "record.html.json", page_of(check_record())
+    yield "empty.json", b""
+    yield "empty.html", b""
+
+
+def hostile_recordings() -> Iterator[tuple[str, bytes]]:
+    """Yield the name and the contents of recordings that cost more than they weigh."""
+    one_color = pack_frame(np.zeros((SIDE, SIDE, 3), np.uint8))
+    noise = pack_frame(_NOISE.integers(0, 256, (SIDE, SIDE, 3), np.uint8))
+    bomb = zlib.compress(bytes(64 << 20), 9)
+    yield "one-color.jsonl", race_recording([one_color] * 1000)
+    yield "too-many.jsonl", race_recording([one_color] * 3000)
+    yield "noise.jsonl", race_recording([noise] * 10)
+    yield "bomb.jsonl", race_recording([one_color, bomb, one_color])
+    yield "bombs.jsonl", race_recording([bomb] * 40)
+    yield "cut.jsonl", race_recording([one_color, one_color[:-9], one_color])
+    yield "no-zlib.jsonl", race_recording([one_color, b"\0" * 99, one_color])
+    smaller = pack_frame(np.zeros((SIDE - 1, SIDE, 3), np.uint8))
+    yield "two-sizes.jsonl", race_recording([one_color, smaller, one_color])
+    yield "claims-more.jsonl", race_recording([one_color] * 3, side=SIDE + 1)
+    yield "claims-less.jsonl", race_recording([one_color] * 3, side=1)
+    yield "cut-off.jsonl", race_recording([one_color] * 1000)[:-70_000]
+    yield "name.jsonl", race_recording([one_color], name=HOSTILE_NAME)
+    phases = b'{"type":"run_phase_changed","run_id":"0","phase":"x"}\n' * 200_000
+    begin, rest = race_recording([one_color] * 1000).split(b'{"type":"frames_opened"', 1)
+    yield "phases.jsonl", begin + phases + b'{"type":"frames_opened"' + rest
+    yield "no-run.jsonl", encode_all([recording_header()]) + phases
+
+
+def race_recording(packed: Sequence[bytes], *, side: int = SIDE, name: str = "GT 1030") -> bytes:
+    """Return the recording of a race of two, each with these frames.
+
+    Args:
+        packed: the frames, packed with zlib.
+        side: the frames' width and height, as the recording claims.
+        name: the name of the card.
+    """
+    parts = [encode_all([recording_header(device_name=name)])]
+    for number, contestant in enumerate((CPU, CARD)):
+        parts += [encode(event) for event in _events(f"{number}", contestant, packed, side, name)]
+    return b"".join(parts)
+
+
+def _events(
+    run_id: str, contestant: Contestant, packed: Sequence[bytes], side: int, name: str
+) -> Iterator[Message]:
+    run = over(contestant, 0.01)
+    request = msgspec.structs.replace(run.request, run_id=run_id)
+    assert run.result is not None
+    yield started(request, race=request.race, device_name=name)
+    yield FramesOpened(run_id=run_id, path="/dev/zero", width=side, height=side)
+    for number, picture in enumerate(packed):
+        share = (number + 1) / len(packed)
+        yield FrameReady(
+            run_id=run_id, number=number, elapsed_s=2 * share, steps=round(200 * share),
+            measure=30 * share, progress=share, picture=picture,
+        )  # fmt: skip
+    yield batch(request, samples(0.01), 2.0, calls=1)
+    yield msgspec.structs.replace(run.result, run_id=run_id, device_name=name)
+
+
+def kept_run_of(name: str) -> bytes:
+    """Return a file of the history whose run has this name."""
+    return encode_kept(kept_of(over(CARD, 0.01), "2026-11-22T12:00:00+00:00", name))
