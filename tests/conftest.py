@@ -103,7 +103,7 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(engine_session, name, _AN_HOUR_MS)
     monkeypatch.setattr(engine_pulse, "_BEAT_MS", _AN_HOUR_MS)
     monkeypatch.setattr(card_check, "_STOP_PATIENCE_MS", _AN_HOUR_MS)
-    for module in (doctor, engine_session, engine_succession, sensor_log, sensors, task):
+    for module in (doctor, engine_session, sensor_log, sensors, task):
         monkeypatch.setattr(module, "_LONGEST_END_MS", PATIENCE_MS)
     for name in ("_SILENT_AFTER_MS", "_SILENT_AT_START_MS"):
         monkeypatch.setattr(sensors, name, _AN_HOUR_MS)

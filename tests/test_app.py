@@ -37,7 +37,7 @@ class Deaf:
     def stop(self): pass
     abandon = close = stop
 
-engine_session._LONGEST_END_MS = engine_succession._LONGEST_END_MS = 50
+engine_session._LONGEST_END_MS = 50
 build_window = app.build_window
 app.build_window = lambda **options: build_window(
     engine_factory=lambda environment: Deaf(), **options

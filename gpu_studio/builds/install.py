@@ -39,12 +39,21 @@ if TYPE_CHECKING:
     from gpu_studio.builds.shelf import BuildShelf
     from gpu_studio.core.wheel_table import WheelTable
 
+    OnProgress = Callable[[InstallProgress], None]
+    Check = Callable[[str, Path, Path, Callable[[], bool]], "CheckedBuild"]
 
 MODULE = "gpu_studio.engine.build_check"
 _POLL_S = 0.1
 _LONGEST_S = 300.0  # the first import on a slow disk, with a virus scanner
 _LONGEST_END_S = 2.0
 _RUNTIME = re.compile(r"DLL load failed|WinError (126|127|1114)|c10\.dll|vcruntime", re.IGNORECASE)
+_PROGRESS_EVERY_S = 0.1
+# The bar's shares of a download; a disk unpacks some ten times as fast as a home's line.
+_DOWNLOADED, _UNPACKED = 0.8, 0.97
+# Unpacked bytes for each byte of a wheel: 3.6 was measured for torch 2.13.0+cpu on Linux, 1.3 for
+# its CUDA build with all packages. The exact number is known and checked after the download.
+_GROWTH = {"cpu": 3.7}
+_GROWTH_OF_CUDA = 1.6
 
 
 class CheckedBuild(NamedTuple):
@@ -111,19 +120,6 @@ def _trouble(tag: str, detail: str) -> troubles.Trouble:
     if _RUNTIME.search(detail):
         return troubles.missing_runtime(detail)
     return troubles.failed_check(tag, detail or "its process ended without an answer")
-
-
-if TYPE_CHECKING:
-    OnProgress = Callable[[InstallProgress], None]
-    Check = Callable[[str, Path, Path, Callable[[], bool]], CheckedBuild]
-
-_PROGRESS_EVERY_S = 0.1
-# The bar's shares of a download; a disk unpacks some ten times as fast as a home's line.
-_DOWNLOADED, _UNPACKED = 0.8, 0.97
-# Unpacked bytes for each byte of a wheel: 3.6 was measured for torch 2.13.0+cpu on Linux, 1.3 for
-# its CUDA build with all packages. The exact number is known and checked after the download.
-_GROWTH = {"cpu": 3.7}
-_GROWTH_OF_CUDA = 1.6
 
 
 class BuildInstaller:

@@ -300,7 +300,7 @@ class EngineSession(QObject):
         """End the engine and its worker; nothing is left running."""
         if self._ask_no_more():
             limit = QDeadlineTimer(_LONGEST_END_MS)
-            self._engines.close()
+            self._engines.close(limit)
             for worker in self.findChildren(Worker):
                 worker.wait(max(limit.remainingTime(), _LONGEST_TAIL_MS))
 

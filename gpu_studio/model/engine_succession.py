@@ -8,16 +8,15 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtCore import QDeadlineTimer
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from PySide6.QtCore import QDeadlineTimer
 
     from gpu_studio.core.engine import Engine, EngineEnvironment, EngineFactory
     from gpu_studio.core.messages.engine_messages import Heartbeat
     from gpu_studio.core.messages.message import Event
 
-_LONGEST_END_MS = 1500  # a call in this process may take longer; it ends with the process
 _LONGEST_SUCCESSION_S = 5.0  # the next engine does not wait longer for such a call
 
 
@@ -81,9 +80,8 @@ class EngineSuccession:
 
         return listen
 
-    def close(self) -> None:
-        """End all engines, and wait for a current call for `_LONGEST_END_MS` in total."""
-        limit = QDeadlineTimer(_LONGEST_END_MS)
+    def close(self, limit: QDeadlineTimer) -> None:
+        """End all engines, and wait for a current call until a deadline."""
         for engine in (self.retired, self.present):
             if engine is not None:
                 engine.close()

@@ -11,7 +11,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.placement_messages import DeviceUsed, UseDevice
 from gpu_studio.core.messages.run_messages import RunFinished, RunStopped, RunWorkload
-from gpu_studio.model import engine_session, engine_succession
+from gpu_studio.model import engine_session
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.worker import Worker
 from tests.fakes.descriptions import described
@@ -208,7 +208,6 @@ def test_closing_waits_once_for_a_call_that_does_not_end(
     waits = []
     with monkeypatch.context() as patch:
         patch.setattr(engine_session, "_LONGEST_END_MS", 300)
-        patch.setattr(engine_succession, "_LONGEST_END_MS", 300)
         patch.setattr(engine_session, "_LONGEST_TAIL_MS", 1)
         patch.setattr(Worker, "wait", lambda _, longest_ms: waits.append(longest_ms))
         session.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from PySide6.QtCore import QDeadlineTimer
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import Heartbeat
@@ -89,5 +90,5 @@ def test_a_close_ends_the_retired_and_the_present_one(
     list(list_of_first())
     succession.renew()
     succession.present = second = ScriptedEngine({}, EngineEnvironment())
-    succession.close()
+    succession.close(QDeadlineTimer(1500))
     assert (first.calls, second.calls) == (["close"], ["close"])

@@ -13,6 +13,10 @@ _FILL_FOLDER = (
     "Press “Copy details”: they have the command that downloads all wheels on another PC. Put the "
     "missing ones into the folder, then try again."
 )
+_DOWNLOAD_AGAIN = (
+    "It was deleted and not installed. Try again on another network: a proxy or a virus scanner "
+    "may change downloads."
+)
 
 # Unauthorized, forbidden, not found, gone: time alone does not help.
 _REFUSALS = (401, 403, 404, 410)
@@ -148,8 +152,7 @@ def changed_file(name: str, expected: str, found: str) -> Trouble:
     return Trouble(
         TroubleKind.CHANGED_FILE,
         f"{name} arrived with a different content than published, twice.",
-        "It was deleted and not installed. Try again on another network: a proxy or a virus "
-        "scanner may change downloads.",
+        _DOWNLOAD_AGAIN,
         f"{name}: SHA-256 {found} instead of {expected}",
     )
 
@@ -176,8 +179,7 @@ def larger_file(name: str, size_bytes: int) -> Trouble:
     return Trouble(
         TroubleKind.CHANGED_FILE,
         f"{name} is larger than its list of packages says.",
-        "It was deleted and not installed. Try again on another network: a proxy or a virus "
-        "scanner may change downloads.",
+        _DOWNLOAD_AGAIN,
         f"{name}: over {size_bytes} bytes",
     )
 

@@ -77,6 +77,12 @@ def chip_of(device_id: int | None) -> Chip | None:
     return next((chip for chip in _table().chips if chip.has(device_id)), None)
 
 
+def silicon_text(device_id: int | None) -> str:
+    """Return the chip with a PCI device id, and the id: ``GP108 (1d01)``; "" if unknown."""
+    chip = chip_of(device_id)
+    return f"{chip.name} ({device_id:04x})" if chip is not None else ""
+
+
 def chip_named(name: str) -> Chip | None:
     """Return a chip by its name, ``GP108``; None if the table does not have it."""
     return next((chip for chip in _table().chips if chip.name == name), None)

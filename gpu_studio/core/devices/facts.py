@@ -12,7 +12,7 @@ import msgspec
 from gpu_studio.core.clock_reasons import clock_reason_words
 from gpu_studio.core.compute_capability import version_numbers
 from gpu_studio.core.devices.card_identity import identity_of
-from gpu_studio.core.devices.cards import chip_of, disagreements, torch_card_of
+from gpu_studio.core.devices.cards import disagreements, silicon_text, torch_card_of
 from gpu_studio.core.devices.devices import (
     CardReading,
     Device,
@@ -245,8 +245,7 @@ def chip_text(card: Device) -> str | None:
     """Return a card's chip by its PCI device id: ``GP108 (1d01)``."""
     if card.pci_device_id is None:
         return None
-    chip = chip_of(card.pci_device_id)
-    return f"{chip.name} ({card.pci_device_id:04x})" if chip else f"{card.pci_device_id:04x}"
+    return silicon_text(card.pci_device_id) or f"{card.pci_device_id:04x}"
 
 
 _ALL_OF_THE_MEMORY = 0.9  # NVML's total has what the driver keeps for itself

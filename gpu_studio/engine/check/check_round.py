@@ -13,6 +13,7 @@ from gpu_studio.core.check.check_verdict import stage_verdict
 from gpu_studio.core.check.engine_loss import failure_finding
 from gpu_studio.core.check.stages import SPARE_TIME_OF, SPARE_TIME_TO, in_order, stage_budget_s
 from gpu_studio.core.device_name import CPU, is_cpu
+from gpu_studio.core.devices.devices import uuid_tail
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
     CheckFinding,
@@ -23,7 +24,6 @@ from gpu_studio.core.messages.check_messages import (
     CheckStageFinished,
     CheckStarted,
     CheckVitalsRead,
-    FindingKind,
     RunCheck,
     StageName,
     Vitals,
@@ -31,7 +31,6 @@ from gpu_studio.core.messages.check_messages import (
 from gpu_studio.engine.check.compute import Compute
 from gpu_studio.engine.check.cool import CoolDown
 from gpu_studio.engine.check.heat import HeatWatch
-from gpu_studio.engine.check.hot_spot import report_hot_spot
 from gpu_studio.engine.check.layouts import Layouts
 from gpu_studio.engine.check.link import LinkCheck
 from gpu_studio.engine.check.load import WarmUp
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
 
 _PROGRESS_EVERY_S, _NEXT_STEP_EVERY_S = 0.2, 0.05
 _FINGERPRINT_DIGITS = 16
-_UUID_TAIL = 4
 
 
 class CheckSensor(Protocol):
@@ -92,7 +90,6 @@ class CheckRound:
         clock: the seconds of a clock that never goes back.
 
     Attributes:
-        noted: what a stage has noted already, to note it once in a round.
         heat: follows the sensors from stage to stage.
     """
 
@@ -114,7 +111,6 @@ class CheckRound:
         self._plant = Plant(request.plant)
         self._facts: CheckedDevice | None = None
         self._uuid: str | None = None
-        self.noted: set[FindingKind] = set()
         self.heat = HeatWatch()
         self._spare_s = 0.0
 
@@ -192,8 +188,7 @@ class CheckRound:
             account = None if is_cpu(device.type) else torch_card(device.index or 0)
             facts = self._sensor.checked_device(self._uuid, address, account)
         known = checked_device(device, address, facts, self._cpu_name)
-        tail = self._uuid[-_UUID_TAIL:] if self._uuid is not None else ""
-        return msgspec.structs.replace(known, uuid_tail=tail)
+        return msgspec.structs.replace(known, uuid_tail=uuid_tail(self._uuid))
 
 
 class _StageEvents:
@@ -229,7 +224,6 @@ class _StageEvents:
 
     def end(self) -> Iterator[Event]:
         """Yield the last events of the stage."""
-        report_hot_spot(self._bench, self._round.noted)
         heat = self._round.heat.end_stage(self._bench)
         yield from self._new_events()
         bench, request = self._bench, self._round.request

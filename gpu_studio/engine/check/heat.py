@@ -18,6 +18,13 @@ from gpu_studio.core.check.heat import (
     is_low,
     seconds_of,
 )
+from gpu_studio.core.check.hot_spot import (
+    HOT_MEMORY_C,
+    WIDE_GAP_C,
+    gap_sentence,
+    largest_steady_gap_c,
+    memory_sentence,
+)
 from gpu_studio.core.check.thresholds import (
     BRAKED_SHARE,
     COOLING_C,
@@ -67,6 +74,7 @@ class HeatWatch:
     def end_stage(self, bench: StageBench) -> StageHeat | None:
         """Report what the readings of a stage say; return them in short, None if there are none."""
         log = bench.readings
+        self._report_hot_spot(bench)
         if bench.stage == "load":
             self._own_clock_mhz = _clock_at_first(log)
         if not _report_brakes(bench, log):
@@ -140,10 +148,26 @@ class HeatWatch:
                 f"{_subject(bench)}, or its cooler does not work.",
             )  # fmt: skip
 
-    def _report_once(self, bench: StageBench, kind: FindingKind, sentence: str) -> None:
+    def _report_hot_spot(self, bench: StageBench) -> None:
+        """Note a wide gap of the hot spot, and hot memory; neither ever fails a check."""
+        gap_c = largest_steady_gap_c(bench.readings)
+        if gap_c is not None and gap_c > WIDE_GAP_C:
+            self._report_once(bench, "hotspot_gap", gap_sentence(gap_c), "note")
+        degrees = (one.vitals.memory_temperature_c for one in bench.readings)
+        memory_c = max((one for one in degrees if one is not None), default=None)
+        if memory_c is not None and memory_c >= HOT_MEMORY_C:
+            self._report_once(bench, "hot_memory", memory_sentence(memory_c), "note")
+
+    def _report_once(
+        self,
+        bench: StageBench,
+        kind: FindingKind,
+        sentence: str,
+        severity: Severity | None = None,
+    ) -> None:
         if kind not in self._noted:
             self._noted.add(kind)
-            bench.report(kind, "doubt" if bench.is_card else "note", sentence)
+            bench.report(kind, severity or ("doubt" if bench.is_card else "note"), sentence)
 
 
 def _heat_of(bench: StageBench, log: Log) -> StageHeat | None:

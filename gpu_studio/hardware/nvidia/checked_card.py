@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices.card_identity import identity_of
-from gpu_studio.core.devices.cards import chip_of, known_card
+from gpu_studio.core.devices.cards import known_card, silicon_text
 from gpu_studio.core.devices.facts import resizable_bar_text
 from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
 from gpu_studio.core.units import format_count
@@ -63,12 +63,12 @@ def read_checked_device(
         torch_card: PyTorch's account of the card, for what an old driver does not say.
     """
     device = describe_card(card, None, lambda _pid: ("", None))
-    chip, known = chip_of(device.pci_device_id), known_card(device.name)
+    known = known_card(device.name)
     identity = identity_of(device, torch_card)
     return CheckedDevice(
         address=address,
         name=device.name,
-        silicon=f"{chip.name} ({device.pci_device_id:04x})" if chip else "",
+        silicon=silicon_text(device.pci_device_id),
         contradiction=identity.contradiction,
         agreement=identity.agreement,
         vbios=device.vbios,

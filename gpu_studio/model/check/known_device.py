@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices.card_identity import identity_of
-from gpu_studio.core.devices.cards import chip_of
+from gpu_studio.core.devices.cards import silicon_text
+from gpu_studio.core.devices.devices import uuid_tail
 from gpu_studio.core.messages.check_messages import CheckedDevice
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.model.devices.device_board import DeviceRow
-
-_UUID_TAIL = 4
 
 
 def known_device(
@@ -25,12 +24,12 @@ def known_device(
     address = row.address or row.number or row.identity
     if device is None:
         return CheckedDevice(address=address, name=row.name, torch_version=torch_version)
-    chip, identity = chip_of(device.pci_device_id), identity_of(device, None)
+    identity = identity_of(device, None)
     is_of_driver = inventory is not None and device.compute_capability is not None
     return CheckedDevice(
         address=address,
         name=device.name,
-        silicon=f"{chip.name} ({device.pci_device_id:04x})" if chip is not None else "",
+        silicon=silicon_text(device.pci_device_id),
         contradiction=identity.contradiction,
         agreement=identity.agreement,
         vbios=device.vbios,
@@ -42,5 +41,5 @@ def known_device(
         clock_max_mhz=device.sm_clock_max_mhz,
         pcie_generation_max=device.pcie_generation_max,
         pcie_width_max=device.pcie_width_max,
-        uuid_tail=device.uuid[-_UUID_TAIL:] if device.uuid else "",
+        uuid_tail=uuid_tail(device.uuid),
     )

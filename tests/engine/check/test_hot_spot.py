@@ -6,13 +6,13 @@ import msgspec
 
 from gpu_studio.core.check.check_verdict import stage_verdict
 from gpu_studio.core.check.heat import LoggedReading
-from gpu_studio.core.messages.check_messages import FindingKind, Vitals
-from gpu_studio.engine.check.hot_spot import report_hot_spot
+from gpu_studio.core.messages.check_messages import Vitals
+from gpu_studio.engine.check.heat import HeatWatch
 from tests.engine.check.benches import bench_for
 
 
 def test_each_is_noted_once_and_the_stage_still_passes() -> None:
-    noted: set[FindingKind] = set()
+    watch = HeatWatch()
     hot = Vitals(temperature_c=70.0, hotspot_c=101.0, memory_temperature_c=104.0)
     for number in range(2):
         bench = bench_for("load")
@@ -20,7 +20,7 @@ def test_each_is_noted_once_and_the_stage_still_passes() -> None:
             LoggedReading(float(second), msgspec.structs.replace(hot, hotspot_c=101.0 + second % 2))
             for second in range(20)
         ]
-        report_hot_spot(bench, noted)
+        watch.end_stage(bench)
         kinds = [finding.kind for finding in bench.findings]
         assert kinds == ([] if number else ["hotspot_gap", "hot_memory"])
         assert all(one.severity == "note" and one.count == 0 for one in bench.findings)
@@ -34,5 +34,5 @@ def test_a_usual_card_has_no_note() -> None:
     bench = bench_for("load")
     usual = Vitals(temperature_c=70.0, hotspot_c=85.0, memory_temperature_c=84.0)
     bench.readings = [LoggedReading(float(second), usual) for second in range(20)]
-    report_hot_spot(bench, set())
+    HeatWatch().end_stage(bench)
     assert not bench.findings
