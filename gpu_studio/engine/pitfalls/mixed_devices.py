@@ -9,6 +9,7 @@ from gpu_studio.core.messages.pitfall_messages import PitfallDescription, Pitfal
 from gpu_studio.engine.pitfalls.pitfall import META_STANDS_IN, Bench, error_of, seconds
 
 _ROWS, _COLUMNS = 32, 1000
+_REMARK = "  # on the CPU: the next line raises"
 
 
 class MixedDevices:
@@ -34,8 +35,7 @@ class MixedDevices:
         moved = f'x = torch.randn({_ROWS}, {_COLUMNS}).to("{there}")'
         return _SNIPPET.format(
             device=there,
-            made=moved if part == "fixed" else f"x = torch.randn({_ROWS}, {_COLUMNS})",
-            remark="" if part == "fixed" else "  # x is on the CPU: this raises",
+            made=moved if part == "fixed" else f"x = torch.randn({_ROWS}, {_COLUMNS}){_REMARK}",
             columns=_COLUMNS,
         )
 
@@ -66,6 +66,6 @@ import torch
 
 model = torch.nn.Linear({columns}, 500).to("{device}")
 {made}
-y = model(x){remark}
+y = model(x)
 print(tuple(y.shape), y.device)
 """

@@ -47,9 +47,11 @@ class ModelOnCpu:
 
     def snippet(self, part: str, device: str) -> str:
         """Return a script that trains and prints loss and time."""
+        move = _MOVE.format(device=device) if part == "fixed" else ""
         to = f'.to("{device}")' if part == "fixed" else ""
         wait = wait_line(device) if part == "fixed" else ""
         return _SNIPPET.format(
+            move=move,
             to=to,
             wait=wait,
             remark="" if part == "fixed" else "  # on the CPU, like every new model",
@@ -106,6 +108,7 @@ def _train(device: torch.device, bench: Bench) -> tuple[list[float], float]:
     return [float(loss) for loss in losses], step_s
 
 
+_MOVE = 'x, y = x.to("{device}"), y.to("{device}")\n'
 _SNIPPET = """\
 import time
 import torch
@@ -113,10 +116,8 @@ import torch
 torch.manual_seed(0)
 x = torch.randn({rows}, {inputs})
 y = x.square().mean(1, keepdim=True)
-x, y = x{to}, y{to}
-model = torch.nn.Sequential(
-    torch.nn.Linear({inputs}, {hidden}), torch.nn.ReLU(), torch.nn.Linear({hidden}, 1)
-){to}{remark}
+{move}layers = torch.nn.Linear({inputs}, {hidden}), torch.nn.ReLU(), torch.nn.Linear({hidden}, 1)
+model = torch.nn.Sequential(*layers){to}{remark}
 optimizer = torch.optim.Adam(model.parameters())
 
 start = time.perf_counter()

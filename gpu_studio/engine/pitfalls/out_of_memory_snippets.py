@@ -40,7 +40,7 @@ layers = []
 for _ in range({layers}):
     layers += [torch.nn.Linear({width}, {width}), torch.nn.ReLU()]
 """
-_BROKEN = (
+_ON_CARD = (
     """\
 import torch
 
@@ -54,6 +54,11 @@ total = {module}.get_device_properties(device).total_memory
     + """\
 model = torch.nn.Sequential(*layers).to(device)
 batch = {first}
+"""
+)
+_BROKEN = (
+    _ON_CARD
+    + """\
 while True:
     x = torch.randn(batch, {width}, device=device)
     model(x).sum().backward()
@@ -62,15 +67,9 @@ while True:
 """
 )
 _FIXED = (
-    """\
-import torch
-
-device = "{device}"
-"""
-    + _MODEL
+    _ON_CARD
     + """\
-model = torch.nn.Sequential(*layers).to(device)
-x = torch.randn({first}, {width}, device=device)
+x = torch.randn(batch, {width}, device=device)
 
 model(x).sum().backward()
 print("training:", {module}.max_memory_allocated(device), "bytes at the peak")
@@ -101,18 +100,19 @@ x = torch.empty(65536, {width}, device="meta")
 with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
 """
 )
+_KEPT = 'print(sum(kept.values()) / 2**30, "GiB are kept for the backward pass")\n'
 _BROKEN_ON_META = (
     _ON_META
     + """\
     model(x)
-print(sum(kept.values()) / 2**30, "GiB are kept for the backward pass")
 """
+    + _KEPT
 )
 _FIXED_ON_META = (
     _ON_META
     + """\
     with torch.no_grad():
         model(x)
-print(sum(kept.values()), "bytes are kept")
 """
+    + _KEPT
 )

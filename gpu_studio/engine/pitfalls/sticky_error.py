@@ -32,7 +32,7 @@ class StickyError:
 
     def snippet(self, part: str, device: str) -> str:
         """Return the script that `run` starts."""
-        return (_BROKEN if part == "broken" else _FIXED).format(device=device)
+        return _SCRIPT.format(device=device, look="" if part == "broken" else _LOOK)
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
         """Run the script in a new process and count the lines that failed."""
@@ -64,16 +64,16 @@ class StickyError:
         )
 
 
-_BROKEN = """\
+_SCRIPT = """\
 import torch
 
 device = "{device}"
 table = torch.nn.Embedding(10, 4).to(device)
-index = torch.tensor([3, 12], device=device)  # there is no row 12
-
+index = torch.tensor([3, 12])  # there is no row 12
+{look}
 
 def look_up():
-    return table(index).sum().item()
+    return table(index.to(device)).sum().item()
 
 
 def something_else():
@@ -86,16 +86,8 @@ for work in (look_up, something_else):
     except Exception as error:
         print("error:", work.__name__, type(error).__name__, str(error).splitlines()[0])
 """
-_FIXED = """\
-import torch
-
-device = "{device}"
-table = torch.nn.Embedding(10, 4).to(device)
-index = torch.tensor([3, 12])  # checked on the CPU, before it moves
-
-if int(index.max()) >= table.num_embeddings:
+_LOOK = """\
+if int(index.max()) >= table.num_embeddings:  # on the CPU, before the index moves
     print("there is no row", int(index.max()), "in a table of", table.num_embeddings)
     index = index[index < table.num_embeddings]
-print(table(index.to(device)).sum().item())
-print(torch.ones(3, device=device).sum().item())
 """

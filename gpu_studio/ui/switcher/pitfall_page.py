@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontDatabase
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QListWidget,
     QListWidgetItem,
-    QPlainTextEdit,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
 
 from gpu_studio.core.notice import Tone
+from gpu_studio.core.switcher.changed_lines import changed_lines
 from gpu_studio.core.switcher.pitfall_words import compared_figures, format_figure, is_reached
 from gpu_studio.ui.combo_box import ComboBox, show_items
+from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, stops
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters, set_property
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, keep_room, letters, set_property
 from gpu_studio.ui.plots.loss_plot import LossPlot
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
 from gpu_studio.ui.scroll_page import PageColumn, bring_into_view
+from gpu_studio.ui.switcher.changed_code import ChangedCode
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
@@ -38,18 +40,35 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _LIST_LETTERS = 28
-_ITEM_MARGINS = 28  # the style sheet's margin beside a title
+_ITEM_MARGINS = 32  # the style sheet's margins beside a title, and the gap after its icon
 _WIDE_LETTERS = 140  # of the page; on a narrower page, fixed is under broken
+
+
+class _State(Enum):
+    """Which parts of a pitfall have run."""
+
+    UNTRIED = "not tried yet"
+    BROKEN = "broken"
+    FIXED = "fixed"
+    BOTH = "broken and fixed"
+
+
 _STATES = {
-    (False, False): "",
-    (True, False): "broken",
-    (False, True): "fixed",
-    (True, True): "broken and fixed",
+    (False, False): _State.UNTRIED,
+    (True, False): _State.BROKEN,
+    (False, True): _State.FIXED,
+    (True, True): _State.BOTH,
+}
+# Every entry has an icon: a title does not move when its pitfall is tried.
+_ICONS = {
+    _State.UNTRIED: ("play", "muted"),
+    _State.BROKEN: ("warning", "amber"),
+    _State.FIXED: ("check", "muted"),
+    _State.BOTH: ("check", "good"),
 }
 
+_CODE_HEADING = "What the fix changes in the code: − broken, + fixed"
 _TITLES = {"broken": "Broken", "fixed": "Fixed"}
-_POINT_SIZE = 8.5
-_CODE_FRAME = 34  # the style sheet's padding, and a horizontal scroll bar
 
 
 class PitfallPage(QWidget):
@@ -65,9 +84,9 @@ class PitfallPage(QWidget):
         column = QVBoxLayout()
         column.setSpacing(GAP)
         line.addLayout(column, 1)
-        self._fill_list(column)
+        self._fill_list(column, theme)
         page = PageColumn("Chosen pitfall", self)
-        self._running_part = ""
+        self._is_new = False
         line.addWidget(page, 3)
         self._fill_page(page.column, theme)
         model.pitfalls_changed.connect(self._list_pitfalls)
@@ -77,10 +96,13 @@ class PitfallPage(QWidget):
 
     # ── making ───────────────────────────────────────────────────────────────────────────────
 
-    def _fill_list(self, column: QVBoxLayout) -> None:
+    def _fill_list(self, column: QVBoxLayout, theme: Theme) -> None:
         self._list = QListWidget()
         self._list.setObjectName("switcher.lab.list")
         self._list.setAccessibleName("Pitfalls")
+        self._icons = {state: icon(name, theme, role) for state, (name, role) in _ICONS.items()}
+        side = self._list.fontMetrics().ascent()
+        self._list.setIconSize(QSize(side, side))
         self._list.setFrameShape(QListWidget.Shape.NoFrame)
         self._list.setMinimumWidth(letters(self._list, _LIST_LETTERS))
         self._list.setWordWrap(True)
@@ -111,7 +133,7 @@ class PitfallPage(QWidget):
         self._failure_card.set_tone(Tone.FAILURE)
         self._failure = Text(name="switcher.lab.failure", wraps=True)
         self._failure_card.column.addWidget(self._failure)
-        self._change = ChangeCard(theme)
+        self._lesson = LessonCard(theme)
         self._broken = OutcomeCard(theme, "broken")
         self._fixed = OutcomeCard(theme, "fixed")
         self._why_card = Card(name="switcher.lab.why_card")
@@ -126,16 +148,16 @@ class PitfallPage(QWidget):
         self._why_card.column.addWidget(Text("The fix", "value"))
         for text in (self._remedy, self._source):
             self._why_card.column.addWidget(text)
-        line = QHBoxLayout()
-        line.setSpacing(8)
-        column.addWidget(self._title)
+        head = QHBoxLayout()
+        column.addLayout(head)
+        head.setSpacing(8)
+        head.addWidget(self._title, 1)
+        for widget in (self._stop, self._break, self._fix):
+            head.addWidget(widget, 0, Qt.AlignmentFlag.AlignTop)
+        keep_room(self._stop)
         column.addWidget(self._sentence)
-        column.addLayout(line)
-        for widget in (self._break, self._fix, self._stop):
-            line.addWidget(widget)
-        line.addStretch(1)
         column.addWidget(self._failure_card)
-        column.addWidget(self._change)
+        column.addWidget(self._lesson)
         self._story = QGridLayout()
         self._story.setSpacing(GAP)
         column.addLayout(self._story)
@@ -178,13 +200,12 @@ class PitfallPage(QWidget):
         self._list.blockSignals(True)
         self._list.clear()
         for pitfall in pitfalls:
-            item = QListWidgetItem(pitfall.title)
-            item.setToolTip(pitfall.sentence)
-            self._list.addItem(item)
+            self._list.addItem(QListWidgetItem(pitfall.title))
         metrics = self._list.fontMetrics()
         widest = max((metrics.horizontalAdvance(one.title) for one in pitfalls), default=0)
         least = letters(self._list, _LIST_LETTERS)
-        self._list.setMinimumWidth(max(least, widest + _ITEM_MARGINS))
+        beside = self._list.iconSize().width() + _ITEM_MARGINS
+        self._list.setMinimumWidth(max(least, widest + beside))
         self._list.setCurrentRow(row if pitfalls else -1)
         self._list.blockSignals(False)
         devices = self.model.devices if pitfalls else ()
@@ -208,7 +229,7 @@ class PitfallPage(QWidget):
             widget.setVisible(is_there)
         if pitfall is None:
             self._title.setText(self.model.what_is_missing)
-            for hidden in (self._failure_card, self._change, self._broken, self._fixed, self._stop):
+            for hidden in (self._failure_card, self._lesson, self._broken, self._fixed, self._stop):
                 hidden.setVisible(False)
             return
         self._title.setText(pitfall.title)
@@ -230,22 +251,18 @@ class PitfallPage(QWidget):
         self._failure.setText(tried.failure)
         self._failure_card.setVisible(bool(tried.failure))
         self._show_next()
-        self._change.show_tried(tried)
+        self._lesson.show_tried(tried)
         is_earlier = bool(tried.failure)
-        self._broken.show_outcome(
-            tried.broken, tried.broken_snippet, tried.device, is_earlier=is_earlier
-        )
+        self._broken.show_outcome(tried.broken, tried.device, is_earlier=is_earlier)
         self._fixed.show_outcome(
-            tried.fixed, tried.fixed_snippet, tried.device,
-            has_paid=tried.has_paid, is_earlier=is_earlier,
-        )  # fmt: skip
+            tried.fixed, tried.device, has_paid=tried.has_paid, is_earlier=is_earlier
+        )
         self._arrange()
 
     def _show_new(self) -> None:
-        """Bring the result of the part that has just run into view."""
-        card = self._broken if self._running_part == "broken" else self._fixed
-        self._running_part = ""
-        bring_into_view(card if self._failure_card.isHidden() else self._failure_card)
+        """Bring what the run taught into view."""
+        self._is_new = False
+        bring_into_view(self._lesson if self._failure_card.isHidden() else self._failure_card)
 
     def _mark(self, name: str) -> None:
         """Show beside a pitfall's title which parts have run."""
@@ -256,21 +273,18 @@ class PitfallPage(QWidget):
         if item is not None:
             title = self.model.pitfalls[names.index(name)].title
             state = _STATES[(tried.broken is not None, tried.fixed is not None)]
-            item.setText(f"{title}\n{state}" if state else title)
-            self._fit_list()
+            item.setIcon(self._icons[state])
+            words = f"{title}: {state.value}"
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, words)
+            item.setToolTip(f"{words}\n{self.model.pitfalls[names.index(name)].sentence}")
 
     def _show_running(self) -> None:
         running = self.model.running
-        for widget, part, text in (
-            (self._break, "broken", "Break it"),
-            (self._fix, "fixed", "Fix it"),
-        ):
-            is_this = running is not None and running.part == part
-            widget.setText("Running…" if is_this else text)
+        for widget in (self._break, self._fix):
             widget.setEnabled(self.model.can_run)
         self._stop.setVisible(running is not None)
         self._show_next()
-        if running is None and self._running_part:
+        if running is None and self._is_new:
             self._show_new()
 
     def _show_next(self) -> None:
@@ -289,23 +303,29 @@ class PitfallPage(QWidget):
 
     def _run(self, part: str) -> None:
         if self.chosen is not None:
-            self._running_part = part
+            self._is_new = True
             self.model.run(self.chosen.name, part, self._devices.currentData())
 
 
-class ChangeCard(Card):
-    """What the fix changed: a pair of bars for each figure, and a sentence; hidden before that."""
+class LessonCard(Card):
+    """What the fix changes: a pair of bars for each figure, a sentence, and the lines of code.
+
+    It is hidden before a part has run.
+    """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent, name="switcher.lab.change_card")
+        super().__init__(parent, name="switcher.lab.lesson_card")
         self._theme = theme
         self._pairs: dict[str, tuple[Text, ResultBars]] = {}
         self._comparison = Text(role="value", name="switcher.lab.fixed.comparison", wraps=True)
-        self.column.addWidget(self._comparison)
+        self._heading = Text(_CODE_HEADING, "value", name="switcher.lab.code_heading", wraps=True)
+        self._code = ChangedCode(theme, name="switcher.lab.code")
+        for widget in (self._comparison, self._heading, self._code):
+            self.column.addWidget(widget)
         self.hide()
 
     def show_tried(self, tried: Tried) -> None:
-        """Show the figures of both parts, or of the one that has run; none beside a failure."""
+        """Show the figures of both parts, or of the one that has run; nothing beside a failure."""
         figures = _figures(tried) if not tried.failure else []
         for before, now in figures:
             self._show_pair(before, now)
@@ -317,7 +337,12 @@ class ChangeCard(Card):
         self._comparison.setVisible(bool(tried.comparison))
         pays = Tone.GOOD if tried.has_paid else Tone.AMBER
         self.set_tone(pays if tried.comparison else Tone.PLAIN)
-        self.setVisible(bool(figures))
+        places = changed_lines(tried.broken_snippet, tried.fixed_snippet)
+        self._code.show_places(places)
+        self._heading.setVisible(bool(places))
+        self._code.setVisible(bool(places))
+        has_run = tried.broken is not None or tried.fixed is not None
+        self.setVisible(has_run and not tried.failure)
 
     def _show_pair(self, before: Figure | None, now: Figure | None) -> None:
         known = before or now
@@ -372,18 +397,15 @@ class OutcomeCard(Card):
         self._figures.setVerticalSpacing(3)
         self._figures.setColumnStretch(1, 1)
         self._plot: LossPlot | None = None
-        self._code = _code_box(f"{name}.code", f"The {part} code")
         for widget in (self._title, self._sentence, self._error):
             self.column.addWidget(widget)
         self.column.addLayout(self._figures)
         self.column.addWidget(self._stand_in)
-        self.column.addWidget(self._code)
         self.hide()
 
     def show_outcome(
         self,
         outcome: PitfallOutcome | None,
-        snippet: str,
         device: str,
         *,
         has_paid: bool = True,
@@ -411,16 +433,14 @@ class OutcomeCard(Card):
             self.set_tone(Tone.GOOD if is_good else Tone.AMBER)
         self._show_figures(outcome)
         self._show_curves(outcome)
-        self._code.setPlainText(snippet.rstrip())
-        lines = self._code.blockCount()
-        self._code.setFixedHeight(int(lines * self._code.fontMetrics().lineSpacing()) + _CODE_FRAME)
 
     def _show_figures(self, outcome: PitfallOutcome) -> None:
         while (item := self._figures.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
                 widget.deleteLater()
-        for place, figure in enumerate(outcome.figures):
+        others = (figure for figure in outcome.figures if not figure.aim)  # the bars show those
+        for place, figure in enumerate(others):
             self._figures.addWidget(Text(figure.title, "muted"), place, 0)
             self._figures.addWidget(Text(format_figure(figure), "value"), place, 1)
 
@@ -431,16 +451,3 @@ class OutcomeCard(Card):
         if self._plot is not None:
             self._plot.setVisible(bool(outcome.curves))
             self._plot.show_curves(outcome.curves)
-
-
-def _code_box(name: str, accessible_name: str) -> QPlainTextEdit:
-    box = QPlainTextEdit()
-    box.setObjectName(name)
-    box.setAccessibleName(accessible_name)
-    box.setReadOnly(True)
-    box.setTabChangesFocus(True)
-    box.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-    font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
-    font.setPointSizeF(_POINT_SIZE)
-    box.setFont(font)
-    return box

@@ -10,6 +10,7 @@ import pytest
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed, PitfallStarted, RunPitfall
+from gpu_studio.core.switcher.changed_lines import changed_lines
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.pitfalls import (
     out_of_memory,
@@ -44,6 +45,16 @@ def test_the_engine_tells_which_there_are():
         assert len(pitfall.why) > 100, pitfall.name  # a paragraph
         assert pitfall.remedy
         assert pitfall.source
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("pitfall", PITFALLS, ids=NAMES)
+def test_every_fix_is_a_few_lines_long(pitfall, device):
+    """The lesson has to fit beside its bars; a longer change would be another script."""
+    parts = (pitfall.snippet(part, device) for part in ("broken", "fixed"))
+    lines = [line for place in changed_lines(*parts) for line in place]
+    assert any(line.is_added for line in lines)
+    assert len(lines) <= 14
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in IN_FRESH_PROCESSES])

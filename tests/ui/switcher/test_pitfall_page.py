@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from PySide6.QtCore import QPoint
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
     QListWidget,
-    QPlainTextEdit,
     QPushButton,
+    QTextEdit,
 )
 
 from gpu_studio.core.failure import Failure, FailureKind
@@ -52,7 +52,7 @@ def test_broken_why_and_fixed(lab, engines, studio, qtbot):
     qtbot.waitUntil(find(lab, "switcher.lab.broken_card").isVisible)
     finished = pitfall_finished(RunPitfall(name="mixed_devices", device="cuda:0", part="broken"))
     assert text(lab, "switcher.lab.broken.error") == finished.broken.error
-    assert find(lab, "switcher.lab.broken.code", QPlainTextEdit).toPlainText() == "# broken"
+    assert changed(lab) == ["− # broken", "+ # fixed"]
     assert find(lab, "switcher.lab.broken_card").property("tone") == "failure"
     assert find(lab, "switcher.lab.fixed_card").isHidden()
     studio.snippets.turn_to(SWITCHER)
@@ -62,8 +62,9 @@ def test_broken_why_and_fixed(lab, engines, studio, qtbot):
     assert find(lab, "switcher.lab.fixed_card").property("tone") == "good"
     figures = [label.text() for label in find(lab, "switcher.lab.fixed_card").findChildren(QLabel)]
     assert "2.00\u202fms" in figures
-    entry = find(lab, "switcher.lab.list", QListWidget).item(0).text()
-    assert all(part in entry for part in ("broken", "fixed"))
+    entry = find(lab, "switcher.lab.list", QListWidget).item(0)
+    words = entry.data(Qt.ItemDataRole.AccessibleTextRole)
+    assert all(part in words for part in ("broken", "fixed"))
     assert engines.requests[-1] == RunPitfall(name="mixed_devices", device="cuda:0", part="fixed")
 
 
@@ -144,7 +145,7 @@ def test_an_earlier_result_beside_an_error_is_marked_and_not_green(lab, engines,
     cards = [find(lab, f"switcher.lab.{part}_card") for part in ("broken", "fixed")]
     titles = [text(lab, f"switcher.lab.{part}.title") for part in ("broken", "fixed")]
     assert [card.property("tone") for card in cards] == ["amber", "good"]
-    assert find(lab, "switcher.lab.change_card").isVisible()
+    assert find(lab, "switcher.lab.lesson_card").isVisible()
     failure = Failure(FailureKind.NO_KERNEL, "This PyTorch has no code for the GT 1030.")
     engines.scripts[RunPitfall] = [PitfallFailed(name="mixed_devices", failure=failure)]
     click(lab, "switcher.lab.fix")
@@ -153,7 +154,7 @@ def test_an_earlier_result_beside_an_error_is_marked_and_not_green(lab, engines,
     for part, title in zip(("broken", "fixed"), titles, strict=True):
         assert text(lab, f"switcher.lab.{part}.title").startswith(title)
         assert "earlier" in text(lab, f"switcher.lab.{part}.title")
-    assert find(lab, "switcher.lab.change_card").isHidden()
+    assert find(lab, "switcher.lab.lesson_card").isHidden()
 
 
 @pytest.mark.usefixtures("impatient")
@@ -215,25 +216,73 @@ def test_what_the_fix_did_to_the_number_is_said_beside_it(
     assert bars.isVisible()
 
 
-def test_a_new_result_is_brought_into_view(lab, engines, qtbot):
-    """In a window that shows the buttons, but not the result under them."""
+def test_only_the_lines_that_the_fix_changes_stand_there_wrapped_and_marked(lab, engines, qtbot):
+    same = "import torch\n" * 30
+    long = "loader = DataLoader(photos, num_workers=0, pin_memory=False, batch_size=64, timeout=1)"
+    engines.scripts[RunPitfall] = lambda _engine, request: [
+        pitfall_finished(
+            request,
+            broken_snippet=f"{same}    {long}\n{same}",
+            fixed_snippet=f"{same}    {long.replace('=0', '=2')}\n{same}wait()\n",
+        )
+    ]
+    lab.resize(700, 500)
+    click(lab, "switcher.lab.break")
+    box = find(lab, "switcher.lab.code", QTextEdit)
+    qtbot.waitUntil(box.isVisible)
+    assert changed(lab) == [f"− {long}", f"+ {long.replace('=0', '=2')}", "  …", "+ wait()"]
+    qtbot.waitUntil(lambda: box.document().size().height() <= box.viewport().height())
+    assert box.document().idealWidth() <= box.viewport().width()
+    assert box.document().begin().layout().lineCount() > 1
+    shades = [block(box, number).blockFormat().background().color() for number in range(4)]
+    assert shades[0] != shades[1] == shades[3] != shades[2]
+
+
+def test_a_result_leaves_the_bars_and_the_code_in_view(lab, engines, qtbot):
+    """In the smallest window that the program supports, and in one that shows only the buttons."""
     place = TabScroll(lab)
     qtbot.addWidget(place)
-    place.resize(900, 300)
+    place.resize(960, 450)
     place.show()
     lab.show()
-    long = "# a line of code\n" * 30
-    engines.scripts[RunPitfall] = lambda _engine, request: [
-        pitfall_finished(request, broken_snippet=long, fixed_snippet=long)
-    ]
-    bar = place.verticalScrollBar()
+    long = "# the same line\n" * 30
+
+    def measure(_engine, request):
+        value_s = {"broken": 0.002, "fixed": 0.001}[request.part]
+        figures = tuple(
+            Figure(name=name, title=name, value=value_s, unit="s", aim="less")
+            for name in ("call_s", "whole_s")
+        )
+        shown = {request.part: outcome(request.part, figures=figures)}
+        scripts = {"broken_snippet": f"{long}one()\n", "fixed_snippet": f"{long}other()\n"}
+        return [pitfall_finished(request, **shown, **scripts)]
+
+    engines.scripts[RunPitfall] = measure
+    card = find(lab, "switcher.lab.lesson_card")
     for part in ("break", "fix"):
-        bar.setValue(0)
-        find(lab, f"switcher.lab.{part}", QPushButton).click()
-        card = find(lab, f"switcher.lab.{'broken' if part == 'break' else 'fixed'}_card")
-        qtbot.waitUntil(lambda card=card: card.isVisible() and 0 <= top_of(card, place) < 40)
-        assert bar.value() > 0
+        click(lab, f"switcher.lab.{part}")
+        qtbot.waitUntil(find(lab, f"switcher.lab.{part}").isEnabled)
+        qtbot.waitUntil(card.isVisible)
+        qtbot.waitUntil(lambda: is_whole(card, place))
+    assert place.verticalScrollBar().value() == 0
+    place.resize(960, 200)
+    click(lab, "switcher.lab.break")
+    qtbot.waitUntil(lambda: 0 <= top_of(card, place) < 40)
     place.takeWidget()  # the fixture closes the tab
+
+
+def is_whole(card, place):
+    top = top_of(card, place)
+    return top >= 0 and top + card.height() <= place.viewport().height()
+
+
+def changed(lab):
+    """Return the lines of code that the fix changes, with their signs."""
+    return find(lab, "switcher.lab.code", QTextEdit).toPlainText().splitlines()
+
+
+def block(box, number):
+    return box.document().findBlockByNumber(number)
 
 
 def top_of(card, place):
