@@ -31,16 +31,16 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
     SamplesMeasured,
 )
-from gpu_studio.core.packed_frame import unpack_frame
+from gpu_studio.core.packed_frame import MOST_FRAMES, MOST_FRAMES_OF_RUN, unpack_frame
 from gpu_studio.core.tensors import LARGEST_SIZE
+from gpu_studio.core.thinning import thinned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
 
 _MOST_RUNS = 1000
 _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
-_MOST_FRAMES = 2000
 _ENDS = (RunFinished, RunStopped, RunFailed)
 _RunEvent = (
     RunPhaseChanged
@@ -90,19 +90,35 @@ class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
         return max((e.spent_s for e in self.events if isinstance(e, SamplesMeasured)), default=0.0)
 
 
-class RunsOfEvents:
-    """Groups the events by run; an engine makes one run after another, or several for show."""
+class _RunOfEvents:
+    """The events of one run so far, with the last ones of the kinds that have an order."""
 
-    def __init__(self) -> None:
-        self._events: list[list[Event]] = []
-        self._open: dict[str, list[Event]] = {}
+    def __init__(self, started: RunStarted) -> None:
+        self.started = started
+        self.events: list[Event] = [started]
+        self.opened: FramesOpened | None = None
+        self.batch: SamplesMeasured | None = None
+        self.frames: list[FrameReady] = []
+
+
+class RunsOfEvents:
+    """Groups the events by run; an engine makes one run after another, or several for show.
+
+    Args:
+        is_over: returns whether the runs are no longer needed.
+    """
+
+    def __init__(self, is_over: Callable[[], bool] = lambda: False) -> None:
+        self._is_over = is_over
+        self._runs: list[_RunOfEvents] = []
+        self._open: dict[str, _RunOfEvents] = {}
         self._frames = 0
         self.results: list[RunFinished] = []
 
     @property
     def has_begun(self) -> bool:
         """Whether there was any run."""
-        return bool(self._events)
+        return bool(self._runs)
 
     def add(self, event: Event, number: int) -> None:
         """Add the event of a line; events that belong to no run are ignored.
@@ -128,76 +144,86 @@ class RunsOfEvents:
     def runs(self) -> Iterator[RecordedRun]:
         """Yield the runs; unfinished runs get their device's name from the others."""
         names = {result.device: result.device_name for result in self.results}
-        for events in self._events:
-            started = _start_of(events)
+        for run in self._runs:
+            started, (_, *rest) = run.started, run.events
             name = started.device_name or names.get(started.device, "")
             yield RecordedRun(
-                request=_request_of(started, events[-1]),
+                request=_request_of(started, run.events[-1]),
                 device_name=name,
-                events=(msgspec.structs.replace(started, device_name=name), *events[1:]),
+                events=(msgspec.structs.replace(started, device_name=name), *rest),
             )
 
     def _begin(self, event: RunStarted) -> None:
-        if len(self._events) == _MOST_RUNS:
+        if len(self._runs) == _MOST_RUNS:
             raise refused(f"it has more than {_MOST_RUNS} runs")
-        others = {_start_of(events).turns for events in self._open.values()}
+        others = {run.started.turns for run in self._open.values()}
         if event.run_id in self._open or not event.turns or others - {event.turns}:
             self._end_all(_CUT_OFF)
-        self._open[event.run_id] = [_checked_start(event)]
-        self._events.append(self._open[event.run_id])
+        self._open[event.run_id] = _RunOfEvents(_checked_start(event))
+        self._runs.append(self._open[event.run_id])
 
-    def _add_to_run(self, event: _RunEvent, events: list[Event]) -> None:
+    def _add_to_run(self, event: _RunEvent, run: _RunOfEvents) -> None:
         match event:
             case SamplesMeasured():
-                _check_batch(event, events)
+                _check_batch(event, run.batch)
+                run.batch = event
             case FramesOpened():
-                event = _checked_opening(event, events)
+                event = run.opened = _checked_opening(event, run)
             case FrameReady(picture=None):
                 return  # of an engine at work; its file is gone
             case FrameReady():
                 self._frames += 1
-                if self._frames > _MOST_FRAMES:
-                    raise refused(f"it has more than {_MOST_FRAMES} frames")
-                _check_frame(event, events)
+                if self._frames > MOST_FRAMES:
+                    raise refused(f"it has more than {MOST_FRAMES} frames")
+                _check_order(event, run)
+                run.frames.append(event)
             case RunFinished():
-                event = _checked_end(event, events)
+                event = _checked_end(event, run)
                 self.results.append(event)
             case RunFailed():
                 event = RunFailed(run_id=event.run_id, failure=_failure_of(event))
             case RunPhaseChanged():
                 event = msgspec.structs.replace(event, phase=clean_name(event.phase))
-        events.append(event)
+        run.events.append(event)
         if isinstance(event, _ENDS):
-            del self._open[event.run_id]
+            self._close(run)
 
     def _end_all(self, failure: Failure) -> None:
-        for run_id, events in self._open.items():
-            events.append(RunFailed(run_id=run_id, failure=failure))
-        self._open.clear()
+        for run in [*self._open.values()]:
+            run.events.append(RunFailed(run_id=run.started.run_id, failure=failure))
+            self._close(run)
+
+    def _close(self, run: _RunOfEvents) -> None:
+        """Keep so many frames of a run as are shown, and see that these are whole."""
+        del self._open[run.started.run_id]
+        few = thinned(run.frames, MOST_FRAMES_OF_RUN)
+        for frame in few:
+            if self._is_over():
+                raise refused("its reading was stopped")
+            _check_frame(frame, run.opened)
+        if len(few) < len(run.frames):
+            kept = {id(frame) for frame in few}
+            run.events = [
+                one for one in run.events if not isinstance(one, FrameReady) or id(one) in kept
+            ]
+        run.frames = []
 
 
-def _start_of(events: Sequence[Event]) -> RunStarted:
-    started = events[0]
-    assert isinstance(started, RunStarted)
-    return started
-
-
-def _checked_end(event: RunFinished, events: Sequence[Event]) -> RunFinished:
+def _checked_end(event: RunFinished, run: _RunOfEvents) -> RunFinished:
     """Return a result after checking that it matches the run's own samples."""
     import numpy as np  # 80 ms
 
-    result, started = check_result(event), _start_of(events)
+    result, started = check_result(event), run.started
     ends = {name: getattr(result, name) for name in _ONLY_IN_RESULTS}
     if result.parameters != {**started.parameters, **ends}:
         raise refused("it has a result that belongs to another run")
     if not result.device_name:
         raise refused("it has a result without its device")
-    batches = (e.samples_s for e in events if isinstance(e, SamplesMeasured))
+    batches = (e.samples_s for e in run.events if isinstance(e, SamplesMeasured))
     values = [sample_s for batch in batches for sample_s in batch]
     check_samples(result, np.array(values, "<f8").tobytes())
     if result.outcome is not None:
-        frames_s = [event.elapsed_s for event in events if isinstance(event, FrameReady)]
-        check_way(frames_s, result.outcome.seconds)
+        check_way([frame.elapsed_s for frame in run.frames], result.outcome.seconds)
     return result
 
 
@@ -210,28 +236,29 @@ def _checked_start(event: RunStarted) -> RunStarted:
     return check_texts(msgspec.structs.replace(event, snippet=""))
 
 
-def _checked_opening(event: FramesOpened, events: Sequence[Event]) -> FramesOpened:
+def _checked_opening(event: FramesOpened, run: _RunOfEvents) -> FramesOpened:
     """Return a run's announcement of frames without the path of another PC's file."""
-    if any(isinstance(one, FramesOpened) for one in events):
+    if run.opened is not None:
         raise refused("it has a run with two sizes of frames")
     return msgspec.structs.replace(event, path="")
 
 
-def _check_frame(event: FrameReady, events: Sequence[Event]) -> None:
-    opened = next((one for one in events if isinstance(one, FramesOpened)), None)
-    before = next((one for one in reversed(events) if isinstance(one, FrameReady)), None)
-    if before is not None and event.elapsed_s < before.elapsed_s:
+def _check_order(event: FrameReady, run: _RunOfEvents) -> None:
+    if run.frames and event.elapsed_s < run.frames[-1].elapsed_s:
         raise refused("its frames are out of order")
-    if (
-        opened is None
-        or event.picture is None
-        or unpack_frame(event.picture, opened.width, opened.height) is None
-    ):
+    if run.opened is None:
+        raise refused("it has a frame without a size")
+
+
+def _check_frame(frame: FrameReady, opened: FramesOpened | None) -> None:
+    """Raise `StudioError` unless a frame can be unpacked to its size."""
+    assert opened is not None
+    assert frame.picture is not None
+    if unpack_frame(frame.picture, opened.width, opened.height) is None:
         raise refused("it has a damaged frame")
 
 
-def _check_batch(event: SamplesMeasured, events: Sequence[Event]) -> None:
-    before = next((one for one in reversed(events) if isinstance(one, SamplesMeasured)), None)
+def _check_batch(event: SamplesMeasured, before: SamplesMeasured | None) -> None:
     since_s = before.spent_s if before is not None else 0.0
     is_counted = 1 <= event.calls_per_sample <= LARGEST_COUNT
     if not since_s <= event.spent_s <= LONGEST_S or not is_counted:

@@ -109,7 +109,7 @@ def decode_recording(
     lines = _text_of(content).split(b"\n")
     has_header = _kind_of(lines[0]) == "recording_header"
     header = _header(lines[0]) if has_header else None
-    described, runs, is_cut_off = None, RunsOfEvents(), False
+    described, runs, is_cut_off = None, RunsOfEvents(is_over), False
     for number, line in enumerate(lines[has_header:], 1 + has_header):
         if not line.strip():
             continue

@@ -8,8 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
-from gpu_studio.core.packed_frame import pack_frame, unpack_frame
+from gpu_studio.core.packed_frame import (
+    MOST_FRAMES,
+    MOST_FRAMES_OF_RUN,
+    PackedFrame,
+    pack_frame,
+)
 from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
+from gpu_studio.core.thinning import thinned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,8 +23,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.recorded_run import RecordedRun
     from gpu_studio.core.benchmark.run import Run
 
-MOST_KEPT_FRAMES = 100
-"""Of a run: over five seconds of all frames, or every few of a longer run."""
 # Of a recording, packed: in JSON a third more, and well below the largest file that is read.
 MOST_KEPT_BYTES = 16 << 20
 
@@ -33,10 +37,11 @@ def kept_frames(
         tracks: the frames of each, in the same order.
     """
     most_bytes = MOST_KEPT_BYTES // max(len(runs), 1)
+    most = min(MOST_FRAMES_OF_RUN, MOST_FRAMES // max(len(runs), 1))
     kept = {}
     for run, track in zip(runs, tracks, strict=True):
-        shown = [frame for frame in track.frames if frame.picture is not None]
-        count = min(len(shown), MOST_KEPT_FRAMES)
+        shown = [frame for frame in track.frames if frame.kept is not None]
+        count = min(len(shown), most)
         messages = _messages(run.request.run_id, shown, count)
         # Halving the frames halves their bytes, more or less, and seldom has to be repeated.
         while _bytes_of(messages) > most_bytes and count > 1:
@@ -55,7 +60,7 @@ def track_of_recorded(run: RecordedRun) -> RaceTrack:
         if isinstance(event, FramesOpened):
             opened = event
         elif isinstance(event, FrameReady) and opened is not None and event.picture is not None:
-            picture = unpack_frame(event.picture, opened.width, opened.height)
+            picture = PackedFrame(event.picture, opened.width, opened.height)
             frames.append(RaceFrame.of(event, picture))
     return RaceTrack(tuple(frames))
 
@@ -66,18 +71,13 @@ def _messages(
     """Return the messages of so many frames, the last one among them."""
     if not frames or not count:
         return ()
-    picture = frames[-1].picture
-    assert picture is not None
-    height, width, _ = picture.shape
+    width, height = _sides_of(frames[-1])
     opened = FramesOpened(run_id=run_id, path="", width=width, height=height)
     return (opened, *_ready(run_id, frames, count))
 
 
 def _ready(run_id: str, frames: Sequence[RaceFrame], count: int) -> Iterator[FrameReady]:
-    last = len(frames) - 1
-    for number in range(count):
-        frame = frames[round(number * last / (count - 1)) if count > 1 else last]
-        assert frame.picture is not None
+    for number, frame in enumerate(thinned(frames, count)):
         yield FrameReady(
             run_id=run_id,
             number=number,
@@ -85,8 +85,22 @@ def _ready(run_id: str, frames: Sequence[RaceFrame], count: int) -> Iterator[Fra
             steps=frame.steps,
             measure=frame.measure,
             progress=frame.progress,
-            picture=pack_frame(frame.picture),
+            picture=_packed(frame),
         )
+
+
+def _sides_of(frame: RaceFrame) -> tuple[int, int]:
+    """Return a picture's width and height."""
+    if isinstance(frame.kept, PackedFrame):
+        return frame.kept.width, frame.kept.height
+    assert frame.kept is not None
+    height, width, _ = frame.kept.shape
+    return width, height
+
+
+def _packed(frame: RaceFrame) -> bytes:
+    assert frame.kept is not None
+    return frame.kept.packed if isinstance(frame.kept, PackedFrame) else pack_frame(frame.kept)
 
 
 def _bytes_of(messages: Sequence[FramesOpened | FrameReady]) -> int:

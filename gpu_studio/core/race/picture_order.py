@@ -8,17 +8,19 @@ import msgspec
 
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.race.contestant import contestant_name
 from gpu_studio.core.race.shared_race import (
     LONGEST_TEXT,
     MOST_DOUBTS,
+    MOST_POINTS,
     PictureOrder,
     RacePoint,
     SharedPicture,
     SharedRace,
     SharedRun,
-    thinned,
 )
+from gpu_studio.core.thinning import thinned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,15 +94,18 @@ def _points(track: RaceTrack) -> tuple[RacePoint, ...]:
         RacePoint(frame.elapsed_s, frame.steps, frame.measure, frame.progress)
         for frame in track.frames
     )
-    return thinned(tuple(points))
+    return thinned(tuple(points), MOST_POINTS)
 
 
 def shared_picture(frame: RaceFrame | None) -> SharedPicture | None:
     """Return the picture of a frame; None if there is no frame, or it kept no picture."""
-    if frame is None or frame.picture is None:
+    kept = frame.kept if frame is not None else None
+    if kept is None:
         return None
-    height, width, _ = frame.picture.shape
-    return SharedPicture(width=width, height=height, rgb=frame.picture.tobytes())
+    if isinstance(kept, PackedFrame):  # its painter unpacks it
+        return SharedPicture(width=kept.width, height=kept.height, rgb=kept.packed, is_packed=True)
+    height, width, _ = kept.shape
+    return SharedPicture(width=width, height=height, rgb=kept.tobytes())
 
 
 def _clipped(text: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import bisect
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpu_studio.core.packed_frame import PackedFrame
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -23,7 +25,8 @@ class RaceFrame(NamedTuple):
         steps: the steps until then.
         measure: the quantity of the finish line.
         progress: the share of the way to it, 0 to 1.
-        picture: shape (height, width, 3), ``uint8``; None if it was not kept.
+        kept: the picture, shape (height, width, 3), ``uint8``, or as it was recorded; None if it
+            was not kept.
         power_w: the device's mean power over the race until then; None if unknown.
         energy_j: its energy until then; None if unknown.
     """
@@ -32,12 +35,17 @@ class RaceFrame(NamedTuple):
     steps: int
     measure: float
     progress: float
-    picture: NDArray[np.uint8] | None = None
+    kept: NDArray[np.uint8] | PackedFrame | None = None
     power_w: float | None = None
     energy_j: float | None = None
 
+    @property
+    def picture(self) -> NDArray[np.uint8] | None:
+        """The picture, shape (height, width, 3), ``uint8``; a recorded one is unpacked for it."""
+        return self.kept.unpacked() if isinstance(self.kept, PackedFrame) else self.kept
+
     @classmethod
-    def of(cls, ready: FrameReady, picture: NDArray[np.uint8] | None) -> RaceFrame:
+    def of(cls, ready: FrameReady, picture: NDArray[np.uint8] | PackedFrame | None) -> RaceFrame:
         """Return the moment that an engine or a recording tells, with its picture."""
         return cls(
             ready.elapsed_s,
@@ -107,4 +115,4 @@ class RaceTrack:
 
 
 def _size_of(frame: RaceFrame) -> int:
-    return frame.picture.nbytes if frame.picture is not None else 0
+    return frame.kept.nbytes if frame.kept is not None else 0

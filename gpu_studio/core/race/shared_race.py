@@ -26,6 +26,7 @@ from gpu_studio.core.messages.race_messages import (
     RaceFinished,
 )
 from gpu_studio.core.messages.run_messages import RunFinished  # noqa: TC001  # for msgspec
+from gpu_studio.core.packed_frame import unpack_frame
 from gpu_studio.core.race.frame_file import LARGEST_SIDE
 
 SCHEMA = 1
@@ -80,11 +81,24 @@ class SharedRace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SharedPicture(msgspec.Struct, frozen=True, kw_only=True):
-    """The picture of a contestant at the moment the first one finished: rows of RGB bytes."""
+    """The picture of a contestant at the moment the first one finished, or at one of an animation.
+
+    ``rgb``: its rows of RGB bytes, or what `core.packed_frame` made of them.
+    """
 
     width: Annotated[int, Meta(ge=1, le=LARGEST_SIDE)]
     height: Annotated[int, Meta(ge=1, le=LARGEST_SIDE)]
     rgb: bytes
+    is_packed: bool = False
+
+    @property
+    def rows(self) -> bytes:
+        """Exactly width × height × 3 bytes; what a damaged picture lacks is black."""
+        size = self.width * self.height * 3
+        if not self.is_packed:
+            return self.rgb[:size].ljust(size, b"\0")
+        picture = unpack_frame(self.rgb, self.width, self.height)
+        return picture.tobytes() if picture is not None else bytes(size)
 
 
 class PictureOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,14 +162,6 @@ def decode_order(content: bytes) -> PictureOrder:
         msgspec.MsgspecError: it is none.
     """
     return msgspec.json.decode(content, type=PictureOrder)
-
-
-def thinned(points: tuple[RacePoint, ...]) -> tuple[RacePoint, ...]:
-    """Return at most `MOST_POINTS` of these points, with the first and the last one."""
-    if len(points) <= MOST_POINTS:
-        return points
-    last = len(points) - 1
-    return tuple(points[round(i * last / (MOST_POINTS - 1))] for i in range(MOST_POINTS))
 
 
 def _refused(reason: str) -> StudioError:

@@ -16,11 +16,11 @@ from gpu_studio.process.family_folder import FamilyFolder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.failure import Failure
+    from gpu_studio.model.race.race_side import RecordedRace
     from gpu_studio.model.studio import Studio
 
-    PhotoReader = Callable[[Path], "Photo | SharedRace | Recording"]
+    PhotoReader = Callable[[Path], "Photo | SharedRace | RecordedRace"]
 
 OWN_NAME = "Mountain lake"
 _OWN_SIDE = 256
@@ -35,7 +35,7 @@ class RacePhoto(QObject):
     Signals:
         changed(): another picture is to be learned, or it can be shown now.
         race_opened(SharedRace): the opened file was a saved race.
-        recording_opened(Recording): the opened file was a recording.
+        recording_opened(RecordedRace): the opened file was a recording.
         notified(Notice): why a file cannot be opened.
 
     Args:
@@ -123,7 +123,7 @@ class RacePhoto(QObject):
         self._own = photo
         self.changed.emit()
 
-    def _on_opened(self, opened: Photo | SharedRace | Recording) -> None:
+    def _on_opened(self, opened: Photo | SharedRace | RecordedRace) -> None:
         if isinstance(opened, SharedRace):
             self.race_opened.emit(opened)
             return

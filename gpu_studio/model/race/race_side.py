@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.race.frame_file import read_frame
 from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
@@ -79,3 +79,15 @@ class RaceSide:
         opened = self.run.opened
         picture = read_frame(Path(opened.path), ready.number) if opened is not None else None
         return RaceFrame.of(ready, picture)
+
+
+class RecordedRace(NamedTuple):
+    """What a recording holds for the Race tab.
+
+    Attributes:
+        label: the recording's own.
+        sides: its contestants, at most two (`recorded_race.recorded_sides`).
+    """
+
+    label: str
+    sides: tuple[RaceSide, ...]

@@ -10,6 +10,7 @@ from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.race.kept_frames import track_of_recorded
 from gpu_studio.model.race.race_entries import name_of
 from gpu_studio.model.race.race_history import track_of
+from gpu_studio.model.race.race_side import RecordedRace
 from gpu_studio.model.race.sharing import ghost_side
 
 if TYPE_CHECKING:
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.model.race.race_side import RaceSide
+
+
+def recorded_race(recording: Recording) -> RecordedRace:
+    """Return the race in a recording."""
+    return RecordedRace(recording.label, recorded_sides(recording))
 
 
 def recorded_sides(recording: Recording) -> tuple[RaceSide, ...]:

@@ -141,7 +141,7 @@ def _side_of(side: AnimatedSide) -> StageSide:
 def _image_of(picture: SharedPicture) -> QImage:
     line = 3 * picture.width
     return QImage(
-        picture.rgb, picture.width, picture.height, line, QImage.Format.Format_RGB888
+        picture.rows, picture.width, picture.height, line, QImage.Format.Format_RGB888
     ).copy()
 
 

@@ -22,7 +22,7 @@ from gpu_studio.model.race.race_animation import RaceAnimation
 from gpu_studio.model.race.race_history import RaceHistory
 from gpu_studio.model.race.race_photo import RacePhoto
 from gpu_studio.model.race.race_recording import RaceRecording
-from gpu_studio.model.race.recorded_race import recorded_sides
+from gpu_studio.model.race.recorded_race import recorded_race
 from gpu_studio.model.race.sharing import ghost_of, order_of
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button, letters, show_label
@@ -42,11 +42,10 @@ from gpu_studio.ui.trust_chip import TrustChip
 if TYPE_CHECKING:
     from PySide6.QtGui import QImage, QResizeEvent, QShowEvent
 
-    from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.race.photo_file import Photo
     from gpu_studio.core.race.shared_race import SharedRace
     from gpu_studio.model.pages import Destination
-    from gpu_studio.model.race.race_side import RaceSide
+    from gpu_studio.model.race.race_side import RaceSide, RecordedRace
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.race.race_stage import RaceStage
     from gpu_studio.ui.theme import Theme
@@ -369,8 +368,8 @@ class RaceTab(TabContents):
             return
         self._race_against(ghost, shared.race.picture, shared.race.size)
 
-    def _open_recording(self, recording: Recording) -> None:
-        sides = recorded_sides(recording)
+    def _open_recording(self, recording: RecordedRace) -> None:
+        sides = recording.sides
         if not sides:
             text = "This recording has no race. To replay its runs, drop it on the Benchmark tab."
             self._outcome.show_notice(Notice(text, Tone.FAILURE))
@@ -445,11 +444,11 @@ class RaceTab(TabContents):
             self._animation.save(order, Path(path))
 
 
-def _opened(path: Path) -> Photo | SharedRace | Recording:
+def _opened(path: Path) -> Photo | SharedRace | RecordedRace:
     """Return what a file holds; called in a thread."""
     if path.suffix.lower() == RECORDING_ENDING:
         try:
-            return read_recording(path)
+            return recorded_race(read_recording(path))
         except StudioError as error:
             raise StudioError(error.kind, f"{path.name}: {error}") from error
     from gpu_studio.ui.race.photo import open_photo  # numpy: 80 ms

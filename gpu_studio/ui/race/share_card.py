@@ -227,10 +227,8 @@ def _day(made_at: str) -> str:
 
 
 def _image_of(picture: SharedPicture) -> QImage:
-    needed = picture.width * picture.height * 3
-    pixels = picture.rgb[:needed].ljust(needed, b"\0")
     line = 3 * picture.width
-    made = QImage(pixels, picture.width, picture.height, line, QImage.Format.Format_RGB888)
+    made = QImage(picture.rows, picture.width, picture.height, line, QImage.Format.Format_RGB888)
     return made.copy()
 
 

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 import pytest
 
+from gpu_studio.core import packed_frame
 from gpu_studio.core.benchmark import recorded_run
 from gpu_studio.core.benchmark.recording import decode_recording
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.core.packed_frame import pack_frame
+from gpu_studio.core.packed_frame import MOST_FRAMES_OF_RUN, pack_frame, unpack_frame
 from gpu_studio.core.protocol import encode, encode_all
-from tests.core.race.racing import CARD, samples
+from gpu_studio.core.race.kept_frames import kept_frames, track_of_recorded
+from tests.core.race.racing import CARD, CPU, over, samples
 from tests.core.race.racing import request as race_request
 from tests.core.race.racing import result as race_result
+from tests.fakes.hostile_files import SIDE, race_recording
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import batch, run_events, started
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from gpu_studio.core.benchmark.recorded_run import RecordedRun
     from gpu_studio.core.messages.message import Message
 
@@ -100,7 +106,7 @@ def test_a_picture_that_is_no_base64_is_refused() -> None:
 def test_there_are_never_more_frames_than_can_be_read_soon(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recorded_run, "_MOST_FRAMES", 3)
+    monkeypatch.setattr(recorded_run, "MOST_FRAMES", 3)
     assert len(frames_of(read(OPENED, *[ready()] * 3))) == 4
     with pytest.raises(StudioError, match="more than 3 frames"):
         read(OPENED, *[ready()] * 4)
@@ -116,3 +122,51 @@ def test_frames_that_end_at_another_time_than_their_race_are_refused(elapsed_s: 
     lines = encode_all([recording_header(), began, *frames, done, ended])
     with pytest.raises(StudioError, match="contradicts the seconds of its race"):
         decode_recording(lines, "theirs.jsonl")
+
+
+def test_a_thousand_frames_of_one_color_cost_no_more_than_their_file() -> None:
+    """Unpacked, 2.4 MB of them are 1.5 GB."""
+    one_color = pack_frame(np.zeros((SIDE, SIDE, 3), np.uint8))
+    content = race_recording([one_color] * 1000)
+    tracemalloc.start()
+    recording = decode_recording(content, "theirs.jsonl")
+    tracks = [track_of_recorded(run) for run in recording.runs]
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak_bytes < 8 * len(content)
+    for track in tracks:
+        assert len(track) == MOST_FRAMES_OF_RUN
+        assert (track.frames[0].steps, track.frames[-1].steps) == (0, 200)
+
+
+def test_a_frame_is_unpacked_when_it_is_shown_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    recording = decode_recording(
+        race_recording([pack_frame(np.full((2, 2, 3), n, np.uint8)) for n in range(40)], side=2),
+        "theirs.jsonl",
+    )
+    unpacked: list[bytes] = []
+
+    def noted(packed: bytes, width: int, height: int) -> NDArray[np.uint8] | None:
+        unpacked.append(packed)
+        return unpack_frame(packed, width, height)
+
+    monkeypatch.setattr(packed_frame, "unpack_frame", noted)
+    tracks = [track_of_recorded(run) for run in recording.runs]
+    assert not unpacked
+    for _ in range(60):  # in a second of the screen
+        shown = [track.at(1.0).picture for track in tracks]
+    assert len(unpacked) == 1, "both contestants show the same one"
+    assert (shown[0] == 19).all()
+
+
+def test_the_frames_of_a_track_that_came_from_a_recording_are_recorded_as_they_are() -> None:
+    recording = decode_recording(
+        race_recording([pack_frame(np.full((2, 2, 3), n, np.uint8)) for n in range(4)], side=2),
+        "theirs.jsonl",
+    )
+    runs, tracks = [over(CPU, 0.01)], [track_of_recorded(recording.runs[0])]
+    (kept,) = kept_frames(runs, tracks).values()
+    assert [one.picture for one in kept[1:]] == [
+        one.picture for one in recording.runs[0].events if isinstance(one, FrameReady)
+    ]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
-from gpu_studio.core.race.kept_frames import MOST_KEPT_BYTES, MOST_KEPT_FRAMES, kept_frames
+from gpu_studio.core.packed_frame import MOST_FRAMES_OF_RUN
+from gpu_studio.core.race.kept_frames import MOST_KEPT_BYTES, kept_frames
 from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 from tests.core.race.racing import CPU, ONE, over
 
@@ -36,13 +37,13 @@ def test_a_short_race_keeps_every_frame() -> None:
     assert [one.number for one in ready(kept)] == list(range(7))
 
 
-@pytest.mark.parametrize("count", [MOST_KEPT_FRAMES + 1, 10 * MOST_KEPT_FRAMES])
+@pytest.mark.parametrize("count", [MOST_FRAMES_OF_RUN + 1, 10 * MOST_FRAMES_OF_RUN])
 def test_a_long_race_is_thinned_to_its_ends(count: int) -> None:
     run = over(CPU, 1e-3)
     kept = ready(kept_frames([run], [track(count)])[run.request.run_id])
-    assert len(kept) == MOST_KEPT_FRAMES
+    assert len(kept) == MOST_FRAMES_OF_RUN
     assert (kept[0].elapsed_s, kept[-1].elapsed_s) == (0.0, (count - 1) / 20)
-    assert len({one.elapsed_s for one in kept}) == MOST_KEPT_FRAMES
+    assert len({one.elapsed_s for one in kept}) == MOST_FRAMES_OF_RUN
 
 
 def test_large_frames_are_fewer() -> None:

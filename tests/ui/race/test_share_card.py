@@ -17,8 +17,8 @@ from gpu_studio.core.race.shared_race import (
     RacePoint,
     decode_shared,
     encode_shared,
-    thinned,
 )
+from gpu_studio.core.thinning import thinned
 from gpu_studio.ui.race import share_card
 from gpu_studio.ui.race.share_card import paint_card, png_of_card
 from gpu_studio.ui.theme import COLOURS
@@ -106,11 +106,11 @@ def test_a_race_with_runs_missing_is_refused() -> None:
 def test_a_long_way_is_thinned_to_its_ends() -> None:
     points = tuple(RacePoint(float(n), n, 0.0, 0.0) for n in range(1000))
 
-    few = thinned(points)
+    few = thinned(points, MOST_POINTS)
 
     assert len(few) == MOST_POINTS
     assert (few[0], few[-1]) == (points[0], points[-1])
-    assert thinned(points[:3]) == points[:3]
+    assert thinned(points[:3], MOST_POINTS) == points[:3]
 
 
 def test_the_terminal_gets_its_picture_from_a_program(
