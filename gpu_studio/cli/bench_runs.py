@@ -19,6 +19,7 @@ from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunsEnded
+from gpu_studio.core.pause import pauses_sentence
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.units import counted, format_duration, format_percent, format_rate, format_size
 
@@ -186,6 +187,8 @@ def remarks(result: RunFinished, card: TorchCard | None = None) -> Iterator[str]
     """Yield the remarks to print below a result's row, one line each."""
     for doubt in stamp_of(result).doubts:
         yield f"in doubt: {doubt}"
+    if result.pauses:
+        yield pauses_sentence([result.pauses])
     if is_worth_a_line(result):
         yield is_this_normal(result, card)
     if result.loaded_s is not None and not is_cpu(result.device):

@@ -15,6 +15,7 @@ from gpu_studio.cli.command import DONE, FAILED, Command
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
 from gpu_studio.core.atomic_file import write_atomically
+from gpu_studio.core.check.check_chart import mark_text
 from gpu_studio.core.check.check_end import end_words
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_run import START_PATIENCE_S, CheckPlan, CheckRun
@@ -25,7 +26,6 @@ from gpu_studio.core.check.record_words import (
     LIMITS_TITLE,
     TRUST_TITLE,
     device_line,
-    pause_text,
     planted_text,
     record_facts,
     record_limits,
@@ -175,7 +175,7 @@ class _Terminal:
         self._run.pause(pause_s)
         if not self._as_json:
             self._work.progress.clear()
-            note(pause_text(self._run.pauses[-1]) + ".")
+            note(f"{mark_text(self._run.pauses[-1])}.")
 
     def _save(self) -> None:
         run = self._run

@@ -32,6 +32,13 @@ def format_duration(seconds: float) -> str:
     return f"{three_digits(seconds / 1e-9)}{_THIN}ns"
 
 
+def clock_text(seconds: float) -> str:
+    """Return a time as a clock shows it: ``3:11``, ``1:02:03``."""
+    hours, rest = divmod(round(seconds), 3600)
+    minutes, whole = divmod(rest, 60)
+    return f"{hours}:{minutes:02}:{whole:02}" if hours else f"{minutes}:{whole:02}"
+
+
 def format_bytes(size_bytes: float) -> str:
     """Return a memory size in binary units: ``256 MiB``, ``1.95 GiB``."""
     for step, unit in _BYTE_STEPS:

@@ -30,6 +30,7 @@ from gpu_studio.core.benchmark.trust import (
 )
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.listing import listed
+from gpu_studio.core.pause import pauses_sentence
 from gpu_studio.core.statistics import FEWEST_ROUNDS, ratio_interval
 from gpu_studio.core.units import (
     format_about,
@@ -353,12 +354,16 @@ def _named(labels: Sequence[str]) -> str:
 
 
 def findings_of(results: Mapping[str, RunFinished]) -> Sequence[str]:
-    """Return the findings of the runs, each sentence once, with its run's label."""
+    """Return the findings of the runs, each sentence once, with its run's label; and pauses."""
     labels_of: dict[str, list[str]] = {}
     for label, result in results.items():
         for finding in result.findings:
             labels_of.setdefault(finding, []).append(label)
+    paused = pauses_sentence(result.pauses for result in results.values())
     return [
-        finding if len(labels) == len(results) else f"{', '.join(labels)}: {finding}"
-        for finding, labels in labels_of.items()
+        *((paused,) if paused else ()),
+        *(
+            finding if len(labels) == len(results) else f"{', '.join(labels)}: {finding}"
+            for finding, labels in labels_of.items()
+        ),
     ]

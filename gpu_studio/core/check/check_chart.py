@@ -9,6 +9,8 @@ import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gpu_studio.core.check.stages import ROUND_MINUTES, round_count, stage_title
+from gpu_studio.core.pause import pause_text
+from gpu_studio.core.units import clock_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.check.check_run import CheckRun
     from gpu_studio.core.check.readings import RecordedReading
     from gpu_studio.core.messages.check_messages import CheckedDevice, CheckVerdict, StageName
+    from gpu_studio.core.pause import Pause
 
 _GAP_S = 15.0
 """Readings come once a second; a longer pause is a gap in the curve, not a line."""
@@ -73,12 +76,16 @@ class ChartBand(NamedTuple):
 
 
 class CheckChart(NamedTuple):
-    """A chart from 0 to ``end_s`` seconds; without readings it has no lanes."""
+    """A chart from 0 to ``end_s`` seconds; without readings it has no lanes.
+
+    The axis leaves ``pauses`` out: each is a mark on it.
+    """
 
     end_s: float
     bands: tuple[ChartBand, ...]
     lanes: tuple[ChartLane, ...]
     readings: tuple[RecordedReading, ...] = ()
+    pauses: tuple[Pause, ...] = ()
 
 
 def record_chart(record: CheckRecord) -> CheckChart:
@@ -89,7 +96,7 @@ def record_chart(record: CheckRecord) -> CheckChart:
     end_s = max(record.seconds, last, *(span.end_s for span in record.spans), 1.0)
     bands = _bands(record.spans, names, verdicts, record.device.address)
     lanes = _lanes(record.device, record.readings, "highest", record.lowest_clock_mhz)
-    return CheckChart(end_s, bands, lanes, record.readings)
+    return CheckChart(end_s, bands, lanes, record.readings, record.pauses)
 
 
 def run_chart(run: CheckRun, readings: Sequence[RecordedReading]) -> CheckChart:
@@ -115,7 +122,7 @@ def run_chart(run: CheckRun, readings: Sequence[RecordedReading]) -> CheckChart:
     if round_count(run.plan.minutes) > 1:
         planned_s = 60.0 * ROUND_MINUTES * (1 + int(run.elapsed_s // (60.0 * ROUND_MINUTES)))
     lanes = _lanes(run.device, readings, "now")
-    return CheckChart(max(planned_s, at_s), tuple(bands), lanes, tuple(readings))
+    return CheckChart(max(planned_s, at_s), tuple(bands), lanes, tuple(readings), run.pauses)
 
 
 def plan_chart(stages: Sequence[tuple[StageName, float]], address: str) -> CheckChart:
@@ -162,7 +169,13 @@ def chart_sentence(chart: CheckChart) -> str:
     """Return the numbers of a chart in a sentence, for people who do not see it."""
     pairs = [f"{title} {value}" for lane in chart.lanes for title, value in lane.values]
     limits = [limit.label for lane in chart.lanes for limit in lane.limits]
-    return f"{', '.join([*pairs, *limits])}." if pairs else "No readings."
+    numbers = f"{', '.join([*pairs, *limits])}." if pairs else "No readings."
+    return " ".join([numbers, *(f"{mark_text(pause)}." for pause in chart.pauses)])
+
+
+def mark_text(pause: Pause) -> str:
+    """Return a pause of a check in words, without a full stop."""
+    return f"{pause_text(pause)}, {clock_text(pause.after_s)} into the check"
 
 
 def _bands(

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from gpu_studio.core.check.check_chart import time_ticks, value_ticks
-from gpu_studio.core.check.record_words import clock_text
+from gpu_studio.core.check.check_chart import mark_text, time_ticks, value_ticks
+from gpu_studio.core.units import clock_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,6 +136,7 @@ def draw_chart(
     )
     _draw_bands(chart, canvas, place, em, has_words=not is_narrow)
     _draw_times(chart, canvas, place, em)
+    _draw_pauses(chart, canvas, place, em)
     if not chart.lanes:
         canvas.line(place.left, place.top, place.left, place.bottom, "border")
         canvas.line(place.left, place.bottom, place.right, place.bottom, "border")
@@ -212,6 +213,16 @@ def _draw_times(chart: CheckChart, canvas: Canvas, place: PlotPlace, em: float) 
         x = place.x(at_s, chart.end_s)
         canvas.line(x, place.bottom, x, place.bottom + 0.3 * em, "border")
         canvas.text(x, place.bottom + 0.9 * _LINE * em, clock_text(at_s), "muted", anchor="middle")
+
+
+def _draw_pauses(chart: CheckChart, canvas: Canvas, place: PlotPlace, em: float) -> None:
+    """Mark each pause on the time axis. A record may come from a stranger: some are beyond it."""
+    for pause in chart.pauses:
+        if pause.after_s <= chart.end_s:
+            x = place.x(pause.after_s, chart.end_s)
+            canvas.line(x, 0.0, x, place.bottom, "amber", dash="dashed")
+            box = (x - 0.2 * em, place.bottom - 0.2 * em, 0.4 * em, 0.4 * em)
+            canvas.box(*box, "amber", tip=mark_text(pause))
 
 
 def _draw_values(lane: ChartLane, canvas: Canvas, top: float, tall: float, em: float) -> None:

@@ -33,6 +33,7 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
     PositiveCount,
     Seconds,
 )
+from gpu_studio.core.pause import Pauses  # noqa: TC001  # msgspec reads the annotations
 
 SCHEMA = 1
 LARGEST_RECORD_BYTES = 1 << 20
@@ -49,16 +50,6 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
 
     after_s: Seconds
     is_restart: bool
-
-
-class Pause(msgspec.Struct, frozen=True, kw_only=True):
-    """A time in which the PC slept or the program was stopped; the stage began anew after it.
-
-    ``after_s`` is the time since the start of the check, without pauses.
-    """
-
-    after_s: Seconds
-    paused_s: Seconds
 
 
 class StageSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +99,7 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     load_steps: LoadSteps = ()
     memory_rates: MemoryRates | None = None
     interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=MOST_INTERRUPTIONS)] = ()
-    pauses: Annotated[tuple[Pause, ...], Meta(max_length=MOST_INTERRUPTIONS)] = ()
+    pauses: Pauses = ()
     program: ShortText = ""
     uuid: ShortText | None = None
     serial: ShortText | None = None

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from gpu_studio.core.check.check_record import (
-    MOST_INTERRUPTIONS,
     MOST_SPANS,
     CheckRecord,
     Interruption,
-    Pause,
     StageSpan,
 )
 from gpu_studio.core.check.check_verdict import (
@@ -72,6 +70,7 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
     PositiveCount,
     Seconds,
 )
+from gpu_studio.core.pause import MOST_PAUSES, Pause
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
@@ -326,7 +325,7 @@ class CheckRun:
         if self.is_over or self._is_paused:
             return
         self._is_paused = True
-        if len(self.pauses) < MOST_INTERRUPTIONS:
+        if len(self.pauses) < MOST_PAUSES:
             self.pauses = (*self.pauses, Pause(after_s=self.elapsed_s, paused_s=paused_s))
         track = self.present
         self._before_s, self._round_at_s = self.elapsed_s, 0.0

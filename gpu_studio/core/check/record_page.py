@@ -28,7 +28,6 @@ from gpu_studio.core.check.record_words import (
     TITLE,
     TRUST_TITLE,
     VERDICT_WORDS,
-    clock_text,
     device_line,
     errors_text,
     planted_text,
@@ -42,6 +41,7 @@ from gpu_studio.core.check.steps_table import STEPS_NOTE, STEPS_TITLE, steps_tab
 from gpu_studio.core.check.svg_canvas import EM, SvgCanvas
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.units import clock_text
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
 if TYPE_CHECKING:

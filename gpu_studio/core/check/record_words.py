@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpu_studio.core.check.check_chart import mark_text
 from gpu_studio.core.check.hot_spot import USUAL_GAP
 from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
 from gpu_studio.core.check.stages import OVERNIGHT_MINUTES, stage_words
@@ -13,12 +14,18 @@ from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.messages.check_messages import STAGE_NAMES
 from gpu_studio.core.moments import written_moment
-from gpu_studio.core.units import format_bytes, format_count, format_percent, format_rate
+from gpu_studio.core.units import (
+    clock_text,
+    format_bytes,
+    format_count,
+    format_percent,
+    format_rate,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpu_studio.core.check.check_record import CheckRecord, Pause
+    from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.messages.check_messages import (
         CheckedDevice,
         CheckVerdict,
@@ -79,13 +86,6 @@ def length_text(minutes: int) -> str:
     if minutes == OVERNIGHT_MINUTES:
         return "Overnight (8 hours)"
     return f"{minutes} minute{'s' * (minutes != 1)}"
-
-
-def clock_text(seconds: float) -> str:
-    """Return a time as a clock shows it: ``3:11``, ``1:02:03``."""
-    hours, rest = divmod(round(seconds), 3600)
-    minutes, whole = divmod(rest, 60)
-    return f"{hours}:{minutes:02}:{whole:02}" if hours else f"{minutes}:{whole:02}"
 
 
 def started_text(record: CheckRecord) -> str:
@@ -241,13 +241,7 @@ def _check_facts(record: CheckRecord) -> Iterator[RecordFact]:
         what = "The PC restarted" if stop.is_restart else "The program ended"
         yield RecordFact("Interruption", f"{what} after {clock_text(stop.after_s)}")
     for pause in record.pauses:
-        yield RecordFact("Interruption", pause_text(pause))
-
-
-def pause_text(pause: Pause) -> str:
-    """Return a pause of a check in words, without a full stop."""
-    slept, after = clock_text(pause.paused_s), clock_text(pause.after_s)
-    return f"The PC slept for {slept}, or the program was stopped, {after} into the check"
+        yield RecordFact("Interruption", mark_text(pause))
 
 
 def _sensor_facts(record: CheckRecord) -> Iterator[RecordFact]:

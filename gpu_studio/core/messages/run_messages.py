@@ -28,6 +28,7 @@ from gpu_studio.core.messages.race_messages import (  # noqa: TC001  # msgspec r
     RaceTraits,
     Showing,
 )
+from gpu_studio.core.pause import Pauses  # noqa: TC001  # msgspec reads the annotations
 
 MOST_IN_TURNS = 64
 MOST_ROUNDS = 1000
@@ -249,6 +250,9 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
 
     ``outcome`` says how far a run of a race came; null for every other run.
 
+    ``pauses`` are those of the PC or of this program during the run; no sample and no other time of
+    it contains one.
+
     ``rounds_s`` has the median of each round, which ``ci95_s`` comes from; empty if the run was
     one piece. In a race, they are the mean step of each slice. ``turns`` is as in `RunStarted`.
 
@@ -298,6 +302,7 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     outcome: RaceOutcome | None = None
     rounds_s: Annotated[tuple[CallSeconds, ...], Meta(max_length=MOST_ROUNDS)] = ()
     turns: str = ""
+    pauses: Pauses = ()
 
 
 class RunStopped(RunEnd, frozen=True, kw_only=True):

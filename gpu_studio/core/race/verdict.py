@@ -14,6 +14,7 @@ from gpu_studio.core.benchmark.comparison import Claim, Comparison, compare, nex
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.race_messages import RaceFinished
+from gpu_studio.core.pause import pauses_sentence
 from gpu_studio.core.race.contestant import contestant_name, contestant_result
 from gpu_studio.core.units import (
     format_count,
@@ -38,12 +39,14 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     ``finished`` is the race's last message. ``reason`` explains the result from the measured parts,
     empty if they explain nothing. ``doubts`` are the reasons not to trust it; a race without doubts
-    is green. ``is_kept_busy`` says that other programs are why there is no winner.
+    is green. ``paused`` says that the PC slept, empty if it did not: no time contains that.
+    ``is_kept_busy`` says that other programs are why there is no winner.
     """
 
     finished: RaceFinished
     reason: str
     doubts: tuple[str, ...]
+    paused: str = ""
     is_kept_busy: bool = False
 
 
@@ -83,6 +86,7 @@ def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
         finished=finished,
         reason=reason_of(picture, runs),
         doubts=_doubts(runs),
+        paused=pauses_sentence(run.result.pauses for run in runs if run.result is not None),
         is_kept_busy=duel is not None and duel.is_kept_busy,
     )
 

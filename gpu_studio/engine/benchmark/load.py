@@ -45,6 +45,15 @@ class DeviceLoad:
             self._since_s = now_s
         return self._since_s
 
+    @property
+    def since_s(self) -> float:
+        """When the present load began, by `perf_counter`."""
+        return self._since_s
+
+    def begin_anew(self) -> None:
+        """Record that the device has rested until now: the PC slept."""
+        self._since_s = time.perf_counter()
+
     def end(self) -> None:
         """Record that the device has worked until now."""
         self._until_s = time.perf_counter()

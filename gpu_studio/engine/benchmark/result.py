@@ -19,6 +19,7 @@ from gpu_studio.engine.workloads.case import TF32
 if TYPE_CHECKING:
     from gpu_studio.core.messages.race_messages import RaceOutcome
     from gpu_studio.core.messages.run_messages import NaiveTime, OtherLoad, RunWorkload
+    from gpu_studio.core.pause import PauseLog
     from gpu_studio.engine.benchmark.naive_script import NaiveAnswer
     from gpu_studio.engine.sensor import Watch
     from gpu_studio.engine.workloads.case import Case, Work
@@ -68,7 +69,7 @@ def finish(
     cpu_name: str,
     in_window_process: bool,
     turns: str,
-    elapsed_s: float,
+    pauses: PauseLog,
 ) -> RunFinished:
     """Return the result of a run with at least one sample."""
     summary = summarize(found.samples_s)
@@ -96,7 +97,7 @@ def finish(
         bytes_per_call=work.bytes_moved,
         first_call_s=found.first_call_s,
         warm_up_s=found.warm_up_s,
-        elapsed_s=elapsed_s,
+        elapsed_s=pauses.awake_s,
         timed_s=math.fsum(found.samples_s) * found.calls_per_sample,
         verified=found.verification.verified,
         verification=found.verification.sentence,
@@ -123,6 +124,7 @@ def finish(
         torch_version=str(torch.__version__),
         outcome=found.outcome,
         turns=turns,
+        pauses=pauses.pauses,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark import sustained
@@ -22,6 +23,7 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
     SamplesMeasured,
 )
+from gpu_studio.core.pause import PauseLog
 from gpu_studio.core.statistics import FEWEST_ROUNDS, ROUNDS, interval_of_rounds, quantile
 from gpu_studio.core.tensors import check_dtype, check_size
 from gpu_studio.core.units import format_bytes, format_size
@@ -44,6 +46,7 @@ from gpu_studio.engine.benchmark.timing import (
 from gpu_studio.engine.device import free_bytes, prove_kernels, resolve, time_once, uuid_of
 from gpu_studio.engine.memory.caching_allocator import PeakMemory, read_memory
 from gpu_studio.engine.sensor import CardWatch, CpuWatch
+from gpu_studio.engine.stopwatch import AwakeStopwatch
 from gpu_studio.engine.threads import cpu_threads, refuse_threads
 from gpu_studio.engine.workloads.case import make_case, refuse_mode
 from gpu_studio.engine.workloads.drawing import Drawing
@@ -91,6 +94,7 @@ class WorkloadRun:
         frames: makes the file of a race's frames; None shows none.
         turns: the name of the runs that take turns with this one; empty if it is alone.
         line: where their race ends; None if it is alone.
+        pauses: notices when the PC slept.
     """
 
     def __init__(
@@ -104,9 +108,11 @@ class WorkloadRun:
         frames: FrameFiles | None = None,
         turns: str = "",
         line: FinishLine | None = None,
+        pauses: PauseLog | None = None,
     ) -> None:
         self._request = request
         self._line = line or FinishLine()
+        self._pauses = pauses or PauseLog()
         self._contestant = 0
         self._stop = stop
         self._sensor = sensor
@@ -128,24 +134,24 @@ class WorkloadRun:
         """
         steps, is_over = self._steps(), False
         try:
-            while not is_over:
-                # The threads of a turn: another run may use others in between.
-                with cpu_threads(self._threads):
-                    for event in steps:
-                        if event is None:
-                            break
-                        yield event
-                    else:
-                        is_over = True
-                if not is_over:
-                    yield None
+            with self._pauses:
+                while not is_over:
+                    # The threads of a turn: another run may use others in between.
+                    with cpu_threads(self._threads):
+                        for event in steps:
+                            if event is None:
+                                break
+                            yield event
+                        else:
+                            is_over = True
+                    if not is_over:
+                        yield None
             return
         except _StoppedError:
             pass  # answered below, after the failed frames and their tensors are gone
         yield RunStopped(run_id=self._request.run_id, samples=len(self._found.samples_s))
 
     def _steps(self) -> Iterator[Event | None]:
-        started_s = time.perf_counter()
         request, found = self._request, self._found
         find = find_workload if request.race is None else find_picture
         workload = find(request.workload)
@@ -163,20 +169,23 @@ class WorkloadRun:
         refuse_long_kernel(workload, case, self._card_state(case))
         found.measured = self._cpu_ceilings(workload, case)
         self._check_stop()
-        yield from self._checked_and_timed(workload, case, started_s)
+        yield from self._checked_and_timed(workload, case)
 
-    def _checked_and_timed(
-        self, workload: Workload, case: Case, started_s: float
-    ) -> Iterator[Event | None]:
+    def _checked_and_timed(self, workload: Workload, case: Case) -> Iterator[Event | None]:
         request, found = self._request, self._found
         yield self._phase("verification")
-        found.verification, expected_call_s = check_answers(workload, case, self._check_stop)
+        found.verification, expected_call_s = self._pauses.undisturbed(
+            lambda: check_answers(workload, case, self._check_stop)
+        )
         load_of(case.device).end_check()
         self._check_stop()
         # Only now: without the card's peaks, the small call above refuses a kernel of seconds.
         if request.naive:
             yield self._phase("naive")
-            found.naive = time_naively(workload.description.name, case, self._stop)
+            name = workload.description.name
+            found.naive = self._pauses.undisturbed(
+                lambda: time_naively(name, case, self._stop), self._check_stop
+            )
             self._check_stop()
 
         yield self._phase("warm-up", expected_call_s)
@@ -190,7 +199,7 @@ class WorkloadRun:
             cpu_name=self._cpu_name,
             in_window_process=self._in_window_process,
             turns=self._turns,
-            elapsed_s=time.perf_counter() - started_s,
+            pauses=self._pauses,
         )
 
     def _rounds(self, workload: Workload, case: Case) -> Iterator[Event | None]:
@@ -206,7 +215,7 @@ class WorkloadRun:
                     self._check_stop()
                     yield from self._round(workload, call, case, memory)
                 if self._is_enough():
-                    self._record_findings(call)
+                    self._pauses.undisturbed(partial(self._record_findings, call), self._check_stop)
             del call
 
     def _round(
@@ -215,16 +224,16 @@ class WorkloadRun:
         """Warm up and time a call for one round."""
         device, found = case.device, self._found
         assert found.watch is not None
-        busy_since_s = load_of(device).begin()
-        warming_s = time.perf_counter()
+        load_of(device).begin()
+        warming_s = self._pauses.awake_s
         stopwatch, call_s = self._warmed_up(call, case, memory)
         self._check_stop()
         if isinstance(call, Drawing):
-            yield from self._join(stopwatch, call)
+            yield from self._join(AwakeStopwatch(stopwatch, self._pauses, self._check_stop), call)
         if not found.starts:
-            found.warm_up_s = time.perf_counter() - warming_s
+            found.warm_up_s = self._pauses.awake_s - warming_s
             yield self._timing_phase(call_s)
-            found.loaded_s = time.perf_counter() - busy_since_s
+            found.loaded_s = time.perf_counter() - load_of(device).since_s
             self._plan_rounds(call_s)
         found.starts.append(len(found.samples_s))
         found.watch.begin()
@@ -236,7 +245,8 @@ class WorkloadRun:
                     stack.callback(spare.close)
                 yield from self._race(stopwatch, call, case, spare)
         else:
-            yield from self._time(stopwatch, call, case)
+            recover = partial(self._warm_up_anew, call, case)
+            yield from self._time(AwakeStopwatch(stopwatch, self._pauses, recover), call, case)
         found.watch.end()
         load_of(device).end()
         if call.elapsed_s() is None:  # a call with its own clock works in other processes
@@ -266,22 +276,14 @@ class WorkloadRun:
         """
         device, found, watch = case.device, self._found, self._found.watch
         assert watch is not None
-        first_call_s = time_once(call, device)
+        # After a pause, this is the second one: the first one's time is not known then.
+        first_call_s = self._pauses.undisturbed(partial(time_once, call, device), self._check_stop)
         self._check_stop()
         if found.starts:
-            call_s = warm_up_again(
-                call, device, first_call_s, watch.clock_mhz, found.clock_mhz, self._stop.is_set
-            )
+            call_s = self._warm_up(call, case, first_call_s, is_again=True)
         else:
             found.first_call_s = first_call_s
-            call_s = warm_up(
-                call,
-                device,
-                first_call_s,
-                watch.clock_mhz,
-                self._stop.is_set,
-                least_s=sustained.SUSTAINED_LOAD_S if self._request.sustained else None,
-            )
+            call_s = self._warm_up(call, case, first_call_s, is_again=False)
             found.clock_mhz = watch.clock_mhz()
         stopwatch = stopwatch_for(call, device)
         if case.cache == "cold":
@@ -295,6 +297,39 @@ class WorkloadRun:
             if self._request.calls is not None and self._request.race is None:
                 found.calls_per_sample = whole_batches(found.calls_per_sample, self._request.calls)
         return stopwatch, call_s
+
+    def _warm_up(self, call: Call, case: Case, first_call_s: float, *, is_again: bool) -> float:
+        """Bring a device to its speed, or back to it; return the seconds of the shortest call."""
+        device, found, watch = case.device, self._found, self._found.watch
+        assert watch is not None
+
+        def warm() -> float:
+            clock_mhz, is_stopped = watch.clock_mhz, self._stop.is_set
+            if is_again:
+                return warm_up_again(
+                    call, device, first_call_s, clock_mhz, found.clock_mhz, is_stopped
+                )
+            least_s = sustained.SUSTAINED_LOAD_S if self._request.sustained else None
+            return warm_up(call, device, first_call_s, clock_mhz, is_stopped, least_s=least_s)
+
+        def begin_anew() -> None:
+            self._check_stop()
+            load_of(device).begin_anew()
+
+        return self._pauses.undisturbed(warm, begin_anew)
+
+    def _warm_up_anew(self, call: Call, case: Case) -> None:
+        """After a pause between two samples, bring the device back to its speed.
+
+        What other programs did in the pause is no disturbance of this run.
+        """
+        self._check_stop()
+        found = self._found
+        assert found.watch is not None
+        load_of(case.device).begin_anew()
+        first_call_s = time_once(call, case.device)
+        self._warm_up(call, case, first_call_s, is_again=not self._request.sustained)
+        found.watch.begin()
 
     def _plan_rounds(self, call_s: float) -> None:
         """Decide how long a round is: it has time for two calls at least."""
@@ -338,10 +373,13 @@ class WorkloadRun:
 
         def warm_again() -> None:
             assert spare is not None
-            first_s = time_once(spare, case.device)
-            warm_up_again(
-                spare, case.device, first_s, watch.clock_mhz, found.clock_mhz, self._stop.is_set
-            )
+            self._warm_up(spare, case, time_once(spare, case.device), is_again=True)
+
+        def recover() -> None:
+            self._check_stop()
+            if spare is not None:
+                warm_again()
+            watch.begin()
 
         race = RaceTiming(
             self._request,
@@ -357,8 +395,9 @@ class WorkloadRun:
         if self._frames is not None and (opened := race.open_frames(self._frames)) is not None:
             yield opened
         found.samples_s = race.samples_s
+        # A batch with a pause in it counts neither as steps nor as time.
         yield from race.events(
-            stopwatch,
+            AwakeStopwatch(stopwatch, self._pauses, recover),
             watch,
             lambda: read_memory(case.device) if case.is_on_card else None,
         )

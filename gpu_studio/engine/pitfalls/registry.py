@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallStarted, RunPitfall
+from gpu_studio.core.pause import PauseLog
 from gpu_studio.core.switcher.pitfall_words import compare_parts
 from gpu_studio.engine.device import accelerator_of, prove_kernels, resolve
 from gpu_studio.engine.pitfalls.exception_keeps_tensors import ExceptionKeepsTensors
@@ -76,12 +77,15 @@ def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
     snippets = {
         part: complete(pitfall.snippet(part, request.device)) for part in ("broken", "fixed")
     }
-    started_s = time.perf_counter()
     outcomes = {}
-    for part in _PARTS[request.part]:
-        bench.check_stop()
-        yield PitfallStarted(name=request.name, part=part, snippet=snippets[part])
-        outcomes[part] = _run_part(pitfall, part, bench)
+    with PauseLog() as pauses:
+        for part in _PARTS[request.part]:
+            bench.check_stop()
+            yield PitfallStarted(name=request.name, part=part, snippet=snippets[part])
+            outcomes[part] = pauses.undisturbed(
+                partial(_run_part, pitfall, part, bench), bench.check_stop
+            )
+        elapsed_s = pauses.awake_s
     yield PitfallFinished(
         name=request.name,
         device=request.device,
@@ -93,7 +97,7 @@ def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
         broken_snippet=snippets["broken"],
         fixed_snippet=snippets["fixed"],
         snippet=snippets[_PARTS[request.part][-1]],
-        elapsed_s=time.perf_counter() - started_s,
+        elapsed_s=elapsed_s,
     )
 
 

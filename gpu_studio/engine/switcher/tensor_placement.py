@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,11 +11,11 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.placement_messages import PlaceRow, PlaceTensors, TensorsPlaced
 from gpu_studio.core.tensors import ITEM_BYTES, check_dtype, check_size
 from gpu_studio.core.units import format_bytes
-from gpu_studio.engine.device import accelerator_of, free_bytes, prove_kernels, resolve, synchronize
-from gpu_studio.engine.switcher.timed_copy import TimedCopy
+from gpu_studio.engine.device import accelerator_of, free_bytes, prove_kernels, resolve
+from gpu_studio.engine.switcher.timed_copy import TimedCopy, timed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from gpu_studio.core.messages.message import Event
 
@@ -35,11 +34,11 @@ def place_tensors(request: PlaceTensors) -> Iterator[Event]:
     # The first random numbers on a device start its generator, which is no part of making these.
     torch.rand(8, 8, device=device, dtype=dtype)
     before = _allocated(device)
-    on_cpu, cpu_made_s = _timed(lambda: torch.rand(side, side, dtype=dtype), device)
+    on_cpu, cpu_made_s = timed(lambda: torch.rand(side, side, dtype=dtype), device)
     moved, moved_s = _moved(on_cpu, device)
     # Asking the driver for memory is no part of making the other one there either.
     torch.empty(side, side, device=device, dtype=dtype)
-    created, made_s = _timed(lambda: torch.rand(side, side, device=device, dtype=dtype), device)
+    created, made_s = timed(lambda: torch.rand(side, side, device=device, dtype=dtype), device)
     after = _allocated(device)
     result = moved @ created
     yield _row("x", moved, CPU, request.dtype)
@@ -76,18 +75,9 @@ def _row(name: str, tensor: torch.Tensor, came_from: str, dtype: str) -> PlaceRo
 def _moved(on_cpu: torch.Tensor, device: torch.device) -> tuple[torch.Tensor, float]:
     """Return a copy on the device, and the seconds of the copy alone."""
     if is_cpu(device.type):
-        return _timed(on_cpu.clone, device)
+        return timed(on_cpu.clone, device)
     copy = TimedCopy(device)
     return copy(on_cpu), copy.elapsed_s
-
-
-def _timed(make: Callable[[], torch.Tensor], device: torch.device) -> tuple[torch.Tensor, float]:
-    """Return a tensor and the seconds until the device has it."""
-    synchronize(device)
-    start_s = time.perf_counter()
-    tensor = make()
-    synchronize(device)
-    return tensor, time.perf_counter() - start_s
 
 
 def _check_size(request: PlaceTensors, device: torch.device) -> None:

@@ -8,11 +8,16 @@ crosses the PCIe link, so all of it is done before the clock starts.
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import torch
 
 from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.pause import PauseLog
 from gpu_studio.engine.device import synchronize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class TimedCopy:
@@ -45,24 +50,30 @@ class TimedCopy:
         target = torch.empty_like(source, device=self._device)
         if is_cpu(self._device.type):
             target.zero_()  # the system hands out memory when it is first touched
-        start_s = self._begin(source)
-        target.copy_(source)
-        self._end(source, start_s)
+        self._copied(source, lambda: target.copy_(source))
         return target
 
     def _moved(self, source: torch.Tensor) -> torch.Tensor:
         """Move what has no plain memory to copy into, a sparse tensor; its memory counts."""
-        start_s = self._begin(source)
-        target = source.to(self._device)
-        self._end(source, start_s)
+        return self._copied(source, lambda: source.to(self._device))
+
+    def _copied(self, source: torch.Tensor, copy: Callable[[], torch.Tensor]) -> torch.Tensor:
+        target, copy_s = timed(copy, source.device, self._device)
+        self.elapsed_s += copy_s
         return target
 
-    def _begin(self, source: torch.Tensor) -> float:
-        for used in (source.device, self._device):
-            synchronize(used)
-        return time.perf_counter()
 
-    def _end(self, source: torch.Tensor, start_s: float) -> None:
-        for used in (source.device, self._device):
-            synchronize(used)
-        self.elapsed_s += time.perf_counter() - start_s
+def timed(make: Callable[[], torch.Tensor], *devices: torch.device) -> tuple[torch.Tensor, float]:
+    """Return a tensor and the seconds until its devices are idle, without a pause of the PC."""
+
+    def once() -> tuple[torch.Tensor, float]:
+        for device in devices:
+            synchronize(device)
+        start_s = time.perf_counter()
+        tensor = make()
+        for device in devices:
+            synchronize(device)
+        return tensor, time.perf_counter() - start_s
+
+    with PauseLog() as pauses:
+        return pauses.undisturbed(once)

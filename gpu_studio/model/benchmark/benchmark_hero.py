@@ -16,6 +16,7 @@ from gpu_studio.core.benchmark.trust import stamp_of, trust_lines
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.notice import Action, Notice, Tone
+from gpu_studio.core.pause import pauses_sentence
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark import left_words
 from gpu_studio.model.benchmark.run_labels import result_label, run_label
@@ -227,7 +228,9 @@ class _Words:
         cards = [one for one in standing.results if not is_cpu(one.device)]
         if standing.card is not None and len(cards) > 1 and not standing.wrong:
             text += f" · {self._name(standing.card)} compared with the CPU"
-        return f"{text} · recording: {result.recording}" if result.recording else text
+        paused = pauses_sentence(one.pauses for one in standing.results).rstrip(".")
+        recording = f"recording: {result.recording}" if result.recording else ""
+        return " · ".join(filter(None, (text, recording, paused)))
 
     def _work(self, work: RunFinished | RunWorkload, size: str, mode: str = "") -> str:
         title = self._titles.get(work.workload, work.workload)

@@ -9,7 +9,6 @@ from gpu_studio.core.check.check_verdict import interruption_sentence, sentence_
 from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
 from gpu_studio.core.check.record_words import (
     VERDICT_WORDS,
-    clock_text,
     device_line,
     errors_text,
     length_text,
@@ -21,6 +20,7 @@ from gpu_studio.core.check.stages import STAGES, stage_title, stage_words
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.moments import written_moment
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.units import clock_text
 
 if TYPE_CHECKING:
     from gpu_studio.core.check.check_folder import CutOffCheck

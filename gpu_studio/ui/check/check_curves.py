@@ -15,7 +15,7 @@ from gpu_studio.core.check.check_chart import (
     reading_at,
 )
 from gpu_studio.core.check.check_drawing import PlotPlace, chart_height, draw_chart
-from gpu_studio.core.check.record_words import clock_text
+from gpu_studio.core.units import clock_text
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.check.painter_canvas import PainterCanvas
 from gpu_studio.ui.parts import Card

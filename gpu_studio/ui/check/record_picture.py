@@ -22,7 +22,6 @@ from gpu_studio.core.check.record_words import (
     TRUST_TITLE,
     VERDICT_WORDS,
     breakable,
-    clock_text,
     device_line,
     errors_text,
     planted_text,
@@ -34,6 +33,7 @@ from gpu_studio.core.check.record_words import (
 from gpu_studio.core.check.stages import stage_title
 from gpu_studio.core.check.steps_table import STEPS_NOTE, STEPS_TITLE, StepCell, steps_table
 from gpu_studio.core.notice import Tone
+from gpu_studio.core.units import clock_text
 from gpu_studio.ui.check.painter_canvas import PainterCanvas
 from gpu_studio.ui.png import png_bytes
 from gpu_studio.ui.theme import COLOURS, application_font

@@ -9,6 +9,7 @@ import pytest
 
 from gpu_studio.core.check.check_chart import (
     band_at,
+    chart_sentence,
     plan_chart,
     reading_at,
     record_chart,
@@ -25,6 +26,7 @@ from gpu_studio.core.check.stages import stage_budget_s
 from gpu_studio.core.check.steps_table import steps_table
 from gpu_studio.core.check.svg_canvas import EM, SvgCanvas
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, LoadStep, MemoryCoverage, WrongWord
+from gpu_studio.core.pause import Pause
 from tests.fakes.check_answers import COVERAGE, MIB, check_round, hot_card, wrong_bit
 from tests.fakes.check_records import STARTED_AT, check_record
 
@@ -74,6 +76,18 @@ def test_a_pause_of_the_readings_is_a_gap() -> None:
     assert [len(piece) for piece in curve.pieces] == [40, 40]
     assert reading_at(record_chart(record), 120.0) is None
     assert reading_at(record_chart(record), 210.2) == readings[50]
+
+
+def test_a_sleep_is_marked_on_the_time_axis() -> None:
+    slept = Pause(after_s=30.0, paused_s=80.0), Pause(after_s=1e6, paused_s=9.0)  # a stranger's
+    chart = record_chart(msgspec.structs.replace(check_record(), pauses=slept))
+    assert chart.pauses == slept
+    canvas = SvgCanvas()
+    draw_chart(chart, canvas, 900, 400, EM)
+    page = canvas.svg(900, 400, "")
+    words = "The PC slept for 1:20, or the program was stopped, 0:30 into the check"
+    assert page.count("The PC slept") == page.count(words) == 1
+    assert words in chart_sentence(chart)
 
 
 def test_times_are_read_as_a_clock_shows_them() -> None:
