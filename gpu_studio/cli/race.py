@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +13,7 @@ from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.command import Command, WrongUseError
 from gpu_studio.cli.recorder import Recorder
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
+from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.access import usable_cards
@@ -49,6 +47,7 @@ from gpu_studio.core.units import (
     three_digits,
 )
 from gpu_studio.hardware.cpu import cpu_name
+from gpu_studio.process.child_call import ChildCall
 from gpu_studio.process.sleep_block import SleepBlock
 
 if TYPE_CHECKING:
@@ -69,10 +68,9 @@ _LEAST_NAME = 34
 _MOST_FRAME_BYTES = 256 << 20
 _CARD_PAINTER = "gpu_studio.ui.race.share_card"
 _LONGEST_PAINTING_S = 60.0
+_MOST_CARD_BYTES = 64 << 20
 _MOST_THREADS = 4096
 _NAMES = [picture.name for picture in PICTURES]
-# "python -m" imports from the present folder first, which may have a file named like a library.
-_HOME = Path(__file__).resolve().parent.parent.parent
 
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
@@ -278,25 +276,19 @@ def _save(race: _Race, verdict: Verdict, described: EngineDescribed, path: Path)
         cpu_name=cpu_name(),
         torch_version=described.torch_version,
     )
-    command = [sys.executable, "-m", _CARD_PAINTER, str(path.absolute())]
     try:
-        painter = subprocess.run(
-            command,
-            input=msgspec.json.encode(order),
-            capture_output=True,
-            timeout=_LONGEST_PAINTING_S,
-            cwd=_HOME,
-            env={**os.environ, "PYTHONUTF8": "1"},
-            check=False,
-            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        painted = ChildCall(_CARD_PAINTER).run(
+            msgspec.json.encode(order),
+            longest_s=_LONGEST_PAINTING_S,
+            most_bytes=_MOST_CARD_BYTES,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise StudioError(
-            FailureKind.NOT_SAVED, f"The picture could not be painted: {error}"
-        ) from error
-    if painter.returncode:
-        last = painter.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise StudioError(FailureKind.NOT_SAVED, last or "The picture could not be painted.")
+        if painted.exit_code != 0:
+            message = f"The picture could not be painted: {painted.reason or 'the painter ended'}."
+            raise StudioError(FailureKind.NOT_SAVED, message)
+        write_atomically(path, painted.content)
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror or error}"
+        raise StudioError(FailureKind.NOT_SAVED, message) from error
     note(f"Saved as {path}.")
 
 

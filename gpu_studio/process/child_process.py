@@ -27,6 +27,9 @@ from gpu_studio.process.family_folder import FamilyFolder, remove_left_over
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+if sys.platform == "linux":
+    import resource
+
 LONGEST_LINE = 64 << 20
 _FAMILY = "GPU_STUDIO_FAMILY"
 _LAUNCHER = "__PYVENV_LAUNCHER__"  # Python reads it at its start, and takes it away
@@ -34,6 +37,7 @@ _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 _LONGEST_KILL_S = 0.2  # what runs after it is inside a driver, and is left behind
 _LONGEST_SWEEP_S = 0.5
 _SWEEP_PAUSE_S = 0.01
+_MOST_CPUS = 2  # of a child with little memory: a library's threads have a stack each
 # "python -m" imports from the current folder first: in the user's folder, a script named torch.py
 # or random.py would replace the library.
 _HOME_OF_THE_PACKAGE = Path(__file__).resolve().parents[2]
@@ -85,15 +89,19 @@ class _Family:
     On Windows, they are in a job object; the system ends them even if this process is killed.
     Elsewhere, they are a process group. Some leave it (torchrun starts a session for each of its
     processes), so on Linux an environment variable that they inherit also identifies them.
+
+    Args:
+        memory_bytes: as for `ChildProcess`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, memory_bytes: int | None = None) -> None:
+        self._memory_bytes = memory_bytes
         outer = os.environ.get(_FAMILY, "")
         self.is_outermost = not outer
         self._name = f"{outer}/{os.urandom(8).hex()}"  # the module secrets loads OpenSSL
         self._folder: FamilyFolder | None = None
         if sys.platform == "win32":
-            self._job = _Job()
+            self._job = _Job(memory_bytes)
         self._leader: subprocess.Popen[bytes] | None = None
         if self.is_outermost:
             remove_left_over()
@@ -110,6 +118,9 @@ class _Family:
         self._leader = process
         if sys.platform == "win32":
             self._job.add(process)
+        elif sys.platform == "linux" and self._memory_bytes is not None:
+            with contextlib.suppress(OSError, ValueError):  # it has ended, or its limits are lower
+                _limit(process.pid, self._memory_bytes)
 
     def kill(self) -> None:
         """Kill the whole family now, except processes that have left its group."""
@@ -157,9 +168,10 @@ if sys.platform == "win32":
     import ctypes
     from ctypes import wintypes
 
-    # JobObjectExtendedLimitInformation and JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE of winnt.h.
+    # JobObjectExtendedLimitInformation, and the limits PROCESS_MEMORY, DIE_ON_UNHANDLED_EXCEPTION
+    # and KILL_ON_JOB_CLOSE of winnt.h.
     _EXTENDED_LIMITS = 9
-    _KILL_ON_CLOSE = 0x2000
+    _PROCESS_MEMORY, _DIE_QUIETLY, _KILL_ON_CLOSE = 0x100, 0x400, 0x2000
     _SAME_ACCESS = 2  # DUPLICATE_SAME_ACCESS
 
     class _BasicLimits(ctypes.Structure):
@@ -189,9 +201,13 @@ if sys.platform == "win32":
         """A job object whose processes the system ends when its last handle is closed.
 
         If the system refuses a job object, only the child itself is ended.
+
+        Args:
+            memory_bytes: the most memory of each process; None for no limit.
         """
 
-        def __init__(self) -> None:
+        def __init__(self, memory_bytes: int | None = None) -> None:
+            self._is_limited = memory_bytes is not None
             kernel = ctypes.WinDLL("kernel32", use_last_error=True)
             kernel.CreateJobObjectW.restype = wintypes.HANDLE
             kernel.CreateJobObjectW.argtypes = (ctypes.c_void_p, wintypes.LPCWSTR)
@@ -211,6 +227,9 @@ if sys.platform == "win32":
             self._handle = kernel.CreateJobObjectW(None, None)
             limits = _Limits()
             limits.basic.limit_flags = _KILL_ON_CLOSE
+            if memory_bytes is not None:
+                limits.basic.limit_flags |= _PROCESS_MEMORY | _DIE_QUIETLY
+                limits.process_memory = memory_bytes
             if self._handle:
                 kernel.SetInformationJobObject(
                     self._handle, _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)
@@ -220,11 +239,14 @@ if sys.platform == "win32":
             """Put a process into the job; its descendants belong to it as well.
 
             The process holds the job as well: if this one is killed, it sees its standard input
-            end, removes its files and ends, and only then the job ends what it has started.
+            end, removes its files and ends, and only then the job ends what it has started. One
+            with a limit cannot be trusted to look at its input: it ends at once.
             """
             if self._handle:
                 handle = int(process._handle)  # type: ignore[attr-defined]
                 self._kernel.AssignProcessToJobObject(self._handle, handle)
+                if self._is_limited:
+                    return
                 self._kernel.DuplicateHandle(
                     self._kernel.GetCurrentProcess(), self._handle, handle,
                     ctypes.byref(wintypes.HANDLE()), 0, False, _SAME_ACCESS,
@@ -242,6 +264,18 @@ if sys.platform == "win32":
                 if self._handle:
                     self._kernel.CloseHandle(self._handle)
                     self._handle = None
+
+
+if sys.platform == "linux":
+
+    def _limit(pid: int, memory_bytes: int) -> None:
+        """Limit what a process allocates, with the stacks of its threads; it dumps no core.
+
+        Not its addresses: libraries take more of those than memory. getrlimit(2).
+        """
+        resource.prlimit(pid, resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+        os.sched_setaffinity(pid, sorted(os.sched_getaffinity(pid))[-_MOST_CPUS:])
 
 
 def _opened_log(path: Path) -> IO[bytes] | None:
@@ -271,6 +305,7 @@ class ChildProcess:
         inherited: the environment variables of this process that the child gets; None for all.
         log_path: the file for its standard error; None inherits this process's, and so does a
             file that cannot be opened.
+        memory_bytes: the most memory that it may allocate, on Linux and Windows; None for no limit.
     """
 
     def __init__(
@@ -281,8 +316,9 @@ class ChildProcess:
         environment: Mapping[str, str] | None = None,
         inherited: Mapping[str, str] | None = None,
         log_path: Path | None = None,
+        memory_bytes: int | None = None,
     ) -> None:
-        self._family = _Family()
+        self._family = _Family(memory_bytes)
         log = _opened_log(log_path) if log_path else None
         program = [str(module)] if isinstance(module, Path) else ["-m", module]
         python, launched = direct_start()
@@ -347,6 +383,16 @@ class ChildProcess:
             if not line:
                 return
             yield line
+
+    def read(self, count: int) -> bytes:
+        """Return the child's next bytes; fewer than ``count`` only at the end of its pipe."""
+        stdout = self._process.stdout
+        assert stdout is not None
+        try:
+            with self._reading:
+                return stdout.read(count)
+        except ValueError:  # closed by `end`
+            return b""
 
     def wait(self, timeout_s: float) -> int | None:
         """Return the exit code, negative for a signal; None if it still runs after the timeout."""

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.race.animation_order import encode_animation
 from gpu_studio.model.task_queue import TaskQueue
+from gpu_studio.process.child_call import ChildCall
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.race.animation_order import AnimationOrder
     from gpu_studio.model.studio import Studio
 
 _PAINTER = "gpu_studio.ui.race.animation"
 _LONGEST_PAINTING_S = 120.0
-# "python -m" imports from the present folder first, which may have a file named like a library.
-_HOME = Path(__file__).resolve().parent.parent.parent.parent
+_MOST_BYTES = 16 << 20
 
 
 class RaceAnimation(QObject):
@@ -63,20 +62,18 @@ class RaceAnimation(QObject):
 
 def _painted(order: AnimationOrder, path: Path) -> Path:
     try:
-        painter = subprocess.run(
-            [sys.executable, "-m", _PAINTER, str(path.absolute())],
-            input=encode_animation(order),
-            capture_output=True,
-            timeout=_LONGEST_PAINTING_S,
-            cwd=_HOME,
-            env={**os.environ, "PYTHONUTF8": "1"},
-            check=False,
-            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        painted = ChildCall(_PAINTER).run(
+            encode_animation(order), longest_s=_LONGEST_PAINTING_S, most_bytes=_MOST_BYTES
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        message = f"The animation could not be painted: {error}"
+    except OSError as error:
+        message = f"The animation could not be painted: {error.strerror or error}"
         raise StudioError(FailureKind.NOT_SAVED, message) from error
-    if painter.returncode:
-        last = painter.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise StudioError(FailureKind.NOT_SAVED, last or "The animation could not be painted.")
+    if painted.exit_code != 0:
+        message = f"The animation could not be painted: {painted.reason or 'the painter ended'}."
+        raise StudioError(FailureKind.NOT_SAVED, message)
+    try:
+        write_atomically(path, painted.content)
+    except OSError as error:
+        message = f"The animation could not be written: {error.strerror or error}"
+        raise StudioError(FailureKind.NOT_SAVED, message) from error
     return path

@@ -3,15 +3,13 @@
 Qt compresses each frame as a picture of its own. The container around them is RIFF with the chunks
 VP8X, ANIM and ANMF (developers.google.com/speed/webp/docs/riff_container).
 
-As a program, it reads an `AnimationOrder` in MessagePack from standard input, and writes the file
-to the path that is its argument: painting and compressing take seconds, in a process of their own.
+Painting and compressing take seconds, so a child process does it (`process/child_call.py`).
 """
 
 from __future__ import annotations
 
 import os
 import struct
-import sys
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRectF
@@ -149,23 +147,15 @@ def _color(role: str) -> QColor:
     return QColor(COLOURS[role][_DARK])
 
 
-def main() -> int:
-    """Write the animation of the order on standard input; return the exit status."""
+def answer(content: bytes) -> bytes:
+    """Return the file of an `AnimationOrder` in MessagePack; the whole work of a child process.
+
+    Raises:
+        ValueError: Qt cannot write WebP here, or the file would be too large.
+    """
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # it needs no screen
-    path = sys.argv[1]
-    try:
-        order = decode_animation(sys.stdin.buffer.read())
-        application = QGuiApplication([])
-        content = webp_of(order)
-        application.quit()
-        with open(path, "wb") as file:
-            file.write(content)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        sys.stderr.write(f"The animation could not be written: {reason}\n")
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    order = decode_animation(content)
+    application = QGuiApplication([])
+    file = webp_of(order)
+    application.quit()
+    return file

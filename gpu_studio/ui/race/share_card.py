@@ -1,7 +1,6 @@
 """The picture that a race is saved as: 1200 × 630 pixels, with the race itself in a text chunk.
 
-As a program, it reads a `PictureOrder` in JSON from standard input, and writes the PNG to the path
-that is its argument: so the terminal can save a picture without Qt in its own process.
+The terminal has no Qt in its own process, so a child of it paints (`process/child_call.py`).
 """
 
 from __future__ import annotations
@@ -250,24 +249,13 @@ _WRAPPED = int(
 )
 
 
-def main() -> int:
-    """Write the card of the order on standard input; return the exit status."""
+def answer(content: bytes) -> bytes:
+    """Return the PNG file of a `PictureOrder` in JSON; the whole work of a child process."""
     has_screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if sys.platform == "linux" and not has_screen:
         os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    path = sys.argv[1]
-    order = decode_order(sys.stdin.buffer.read())
+    order = decode_order(content)
     application = QGuiApplication([])
-    content = png_of_card(order)
+    file = png_of_card(order)
     application.quit()
-    try:
-        with open(path, "wb") as file:
-            file.write(content)
-    except OSError as error:
-        sys.stderr.write(f"{path} cannot be written: {error.strerror or error}\n")
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return file

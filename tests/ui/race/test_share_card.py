@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import sys
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 from PySide6.QtGui import QColor, QImage
@@ -23,9 +19,6 @@ from gpu_studio.ui.race import share_card
 from gpu_studio.ui.race.share_card import paint_card, png_of_card
 from gpu_studio.ui.theme import COLOURS
 from tests.ui.race.pictures import contestant, order, shared_race
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("qapp")
 
@@ -113,16 +106,10 @@ def test_a_long_way_is_thinned_to_its_ends() -> None:
     assert thinned(points[:3], MOST_POINTS) == points[:3]
 
 
-def test_the_terminal_gets_its_picture_from_a_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["share_card", str(tmp_path / "race.png")])
-    given = io.TextIOWrapper(io.BytesIO(msgspec.json.encode(order())), encoding="utf-8")
-    monkeypatch.setattr(sys, "stdin", given)
+def test_the_terminal_gets_its_picture_from_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(share_card, "QGuiApplication", _ApplicationOfTheTests)
 
-    assert share_card.main() == 0
-    assert QImage(str(tmp_path / "race.png")).text(CHUNK)
+    assert QImage.fromData(share_card.answer(msgspec.json.encode(order()))).text(CHUNK)
 
 
 class _ApplicationOfTheTests(share_card.QGuiApplication):

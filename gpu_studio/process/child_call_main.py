@@ -1,0 +1,48 @@
+"""The child of a `ChildCall`: ``python -m gpu_studio.process.child_call_main MODULE SECONDS``.
+
+It calls ``answer(content)`` of the module with its standard input and writes what that returns. A
+`ValueError` is a reason in words: it becomes the answer, with the exit code 1.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+
+from gpu_studio.process.child_call import READY
+from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
+
+_GRACE_S = 1.0  # the parent ends a late child first
+
+
+def main() -> None:
+    """Answer the message on standard input, and end the process."""
+    module, longest_s = sys.argv[1], float(sys.argv[2])
+    incoming, out = take_over_stdin(), take_over_stdout()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal: the parent decides
+    if sys.platform == "win32":
+        import msvcrt
+
+        # A decoder that crashes must not open a window.
+        msvcrt.SetErrorMode(msvcrt.SEM_FAILCRITICALERRORS | msvcrt.SEM_NOGPFAULTERRORBOX)
+    answer = importlib.import_module(module).answer
+    out.write(READY)
+    out.flush()
+    if sys.platform != "win32":
+        # Ends this process even inside a library that keeps Python's lock, and if the parent is
+        # gone. On Windows, the job object does.
+        signal.setitimer(signal.ITIMER_REAL, longest_s + _GRACE_S)
+    status = 0
+    try:
+        content = answer(incoming.read())
+    except ValueError as error:
+        status, content = 1, str(error).encode()
+    out.write(content)
+    out.flush()
+    os._exit(status)  # no library's own end delays the answer, or crashes after it
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""What a child does for the tests of `ChildCall`: its message names it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+
+def answer(content: bytes) -> bytes:
+    """Answer, or fail as the message says."""
+    if content == b"refuse":
+        message = "it is\x07 no message"
+        raise ValueError(message)
+    if content == b"hang":
+        # With Python's lock, as a decoder does.
+        ctypes.PyDLL(None).sleep(1000)
+    if content == b"die":
+        os.abort()
+    if content == b"eat":
+        return bytes(str(len(bytearray(600 << 20))), "ascii")
+    return content[::-1]

@@ -1,0 +1,88 @@
+"""A call in a child: whatever the child does, the caller goes on."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import psutil
+import pytest
+
+from gpu_studio.process import child_call
+from gpu_studio.process.child_call import ChildAnswer, ChildCall
+from tests.patience import PATIENCE_S, until
+
+_MODULE = "tests.process.called"
+_MIB = 1 << 20
+
+
+def called(
+    content: bytes, longest_s: float = PATIENCE_S, most_bytes: int = 8 * _MIB
+) -> ChildAnswer:
+    return ChildCall(_MODULE, memory_bytes=256 * _MIB).run(
+        content, longest_s=longest_s, most_bytes=most_bytes
+    )
+
+
+def test_a_message_and_its_answer_may_be_longer_than_a_pipe_holds() -> None:
+    assert called(b"ab" * _MIB) == ChildAnswer(b"ba" * _MIB, 0)
+
+
+def test_an_endless_answer_is_none() -> None:
+    assert called(b"ab" * _MIB, most_bytes=1000) == ChildAnswer()
+
+
+def test_a_refusal_is_a_reason_in_one_printable_line() -> None:
+    refused = called(b"refuse")
+    assert (refused.exit_code, refused.reason) == (1, "it is no message")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the C library's sleep is POSIX")
+def test_a_child_that_never_answers_is_killed() -> None:
+    assert called(b"hang", longest_s=0.1) == ChildAnswer(is_late=True)
+
+
+def test_a_child_that_never_starts_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_call, "_LONGEST_START_S", 0.0)
+    assert called(b"ab").is_late
+
+
+def test_a_child_that_dies_has_no_answer() -> None:
+    dead = called(b"die")
+    assert dead.exit_code not in (0, 1)
+    assert not dead.is_late
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="watched there while it works")
+def test_a_child_gets_no_more_memory_than_its_limit() -> None:
+    hungry = called(b"eat")
+    assert hungry.exit_code != 0
+    assert hungry.content == b""
+
+
+def test_a_child_that_uses_too_much_where_nothing_limits_it_is_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(child_call, "footprint_bytes", lambda _pid: 300 * _MIB)
+    killed = called(b"hang")
+    assert (killed.content, killed.is_late) == (b"", False)
+    assert killed.exit_code != 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the C library's sleep is POSIX")
+def test_a_cancelled_call_ends_its_child_at_once() -> None:
+    call = ChildCall(_MODULE)
+    answers: list[ChildAnswer] = []
+    thread = threading.Thread(
+        target=lambda: answers.append(call.run(b"hang", longest_s=PATIENCE_S, most_bytes=9))
+    )
+    thread.start()
+    mine = psutil.Process()
+    until(lambda: any("tests.process.called" in child.cmdline() for child in mine.children()))
+    (child,) = [one for one in mine.children() if "tests.process.called" in one.cmdline()]
+    call.cancel()
+    thread.join(PATIENCE_S)
+
+    assert answers == [ChildAnswer()]
+    assert not child.is_running()
+    assert call.run(b"ab", longest_s=1.0, most_bytes=9) == ChildAnswer(), "it starts none either"
