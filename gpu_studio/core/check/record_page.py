@@ -7,7 +7,7 @@ the JSON inside is read.
 from __future__ import annotations
 
 import html
-import zlib
+import io
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,7 @@ from gpu_studio.core.check.steps_table import STEPS_NOTE, STEPS_TITLE, steps_tab
 from gpu_studio.core.check.svg_canvas import EM, SvgCanvas
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.png_chunks import PNG_HEAD, png_text
 from gpu_studio.core.units import clock_text
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
@@ -55,7 +56,6 @@ CHUNK = "gpu-studio-check"
 RECORD_ENDINGS = (".png", ".html", ".htm", ".json")
 LARGEST_FILE_BYTES = 8 << 20
 _HEAD_BYTES = 1 << 16
-_PNG = b"\x89PNG\r\n\x1a\n"
 _ELEMENT, _ELEMENT_END = b'<script type="application/json" id="%b">' % CHUNK.encode(), b"</script>"
 _WIDE, _NARROW = 900.0, 420.0
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -86,12 +86,12 @@ def has_record(path: Path) -> bool:
             head = file.read(_HEAD_BYTES)
     except OSError:
         return False
-    return head.startswith(_PNG) and CHUNK.encode() + b"\0" in head
+    return head.startswith(PNG_HEAD) and CHUNK.encode() + b"\0" in head
 
 
 def _json_in(content: bytes, name: str) -> bytes:
-    if content.startswith(_PNG):
-        text = next((text for key, text in _png_texts(content) if key == CHUNK.encode()), None)
+    if content.startswith(PNG_HEAD):
+        text = png_text(io.BytesIO(content), CHUNK.encode(), LARGEST_RECORD_BYTES)
     elif PurePath(name).suffix.lower() == ".json":
         text = content
     else:
@@ -106,29 +106,6 @@ def _element_in(page: bytes) -> bytes | None:
     begin = page.find(_ELEMENT)
     end = page.find(_ELEMENT_END, begin + len(_ELEMENT)) if begin >= 0 else -1
     return page[begin + len(_ELEMENT) : end] if end >= 0 else None
-
-
-def _png_texts(content: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the keyword and the text of each tEXt and zTXt chunk (W3C PNG, section 11.3.3)."""
-    place = len(_PNG)
-    while place + 8 <= len(content):
-        size = int.from_bytes(content[place : place + 4], "big")
-        kind = content[place + 4 : place + 8]
-        body = content[place + 8 : place + 8 + size]
-        place += size + 12
-        keyword, _, text = body.partition(b"\0")
-        if kind == b"tEXt":
-            yield keyword, text
-        elif kind == b"zTXt":
-            yield keyword, _inflated(text[1:])
-
-
-def _inflated(packed: bytes) -> bytes:
-    """Return at most one byte more than a record may have; a bomb is cut off and then refused."""
-    try:
-        return zlib.decompressobj().decompress(packed, LARGEST_RECORD_BYTES + 1)
-    except zlib.error:
-        return b""
 
 
 def _lines(record: CheckRecord) -> Iterator[str]:

@@ -1,0 +1,66 @@
+"""The text chunks of a stranger's PNG."""
+
+from __future__ import annotations
+
+import io
+import zlib
+
+import pytest
+
+from gpu_studio.core import png_chunks
+from gpu_studio.core.png_chunks import png_text
+from tests.hostile_pictures import (
+    endless_chunks,
+    packed_race,
+    packed_texts,
+    png_bomb,
+    png_chunk,
+)
+
+_KEY = b"gpu-studio-race"
+_TEXT = b"[1, 2]"
+
+
+def with_texts(*chunks: bytes) -> io.BytesIO:
+    return io.BytesIO(png_bomb(8, 8, texts=b"".join(chunks)))
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        png_chunk(b"tEXt", _KEY + b"\0" + _TEXT),
+        png_chunk(b"zTXt", _KEY + b"\0\0" + zlib.compress(_TEXT)),
+        png_chunk(b"iTXt", _KEY + b"\0\0\0en\0key\0" + _TEXT),
+        png_chunk(b"iTXt", _KEY + b"\0\1\0en\0key\0" + zlib.compress(_TEXT)),
+    ],
+    ids=["plain", "packed", "international", "international and packed"],
+)
+def test_a_text_is_found_in_every_kind_of_chunk(chunk: bytes) -> None:
+    other = png_chunk(b"tEXt", b"Software\0GPU Studio")
+    assert png_text(with_texts(other, chunk), _KEY, 100) == _TEXT
+
+
+@pytest.mark.parametrize("content", [packed_texts(), endless_chunks(2000)], ids=["packed", "many"])
+def test_only_the_wanted_text_is_inflated(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(png_chunks.zlib, "decompressobj", refuse)
+    assert png_text(io.BytesIO(content), _KEY, 100) is None
+
+
+def test_a_text_that_would_fill_the_memory_is_cut() -> None:
+    assert png_text(io.BytesIO(packed_race()), _KEY, 100) == bytes(101)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"\x89PNG\r\n\x1a\n", b"\x89PNG\r\n\x1a\n\xff\xff\xff\xfftEXt",
+        png_bomb(8, 8, texts=png_chunk(b"zTXt", _KEY + b"\0\0garbage")),
+        png_bomb(8, 8, texts=png_chunk(b"iTXt", _KEY + b"\0"))[:-70],
+    ],
+    ids=["empty", "head", "cut", "garbage", "short"],
+)  # fmt: skip
+def test_a_damaged_file_has_no_text(content: bytes) -> None:
+    assert not png_text(io.BytesIO(content), _KEY, 100)
