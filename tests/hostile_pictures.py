@@ -220,7 +220,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "chunks.png": endless_chunks,
     "bomb.png": lambda: png_bomb(30_000, 30_000),
     "deep bomb.png": lambda: png_bomb(10_000, 10_000, 16, _RGBA),
-    "interlaced.png": lambda: png_bomb(9_000, 9_000, 8, _RGBA, interlace=1),
+    "interlaced.png": lambda: png_bomb(3_000, 3_000, 8, _RGBA, interlace=1),
     "no pixels.png": lambda: png_head(9, 9),
     "no size.png": lambda: png_bomb(0, 0),
     "largest.png": lambda: png_head(2**31 - 1, 2**31 - 1, 16, _RGBA),
@@ -234,6 +234,6 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "size.bmp": lambda: bmp(2**31 - 1, 2**31 - 1, 24),
     "upside down.bmp": lambda: bmp(30_000, -(2**31), 24),
     "runs.bmp": lambda: bmp(30_000, 30_000, 8, 1, b"\xff\0" * 64 + b"\0\x01"),
-    "jumps.bmp": lambda: bmp(9_000, 9_000, 8, 1, b"\0\x02\xff\xff" * 4_000 + b"\0\x01"),
+    "jumps.bmp": lambda: bmp(3_000, 3_000, 8, 1, b"\0\x02\xff\xff" * 4_000 + b"\0\x01"),
 }  # fmt: skip
 """The content of each hostile file by its name, whose ending need not be true."""

@@ -78,8 +78,8 @@ TABS = (
         contents="gpu_studio.ui.race.race_tab:RaceTab",
         # A person drags a picture here; the page says if it cannot be opened.
         opens=(
-            ".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".ico",
-            ".svg", ".jsonl",
+            ".png", ".jpg", ".jpeg", ".jfif", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm",
+            ".ico", ".svg", ".heic", ".heif", ".avif", ".jsonl",
         ),
     ),
     Tab(

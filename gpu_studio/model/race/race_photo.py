@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from PySide6.QtCore import QObject, QSaveFile, Signal
 
+from gpu_studio.core.failure import Failure, StudioError, failure_from
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.race.photo_file import Photo, encode_photo, photo_id
 from gpu_studio.core.race.shared_race import SharedRace
@@ -16,19 +18,28 @@ from gpu_studio.process.family_folder import FamilyFolder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.core.failure import Failure
     from gpu_studio.model.race.race_side import RecordedRace
     from gpu_studio.model.studio import Studio
 
-    PhotoReader = Callable[[Path], "Photo | SharedRace | RecordedRace"]
+    Opener = Callable[[Path], "Opening"]
 
 OWN_NAME = "Mountain lake"
 _OWN_SIDE = 256
 _FILE_NAME = "race-photo.ppm"  # one, so that no number of photos fills the disk
 
 
+class Opening(Protocol):
+    """One opening of a file, such as a `FileOpening`."""
+
+    def cancel(self) -> None:
+        """End the opening at once."""
+
+    def run(self) -> Photo | SharedRace | RecordedRace:
+        """Return what the file holds; called in a thread."""
+
+
 class RacePhoto(QObject):
-    """Opens a picture file in a thread and keeps it for the races of this session.
+    """Opens a picture file in the background and keeps it for the races of this session.
 
     The engine reads it from a file in a temporary folder of this window, which goes with it.
 
@@ -36,11 +47,11 @@ class RacePhoto(QObject):
         changed(): another picture is to be learned, or it can be shown now.
         race_opened(SharedRace): the opened file was a saved race.
         recording_opened(RecordedRace): the opened file was a recording.
-        notified(Notice): why a file cannot be opened.
+        notified(Notice): that a file is being opened, or why it cannot be; empty once it is open.
 
     Args:
         studio: says when the window closes.
-        reader: returns the photo, the race or the recording in a file; called in a thread.
+        opener: makes the opening of a file.
         parent: owns it.
 
     Attributes:
@@ -52,9 +63,10 @@ class RacePhoto(QObject):
     recording_opened = Signal(object)
     notified = Signal(object)
 
-    def __init__(self, studio: Studio, reader: PhotoReader, parent: QObject | None = None) -> None:
+    def __init__(self, studio: Studio, opener: Opener, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._reader = reader
+        self._opener = opener
+        self._opening: Opening | None = None
         self._folder: FamilyFolder | None = None
         self._own: Photo | None = None
         self._photo: Photo | None = None
@@ -106,14 +118,16 @@ class RacePhoto(QObject):
             self._drawing.add(_drawn, self._show_own, keeps=False)
 
     def open_file(self, path: Path) -> None:
-        """Open a picture; does nothing while another one is being opened."""
-        if not self.is_reading:
-            reader = self._reader
-            self._files.add(lambda: reader(path), self._on_opened, keeps=False)
-            self.changed.emit()
+        """Open a file; the one that is still being opened is no longer wanted."""
+        self._cancel()
+        opening = self._opening = self._opener(path)
+        self._files.add(partial(_run, opening), partial(self._on_opened, opening), keeps=False)
+        self.notified.emit(Notice(f"Opening {path.name}…"))
+        self.changed.emit()
 
     def close(self) -> None:
-        """Wait for the threads: none must outlive the window."""
+        """End the opening, and wait for the threads: none must outlive the window."""
+        self._cancel()
         self._files.close()
         self._drawing.close()
         if self._folder is not None:
@@ -123,7 +137,20 @@ class RacePhoto(QObject):
         self._own = photo
         self.changed.emit()
 
-    def _on_opened(self, opened: Photo | SharedRace | RecordedRace) -> None:
+    def _cancel(self) -> None:
+        if self._opening is not None:
+            self._opening.cancel()
+            self._opening = None
+
+    def _on_opened(
+        self, opening: Opening, opened: Photo | SharedRace | RecordedRace | Failure
+    ) -> None:
+        if opening is not self._opening:
+            return
+        if isinstance(opened, Failure):
+            self._on_failed(opened)
+            return
+        self.notified.emit(Notice())
         if isinstance(opened, SharedRace):
             self.race_opened.emit(opened)
             return
@@ -150,6 +177,14 @@ class RacePhoto(QObject):
 
     def _on_failed(self, failure: Failure) -> None:
         self.notified.emit(Notice(failure.message, Tone.FAILURE))
+
+
+def _run(opening: Opening) -> Photo | SharedRace | RecordedRace | Failure:
+    """Return what a file holds, or why it cannot be opened."""
+    try:
+        return opening.run()
+    except StudioError as error:
+        return failure_from(error)
 
 
 def _drawn() -> Photo:

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _PICTURES = (
-    "Pictures and recordings (*.png *.jpg *.jpeg *.webp *.bmp *.gif *.tif *.tiff *.jsonl);;"
-    "All files (*)"
+    "Pictures and recordings (*.png *.jpg *.jpeg *.jfif *.webp *.bmp *.gif *.jsonl);;All files (*)"
 )
 _MOST_LETTERS = 10
 _AGAIN, _END_AGAIN = "Watch again", "Stop watching"
@@ -120,7 +119,7 @@ class RaceHead(FlowRow):
             show_items(self._photo, [(name, name) for name in race.choices.photo.names])
             self._photo.setCurrentIndex(race.choices.photo.chosen)
         self._photo.setEnabled(not busy)
-        self._open.setEnabled(not busy and not race.choices.photo.is_reading)
+        self._open.setEnabled(not busy)
         self._clear.setVisible(bool(race.choices.seeds) and race.choices.picture.name == "grow")
         self._clear.setEnabled(not busy)
         is_over = bool(race.sides) and not busy

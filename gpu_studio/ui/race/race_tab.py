@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 
-from gpu_studio.core.benchmark.recording import read_recording
-from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Action, Notice, Tone, action_label
 from gpu_studio.core.race.contestant import is_raceable
 from gpu_studio.core.race.detail import LAKE, Detail, detail_of
 from gpu_studio.core.units import format_count
-from gpu_studio.model.benchmark.recording import RECORDING_ENDING
 from gpu_studio.model.race import race_words
+from gpu_studio.model.race.file_opening import FileOpening
 from gpu_studio.model.race.race import Race
 from gpu_studio.model.race.race_animation import RaceAnimation
 from gpu_studio.model.race.race_history import RaceHistory
 from gpu_studio.model.race.race_photo import RacePhoto
 from gpu_studio.model.race.race_recording import RaceRecording
-from gpu_studio.model.race.recorded_race import recorded_race
 from gpu_studio.model.race.sharing import ghost_of, order_of
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button, letters, show_label
@@ -42,7 +39,6 @@ from gpu_studio.ui.trust_chip import TrustChip
 if TYPE_CHECKING:
     from PySide6.QtGui import QImage, QResizeEvent, QShowEvent
 
-    from gpu_studio.core.race.photo_file import Photo
     from gpu_studio.core.race.shared_race import SharedRace
     from gpu_studio.model.pages import Destination
     from gpu_studio.model.race.race_side import RaceSide, RecordedRace
@@ -69,7 +65,7 @@ class RaceTab(TabContents):
     def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._studio = studio
-        self.race = Race(studio, RacePhoto(studio, _opened, self), self)
+        self.race = Race(studio, RacePhoto(studio, FileOpening, self), self)
         self._history = RaceHistory(studio, self.race, self)
         self._recording = RaceRecording(studio, self.race, self)
         self._animation = RaceAnimation(studio, self)
@@ -442,15 +438,3 @@ class RaceTab(TabContents):
             order = animation_order(self.race, self._roles, self._shown_detail())
             self._outcome.show_notice(Notice("Painting the animation…"))
             self._animation.save(order, Path(path))
-
-
-def _opened(path: Path) -> Photo | SharedRace | RecordedRace:
-    """Return what a file holds; called in a thread."""
-    if path.suffix.lower() == RECORDING_ENDING:
-        try:
-            return recorded_race(read_recording(path))
-        except StudioError as error:
-            raise StudioError(error.kind, f"{path.name}: {error}") from error
-    from gpu_studio.ui.race.photo import open_photo  # numpy: 80 ms
-
-    return open_photo(path)

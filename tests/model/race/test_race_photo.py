@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.race.photo_file import Photo, photo_id, read_photo
 from gpu_studio.model.race.race_photo import RacePhoto
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,13 +20,24 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 
-def photo_of(path: Path) -> Photo:
-    """Return a photo in one level of gray: the file's name."""
-    return Photo(path.name, np.full((2, 3, 3), int(path.stem), np.uint8))
+class FakeOpening:
+    """Opens a photo in one level of gray: the file's name; ``wait.png`` waits to be cancelled."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._is_cancelled = path, threading.Event()
+
+    def cancel(self) -> None:
+        self._is_cancelled.set()
+
+    def run(self) -> Photo:
+        if self._path.stem == "wait":
+            assert self._is_cancelled.wait(PATIENCE_S)
+            raise StudioError(FailureKind.FILE_REFUSED, "It was cancelled.")
+        return Photo(self._path.name, np.full((2, 3, 3), int(self._path.stem), np.uint8))
 
 
 def opened(qtbot: QtBot, studio: Studio, path: Path) -> RacePhoto:
-    photo = RacePhoto(studio, photo_of, studio)
+    photo = RacePhoto(studio, FakeOpening, studio)
     photo.open_file(path)
     qtbot.waitUntil(lambda: not photo.is_reading)
     return photo
@@ -58,3 +72,29 @@ def test_another_photo_takes_the_place_of_the_first(
     photo.choose(0)
     assert photo.identity == ""
     photo.close()
+
+
+def test_a_later_file_wins_and_the_one_before_is_never_heard_of_again(
+    qtbot: QtBot, studio: Studio, tmp_path: Path
+) -> None:
+    photo = RacePhoto(studio, FakeOpening, studio)
+    sentences: list[str] = []
+    photo.notified.connect(lambda notice: sentences.append(notice.sentence))
+    for name in ("wait", "wait", "7", "9"):
+        photo.open_file(tmp_path / f"{name}.png")
+    qtbot.waitUntil(lambda: not photo.is_reading)
+
+    assert photo.names[1:] == ("9.png",)
+    assert sentences == [*(f"Opening {name}.png…" for name in ("wait", "wait", "7", "9")), ""]
+    photo.close()
+
+
+def test_a_window_that_closes_ends_what_it_opens(
+    qtbot: QtBot, studio: Studio, tmp_path: Path
+) -> None:
+    photo = RacePhoto(studio, FakeOpening, studio)
+    photo.open_file(tmp_path / "wait.png")
+    photo.close()
+
+    assert not photo.is_reading
+    assert photo.names == ("Mountain lake",)

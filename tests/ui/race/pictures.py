@@ -1,10 +1,8 @@
-"""Picture files of all kinds, and a race to save as one."""
+"""A race to save as a picture."""
 
 from __future__ import annotations
 
-import struct
-import zlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -16,9 +14,6 @@ from gpu_studio.core.race.shared_race import (
     SharedRace,
     SharedRun,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def contestant(device: str = "cpu", seconds: float = 37.0, **changes: Any) -> ContestantResult:
@@ -56,18 +51,3 @@ def order(**changes: Any) -> PictureOrder:
         SharedPicture(width=8, height=8, rgb=bytes([level]) * 192) for level in (128, 255)
     )
     return PictureOrder(shared=shared_race(**changes), pictures=pictures)
-
-
-def png_of_size(path: Path, width: int, height: int) -> Path:
-    """Write a PNG that claims a size and has no pixels."""
-    claimed = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    chunks = b"".join(
-        _chunk(*part) for part in ((b"IHDR", claimed), (b"IDAT", b"x"), (b"IEND", b""))
-    )
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunks)
-    return path
-
-
-def _chunk(kind: bytes, content: bytes) -> bytes:
-    check = struct.pack(">I", zlib.crc32(kind + content))
-    return struct.pack(">I", len(content)) + kind + content + check

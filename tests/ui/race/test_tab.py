@@ -270,13 +270,15 @@ def test_a_recording_without_a_race_says_where_it_belongs(tab: RaceTab, tmp_path
     path = tmp_path / "matmul.jsonl"
     path.write_bytes(recording_of(recording_header(), described(), [plain_run]))
     tab.race.choices.photo.open_file(path)
-    wait_until(lambda: text(tab, "race.outcome"))
+    wait_until(lambda: not tab.race.choices.photo.is_reading)
 
     assert "Benchmark" in text(tab, "race.outcome")
     assert property_of(tab, "race.outcome", "tone") == "failure"
     (tmp_path / "bad.jsonl").write_text("{")
     tab.race.choices.photo.open_file(tmp_path / "bad.jsonl")
-    wait_until(lambda: "bad.jsonl" in text(tab, "race.outcome"))
+    wait_until(lambda: not tab.race.choices.photo.is_reading)
+    assert "bad.jsonl" in text(tab, "race.outcome")
+    assert property_of(tab, "race.outcome", "tone") == "failure"
     assert tab.race.sides == ()
 
 
@@ -377,7 +379,8 @@ def test_a_bad_file_is_told_and_changes_nothing(tab: RaceTab, tmp_path: Path) ->
     (tmp_path / "bad.png").write_text("no picture")
 
     tab.race.choices.photo.open_file(tmp_path / "bad.png")
-    wait_until(lambda: text(tab, "race.outcome"))
+    assert text(tab, "race.outcome") == "Opening bad.png…"
+    wait_until(lambda: not tab.race.choices.photo.is_reading)
 
     assert "bad.png" in text(tab, "race.outcome")
     assert property_of(tab, "race.outcome", "tone") == "failure"

@@ -1,0 +1,272 @@
+"""Pictures of a person's own, good, odd and hostile, as the decoder's process reads them."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QLoggingCategory
+from PySide6.QtGui import QColor, QImage
+
+from gpu_studio.core.race.picture_answer import (
+    NO_PICTURE,
+    DecodedPicture,
+    FoundRace,
+    PictureAnswer,
+    RefusedPicture,
+)
+from gpu_studio.core.race.shared_race import LARGEST_BYTES, decode_shared
+from gpu_studio.ui.race import picture_decoder
+from gpu_studio.ui.race.picture_decoder import decode, picture_of
+from gpu_studio.ui.race.share_card import png_of_card
+from tests.hostile_pictures import (
+    HOSTILE,
+    PNG_HEAD,
+    bmp,
+    flat_webp,
+    gif,
+    gray_jpeg,
+    png_bomb,
+    png_chunk,
+    riff,
+)
+from tests.ui.race.pictures import order, shared_race
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+pytestmark = pytest.mark.usefixtures("qapp")
+
+_FORMATS = QImage.Format
+# Only the limits of the decoder's process end these: see tests/model/race/test_file_opening.py.
+_ENDLESS = {"passes.jpg", "flat.webp"}
+_SMALL = {
+    "png": png_bomb(40, 30, 8, 2), "jpg": gray_jpeg(64, 64, 64), "webp": riff(flat_webp(40, 30)),
+    "gif": gif(20, 10, bytes(range(100)) * 2), "bmp": bmp(40, 30, 24, 0, bytes(3600)),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Nobody hears what Qt says of a stranger's picture, as in the decoder's process."""
+    QLoggingCategory.setFilterRules("*=false")
+    yield
+    QLoggingCategory.setFilterRules("")
+
+
+def picture(path: Path, width: int, height: int, kind: QImage.Format) -> Path:
+    image = QImage(width, height, kind)
+    image.fill(QColor(200, 100, 50))
+    assert image.save(str(path))
+    return path
+
+
+def pixels_in(answer: PictureAnswer) -> NDArray[np.uint8]:
+    assert isinstance(answer, DecodedPicture)
+    return np.frombuffer(answer.rgb, np.uint8).reshape(answer.height, answer.width, 3)
+
+
+@pytest.mark.parametrize("ending", ["png", "bmp", "jpg", "webp"])
+def test_a_picture_of_each_kind_keeps_its_colors_whatever_its_name(
+    tmp_path: Path, ending: str
+) -> None:
+    path = picture(tmp_path / f"a.{ending}", 20, 10, _FORMATS.Format_RGB32)
+
+    pixels = pixels_in(decode(path.rename(tmp_path / "a.svg")))
+
+    assert pixels.shape == (10, 20, 3)
+    assert np.abs(pixels[5, 5].astype(int) - (200, 100, 50)).max() <= 5
+
+
+def test_of_an_animation_the_first_picture_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "a.gif").write_bytes(gif(20, 10, bytes([100]) * 200))
+
+    assert (pixels_in(decode(tmp_path / "a.gif")) == 200).all()
+
+
+@pytest.mark.parametrize(
+    "kind", [_FORMATS.Format_RGBA64, _FORMATS.Format_Indexed8, _FORMATS.Format_Grayscale16]
+)
+def test_an_unusual_depth_becomes_8_bit_colors(tmp_path: Path, kind: QImage.Format) -> None:
+    image = QImage(1024, 60, _FORMATS.Format_RGB32)
+    image.fill(QColor(90, 90, 90))
+    assert image.convertToFormat(kind).save(str(tmp_path / "a.png"))
+
+    pixels = pixels_in(decode(tmp_path / "a.png"))
+
+    assert pixels.shape == (30, 512, 3)
+    assert abs(int(pixels[10, 10, 0]) - 90) <= 2
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "shape"),
+    [(1, 1, (1, 1, 3)), (1, 10_000, (512, 1, 3)), (1600, 900, (288, 512, 3))],
+)
+@pytest.mark.parametrize("ending", ["png", "jpg"])
+def test_a_picture_is_made_small_in_its_own_shape(
+    tmp_path: Path, ending: str, width: int, height: int, shape: tuple[int, ...]
+) -> None:
+    path = picture(tmp_path / f"a.{ending}", width, height, _FORMATS.Format_RGB32)
+
+    assert pixels_in(decode(path)).shape == shape
+
+
+def test_what_is_transparent_becomes_white(tmp_path: Path) -> None:
+    image = QImage(900, 9, _FORMATS.Format_ARGB32)
+    image.fill(QColor(0, 0, 0, 0))
+    image.save(str(tmp_path / "a.png"))
+
+    assert pixels_in(decode(tmp_path / "a.png")).min() == 255
+
+
+def test_colors_of_print_can_be_learned() -> None:
+    image = QImage(9, 9, _FORMATS.Format_RGB32)
+    image.fill(QColor(200, 100, 50))
+
+    pixels = pixels_in(picture_of(image.convertToFormat(_FORMATS.Format_CMYK8888), 1))
+
+    assert np.abs(pixels[4, 4].astype(int) - (200, 100, 50)).max() <= 3
+
+
+# Where the picture's first pixel, at its top left, belongs: (right, bottom); and whether its sides
+# change places. CIPA DC-008, table of tag 0x0112.
+_CORNERS = {
+    1: (0, 0, False), 2: (1, 0, False), 3: (1, 1, False), 4: (0, 1, False),
+    5: (0, 0, True), 6: (1, 0, True), 7: (1, 1, True), 8: (0, 1, True),
+}  # fmt: skip
+
+
+def exif(orientation: int, order: str = ">") -> bytes:
+    head = {">": b"MM\0*", "<": b"II*\0"}[order]
+    entry = struct.pack(f"{order}HHIHH", 0x0112, 3, 1, orientation, 0)
+    return head + struct.pack(f"{order}IH", 8, 1) + entry + bytes(4)
+
+
+def turned(path: Path, orientation: int) -> Path:
+    """Write a picture of 64 × 32 pixels with a white corner at its top left, and its Exif."""
+    image = QImage(64, 32, _FORMATS.Format_RGB32)
+    image.fill(QColor("black"))
+    for x in range(16):
+        for y in range(16):
+            image.setPixelColor(x, y, QColor("white"))
+    assert image.save(str(path))
+    content = path.read_bytes()
+    if path.suffix == ".jpg":
+        body = b"Exif\0\0" + exif(orientation, "<")
+        content = content[:2] + b"\xff\xe1" + struct.pack(">H", len(body) + 2) + body + content[2:]
+    elif path.suffix == ".png":
+        end = len(PNG_HEAD) + 25
+        content = content[:end] + png_chunk(b"eXIf", exif(orientation)) + content[end:]
+    else:
+        content = content + b"EXIF" + struct.pack("<I", 26) + exif(orientation)
+        content = b"RIFF" + struct.pack("<I", len(content) - 8) + content[8:]
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("orientation", _CORNERS)
+@pytest.mark.parametrize("ending", ["jpg", "png", "webp"])
+def test_a_photo_is_turned_as_its_camera_says(
+    tmp_path: Path, ending: str, orientation: int
+) -> None:
+    pixels = pixels_in(decode(turned(tmp_path / f"a.{ending}", orientation)))
+
+    right, bottom, is_turned = _CORNERS[orientation]
+    assert pixels.shape == ((64, 32, 3) if is_turned else (32, 64, 3))
+    corners = pixels[[8, -8]][:, [8, -8], 0]
+    assert (corners > 200).tolist() == [[(x, y) == (right, bottom) for x in (0, 1)] for y in (0, 1)]
+
+
+@pytest.mark.parametrize("orientation", [0, 9, 65_535])
+def test_an_orientation_that_is_none_changes_nothing(tmp_path: Path, orientation: int) -> None:
+    assert pixels_in(decode(turned(tmp_path / "a.jpg", orientation))).shape == (32, 64, 3)
+
+
+def test_a_saved_race_opens_as_the_race(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(png_of_card(order()))
+
+    found = decode(tmp_path / "a.png")
+
+    assert isinstance(found, FoundRace)
+    assert decode_shared(found.text) == shared_race()
+
+
+# ── what is hostile ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", HOSTILE.keys() - _ENDLESS)
+def test_a_hostile_file_is_a_small_answer(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(HOSTILE[name]())
+
+    found = decode(tmp_path / name)
+
+    if isinstance(found, FoundRace):
+        assert len(found.text) == LARGEST_BYTES + 1, "which is refused"
+    elif isinstance(found, DecodedPicture):
+        assert max(found.width, found.height) <= 512
+    else:
+        assert 0 < len(found.reason) <= 200
+
+
+@pytest.mark.parametrize(
+    "name", ["bomb.png", "bomb.jpg", "bomb.webp", "canvas.webp", "bomb.gif"]
+)  # fmt: skip
+def test_too_many_pixels_are_named_and_not_decoded(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_reader: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(picture_decoder.QImageReader, "read", refuse)
+    (tmp_path / name).write_bytes(HOSTILE[name]())
+
+    found = decode(tmp_path / name)
+
+    assert isinstance(found, RefusedPicture)
+    assert "pixels, and 100 megapixels is the limit" in found.reason
+
+
+@pytest.mark.parametrize("name", ["another computer.png", "a device.png", "nested.svg", "text.jpg"])
+def test_only_five_kinds_are_pictures(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(HOSTILE[name]())
+
+    assert decode(tmp_path / name) == RefusedPicture(NO_PICTURE)
+
+
+def test_the_texts_of_a_picture_never_reach_its_decoder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[bytes] = []
+    real = picture_decoder._PngPixels.readData
+
+    def read_and_note(self: picture_decoder._PngPixels, most: int) -> bytes:
+        read.append(real(self, most))
+        return read[-1]
+
+    monkeypatch.setattr(picture_decoder._PngPixels, "readData", read_and_note)
+    (tmp_path / "a.png").write_bytes(HOSTILE["texts.png"]())
+
+    assert pixels_in(decode(tmp_path / "a.png")).shape == (8, 8, 3)
+    assert b"zTXt" not in b"".join(read)
+
+
+@pytest.mark.parametrize("kind", _SMALL)
+def test_a_picture_that_is_cut_off_anywhere_is_an_answer(tmp_path: Path, kind: str) -> None:
+    path, content = tmp_path / "a", _SMALL[kind]
+    path.write_bytes(content)
+    assert isinstance(decode(path), DecodedPicture)
+    for size in range(0, len(content), max(1, len(content) // 40)):
+        path.write_bytes(content[:size])
+        found = decode(path)
+        assert isinstance(found, DecodedPicture) or found.reason
+
+
+def test_what_is_no_file_is_an_answer(tmp_path: Path) -> None:
+    found = [decode(tmp_path), decode(tmp_path / "missing.png")]
+
+    assert all(isinstance(one, RefusedPicture) and one.reason for one in found)
