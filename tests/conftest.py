@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+# Every worker's PyTorch has a thread per core. Where they outnumber the cores, those that wait for
+# work would turn in circles instead of sleeping, and take three times the CPU of the work itself.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import gc
 import itertools

@@ -615,13 +615,6 @@ def test_every_form_has_its_cause_and_its_step(text: str, kind: str, cause: str,
     assert cause in plain(found.meaning)
     assert step in found.first_steps[0]
     assert len(found.first_steps) == len(set(found.first_steps)) >= 2
-
-
-@forms
-def test_without_any_numbers_is_said_only_of_a_text_without(
-    text: str, kind: str, cause: str, step: str
-):
-    found = explain_oom_text(text)
     has_numbers = found.numbers != OomNumbers(device_index=found.numbers.device_index)
     assert not (has_numbers and "without any numbers" in found.meaning)
 
@@ -652,12 +645,12 @@ LINE_BEGINNINGS = {
 
 
 @pytest.mark.parametrize("beginning", LINE_BEGINNINGS.values(), ids=LINE_BEGINNINGS.keys())
-@pytest.mark.parametrize("width", [23, 37, 80])
-def test_what_begins_each_line_of_a_log_makes_no_difference(beginning: str, width: int):
+def test_what_begins_each_line_of_a_log_makes_no_difference(beginning: str):
     text = old("22.00 MiB", "1.96 GiB", "1.24 GiB", "2.88 MiB", "1.25 GiB", gpu=3)
-    lines = [text[i : i + width] for i in range(0, len(text), width)]
-    found = explain_oom_text("\n".join(f"{beginning}{line}" for line in lines))
-    assert found == explain_oom_text(text)
+    for width in (23, 37, 80):
+        lines = [text[i : i + width] for i in range(0, len(text), width)]
+        found = explain_oom_text("\n".join(f"{beginning}{line}" for line in lines))
+        assert found == explain_oom_text(text), width
 
 
 def test_the_right_border_of_a_box_makes_no_difference():
@@ -761,8 +754,9 @@ def test_ranks_with_different_sizes_are_different_errors():
      "CUDA error 2 at ",
      "Tried to allocate 1 MiB (GPU 0", "\nApr 17 23:09:42 a ", "failed to allocate 1 MiB:"],
 )  # fmt: skip
-def test_a_million_letters_of_a_form_come_to_an_end(piece: str):
-    explain_oom_text(piece * (1_000_000 // len(piece)))
+@pytest.mark.timeout(20)  # a tenth of a second is usual; a search that begins anew takes minutes
+def test_a_quarter_of_a_million_letters_of_a_form_come_to_an_end(piece: str):
+    explain_oom_text(piece * (250_000 // len(piece)))
 
 
 @pytest.mark.parametrize(
