@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QSize, Qt
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from PySide6.QtGui import QPaintEvent
+
+    from gpu_studio.ui.parts import Role
 
 _MARGIN = 16
 _LABEL_EDGE = 1  # pixels that Qt's styles keep free on each side of the text of a box
@@ -61,6 +64,78 @@ class ElidedText(Text):
             painter,
             room,
             int(self.alignment()),
+            self.palette(),
+            self.isEnabled(),
+            self.shown_text,
+            self.foregroundRole(),
+        )
+
+
+class RoomText(ElidedText):
+    """A wrapped text in room for a number of lines, whatever it says; "…" ends what is longer.
+
+    What is below does not move when the text changes. The tool tip has the whole text.
+    """
+
+    def __init__(self, text: str = "", role: Role = "", *, name: str = "", lines: int) -> None:
+        super().__init__(text, role, name=name, wraps=True)
+        self.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
+        self._lines = lines
+
+    def set_lines(self, lines: int) -> None:
+        """Keep room for another number of lines."""
+        if lines != self._lines:
+            self._lines = lines
+            self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        """Return the height of the room."""
+        return QSize(super().sizeHint().width(), self.heightForWidth(0))
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the height of the room."""
+        return QSize(super().minimumSizeHint().width(), self.heightForWidth(0))
+
+    def heightForWidth(self, _width: int) -> int:
+        """Return the height of the room, which no width changes."""
+        margins = self.contentsMargins()
+        lines = self._lines * self.fontMetrics().lineSpacing()
+        return lines + margins.top() + margins.bottom()
+
+    @property
+    def is_elided(self) -> bool:
+        """Whether the text is cut off."""
+        return not self._fits(self.text())
+
+    @property
+    def shown_text(self) -> str:
+        """As many words as fit."""
+        if not self.is_elided:
+            return self.text()
+        ends = [place for place, letter in enumerate(self.text()) if letter.isspace()]
+        fitting = bisect_left(ends, True, key=lambda end: not self._fits(self._cut(end)))
+        return self._cut(ends[fitting - 1] if fitting else 0)
+
+    def _cut(self, end: int) -> str:
+        return f"{self.text()[:end].rstrip()}…"
+
+    def _fits(self, text: str) -> bool:
+        room = self.contentsRect()
+        wrapped = Qt.TextFlag.TextWordWrap
+        needed = self.fontMetrics().boundingRect(0, 0, room.width(), 0, wrapped, text)
+        return needed.height() < (self._lines + 0.5) * self.fontMetrics().lineSpacing()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint as much of the text as fits."""
+        if not self.is_elided:
+            super().paintEvent(event)
+            return
+        painter = QPainter(self)
+        flags = int(self.alignment()) | int(Qt.TextFlag.TextWordWrap)
+        self.style().drawItemText(
+            painter,
+            self.contentsRect(),
+            flags,
             self.palette(),
             self.isEnabled(),
             self.shown_text,

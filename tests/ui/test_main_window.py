@@ -146,8 +146,8 @@ def test_tab_comes_to_everything_in_the_order_it_is_seen(qtbot, make_window, set
             places.append(widget.objectName())
         widget = widget.nextInFocusChain()
     wanted = [
-        "qt_tabwidget_tabbar", "code.open", "benchmark.workload", "benchmark.devices.cpu",
-        "benchmark.run", "benchmark.more", "banner.copy", "code.copy", "code.close", "code",
+        "qt_tabwidget_tabbar", "code.open", "benchmark.run", "benchmark.workload",
+        "benchmark.devices.cpu", "benchmark.more", "banner.copy", "code.copy", "code.close", "code",
     ]  # fmt: skip
     assert [place for place in places if place in wanted] == wanted
 

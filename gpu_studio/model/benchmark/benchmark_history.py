@@ -80,6 +80,11 @@ class BenchmarkHistory(QObject):
         return self._contents.entries if self._contents else ()
 
     @property
+    def is_read(self) -> bool:
+        """Whether the kept runs were read once."""
+        return self._contents is not None
+
+    @property
     def refused(self) -> list[str]:
         """The unreadable files in the folder, each with the reason."""
         refused = self._contents.refused if self._contents else ()

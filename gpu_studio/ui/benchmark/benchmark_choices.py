@@ -133,20 +133,30 @@ class BenchmarkChoices(QWidget):
 
     @property
     def controls(self) -> tuple[QWidget, ...]:
-        """The last control of what is always visible, the first and the last folded one."""
-        return self._devices.last_control or self._workload, self.more.button, self._modes.last
+        """The first and the last control of what is always visible, and of what is folded."""
+        last = self._devices.last_control or self._workload
+        return self._workload, last, self.more.button, self._modes.last
 
     def set_bar(self, is_bar: bool) -> None:
         """Put workload and devices side by side without explanations, or below each other."""
         self._is_bar = is_bar
         directions = QBoxLayout.Direction
         self._column.setDirection(directions.LeftToRight if is_bar else directions.TopToBottom)
-        for head in self._heads:
-            head.setVisible(not is_bar)
+        self._show_parts()
         self._sentence.setVisible(not is_bar)
         self._workload.setMinimumContentsLength(_BAR_TITLE if is_bar else _COLUMN_TITLE)
         self._devices.set_bar(is_bar)
         self._show_device_note()
+
+    def _show_parts(self) -> None:
+        """Show the devices once the engine has named the workloads: they stand below these."""
+        is_known = bool(self._workloads)
+        workload, devices = self._heads
+        workload.setVisible(not self._is_bar)
+        devices.setVisible(is_known and not self._is_bar)
+        self._devices.setVisible(is_known)
+        if is_known:
+            self.more.offer()
 
     def _show_device_note(self) -> None:
         self._device_note.setVisible(bool(self._device_note.text()) and not self._is_bar)
@@ -266,6 +276,7 @@ class BenchmarkChoices(QWidget):
         if description is not None:
             self._show_workloads(list(description.workloads))
         self._show_devices()
+        self._show_parts()
 
     def _show_workloads(self, workloads: list[WorkloadDescription]) -> None:
         if workloads == list(self._workloads.values()):

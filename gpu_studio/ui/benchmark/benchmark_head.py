@@ -1,20 +1,17 @@
-"""The result in large type, and the buttons that choose the view."""
+"""The result in large type."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.verdict import same_kind, verdict_of
 from gpu_studio.core.benchmark.verdict_words import verdict_text
 from gpu_studio.core.notice import Action, Tone, action_label
 from gpu_studio.model.benchmark.benchmark_hero import hero_of
 from gpu_studio.model.tool_tip import rich_tip
-from gpu_studio.ui.benchmark.benchmark_plots import View
-from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Card, Role, Text, button, show_label
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
 from gpu_studio.ui.theme import device_role
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from PySide6.QtGui import QResizeEvent
-    from PySide6.QtWidgets import QAbstractButton
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.run_messages import RunFinished
@@ -32,7 +28,6 @@ if TYPE_CHECKING:
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.benchmark.benchmark_hero import Hero
     from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.benchmark.export_button import ExportButton
     from gpu_studio.ui.theme import Theme
 
 
@@ -152,40 +147,24 @@ class HeroCard(Card):
         self._headline.fit_role(roles, room)
 
 
-# Replaces the button's text if the buttons do not all fit; name and tool tip stay.
-_SHORT_SIZES = "Sizes"
-_NAMES = {
-    View.LIVE: ("live", "Every sample as it arrives"),
-    View.SIZES: ("sizes", "Median time for each size, and where the faster device changes"),
-    View.EXPLANATION: (
-        "explanation",
-        "Two stopwatches, time breakdown, what is normal, findings",
-    ),
-    View.HISTORY: ("history", "Kept runs, recordings and published results to compare with"),
-}
-
-
 class BenchmarkHead(QWidget):
     """The part above the plots.
 
     Signals:
-        view_chosen(View): the user pressed the button of a view.
         run_again_wanted(): the user wants the last plan once more.
     """
 
-    view_chosen = Signal(object)
     run_again_wanted = Signal()
 
     def __init__(
         self,
         studio: Studio,
         benchmark: Benchmark,
-        export: ExportButton,
         theme: Theme,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._studio, self._benchmark, self._export = studio, benchmark, export
+        self._studio, self._benchmark = studio, benchmark
         self._theme = theme
         self._is_brief = self._is_wrong = False
         self._devices: tuple[str, ...] = ()
@@ -193,54 +172,24 @@ class BenchmarkHead(QWidget):
         self._hero = HeroCard(theme, name="benchmark.hero")
         self._hero.action_wanted.connect(self.run_again_wanted)
         self._outcome = Text("", "muted", name="benchmark.export.outcome", wraps=True)
-        self._clear = button(
-            "Clear", benchmark.clear, name="benchmark.clear", tip="Remove these runs from the table"
-        )
-        self._clear.setIcon(icon("trash", theme))
-        self._group = QButtonGroup(self)
-        self._buttons = {view: self._view_button(view) for view in _NAMES}
-        self._longs = {
-            self._buttons[View.SIZES]: View.SIZES.value,
-            self._clear: self._clear.text(),
-            export: export.text(),
-        }
-        self._shorts = {self._buttons[View.SIZES]: _SHORT_SIZES, self._clear: "", export: ""}
-        self._buttons[View.LIVE].setChecked(True)
-        self._group.buttonClicked.connect(self._choose)
-        export.notified.connect(self.show_outcome)
         self._arrange()
-
-    def _view_button(self, view: View) -> QPushButton:
-        name, tip = _NAMES[view]
-        shown = QPushButton(view.value)
-        shown.setObjectName(f"benchmark.view.{name}")
-        shown.setAccessibleName(view.value)
-        shown.setToolTip(tip)
-        shown.setCheckable(True)
-        self._group.addButton(shown)
-        return shown
 
     def _arrange(self) -> None:
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(GAP)
         column.addWidget(self._hero)
-        column.addWidget(FlowRow(*self._row))
         column.addWidget(self._outcome)
         self._outcome.hide()
 
     @property
     def controls(self) -> tuple[QWidget, ...]:
-        """The controls in Tab order; among the views, Tab reaches the checked one."""
-        return (*self._hero.controls, *self._row)
+        """The controls in Tab order."""
+        return self._hero.controls
 
-    @property
-    def _row(self) -> tuple[QWidget, ...]:
-        return (*self._buttons.values(), self._clear, self._export)
-
-    def show_view(self, view: View) -> None:
-        """Check the button of the current view."""
-        self._buttons[view].setChecked(True)
+    def show_result(self, is_shown: bool) -> None:
+        """Show the result, or leave the page to what is not about it."""
+        self._hero.setVisible(is_shown)
 
     def show_outcome(self, notice: Notice) -> None:
         """Show the outcome of an action."""
@@ -248,11 +197,6 @@ class BenchmarkHead(QWidget):
 
     def show_results(self) -> None:
         """Update the sentences: at the end of a run, not for each sample."""
-        runs = self._benchmark.runs
-        for part in (self._clear, self._export):
-            part.setVisible(bool(runs))
-        for view in (View.SIZES, View.EXPLANATION):
-            self._buttons[view].setEnabled(bool(runs))
         self._show_verdict()
 
     def show_devices(self, devices: Sequence[str]) -> None:
@@ -309,24 +253,6 @@ class BenchmarkHead(QWidget):
             brief = verdict_text(verdict, in_brief=True, titles=titles, below_headline=is_wrong)
         is_doubted = verdict is not None and verdict.is_doubted
         self._hero.show_verdict(whole, brief, is_doubted=is_doubted)
-        self._fit()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the buttons' texts readable."""
-        super().resizeEvent(event)
-        self._fit()
-
-    def _fit(self) -> None:
-        for shown, text in self._longs.items():
-            shown.setText(text)
-        if sum(control.sizeHint().width() + GAP for control in self._row) > self.width():
-            for shown, text in self._shorts.items():
-                shown.setText(text)
-
-    def show_busy(self, busy: bool) -> None:
-        """Disable Clear while runs are still coming in."""
-        self._clear.setEnabled(not busy and bool(self._benchmark.runs))
-        self._export.setEnabled(bool(self._benchmark.runs))
 
     def latest_kind(self) -> list[RunFinished]:
         """Return the latest result of each size, device and mode that the verdict is about."""
@@ -337,8 +263,3 @@ class BenchmarkHead(QWidget):
             if same_kind(result, results[-1])
         }
         return list(latest.values())
-
-    def _choose(self, chosen: QAbstractButton) -> None:
-        self.view_chosen.emit(
-            next(view for view, shown in self._buttons.items() if shown is chosen)
-        )

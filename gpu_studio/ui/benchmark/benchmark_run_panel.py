@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.plan import time_left_s
@@ -12,9 +12,10 @@ from gpu_studio.core.device_name import CPU
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.work_state import WorkState
+from gpu_studio.ui.eliding import RoomText
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, stops
-from gpu_studio.ui.parts import GAP, Text, button
+from gpu_studio.ui.parts import GAP, Text, button, keep_room
 
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.plan import Plan
@@ -23,17 +24,18 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _STEPS = 1000
-_SENTENCE_LINES = 3
+_LINES = 3
 
 
 class BenchmarkRunPanel(QWidget):
-    """The part under the choices, always visible.
+    """The part above the choices, always as high: nothing below it moves as a run goes on.
 
     Signals:
         run_wanted(): Run was pressed.
 
     Attributes:
         buttons: Run and Stop.
+        trouble: a warning about the plan, and what to do; for the end of the choices.
     """
 
     run_wanted = Signal()
@@ -56,8 +58,8 @@ class BenchmarkRunPanel(QWidget):
         self._progress.setAccessibleName("Progress of the plan")
         self._progress.setRange(0, _STEPS)
         self._progress.setTextVisible(False)
-        self._sentence = Text("", "muted", name="benchmark.progress.text", wraps=True)
-        self._sentence.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
+        keep_room(self._progress)
+        self._sentence = RoomText("", "muted", name="benchmark.progress.text", lines=_LINES)
         self._warning = Text("", "amber", name="benchmark.warning", wraps=True)
         self._fresh = button(
             "Start a new engine", self._start_engine, name="benchmark.fresh_engine"
@@ -74,8 +76,12 @@ class BenchmarkRunPanel(QWidget):
         column.addWidget(self.buttons)
         column.addWidget(self._progress)
         column.addWidget(self._sentence)
-        column.addWidget(self._warning)
-        column.addWidget(self._fresh)
+        self.trouble = QWidget()
+        below = QVBoxLayout(self.trouble)
+        below.setContentsMargins(0, 0, 0, 0)
+        below.setSpacing(7)
+        below.addWidget(self._warning)
+        below.addWidget(self._fresh)
         benchmark.plan_changed.connect(self._update)
         studio.session.state_changed.connect(self._update)
         studio.session.engine_described.connect(self._update)
@@ -89,16 +95,19 @@ class BenchmarkRunPanel(QWidget):
     @property
     def controls(self) -> tuple[QWidget, ...]:
         """The controls in Tab order."""
-        return (self._run, self._stop, self._fresh)
+        return (self._run, self._stop)
+
+    @property
+    def last_control(self) -> QWidget:
+        """The control of `trouble`."""
+        return self._fresh
 
     def set_bar(self, is_bar: bool) -> None:
         """Leave the buttons to a bar above, or take them back."""
         self._is_bar = is_bar
         if not is_bar:
             self._column.insertWidget(0, self.buttons)
-        # What is below keeps its place as the sentence grows.
-        lines = 0 if is_bar else _SENTENCE_LINES
-        self._sentence.setMinimumHeight(lines * self._sentence.fontMetrics().lineSpacing())
+        self._sentence.set_lines(1 if is_bar else _LINES)
         self._update()
 
     def show_plan(self, plan: Plan, problem: str, *, is_sweep: bool) -> None:
@@ -128,6 +137,7 @@ class BenchmarkRunPanel(QWidget):
         warning = self._benchmark.warning if state.is_busy else self._bad_notice()
         self._warning.setText(warning)
         self._warning.setVisible(bool(warning))
+        self.trouble.setVisible(bool(warning) or self._fresh.isVisibleTo(self.trouble))
 
     def _enable(self, *, can_run: bool) -> None:
         """Enable Run or Stop; the keyboard focus goes from the disabled one to the other."""

@@ -27,6 +27,7 @@ from gpu_studio.ui.benchmark.benchmark_head import BenchmarkHead
 from gpu_studio.ui.benchmark.benchmark_plots import BenchmarkPlots, View
 from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark.benchmark_run_panel import BenchmarkRunPanel
+from gpu_studio.ui.benchmark.benchmark_views import BenchmarkViews
 from gpu_studio.ui.benchmark.export_button import ExportButton
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.file_drop import FileDrop
@@ -34,7 +35,7 @@ from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.parts import GAP, MARGIN, Card, button, letters
-from gpu_studio.ui.scroll_page import PageStack, TabScroll, bring_into_view
+from gpu_studio.ui.scroll_page import PageStack, TabScroll
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ class BenchmarkTab(TabContents):
             head=lambda: self._head.portrait(),
         )
         self._results.offer_copies(export.copy_actions)
-        self._head = BenchmarkHead(studio, self.benchmark, export, theme, self)
+        self._head = BenchmarkHead(studio, self.benchmark, theme, self)
+        self._views = BenchmarkViews(self.benchmark, export, theme, self)
+        export.notified.connect(self._head.show_outcome)
         self._caption = Caption(self)
         self._view = View.LIVE
         self._view_was_chosen = False
@@ -104,7 +107,7 @@ class BenchmarkTab(TabContents):
         self._choices.changed.connect(self._choices_changed)
         self._choices.run_wanted.connect(self._run)
         self._panel.run_wanted.connect(self._run)
-        self._head.view_chosen.connect(self._choose_view)
+        self._views.view_chosen.connect(self._choose_view)
         self._head.run_again_wanted.connect(self._run_again)
         self._experiment.begun.connect(self._plan_begun)
         self._player.begun.connect(self._plan_begun)
@@ -122,8 +125,12 @@ class BenchmarkTab(TabContents):
 
     def _arrange(self) -> None:
         body = QWidget()
-        self._line = QBoxLayout(QBoxLayout.Direction.LeftToRight, body)
-        self._line.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
+        below = QVBoxLayout(body)
+        below.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
+        below.setSpacing(GAP)
+        below.addWidget(self._views)
+        self._line = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        below.addLayout(self._line, 1)
         self._line.setSpacing(MARGIN)
         self._line.addWidget(self._arrange_left())
         column = QVBoxLayout()
@@ -141,10 +148,12 @@ class BenchmarkTab(TabContents):
 
     def _order_by_tab_key(self) -> None:
         """Let the Tab key follow the reading order."""
-        last_device, more, last_option = self._choices.controls
-        for first, second in itertools.pairwise((last_device, *self._panel.controls, more)):
+        first_choice, last_device, more, last_option = self._choices.controls
+        before = (*self._views.controls, *self._panel.controls, first_choice)
+        after = (*self._head.controls, *self._plots.views, self._results)
+        for first, second in (*itertools.pairwise(before), (last_device, more)):
             QWidget.setTabOrder(first, second)
-        parts = (last_option, *self._head.controls, *self._plots.views, self._results)
+        parts = (last_option, self._panel.last_control, *after)
         for first, second in itertools.pairwise(parts):
             QWidget.setTabOrder(first, second)
 
@@ -154,9 +163,10 @@ class BenchmarkTab(TabContents):
         self._bar = FlowRow(spacing=2 * GAP)
         self._is_bar = True  # as the bar has nothing yet, the first fold always moves the parts
         left.column.addWidget(self._bar)
-        left.column.addWidget(self._choices)
         left.column.addWidget(self._panel)
+        left.column.addWidget(self._choices)
         left.column.addWidget(self._choices.more)
+        left.column.addWidget(self._panel.trouble)
         left.column.addStretch(1)
         self._set_bar(False)
         return left
@@ -173,10 +183,10 @@ class BenchmarkTab(TabContents):
         for part in (self._choices, self._panel, self._choices.more):
             part.set_bar(is_bar)
         if is_bar:
-            self._bar.set_widgets(self._choices, self._panel.buttons, self._choices.more.button)
+            self._bar.set_widgets(self._panel.buttons, self._choices, self._choices.more.button)
         else:
             self._bar.set_widgets()
-            self._left.column.insertWidget(1, self._choices)
+            self._left.column.insertWidget(2, self._choices)
         self._bar.setVisible(is_bar)
         policies, directions = QSizePolicy.Policy, QBoxLayout.Direction
         # In a column exactly as wide as the widest choice. The choices arrive with the engine.
@@ -186,8 +196,13 @@ class BenchmarkTab(TabContents):
             policies.Preferred,
         )
         self._line.setDirection(directions.TopToBottom if is_bar else directions.LeftToRight)
+        self._show_choices()
         if focused is not None and self._left.isAncestorOf(focused):
             focused.setFocus()  # a widget that gets another parent loses it
+
+    def _show_choices(self) -> None:
+        """Show what is to be run; above the kept runs it would only take their room."""
+        self._left.setVisible(not (self._is_bar and self._view is View.HISTORY))
 
     def _arrange_right(self, column: QVBoxLayout) -> None:
         column.addWidget(self._head)
@@ -217,16 +232,17 @@ class BenchmarkTab(TabContents):
         return page
 
     def _choose_published(self) -> None:
-        bring_into_view(self._choose_history().published)
+        page = self._choose_history()
+        page.bring_into_view(page.published)
 
     def _choose_recording(self) -> None:
         page = self._choose_history()
-        bring_into_view(page.recording)
+        page.bring_into_view(page.recording)
         page.recording.choose_file()
 
     def _open_recording(self, path: Path) -> None:
         page = self._choose_history()
-        bring_into_view(page.recording)
+        page.bring_into_view(page.recording)
         self._player.open_file(path)
 
     def _run(self) -> None:
@@ -272,7 +288,9 @@ class BenchmarkTab(TabContents):
 
     def _show_view(self, view: View) -> None:
         self._view = view
-        self._head.show_view(view)
+        self._views.show_view(view)
+        self._head.show_result(view is not View.HISTORY)
+        self._show_choices()
         if view is not View.HISTORY:
             self._plots.show_view(view)
         self._show_page()
@@ -341,7 +359,7 @@ class BenchmarkTab(TabContents):
 
     def _plan_changed(self) -> None:
         busy = self.benchmark.state.is_busy
-        self._head.show_busy(busy)
+        self._views.show_runs()
         self._head.show_hero()
         if not busy and not self._view_was_chosen and self._results.selected is None:
             sizes = {result.size for result in self._head.latest_kind()}
@@ -409,5 +427,5 @@ class Invitation(QWidget):
         self.setProperty("page", True)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
+        column.addStretch(1)  # at the end of the page, whatever the result above needs
         column.addWidget(FlowRow(published, recording, spacing=GAP))
-        column.addStretch(1)

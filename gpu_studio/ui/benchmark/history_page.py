@@ -28,7 +28,7 @@ from gpu_studio.ui.parts import (
     table,
 )
 from gpu_studio.ui.saving import ask_open_path, ask_save_path
-from gpu_studio.ui.scroll_page import PageColumn, keep_row_in_view
+from gpu_studio.ui.scroll_page import PageColumn, bring_into_view, keep_row_in_view
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent, QShowEvent
@@ -68,13 +68,15 @@ class HistoryPage(PageColumn):
         self.setObjectName("benchmark.history")
         self._history, self._benchmark, self._theme = history, benchmark, theme
         self._deletes: str | None = None
+        self._is_asked = self._fits = True
+        self._wanted: QWidget | None = None
         self._texts: list[tuple[str, ...]] = []
         self._widths: list[int] = []
         self._make_runs()
         self.recording = RecordingCard(player, history, theme)
-        self.column.addWidget(self.recording)
         self.published = PublishedCard(experiment, theme)
-        self.column.addWidget(self.published)
+        for card in (self.recording, self.published):
+            self.column.addWidget(card)
         history.contents_changed.connect(self._show_contents)
         history.ghost_changed.connect(self._ghost_changed)
         history.notified.connect(self._outcome.show_notice)
@@ -84,6 +86,13 @@ class HistoryPage(PageColumn):
         """Read the folder when shown: another window may have written there."""
         super().showEvent(event)
         self._history.refresh()
+
+    def bring_into_view(self, card: QWidget) -> None:
+        """Scroll to a card, once the kept runs above it are read."""
+        if self._history.is_read:
+            bring_into_view(card)
+        else:
+            self._wanted = card
 
     @property
     def selected(self) -> HistoryEntry | None:
@@ -99,7 +108,7 @@ class HistoryPage(PageColumn):
         card.column.addWidget(Text("Kept runs", "title"))
         self._trouble = Text("", "amber", name="benchmark.history.trouble", wraps=True)
         self._save = button(
-            "Save again", self._history.save_again, name="benchmark.history.save",
+            "Save again", self._save_again, name="benchmark.history.save",
             tip="Try again to save the runs that are only in memory",
         )  # fmt: skip
         self._rows = TextRows(_HEAD, (3, 4), self)
@@ -117,22 +126,23 @@ class HistoryPage(PageColumn):
             name="benchmark.history.empty", wraps=True,
         )  # fmt: skip
         self._more = button(
-            "", self._history.show_more, name="benchmark.history.more",
+            "", self._show_more, name="benchmark.history.more",
             tip="Show older runs as well",
         )  # fmt: skip
         self._details = Text("", "muted", name="benchmark.history.details", wraps=True)
         self._outcome = Text("", "muted", name="benchmark.history.outcome", wraps=True)
         self._refused = Text("", "muted", name="benchmark.history.refused", wraps=True)
+        self._make_buttons(card)
         card.column.addWidget(self._trouble)
         card.column.addWidget(self._save, 0, Qt.AlignmentFlag.AlignLeft)
         card.column.addWidget(self._empty)
         card.column.addWidget(self._table)
         card.column.addWidget(self._more, 0, Qt.AlignmentFlag.AlignLeft)
         card.column.addWidget(self._details)
-        self._make_buttons(card)
         self._outcome.hide()
         card.column.addWidget(self._outcome)
         card.column.addWidget(self._refused)
+        card.column.addStretch(1)
         self.column.addWidget(card, 1)
 
     def _make_buttons(self, card: Card) -> None:
@@ -182,7 +192,15 @@ class HistoryPage(PageColumn):
             self._measure_columns()
         self._table.setVisible(bool(entries))
         self._fit_columns()
+        # A run that ends while one looks makes the table scroll: it pushes nothing away.
+        self._fits = self._is_asked or not self.isVisible()
+        self._is_asked = not self._history.is_read
         self._fit_rows()
+        for part in (self.recording, self.published):
+            part.setVisible(self._history.is_read)
+        if self._history.is_read and self._wanted is not None:
+            bring_into_view(self._wanted)
+            self._wanted = None
         unread_count = self._history.unread_count
         self._more.setText(f"Show more ({unread_count:,} older)")
         self._more.setAccessibleName(self._more.text())
@@ -206,7 +224,8 @@ class HistoryPage(PageColumn):
 
     def _fit_rows(self) -> None:
         """Make the table as high as its rows: the tab scrolls."""
-        show_whole_rows(self._table)
+        if self._fits:
+            show_whole_rows(self._table)
 
     def _measure_columns(self) -> None:
         """Make each column as wide as its longest text; only these cells are asked for."""
@@ -282,6 +301,14 @@ class HistoryPage(PageColumn):
         if self.selected is not None:
             self._history.race(self.selected, self._latest())
 
+    def _save_again(self) -> None:
+        self._is_asked = True
+        self._history.save_again()
+
+    def _show_more(self) -> None:
+        self._is_asked = True
+        self._history.show_more()
+
     def _rename(self) -> None:
         if self.selected is not None:
             self._table.setFocus()
@@ -293,6 +320,7 @@ class HistoryPage(PageColumn):
         if entry is None:
             return
         if self._deletes == entry.key:
+            self._is_asked = True
             self._history.delete(entry.key)
             self._table.clearSelection()
         else:
@@ -313,6 +341,7 @@ class HistoryPage(PageColumn):
             self.window(), "Import a result", "GPU Studio result (*.json);;All files (*)"
         )
         if path:
+            self._is_asked = True
             self._history.import_file(Path(path))
 
 

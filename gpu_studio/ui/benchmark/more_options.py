@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
 from gpu_studio.ui.parts import Text
 
 _GAP = 5
+_MOST_CHANGES = 9
 
 
 class MoreOptions(QWidget):
@@ -20,7 +21,7 @@ class MoreOptions(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._is_bar = False
+        self._is_bar = self._is_offered = False
         self.button = QToolButton()
         self.button.setObjectName("benchmark.more")
         self.button.setCheckable(True)
@@ -47,6 +48,13 @@ class MoreOptions(QWidget):
             self._outer.insertWidget(0, self.button)
         self._show()
 
+    def offer(self) -> None:
+        """Show the button and the line: it is known what can be chosen."""
+        self._is_offered = True
+        self.button.setText(_text(is_open=True, changes=_MOST_CHANGES))
+        self.button.setMinimumWidth(self.button.sizeHint().width())  # another count moves nothing
+        self._show()
+
     def open(self) -> None:
         """Show the options, for example because one of them has a mistake."""
         self.button.setChecked(True)
@@ -59,9 +67,14 @@ class MoreOptions(QWidget):
 
     def _show(self) -> None:
         is_open = self.button.isChecked()
-        count = f" ({self._changes} changed)" if self._changes else ""
-        self.button.setText(f"{'▾' if is_open else '▸'} More options{count}")
-        self.button.setAccessibleName(f"More options{count}")
+        self.button.setText(_text(is_open=is_open, changes=self._changes))
+        self.button.setAccessibleName(self.button.text()[2:])
+        self.button.setVisible(self._is_offered)
         self._body.setVisible(is_open)
-        self._summary.setVisible(not is_open and not self._is_bar)
+        self._summary.setVisible(self._is_offered and not is_open and not self._is_bar)
         self.setVisible(is_open or not self._is_bar)
+
+
+def _text(*, is_open: bool, changes: int) -> str:
+    count = f" ({changes} changed)" if changes else ""
+    return f"{'▾' if is_open else '▸'} More options{count}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QFileDialog, QToolButton
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
-from tests.driving.benchmark import open_more
+from tests.driving.window import find
 from tests.fakes.descriptions import described, described_for, elementwise
 from tests.fakes.scripted_engine import Engines
 from tests.ui.benchmark.answers import train_step
@@ -37,7 +37,7 @@ def tab(qtbot: QtBot, studio: Studio, theme: Theme) -> BenchmarkTab:
     with qtbot.waitActive(tab):  # shortcuts are heard by the active window alone
         tab.show()
         tab.activateWindow()
-    open_more(tab)
+    find(tab, "benchmark.more", QToolButton).setChecked(True)
     return tab
 
 

@@ -24,6 +24,7 @@ def test_the_published_table_stands_beside_this_pcs_experiment(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
     click(ready, "benchmark.view.published")
+    qtbot.waitUntil(find(ready, "benchmark.published").isVisible)  # the kept runs are read
     shown = text(ready, "benchmark.published.source")
     assert "Radosław Śmigielski" in shown
     full = find(ready, "benchmark.preset.gt_1030.full", QPushButton)
