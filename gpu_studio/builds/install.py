@@ -27,6 +27,7 @@ from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.progress import DownloadPace, InstallProgress, InstallStage
 from gpu_studio.core.builds.record import BuildRecord, parsed_json
 from gpu_studio.core.builds.trouble import TroubleError
+from gpu_studio.core.builds.words import unproven_sentence
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import own_platform_key
 from gpu_studio.process.child_process import ChildProcess
@@ -223,16 +224,17 @@ class BuildInstaller:
             with contextlib.suppress(OSError):
                 self._shelf.write_record(record.broken("its test failed", size_bytes))
             raise
+        note = " ".join(filter(None, (checked.sentence, unproven_sentence(plan.unproven))))
         self._shelf.write_record(
             replace(
                 record,
                 torch_version=checked.torch_version,
                 runs_on_card=checked.runs_on_card,
-                note=checked.sentence,
+                note=note,
             )
         )
         self._clear(family, plan)
-        self._enter(InstallStage.READY, fraction=1.0, result=checked.sentence)
+        self._enter(InstallStage.READY, fraction=1.0, result=note)
 
     def _require_fit(self, family: str) -> None:
         unfit = troubles.unfit_pc(

@@ -3,10 +3,12 @@
 PyTorch's page names the wheel, its hash, and a small file with its metadata. A wheel with nothing
 but this metadata is given to pip, which answers with the addresses and hashes of everything that
 PyTorch needs, and downloads nothing. A folder of wheels takes the place of both. What an index says
-is not trusted: PyTorch's wheel needs a hash, and no link leads to a less secure place.
+is not trusted: every wheel needs a hash, and no link leads to a less secure place.
 
 The versions are those of the lock in ``packaging/locks``, and a file that PyPI sends has its hash.
-Versions that an index no longer has are replaced by others.
+Versions that an index no longer has are replaced by others. pip tells the hash of what it received,
+also where its index has none, so a mirror's file needs a hash in the lock or on the mirror's page.
+A page that only pip can read, with its passwords, leaves a file unproven, and the end says so.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from urllib.parse import unquote, urlsplit
 from gpu_studio.builds.child_log import ChildLog, last_words
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile, require_followed
 from gpu_studio.builds.lock_file import LOCKS, lines_of, read_lock
+from gpu_studio.builds.unpack import metadata_of
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.addresses import why_refused
 from gpu_studio.core.builds.package_page import fits, links_in, version_of, wheel_for
@@ -68,11 +71,13 @@ class WheelPlan:
         torch_version: "2.13.0+cu126".
         python: The Python that they are for, "3.11".
         files: All wheels, PyTorch's first.
+        unproven: The names of those whose hash is only that of what arrived.
     """
 
     torch_version: str
     python: str
     files: tuple[WheelFile, ...]
+    unproven: tuple[str, ...] = ()
 
     @property
     def total_bytes(self) -> int:
@@ -89,8 +94,9 @@ def plan_from(text: str) -> WheelPlan | None:
     try:
         content: Any = parsed_json(text)
         files = tuple(WheelFile(**one) for one in content["files"])
-        return WheelPlan(str(content["torch_version"]), str(content["python"]), files)
-    except (ValueError, KeyError, TypeError):
+        unproven = tuple(map(str, content.get("unproven", ())))
+        return WheelPlan(str(content["torch_version"]), str(content["python"]), files, unproven)
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -120,6 +126,7 @@ class Planner:
         self._locks = locks
         self._downloader, self._table, self._platform = downloader, table, platform_key
         self._log_path, self._is_over, self._python = log_path, is_over, python
+        self._unproven: list[str] = []
 
     def from_index(self, tag: str) -> WheelPlan:
         """Plan a build from PyTorch's index, or from where pip is configured to look.
@@ -177,12 +184,10 @@ class Planner:
         if link.metadata_sha256 is None:
             # An index without metadata files: the wheel itself has it.
             requirement = self._downloader.fetch(file)
+            _require_named(metadata_of(requirement), link.url)
         else:
             metadata = self._downloader.text(link.metadata_url, sha256=link.metadata_sha256)
-            if _DIRECT.search(metadata):
-                host = urlsplit(link.url).hostname or link.url
-                why = "a package in it asks for one from elsewhere"
-                raise TroubleError(troubles.untrusted_index(host, why, link.metadata_url))
+            _require_named(metadata, link.metadata_url)
             requirement = self._downloader.folder / "plan" / link.name
             write_stub(requirement, metadata)
         needed = self._resolved(requirement, ())
@@ -201,6 +206,7 @@ class Planner:
             wanted = f"PyTorch {version}+{tag}"
             place, python = str(folder), self._python_text
             raise TroubleError(troubles.folder_without_torch(place, wanted, python, self._platform))
+        _require_named(metadata_of(torch), torch.as_uri())
         local = ("--find-links", str(folder))
         try:
             needed = self._resolved(torch, ("--no-index", *local))
@@ -240,7 +246,8 @@ class Planner:
         return link
 
     def _plan(self, torch_name: str, files: tuple[WheelFile, ...]) -> WheelPlan:
-        return WheelPlan(version_of(torch_name), self._python_text, files)
+        unproven = tuple(name for name in self._unproven if name in {one.name for one in files})
+        return WheelPlan(version_of(torch_name), self._python_text, files, unproven)
 
     @property
     def _python_text(self) -> str:
@@ -264,7 +271,31 @@ class Planner:
             raise TroubleError(pip_trouble(log.text()))
         for file in found:
             _require_tested(file, lock)
+            self._prove(file, lock)
         return tuple(self._sized(one) for one in found if one.name != requirement.name)
+
+    def _prove(self, file: WheelFile, lock: tuple[tuple[str, frozenset[str]], ...]) -> None:
+        """Compare a mirror's file with the lock or the mirror's page: somebody published its hash.
+
+        Raises:
+            TroubleError: The mirror's page has no hash for it.
+        """
+        is_known = any(file.sha256 in hashes for _, hashes in lock)
+        host = urlsplit(file.url).hostname
+        if file.local_path is not None or is_known or host == _PYPI_FILES:
+            return
+        package = re.sub(r"[-_.]+", "-", file.name.split("-")[0]).lower()
+        for index in self._configured_indexes():
+            page_url = f"{index.rstrip('/')}/{package}/"
+            try:
+                links = links_in(self._downloader.text(page_url, _ACCEPT), page_url)
+            except (TroubleError, ValueError):
+                continue  # perhaps only pip has its password
+            for link in links:
+                if link.name == file.name:
+                    _require_hash(link.url, link.sha256)
+                    return  # pip has compared it
+        self._unproven.append(file.name)
 
     def _report(
         self, arguments: tuple[str, ...], own: Path | None = None
@@ -289,8 +320,12 @@ class Planner:
         try:
             content: Any = parsed_json(report.read_text(encoding="utf-8"))
             found = [_address_and_hash(one) for one in content["install"]]
+            direct = [one for one in content["install"] if one.get("is_direct")]
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
+        for url, _ in map(_address_and_hash, direct):
+            if own is None or url != own.as_uri():
+                raise TroubleError(_from_elsewhere(url))
         named = (_PYPI, *((_FOLDER,) if "--find-links" in arguments else ()))
         urls = [url for url, _ in found if own is None or url != own.as_uri()]
         if any(why_refused(url, named) for url in urls):
@@ -425,6 +460,17 @@ def pip_trouble(log_text: str) -> Trouble:
 def _single_tags(tags: str) -> list[str]:
     pythons, abis, platforms = (part.split(".") for part in tags.split("-"))
     return [f"{p}-{a}-{s}" for p in pythons for a in abis for s in platforms]
+
+
+def _require_named(metadata: str, url: str) -> None:
+    """Refuse a package that asks for one at an address, which pip would fetch, and perhaps run."""
+    if _DIRECT.search(metadata):
+        raise TroubleError(_from_elsewhere(url))
+
+
+def _from_elsewhere(url: str) -> Trouble:
+    why = "a package in it asks for one from elsewhere"
+    return troubles.untrusted_index(urlsplit(url).hostname or url, why, url)
 
 
 def _address_and_hash(item: dict[str, Any]) -> tuple[str, str]:

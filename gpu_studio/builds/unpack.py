@@ -275,6 +275,23 @@ def _opened(wheel: Path) -> Iterator[zipfile.ZipFile]:
             yield archive
 
 
+def metadata_of(wheel: Path) -> str:
+    """Return the METADATA of a wheel, at most its first mebibyte; "" if it has none.
+
+    Raises:
+        TroubleError: The wheel is broken.
+    """
+    try:
+        with _opened(wheel) as archive, _readable():
+            for name in archive.namelist():
+                if name.count("/") == 1 and name.endswith(".dist-info/METADATA"):
+                    with archive.open(name) as file:
+                        return file.read(_CHUNK).decode("utf-8")
+    except _DamagedError as error:
+        raise TroubleError(troubles.broken_wheel(wheel.name, str(error))) from error
+    return ""
+
+
 def _record_in(archive: zipfile.ZipFile) -> str:
     for name in archive.namelist():
         folder, _, rest = name.partition("/")

@@ -202,6 +202,67 @@ def test_a_package_from_anywhere_is_refused_before_pip_sees_it(server, planner):
     assert not any("evil" in path for _, path, _ in server.asked)
 
 
+def test_a_wheel_that_asks_for_one_from_anywhere_is_refused_before_pip_sees_it(server, planner):
+    """Where the index has no metadata file, the wheel itself has it."""
+    put_torch(server, has_metadata=False)
+    needs = [f"needed @ {server.url}/evil-1-py3-none-any.whl"]
+    wheel = Served(wheel_bytes("torch", "9.1.0+cpu", {"torch/__init__.py": ""}, needs, TAGS))
+    replaced(server, "/whl/cpu/torch/", server.files[f"/whl/cpu/{TORCH}"].sha256, wheel.sha256)
+    server.files[f"/whl/cpu/{TORCH}"] = wheel
+    refused(planner)
+    assert not any("evil" in path for _, path, _ in server.asked)
+
+
+def test_a_package_from_anywhere_deeper_down_is_refused(server, planner):
+    put_torch(server)
+    put_needed(server)
+    server.files["/evil-1-py3-none-any.whl"] = Served(wheel_bytes("evil", "1", {"evil.py": ""}))
+    needs = [f"evil @ {server.url}/evil-1-py3-none-any.whl"]
+    wheel = Served(wheel_bytes("deeper", "2.0", {"deeper.py": ""}, needs))
+    old = server.files["/files/deeper-2.0-py3-none-any.whl"]
+    server.files["/files/deeper-2.0-py3-none-any.whl"] = wheel
+    replaced(server, "/simple/deeper/", old.sha256, wheel.sha256)
+    assert "elsewhere" in refused(planner)
+
+
+NEEDED = "needed-1.5-py3-none-any.whl"
+
+
+def without_hash(server):
+    put_torch(server)
+    put_needed(server)
+    sha256 = server.files[f"/files/{NEEDED}"].sha256
+    replaced(server, "/simple/needed/", f"#sha256={sha256}", "")
+    return sha256
+
+
+def test_a_mirror_without_a_hash_is_refused(server, planner):
+    """pip tells the hash of what arrived, which proves nothing."""
+    without_hash(server)
+    assert f"no hash for {NEEDED}" in refused(planner)
+
+
+def test_a_mirror_without_a_hash_has_the_file_of_the_lock(server, planner, tmp_path):
+    sha256 = without_hash(server)
+    planner._locks = tmp_path
+    lock = f"# [run]\nneeded==1.5 --hash=sha256:{sha256}\n"
+    (tmp_path / f"{planner._platform}.txt").write_text(lock, encoding="utf-8")
+    assert planner.from_index("cpu").unproven == ()
+
+
+def test_a_mirror_that_only_pip_can_read_leaves_its_files_unproven(server, planner, monkeypatch):
+    without_hash(server)
+    text = planner._downloader.text
+    monkeypatch.setattr(
+        planner._downloader,
+        "text",
+        lambda url, *rest, **more: text(url.replace("/simple/", "/locked/"), *rest, **more),
+    )
+    plan = planner.from_index("cpu")
+    assert sorted(plan.unproven) == ["deeper-2.0-py3-none-any.whl", NEEDED]
+    assert plan_from(plan.text()) == plan
+
+
 @pytest.mark.parametrize("is_known", [True, False])
 def test_pytorch_in_a_folder_has_the_published_hash_where_one_is_known(
     planner, tmp_path, wheel_table, is_known

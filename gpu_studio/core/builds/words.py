@@ -5,8 +5,13 @@ Standard library only: the setup imports this before anything is installed.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gpu_studio.core.builds.progress import InstallProgress, InstallStage, format_left
 from gpu_studio.core.builds.trouble import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _STAGES = {
     InstallStage.WAITING: "Waiting for the {}",
@@ -43,3 +48,11 @@ def bytes_sentence(progress: InstallProgress) -> str:
     if progress.left_s is not None and progress.stage.is_at_work:
         parts.append(format_left(progress.left_s))
     return " · ".join(parts)
+
+
+def unproven_sentence(names: Sequence[str]) -> str:
+    """Return what to say of wheels that no published hash proves; empty if there are none."""
+    if not names:
+        return ""
+    packages = ", ".join(" ".join(name.split("-")[:2]) for name in names)
+    return f"From a mirror, and not compared with a published hash: {packages}."
