@@ -11,6 +11,7 @@ from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import check_device, started_engine
 from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.command import Command, WrongUseError
+from gpu_studio.cli.race_photo import engine_photo
 from gpu_studio.cli.recorder import Recorder
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
 from gpu_studio.core.atomic_file import write_atomically
@@ -36,7 +37,7 @@ from gpu_studio.core.race.contestant import (
 from gpu_studio.core.race.frame_file import read_frame
 from gpu_studio.core.race.kept_frames import kept_frames
 from gpu_studio.core.race.picture_order import picture_order
-from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, PICTURES
+from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
 from gpu_studio.core.race.race_track import MOST_BYTES, RaceFrame, RaceTrack
 from gpu_studio.core.race.verdict import judge
 from gpu_studio.core.units import (
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.cli.answers import CommandEngine
+    from gpu_studio.cli.race_photo import EnginePhoto
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import WorkloadDescription
@@ -90,8 +92,14 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             f"{picture.name} has no custom CUDA kernel: choose {', '.join(kernels)}, or leave "
             "--own-kernel out."
         )
+    if options.photo is not None and picture.name != LEARN.name:
+        raise WrongUseError(f"{picture.name} learns no picture: choose {LEARN.name}.")
     records_frames = options.record_frames is not None
-    with SleepBlock("A race"), started_engine(log_path) as (work, described):
+    with (
+        engine_photo(options.photo) as photo,
+        SleepBlock("A race"),
+        started_engine(log_path) as (work, described),
+    ):
         contestants = _contestants(options, picture, described)
         if options.own_kernel:
             contestants += _with_own_kernel(contestants, described)
@@ -101,7 +109,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         )
         recorder.begin(described, {picture.name}, {one.device for one in contestants})
         race = _Race(work, picture, as_json=options.json)
-        race.run(options, contestants, shows=options.save is not None or records_frames)
+        race.run(options, contestants, photo, shows=options.save is not None or records_frames)
     verdict = judge(picture, race.runs)
     if not options.no_history:
         past_runs = history()
@@ -185,13 +193,19 @@ class _Race:
         self._most_bytes = MOST_BYTES
 
     def run(
-        self, options: argparse.Namespace, contestants: Sequence[Contestant], *, shows: bool
+        self,
+        options: argparse.Namespace,
+        contestants: Sequence[Contestant],
+        photo: EnginePhoto,
+        *,
+        shows: bool,
     ) -> None:
         """Let the contestants take turns until all of them have ended.
 
         Args:
             options: size and time budget.
             contestants: in their order.
+            photo: the picture to learn.
             shows: whether to keep the frames.
         """
         assert self.picture.race is not None
@@ -200,7 +214,8 @@ class _Race:
             options.size or self.picture.race.default_size,
             contestants,
             options.budget_s,
-            showing=Showing() if shows else None,
+            photo=photo.identity,
+            showing=Showing(frames=shows, photo_path=photo.path) if shows or photo.path else None,
         )
         self._most_bytes = min(MOST_BYTES, _MOST_FRAME_BYTES // len(requests))
         runs = [Run(one) for one in requests]
@@ -296,6 +311,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "picture", choices=_NAMES, metavar="|".join(_NAMES), nargs="?",
         help="; ".join(f"{one.name}: {one.race.limit}" for one in PICTURES if one.race),
+    )  # fmt: skip
+    parser.add_argument(
+        "--picture", metavar="FILE", type=Path, dest="photo",
+        help="with learn: the picture to learn, a PNG, JPEG, WebP, BMP or GIF",
     )  # fmt: skip
     parser.add_argument(
         "--size", metavar="N", type=types.size, help="the size (default: the picture's own)"

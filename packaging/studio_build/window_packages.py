@@ -49,6 +49,7 @@ _PYSIDE_KEPT = {
         "plugins/styles/*", "plugins/iconengines/*",
         "plugins/imageformats/qsvg.dll", "plugins/imageformats/qjpeg.dll",
         "plugins/imageformats/qico.dll", "plugins/imageformats/qwebp.dll",
+        "plugins/imageformats/qgif.dll",
     ),
     "linux": (
         *(f"Qt{part}.abi3.so" for part in _QT),
@@ -64,6 +65,7 @@ _PYSIDE_KEPT = {
         "Qt/plugins/iconengines/*",
         "Qt/plugins/imageformats/libqsvg.so", "Qt/plugins/imageformats/libqjpeg.so",
         "Qt/plugins/imageformats/libqico.so", "Qt/plugins/imageformats/libqwebp.so",
+        "Qt/plugins/imageformats/libqgif.so",
     ),
 }  # fmt: skip
 # What nothing imports: tests, type stubs, headers, a compiler of Fortran, examples, commands.

@@ -28,11 +28,13 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
 )
 from gpu_studio.core.race.kept_frames import track_of_recorded
+from gpu_studio.core.race.photo_file import photo_id, read_photo
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.race_answers import FRAMES, pictures_of, race_run
 from tests.fakes.run_answers import batch, finished, samples_of, started
 from tests.fakes.scripted_engine import Engines
+from tests.hostile_pictures import HOSTILE, png_bomb
 from tests.own_home import own_home
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -82,6 +84,44 @@ def asked(engines):
 
 def contestants(engines):
     return [(one.device, one.race.threads, one.dtype) for one in asked(engines)]
+
+
+def test_a_picture_of_ones_own_is_learned(type_in, engines, tmp_path):
+    (tmp_path / "me.png").write_bytes(png_bomb(40, 20, 8, 2))
+    learned = []
+
+    def run_and_read(_engine, request):
+        learned.append(read_photo(Path(request.showing.photo_path)))
+        return raced(_engine, request)
+
+    engines.scripts[RunWorkload] = run_and_read
+    status, _, _ = type_in("learn", "--device", "cpu", "--picture", str(tmp_path / "me.png"))
+
+    (request,) = asked(engines)
+    assert status == 0
+    assert learned[0].shape == (20, 40, 3)
+    assert request.race.photo == photo_id(learned[0])
+    assert not request.showing.frames
+    assert not Path(request.showing.photo_path).exists()
+
+
+@pytest.mark.parametrize("name", ["bomb.png", "another computer.png", "missing.png"])
+def test_a_picture_that_cannot_be_learned_is_one_sentence(type_in, engines, tmp_path, name):
+    if name in HOSTILE:
+        (tmp_path / name).write_bytes(HOSTILE[name]())
+    status, output, errors = type_in("learn", "--picture", str(tmp_path / name))
+
+    assert (status, output) == (1, "")
+    assert f"{name} cannot be learned: it" in errors
+    assert errors.count("\n") == 1
+    assert not asked(engines)
+
+
+def test_only_learn_learns_a_picture(type_in, engines):
+    status, _, errors = type_in("paint", "--picture", "me.png")
+    assert status == cli.WRONG_USE
+    assert "learn" in errors
+    assert not asked(engines)
 
 
 def test_by_default_the_cpu_races_the_first_card(type_in, engines):

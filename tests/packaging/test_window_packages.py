@@ -83,6 +83,13 @@ def test_linux_keeps_its_own_screens() -> None:
         assert not is_kept(f"PySide6/Qt/plugins/platforms/libq{other}.so", "linux")
 
 
+@pytest.mark.parametrize("kind", ["gif", "jpeg", "webp"])
+def test_the_pictures_that_a_race_opens_keep_their_decoders(kind: str) -> None:
+    """PNG and BMP are in Qt itself."""
+    assert is_kept(f"PySide6/plugins/imageformats/q{kind}.dll", "windows")
+    assert is_kept(f"PySide6/Qt/plugins/imageformats/libq{kind}.so", "linux")
+
+
 def _wheel(folder: Path, name: str, files: dict[str, str]) -> Path:
     with zipfile.ZipFile(folder / name, "w") as archive:
         for path, content in files.items():

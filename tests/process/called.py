@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 
 
 def answer(content: bytes) -> bytes:
@@ -13,7 +14,10 @@ def answer(content: bytes) -> bytes:
         raise ValueError(message)
     if content == b"hang":
         # With Python's lock, as a decoder does.
-        ctypes.PyDLL(None).sleep(1000)
+        if sys.platform == "win32":
+            ctypes.PyDLL("kernel32").Sleep(1_000_000)
+        else:
+            ctypes.PyDLL(None).sleep(1000)
     if content == b"die":
         os.abort()
     if content == b"eat":

@@ -37,7 +37,6 @@ def test_a_refusal_is_a_reason_in_one_printable_line() -> None:
     assert (refused.exit_code, refused.reason) == (1, "it is no message")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="the C library's sleep is POSIX")
 def test_a_child_that_never_answers_is_killed() -> None:
     assert called(b"hang", longest_s=0.1) == ChildAnswer(is_late=True)
 
@@ -69,7 +68,6 @@ def test_a_child_that_uses_too_much_where_nothing_limits_it_is_killed(
     assert killed.exit_code != 0
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="the C library's sleep is POSIX")
 def test_a_cancelled_call_ends_its_child_at_once() -> None:
     call = ChildCall(_MODULE)
     answers: list[ChildAnswer] = []

@@ -22,6 +22,14 @@ EXPECTED: dict[str, str] = {
         ),
         "psutil asks NtQuerySystemInformation for a process's name, which Wine refuses (error 87)",
     ),
+    **dict.fromkeys(
+        (
+            "tests/model/race/test_file_opening.py"
+            "::test_a_picture_that_takes_all_memory_is_refused",
+            "tests/process/test_child_call.py::test_a_child_gets_no_more_memory_than_its_limit",
+        ),
+        "a job object of Wine limits no memory",
+    ),
 }
 _UNWINDING = (
     "an input on the CPU for a Linear on meta ends Python in Wine's ntdll, by PyTorch alone too"

@@ -54,7 +54,7 @@ class FileOpening:
                 os.fsencode(self._path), longest_s=LONGEST_S, most_bytes=MOST_ANSWER_BYTES
             )
         except OSError as error:
-            message = f"{self._path.name} cannot be opened: {error.strerror or error}."
+            message = f"{self._path.name} cannot be opened: no process can be started for it."
             raise StudioError(FailureKind.FILE_REFUSED, message) from error
         return opened_picture(
             self._path, answer.content,
