@@ -17,7 +17,7 @@ from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of
 from gpu_studio.core.benchmark.verdict_words import verdict_text
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed, identity_at
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunsEnded
 from gpu_studio.core.pause import pauses_sentence
 from gpu_studio.core.protocol import encode
@@ -126,6 +126,7 @@ class BenchRuns:
         runs = [Run(request) for request in requests]
         for run in runs:
             run.size_text = self.size_texts.get(run.request.workload, run.size_text)
+            run.card = identity_at(run.request.device, self.cards.values())
         workload = self.workloads.get(requests[0].workload) if requests else None
         places = {run.request.run_id: place for place, run in enumerate(runs)}
         for group in in_turns(requests, workload):

@@ -19,6 +19,7 @@ from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.access import usable_cards
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.engine_messages import identity_at
 from gpu_studio.core.messages.race_messages import (
     MOST_CONTESTANTS,
     FrameReady,
@@ -115,6 +116,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         past_runs = history()
         for run in race.runs:
             if run.result is not None:
+                run.card = identity_at(run.request.device, described.cards)
                 keep_run(past_runs, run)
     recorder.save(race.runs, kept_frames(race.runs, race.tracks) if records_frames else None)
     if options.save is not None:

@@ -18,6 +18,7 @@ from PySide6.QtCore import QFile, QObject, QSaveFile, Signal
 if TYPE_CHECKING:
     from pathlib import Path
 
+from gpu_studio.core.devices.card_colors import MOST_CARDS
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
@@ -32,6 +33,9 @@ _MOST_MODES = 16
 
 def _one_of(words: tuple[str, ...]) -> Meta:
     return Meta(pattern=rf"\A({'|'.join(words)})\Z")
+
+
+_CardName = Annotated[str, Meta(max_length=200)]
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +56,8 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     may_end_processes: bool = False
     window_geometry: str = ""
     tab: Annotated[str, Meta(max_length=_LONGEST_TEXT)] = ""
+    cards: Annotated[tuple[_CardName, ...], Meta(max_length=MOST_CARDS)] = ()
+    """The cards that this PC has or had, by their colors; see `core.devices.card_colors`."""
 
 
 class Settings(QObject):

@@ -117,7 +117,7 @@ class Studio(QObject):
         for session in (self.session, self.lab, self.modelled):
             session.request_submitted.connect(self.snippets.follow)
         # After the cards have got this engine's numbers.
-        self.board = DeviceBoard(self.session, self.sensors, self.doctor, self)
+        self.board = DeviceBoard(self.session, self.sensors, self.doctor, settings, self)
         self.sensors.inventory_changed.connect(self._look_for_wakers)
 
     def start(self) -> None:

@@ -78,6 +78,7 @@ class MainWindow(QMainWindow):
         self._collector = Collector(self)
         studio.setParent(self)
         theme.setParent(self)
+        studio.board.changed.connect(self._show_cards)  # before any page hears of it
         self.setObjectName("window")
         self.setWindowTitle("GPU Studio")
         self.banner = Banner(theme)
@@ -117,6 +118,9 @@ class MainWindow(QMainWindow):
         studio.set_up_wanted.connect(self.show_setup)
         self.tabs.currentChanged.connect(self._turn_to)
         self._turn_to()
+
+    def _show_cards(self) -> None:
+        self._theme.show_cards(self._studio.board.colors)
 
     def note_system_end(self) -> None:
         """Note that the system ends the program: a check can continue at the next start."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
@@ -17,11 +18,13 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalett
 from PySide6.QtWidgets import QApplication
 
 from gpu_studio.core.device_name import DeviceName, is_cpu
+from gpu_studio.core.devices.card_colors import COLOR_COUNT
 from gpu_studio.core.resources import MissingResourceError, resource_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -82,17 +85,20 @@ HERO_SIZES = {
 """The size in em and the weight of the largest roles, so that a widget can choose what fits."""
 
 
-def device_role(address: str | None) -> str:
-    """Return the color role of a device: ``cpu``, ``gpu0``, ``gpu1``, ``gpu2``."""
-    if address is None or is_cpu(address):
+def numbered_role(address: str) -> str:
+    """Return the color role of a device of which only its name in its engine is known."""
+    if is_cpu(address):
         return "cpu"
-    return f"gpu{min(DeviceName.parse(address).index or 0, 2)}"
+    return _card_role(DeviceName.parse(address).index or 0)
 
 
-def side_role(device: str, index: int, devices: Sequence[str]) -> str:
+def _card_role(color: int) -> str:
+    return f"gpu{min(color, COLOR_COUNT - 1)}"
+
+
+def side_role(role: str, index: int, roles: Sequence[str]) -> str:
     """Return the color role of a contestant; two of the same device must not look alike."""
-    role = device_role(device)
-    return "other" if index and device in devices[:index] else role
+    return "other" if role in roles[:index] else role
 
 
 def application_font(system: QFont) -> QFont:
@@ -141,6 +147,7 @@ class Theme(QObject):
     def __init__(self, settings: Settings, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._settings = settings
+        self._cards: Mapping[str, int] = MappingProxyType({})
         self.is_dark = False
         settings.choices_changed.connect(self._update)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._update)
@@ -148,6 +155,34 @@ class Theme(QObject):
     def colour(self, role: str) -> str:
         """Return the ``#RRGGBB`` of a role."""
         return COLOURS[role][self.is_dark]
+
+    def show_cards(self, colors: Mapping[str, int]) -> None:
+        """Give each card its own color.
+
+        Args:
+            colors: the number of each card's color, by its permanent name and by its number.
+        """
+        self._cards = colors
+
+    def device_role(self, device: str) -> str:
+        """Return the color role of a device: ``cpu``, ``gpu0``, ``gpu1``, ``gpu2``.
+
+        Args:
+            device: its permanent name, ``cpu``, or its number in this engine: ``cuda:0``.
+        """
+        color = self._cards.get(device)
+        return numbered_role(device) if color is None else _card_role(color)
+
+    def run_role(self, run: Run) -> str:
+        """Return the color role of a run's device: that of its card, also if that is out.
+
+        A recording names cards of another PC by their numbers there.
+        """
+        device = run.request.device
+        if is_cpu(device) or not run.card or not self._cards:
+            return self.device_role(device)
+        color = self._cards.get(run.card)
+        return "other" if color is None else _card_role(color)
 
     def apply(self) -> None:
         """Put style, font, palette and style sheet on the application."""

@@ -9,6 +9,8 @@ from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from gpu_studio.core.benchmark.run import Run
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.ui import theme as themes
 from gpu_studio.ui.theme import Theme, application_font
 
@@ -153,3 +155,22 @@ def test_a_chosen_segment_does_not_look_like_the_primary_button(qtbot, qapp, set
         "chosen": theme.colour("selection"),
         "plain": theme.colour("card"),
     }
+
+
+def run_on(device: str, card: str) -> Run:
+    run = Run(RunWorkload(run_id="1", workload="matmul", device=device, size=64, dtype="float32"))
+    run.card = card
+    return run
+
+
+def test_a_runs_color_is_that_of_its_card(theme):
+    assert theme.run_role(run_on("cuda:1", "GPU-b")) == "gpu1"
+    theme.show_cards({"GPU-a": 0, "GPU-b": 1, "cuda:0": 1})
+    roles = [
+        theme.run_role(run_on(device, card))
+        for device, card in (
+            ("cuda:0", "GPU-b"), ("cuda:0", "GPU-a"), ("cuda:0", "GPU-gone"), ("cuda:0", ""),
+            ("cpu", "cpu"),
+        )
+    ]  # fmt: skip
+    assert roles == ["gpu1", "gpu0", "other", "gpu1", "cpu"]

@@ -248,8 +248,9 @@ def read_capped(path: Path) -> bytes:
 
 def _header_of(kept: KeptRun) -> KeptHeader:
     return KeptHeader(
-        name=kept.name, kept_at=kept.kept_at, budget_s=kept.budget_s, result=kept.result
-    )
+        name=kept.name, kept_at=kept.kept_at, budget_s=kept.budget_s, result=kept.result,
+        card=kept.card,
+    )  # fmt: skip
 
 
 def _trouble(what: str, error: OSError) -> StudioError:

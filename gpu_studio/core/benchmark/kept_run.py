@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 LARGEST_FILE_BYTES = 32 << 20  # 2.9 million samples: more than an hour at 2 ms each
 LONGEST_NAME = 120
+LONGEST_IDENTITY = 200
 # A picosecond is shorter than any call, and its inverse and its share of `LONGEST_S` are numbers.
 SHORTEST_S = 1e-12
 _LONGEST_TEXT = 2000
@@ -51,10 +52,13 @@ _STALLED_WITHIN = 100.0
 class KeptHeader(msgspec.Struct, frozen=True, kw_only=True):
     """A kept run without its samples, for lists; ``name`` is empty until the user gives one.
 
-    ``kept_at`` is the time in ISO 8601.
+    ``kept_at`` is the time in ISO 8601. ``card`` is the `Device.identity` of the run's device on
+    this PC; it does not leave the PC. Empty for a run from elsewhere or of an older version, which
+    is known by its device's name only.
     """
 
     schema: int = SCHEMA
+    card: Annotated[str, msgspec.Meta(max_length=LONGEST_IDENTITY)] = ""
     name: str = ""
     kept_at: str
     budget_s: float
@@ -97,6 +101,7 @@ def kept_of(run: Run, kept_at: str, name: str = "") -> KeptRun:
         kept_at=kept_at,
         budget_s=run.request.budget_s,
         result=run.result,
+        card=run.card[:LONGEST_IDENTITY],
         samples=run.series.values.astype("<f8").tobytes(),
     )
 
@@ -118,12 +123,18 @@ def run_of(kept: KeptRun) -> Run:
     run.spent_s = float(samples_s.sum()) * result.calls_per_sample
     run.recording, run.size_text = result.recording, result.size_text
     run.state, run.result = RunState.FINISHED, result
+    run.card = kept.card
     return run
 
 
 def encode_kept(kept: KeptRun) -> bytes:
     """Return the file contents for a kept run."""
     return msgspec.json.encode(kept) + b"\n"
+
+
+def without_card(kept: KeptRun) -> KeptRun:
+    """Return a run as it leaves this PC, or comes from another one: without a card's UUID."""
+    return msgspec.structs.replace(kept, card="")
 
 
 def decode_header(content: bytes) -> KeptHeader:
@@ -288,6 +299,7 @@ def _checked(kept: _Header) -> _Header:
         result=check_result(kept.result),
         name=clean_name(kept.name),
         kept_at=_one_line(kept.kept_at)[:40],
+        card=_one_line(kept.card),
     )
 
 

@@ -22,6 +22,7 @@ from gpu_studio.core.benchmark.kept_run import (
     decode_json,
     decode_kept,
     refused,
+    without_card,
 )
 from gpu_studio.core.benchmark.recording import decode_recording, is_recording
 from gpu_studio.core.messages.message import LONGEST_S
@@ -84,7 +85,7 @@ def import_results(path: Path, imported_at: str) -> list[KeptRun]:
         if bytes(probe.runs):
             kept = _from_export(content)
         elif probe.schema is not None:
-            kept = [decode_kept(content)]
+            kept = [without_card(decode_kept(content))]
         else:
             raise refused("it has no GPU Studio results")
     if not kept:

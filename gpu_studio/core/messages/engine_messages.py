@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from gpu_studio.core.device_name import DeviceName
+from gpu_studio.core.device_name import DeviceName, is_cpu
 from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.messages.message import (
     CardCount,
@@ -18,6 +18,9 @@ from gpu_studio.core.messages.message import (
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription  # noqa: TC001
 from gpu_studio.core.messages.placement_messages import ModelDescription  # noqa: TC001
 from gpu_studio.core.messages.run_messages import WorkloadDescription  # noqa: TC001
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 BuildKind = Literal["cuda", "rocm", "xpu", "cpu"]
 
@@ -60,6 +63,13 @@ class TorchCard(msgspec.Struct, frozen=True, kw_only=True):
     def address(self) -> str:
         """PyTorch's name for the card: ``cuda:0``."""
         return str(DeviceName(self.kind, self.torch_index))
+
+
+def identity_at(address: str, cards: Iterable[TorchCard]) -> str:
+    """Return the permanent name of a device; empty if PyTorch does not report that of the card."""
+    if is_cpu(address):
+        return address
+    return next((card.uuid or "" for card in cards if card.address == address), "")
 
 
 class EngineDescribed(LastEvent, frozen=True, kw_only=True):

@@ -104,11 +104,13 @@ class SharedPicture(msgspec.Struct, frozen=True, kw_only=True):
 class PictureOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What the painter of the shared picture needs, also as its standard input in JSON.
 
-    ``pictures`` has one for each contestant, or null if it showed none.
+    ``pictures`` has one for each contestant, or null if it showed none. ``roles`` has the color
+    roles of their devices; if it is empty, the devices' numbers decide.
     """
 
     shared: SharedRace
     pictures: tuple[SharedPicture | None, ...] = ()
+    roles: tuple[str, ...] = ()
 
 
 def encode_shared(shared: SharedRace) -> str:

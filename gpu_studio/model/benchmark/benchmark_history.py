@@ -12,12 +12,13 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.benchmark.comparability import Comparability, compare
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History
-from gpu_studio.core.benchmark.kept_run import encode_kept, run_of
-from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.benchmark.kept_run import encode_kept, run_of, without_card
+from gpu_studio.core.devices.devices import short_name, without_maker
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import counted
+from gpu_studio.model.kept_device import kept_card, kept_name
 from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class BenchmarkHistory(QObject):
 
     def __init__(self, studio: Studio, benchmark: Benchmark, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._folder = studio.data_folder
+        self._folder, self._board = studio.data_folder, studio.board
         self._opened: History | None = None
         self._contents: HistoryList | None = None
         self._trouble = ""
@@ -78,6 +79,10 @@ class BenchmarkHistory(QObject):
     def entries(self) -> tuple[HistoryEntry, ...]:
         """The kept runs, newest first; empty until they are read."""
         return self._contents.entries if self._contents else ()
+
+    def device_name(self, entry: HistoryEntry) -> str:
+        """Return the name of a kept run's device, as this PC knows it now."""
+        return kept_name(entry.header, self._board, without_maker(entry.header.result.device_name))
 
     @property
     def is_read(self) -> bool:
@@ -155,7 +160,7 @@ class BenchmarkHistory(QObject):
         def write() -> Path:
             kept = self._history.load(key)
             try:
-                write_atomically(path, encode_kept(kept))
+                write_atomically(path, encode_kept(without_card(kept)))
             except OSError as error:
                 reason = error.strerror or type(error).__name__
                 raise StudioError(
@@ -238,6 +243,7 @@ class BenchmarkHistory(QObject):
 
     def _loaded(self, kept: KeptRun) -> None:
         run = run_of(kept)
+        run.card = kept_card(kept, self._board)
         self.ghost = (run, _ghost_label(kept))
         self.ghost_changed.emit()
         self.notified.emit(Notice("Shown on the live plot."))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.device_name import CPU
+from gpu_studio.core.device_name import CPU, DeviceName
 from gpu_studio.core.devices.access import Obstacle, engine_cards, obstacle_of, obstacle_words
+from gpu_studio.core.devices.card_colors import with_cards
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.doctor import Doctor
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.sensors import Sensors
+    from gpu_studio.model.settings import Settings
 
 
 class DeviceRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,10 +80,12 @@ class DeviceBoard(QObject):
         session: EngineSession,
         sensors: Sensors,
         doctor: Doctor,
+        settings: Settings,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._session, self._sensors, self._doctor = session, sensors, doctor
+        self._settings, self._by_color = settings, settings.choices.cards
         self._engine: EngineDescribed | None = None
         self.rows: tuple[DeviceRow, ...] = device_rows(None, None)
         session.engine_described.connect(self._on_engine_described)
@@ -134,6 +138,33 @@ class DeviceBoard(QObject):
         row = self.at(address)
         return row.identity if row is not None else address
 
+    @property
+    def colors(self) -> dict[str, int]:
+        """The color of each known card, by its identity and by its number in this engine.
+
+        A card without a UUID has the color of its number: nothing says that it is the same card
+        tomorrow.
+        """
+        colors = {identity: color for color, identity in enumerate(self._by_color)}
+        for row in self.cards:
+            if row.number is not None:
+                usual = DeviceName.parse(row.number).index or 0
+                colors[row.number] = colors.setdefault(row.identity, usual)
+        return colors
+
+    def card_named(self, name: str) -> str:
+        """Return the identity of the only card of a name; empty if there is none or several."""
+        cards = [row.identity for row in self.cards if row.name == name]
+        return cards[0] if len(cards) == 1 else ""
+
+    def _note_colors(self) -> None:
+        present = [row for row in self.cards if row.device is not None and row.device.uuid]
+        present.sort(key=lambda row: (row.number is None, row.number or ""))
+        by_color = with_cards(self._by_color, [row.identity for row in present])
+        if by_color != self._by_color:
+            self._by_color = by_color
+            self._settings.change(cards=by_color)
+
     def _on_engine_described(self, description: EngineDescribed) -> None:
         """Judge again; while a new engine starts, the answers are those of the last one."""
         self._engine = description
@@ -149,6 +180,7 @@ class DeviceBoard(QObject):
         )
         if rows != self.rows:
             self.rows = rows
+            self._note_colors()
             self.changed.emit()
 
 

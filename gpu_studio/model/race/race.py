@@ -247,7 +247,8 @@ class Race(QObject):
         """Return a run that knows its device's name: without a result, the engine gives none."""
         run = Run(request)
         row = self._studio.board.at(request.device)
-        run.device_name = row.name if row is not None else ""
+        if row is not None:
+            run.device_name, run.card = row.name, row.identity
         return run
 
     def _begin_step(self) -> None:

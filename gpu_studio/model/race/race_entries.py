@@ -87,9 +87,14 @@ def _cpu_threads(engine: EngineDescribed | None) -> Iterator[tuple[int | None, s
         yield None, f"CPU, {counted(count, 'thread')}" if count else "CPU, all threads"
 
 
-def name_of(result: RunFinished) -> str:
-    """Return a contestant's name as in the lists."""
-    name = short_name(result.device_name)
+def name_of(result: RunFinished, device_name: str = "") -> str:
+    """Return a contestant's name as in the lists.
+
+    Args:
+        result: its result.
+        device_name: its device's name on this PC; by default that of the result.
+    """
+    name = device_name or short_name(result.device_name)
     if is_cpu(result.device):
         count = result.cpu_threads or 0
         name = f"CPU, {count} {'thread' if count == 1 else 'threads'}"

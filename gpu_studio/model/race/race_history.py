@@ -9,11 +9,13 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History
 from gpu_studio.core.benchmark.kept_run import kept_of
+from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import local_now, shown_moment
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.race.contestant import is_raceable
 from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
+from gpu_studio.model.kept_device import kept_card, kept_name
 from gpu_studio.model.race.race_entries import name_of
 from gpu_studio.model.race.sharing import ghost_side
 from gpu_studio.model.task_queue import TaskQueue
@@ -49,7 +51,7 @@ class RaceHistory(QObject):
 
     def __init__(self, studio: Studio, race: Race, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._race = race
+        self._race, self._board = race, studio.board
         folder = studio.data_folder
         self._history = History(folder / FOLDER_NAME if folder is not None else None)
         self._entries: tuple[HistoryEntry, ...] = ()
@@ -74,11 +76,15 @@ class RaceHistory(QObject):
     def _ghosts_of_this_race(self) -> list[RaceSide]:
         sides: dict[str, RaceSide] = {}
         for entry in self._entries:
-            result = entry.header.result
+            header = entry.header
+            result = header.result
             if self._is_of_this_race(result) and len(sides) < _MOST_SHOWN:
-                day = shown_moment(entry.header.kept_at)[:10]
-                side = ghost_side(result, name_of(result), f"run of {day}", track_of(result))
-                sides.setdefault(side.entry.label, side)
+                usual = short_name(result.device_name)
+                name = name_of(result, kept_name(header, self._board, usual))
+                day = shown_moment(header.kept_at)[:10]
+                side = ghost_side(result, name, f"run of {day}", track_of(result))
+                side.run.card = kept_card(header, self._board)
+                sides.setdefault(f"{side.entry.label} {side.run.card}", side)
         return list(sides.values())
 
     def refresh(self) -> None:

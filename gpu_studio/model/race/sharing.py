@@ -22,18 +22,21 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 
-def order_of(race: Race, studio: Studio, made_at: str) -> PictureOrder | None:
+def order_of(
+    race: Race, studio: Studio, made_at: str, roles: tuple[str, ...] = ()
+) -> PictureOrder | None:
     """Return all that stands on the picture of a race; None before its end.
 
     Args:
         race: a race.
         studio: has the devices and the engine.
         made_at: the present time in ISO 8601.
+        roles: the colors of the contestants' devices; empty for those of their numbers.
     """
     if race.verdict is None:
         return None
     inventory, engine = studio.sensors.inventory, studio.session.description
-    return picture_order(
+    order = picture_order(
         race.raced,
         race.verdict,
         [side.run for side in race.sides],
@@ -43,6 +46,7 @@ def order_of(race: Race, studio: Studio, made_at: str) -> PictureOrder | None:
         torch_version=engine.torch_version if engine is not None else "",
         names=[side.entry.label for side in race.sides],
     )
+    return msgspec.structs.replace(order, roles=roles)
 
 
 def ghost_of(shared: SharedRace) -> RaceSide | None:

@@ -396,7 +396,8 @@ class DeviceBoxes(QWidget):
     def _add(self, row: DeviceRow) -> QCheckBox:
         box = QCheckBox(without_mnemonic(row.label))
         box.setObjectName(f"benchmark.devices.{row.address or row.identity}")
-        box.setIcon(swatch(self._theme, row.address, self.devicePixelRatioF()))
+        role = self._theme.device_role(row.address) if row.address else "other"
+        box.setIcon(swatch(self._theme, role, self.devicePixelRatioF()))
         box.setIconSize(QSize(SIDE, SIDE))
         usable = row.address is not None
         box.setEnabled(usable)

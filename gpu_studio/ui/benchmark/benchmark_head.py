@@ -14,7 +14,6 @@ from gpu_studio.model.benchmark.benchmark_hero import hero_of
 from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.parts import GAP, Card, Role, Text, button, show_label
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
-from gpu_studio.ui.theme import device_role
 from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
@@ -52,6 +51,7 @@ class HeroCard(Card):
         self._hero: Hero | None = None
         self._is_dense = False
         self._headline = Text("", "hero", name=f"{name}.headline", wraps=True)
+        self._theme = theme
         self._chip = TrustChip(theme, name="benchmark.trust")
         self._work = Text("", "muted", name=f"{name}.work", wraps=True)
         self._bars = ResultBars(theme, name=f"{name}.bars")
@@ -96,7 +96,7 @@ class HeroCard(Card):
             [
                 ResultBar(
                     bar.name,
-                    device_role(bar.device),
+                    self._theme.device_role(bar.device),
                     bar.median_s,
                     bar.text,
                     is_final=bar.is_final,

@@ -24,7 +24,6 @@ from gpu_studio.ui.parts import Card, Text, show_whole_rows, table
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
 from gpu_studio.ui.scroll_page import PageColumn
 from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
-from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -201,7 +200,7 @@ class Explanation(PageColumn):
                 "that a careless script would print."
             )
             return
-        role = device_role(run.request.device)
+        role = self._theme.run_role(run)
         hatch = Qt.BrushStyle.FDiagPattern
         bars = [
             ("honest: median", result.median_s, Qt.BrushStyle.SolidPattern),
@@ -223,7 +222,7 @@ class Explanation(PageColumn):
         for other in split:
             assert other.result is not None
             label = self._full_label(other)
-            bars.append(_parts_bar(label, other.result))
+            bars.append(_parts_bar(label, other.result, self._theme.run_role(other)))
             rows += [(label, *row) for row in part_rows(other.result)]
             sentences.append(parts_sentence(other.result, label))
             sentences.append(parts_beside_median(other.result))
@@ -250,7 +249,7 @@ class Explanation(PageColumn):
             [
                 Bar(
                     self._full_label(other),
-                    (BarPart("", min(share, 1.0), device_role(other.request.device)),),
+                    (BarPart("", min(share, 1.0), self._theme.run_role(other)),),
                     shown,
                 )
                 for other, shown, share in known
@@ -271,12 +270,12 @@ def _card(name: str, title: str) -> Card:
     return card
 
 
-def _parts_bar(label: str, result: RunFinished) -> Bar:
+def _parts_bar(label: str, result: RunFinished, role: str) -> Bar:
     parts = tuple(
         BarPart(
             name,
             part_s,
-            _part_role(name, result.device),
+            _part_role(name, role),
             _HATCHES.get(name, Qt.BrushStyle.SolidPattern),
         )
         for name, part_s in result.parts_s.items()
@@ -284,9 +283,9 @@ def _parts_bar(label: str, result: RunFinished) -> Bar:
     return Bar(label, parts, format_duration(sum(result.parts_s.values())))
 
 
-def _part_role(name: str, device: str) -> str:
+def _part_role(name: str, role: str) -> str:
     if name in _DEVICE_PARTS:
-        return device_role(device)
+        return role
     return "context" if name == _ASKING else "other"
 
 
@@ -337,7 +336,7 @@ class FindingsCard(Card):
         self.plot.setVisible(bool(result.curves))
         curves_in_words = []
         for name, values in result.curves.items():
-            role = device_role(result.device)
+            role = self._theme.device_role(result.device)
             self.plot.set_curve(name, Curve(name, role, partial(_steps, values), smooth=True))
             if values:
                 curves_in_words.append(f"{name} from {values[0]:.3g} to {values[-1]:.3g}")

@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QHeaderView, QLineEdit
 from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.run import interval_words
 from gpu_studio.core.benchmark.trust import stamp_of
-from gpu_studio.core.devices.devices import without_maker
 from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.units import format_duration, format_size
+from gpu_studio.model.kept_device import identity_note
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.benchmark.published_card import PublishedCard
 from gpu_studio.ui.benchmark.recording_card import RecordingCard
@@ -267,7 +267,7 @@ class HistoryPage(PageColumn):
             format_size(result.size, result.size_text),
             format_duration(result.median_s),
             result.dtype,
-            without_maker(result.device_name) + ", recorded" * bool(result.recording),
+            self._history.device_name(entry),
             ", ".join(mode),
             stamp_of(result).sign,
         )
@@ -355,7 +355,8 @@ def _sentence(entry: HistoryEntry) -> str:
     counted = f", {result.samples} samples" if result.samples > 1 else ""
     torch = f", PyTorch {result.torch_version}" if result.torch_version else ""
     recorded = f" Recorded: {result.recording}." if result.recording else ""
+    known = identity_note(entry.header)
     return (
         f"{_when(entry)}, {result.device_name}: median {format_duration(result.median_s)} per "
-        f"call{counted}, {interval}{torch}.{recorded}"
+        f"call{counted}, {interval}{torch}.{recorded} {known}".rstrip()
     )

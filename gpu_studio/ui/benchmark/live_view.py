@@ -11,7 +11,6 @@ from gpu_studio.core.units import counted, format_duration
 from gpu_studio.model.benchmark.run_labels import run_label
 from gpu_studio.ui.plots.curve_set import CurveSet, Look
 from gpu_studio.ui.plots.live_plot import Level, LivePlot
-from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,14 +131,14 @@ class LiveView(LivePlot):
             address = run.request.device
             look = Look(
                 self._label(run),
-                device_role(address),
+                self._theme.run_role(run),
                 dashed=run.request.transfers,
                 dots=_CPU_DOTS if is_cpu(address) else _CARD_DOTS,
             )
             curves[_key(run)] = (look, partial(_samples, run))
         if self._ghost is not None and self._is_raced:
             run, label = self._ghost
-            ghost = Look(f"overlay: {label}", device_role(run.request.device), faint=True)
+            ghost = Look(f"overlay: {label}", self._theme.run_role(run), faint=True)
             curves = {_GHOST: (ghost, partial(_samples, run)), **curves}
         self._shown.show(curves)
         self._describe()
@@ -176,7 +175,7 @@ class LiveView(LivePlot):
                     run.summary.median_s,
                     f"{label}: median {format_duration(run.summary.median_s)}"
                     + ("" if run.state.is_over else " so far"),
-                    device_role(run.request.device),
+                    self._theme.run_role(run),
                 )
                 for label, run in named
                 if run.summary is not None

@@ -17,7 +17,6 @@ from gpu_studio.model.benchmark.run_labels import result_label
 from gpu_studio.ui.eliding import shortened
 from gpu_studio.ui.plots.curve_set import CurveSet, Look
 from gpu_studio.ui.plots.live_plot import LivePlot, Marker
-from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -118,7 +117,7 @@ class SizeView(LivePlot):
             by_size = [medians[curve][size] for size in sorted(medians[curve])]
             label = self._label(by_size[-1], dtype if several else "")
             dashed = transfers or by_size[-1].recording is not None
-            look = Look(label, device_role(device), symbol, dashed=dashed)
+            look = Look(label, self._theme.device_role(device), symbol, dashed=dashed)
             key = f"{device} {dtype}{' with copies' if transfers else ''}"
             curves[key] = (look, partial(_columns, by_size))
         self._shown.show(curves)
@@ -168,7 +167,7 @@ class SizeView(LivePlot):
                     yield Marker(
                         crossing.size,
                         f"{name}{mode}: ≈ {size}",
-                        device_role(device),
+                        self._theme.device_role(device),
                         low=crossing.low,
                         high=crossing.high,
                         dashed=transfers,

@@ -8,8 +8,6 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
 
-from gpu_studio.ui.theme import device_role
-
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
@@ -18,12 +16,12 @@ if TYPE_CHECKING:
 SIDE = 12
 
 
-def swatch(theme: Theme, address: str | None, scale: float = 1.0) -> QIcon:
-    """Return the square of a device; a gray one for a card without an address.
+def swatch(theme: Theme, role: str, scale: float = 1.0) -> QIcon:
+    """Return the square of a device.
 
     Args:
         theme: gives the colors; a device's area color is the same in light and dark.
-        address: ``cpu`` or ``cuda:0``.
+        role: the color.
         scale: device pixels per logical pixel.
     """
     picture = QPixmap(QSize(SIDE, SIDE) * scale)
@@ -32,7 +30,7 @@ def swatch(theme: Theme, address: str | None, scale: float = 1.0) -> QIcon:
     painter = QPainter(picture)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(QColor(theme.colour(device_role(address) if address else "other")))
+    painter.setBrush(QColor(theme.colour(role)))
     painter.drawRoundedRect(QRectF(0, 0, SIDE, SIDE), 3, 3)
     painter.end()
     icon = QIcon()
@@ -58,7 +56,7 @@ class SwatchDelegate(QStyledItemDelegate):
         if address is None:
             return
         widget = option.widget
-        key = (address, widget.devicePixelRatioF() if widget else 1.0)
+        key = (self._theme.device_role(address), widget.devicePixelRatioF() if widget else 1.0)
         if key not in self._icons:
             self._icons[key] = swatch(self._theme, *key)
         option.icon = self._icons[key]

@@ -19,7 +19,6 @@ from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, section
 from gpu_studio.ui.saving import ask_save_path
 from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
-from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,6 +178,7 @@ class DeviceDetails(QWidget):
         self._log = SensorLogButton(model.log, self)
         self._sensors = SensorGrid(theme, self._log.press)
         self._effect = Text("", "muted", name="devices.effect", wraps=True)
+        self._theme = theme
         self._programs = ProgramMemory(theme)
         self._fold = button("All facts", self._show_facts, name="devices.facts")
         self._fold.setCheckable(True)
@@ -205,7 +205,7 @@ class DeviceDetails(QWidget):
         self._programs.show_programs(
             self._model.processes.processes if is_card else (),
             self._model.memory_used,
-            _role(device),
+            self._role(device),
         )
         self._fold.show()
         self._show_facts()
@@ -219,7 +219,7 @@ class DeviceDetails(QWidget):
         spans = self._model.spans(span_s)
         newest_s = max((float(s.times_s[-1]) for s in spans if s.has_values), default=0.0)
         marks = self._model.marks_since(newest_s - span_s)
-        self._sensors.show_spans(spans, _role(device), marks, self._model.spans_beside(span_s))
+        self._sensors.show_spans(spans, self._role(device), marks, self._model.spans_beside(span_s))
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)
@@ -254,9 +254,8 @@ class DeviceDetails(QWidget):
         if is_open:
             self._facts.show_groups(groups)
 
-
-def _role(device: Device) -> str:
-    return device_role(device.address) if device.address else "other"
+    def _role(self, device: Device) -> str:
+        return self._theme.device_role(device.address) if device.address else "other"
 
 
 def _count(groups: Sequence[FactGroup]) -> int:

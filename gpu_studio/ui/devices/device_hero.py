@@ -36,7 +36,6 @@ from gpu_studio.ui.parts import (
     rule,
     set_property,
 )
-from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
@@ -161,7 +160,7 @@ class _DeviceDelegate(QStyledItemDelegate):
         painter.restore()
 
     def _paint_sign(self, painter: QPainter, box: QRect, device: DeviceRow) -> None:
-        role = "other" if device.number is None else device_role(device.number)
+        role = self._theme.device_role(device.number) if device.number else "other"
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(self._theme.colour(role)))
         painter.drawRoundedRect(QRectF(box), _RADIUS, _RADIUS)

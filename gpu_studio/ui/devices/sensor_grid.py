@@ -21,7 +21,6 @@ from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
 from gpu_studio.ui.plots.crosshair import Crosshair
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
-from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -164,7 +163,7 @@ class SensorGrid(QWidget):
         for key, span in self._tiles().items():
             if key in self._shown:
                 is_own = not key.startswith(_BESIDE)
-                reported = (role, ends_s, marks) if is_own else (device_role(None), ends_s, ())
+                reported = (role, ends_s, marks) if is_own else ("cpu", ends_s, ())
                 self._cards[key].show_span(span, *reported)
         self._rows.set_rows([span.row for span in spans])
         self._fit_table()
@@ -366,7 +365,7 @@ class SensorCard(Card):
         self.column.addStretch(1)
         # The curve is created with the plot, not with the first reading: the engine starts at that
         # time as well.
-        self._set_role(device_role(None))
+        self._set_role("cpu")
 
     def show_span(
         self, span: SensorSpan, role: str, ends_s: tuple[float, float], marks: Sequence[RunMark]

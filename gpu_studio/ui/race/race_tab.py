@@ -297,10 +297,11 @@ class RaceTab(TabContents):
     @property
     def _roles(self) -> tuple[str, str]:
         """The colors of the two sides."""
-        sides = self.race.sides
-        entries = [side.entry for side in sides] or list(self.race.choices.chosen)
-        devices = [entry.contestant.device for entry in entries]
-        left, right = (side_role(device, n, devices) for n, device in enumerate(devices))
+        theme, chosen = self._theme, self.race.choices.chosen
+        own = [theme.run_role(side.run) for side in self.race.sides] or [
+            theme.device_role(entry.contestant.device) for entry in chosen
+        ]
+        left, right = (side_role(role, n, own) for n, role in enumerate(own))
         return left, right
 
     def _fit(self) -> None:
@@ -385,7 +386,7 @@ class RaceTab(TabContents):
         self._outcome.show_notice(Notice(text))
 
     def _save(self) -> None:
-        order = order_of(self.race, self._studio, local_now())
+        order = order_of(self.race, self._studio, local_now(), self._roles)
         if order is not None:
             kind = "PNG picture (*.png)"
             self._save_as("Save picture", "race.png", kind, png_of_card(order))

@@ -25,7 +25,7 @@ from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.core.race.shared_race import CHUNK, decode_order, encode_shared
 from gpu_studio.core.units import format_size, three_digits
 from gpu_studio.ui.png import png_bytes
-from gpu_studio.ui.theme import COLOURS, application_font, side_role
+from gpu_studio.ui.theme import COLOURS, application_font, numbered_role, side_role
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.race_messages import ContestantResult
@@ -54,8 +54,8 @@ def paint_card(order: PictureOrder) -> QImage:
     shown = _shown(shared)
     for place, index in enumerate(shown):
         picture = order.pictures[index] if index < len(order.pictures) else None
-        _paint_picture(painter, place, shared.runs[index], picture, _role(shared, index))
-    _paint_bars(painter, shared, shown)
+        _paint_picture(painter, place, shared.runs[index], picture, _role(order, index))
+    _paint_bars(painter, order, shown)
     _paint_foot(painter, shared)
     painter.end()
     image.setText(CHUNK, encode_shared(shared))
@@ -145,7 +145,8 @@ def _paint_name(painter: QPainter, name: str, role: str, frame: QRectF) -> None:
     painter.drawText(chip.adjusted(42, 0, 0, 0), _LEFT, text)
 
 
-def _paint_bars(painter: QPainter, shared: SharedRace, shown: list[int]) -> None:
+def _paint_bars(painter: QPainter, order: PictureOrder, shown: list[int]) -> None:
+    shared = order.shared
     contestants = shared.race.contestants
     left, right = _MARGIN, SIZE[0] - _MARGIN
     picture = _picture_of(shared)
@@ -161,7 +162,7 @@ def _paint_bars(painter: QPainter, shared: SharedRace, shown: list[int]) -> None
         filled = QRectF(place)
         filled.setWidth(max(place.width() * _share(contestants[index]), 8))
         bar.addRoundedRect(filled, 6, 6)
-        painter.fillPath(bar, _color(_role(shared, index)))
+        painter.fillPath(bar, _color(_role(order, index)))
         painter.setPen(_color("text"))
         painter.setFont(_font(24, QFont.Weight.DemiBold))
         painter.drawText(
@@ -213,9 +214,10 @@ def _picture_of(shared: SharedRace) -> WorkloadDescription | None:
     return next((one for one in PICTURES if one.name == shared.race.picture), None)
 
 
-def _role(shared: SharedRace, index: int) -> str:
-    contestants = shared.race.contestants
-    return side_role(contestants[index].device, index, [one.device for one in contestants])
+def _role(order: PictureOrder, index: int) -> str:
+    contestants = order.shared.race.contestants
+    own = order.roles or [numbered_role(one.device) for one in contestants]
+    return side_role(own[index], index, own)
 
 
 def _day(made_at: str) -> str:

@@ -24,7 +24,6 @@ from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import Card, Text, button, keep_room, section, show_whole_rows, table
 from gpu_studio.ui.plots.loss_plot import LossPlot
 from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
-from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -256,7 +255,11 @@ class ComparisonCard(Card):
         }
 
     def _show_bars(self, results: dict[str, RunFinished]) -> None:
-        bars = [_bar(label, result) for label, result in results.items() if len(result.parts_s) > 1]
+        bars = [
+            _bar(label, result, self._theme.device_role(result.device))
+            for label, result in results.items()
+            if len(result.parts_s) > 1
+        ]
         self._bars.show_bars(bars)
         self._bars.setVisible(bool(bars))
         self._bars_title.setVisible(bool(bars))
@@ -295,12 +298,12 @@ def _cells(label: str, run: Run) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _bar(label: str, result: RunFinished) -> Bar:
+def _bar(label: str, result: RunFinished, role: str) -> Bar:
     """Return a run's parts: its work in the device's color, the rest in hatched grays."""
     parts, others = [], 0
     for name, part_s in result.parts_s.items():
         if name in _WORK:
-            parts.append(BarPart(name, part_s, device_role(result.device)))
+            parts.append(BarPart(name, part_s, role))
         else:
             parts.append(BarPart(name, part_s, "other", _HATCHES[others % len(_HATCHES)]))
             others += 1

@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.model.switcher.placement_table import DEVICE_ROLE
 from gpu_studio.ui.parts import Card, Text, set_property
-from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QMouseEvent, QPaintEvent
@@ -105,7 +104,7 @@ class _Swatch(QWidget):
         """Paint a rounded square."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        role = device_role(self._address) if self._address else "other"
+        role = self._theme.device_role(self._address) if self._address else "other"
         colour = QColor(self._theme.colour(role))
         painter.setPen(colour)
         if self._address:
@@ -127,6 +126,6 @@ class DeviceInk(QStyledItemDelegate):
         super().initStyleOption(option, index)
         address = index.data(DEVICE_ROLE)
         if address:
-            ink = QColor(self._theme.colour(f"{device_role(address)}_ink"))
+            ink = QColor(self._theme.colour(f"{self._theme.device_role(address)}_ink"))
             for role in (QPalette.ColorRole.Text, QPalette.ColorRole.HighlightedText):
                 option.palette.setColor(role, ink)

@@ -56,3 +56,14 @@ def test_a_run_follows_its_card_and_never_stands_among_anothers(
     assert "History" in measured.notice.sentence
     see(qtbot, ready_studio, engines, None)
     assert [run.request.device for run in measured.runs] == ["cpu", "cuda:1"]
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_a_color_is_the_cards_in_any_number_and_at_the_next_start(
+    qtbot: QtBot, ready_studio: Studio, engines: Engines, measured: Benchmark
+) -> None:
+    board = ready_studio.board
+    assert (board.colors["cuda:0"], board.colors["cuda:1"]) == (0, 1)
+    see(qtbot, ready_studio, engines, SECOND)
+    assert (board.colors["cuda:0"], board.colors[SECOND], board.colors[FIRST]) == (1, 1, 0)
+    assert ready_studio.settings.choices.cards == (FIRST, SECOND)

@@ -1,0 +1,48 @@
+"""Which card of this PC a kept run is of: the same one in any slot, and not its twin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.device_name import is_cpu
+
+if TYPE_CHECKING:
+    from gpu_studio.core.benchmark.kept_run import KeptHeader
+    from gpu_studio.model.devices.device_board import DeviceBoard
+
+
+def kept_card(header: KeptHeader, board: DeviceBoard) -> str:
+    """Return the permanent name of a kept run's card; empty for a recording.
+
+    A run of an older version has its device's name instead, unless only one card is called so.
+    """
+    name = header.result.device_name
+    if header.result.recording:
+        return ""
+    return header.card or board.card_named(name) or name
+
+
+def kept_name(header: KeptHeader, board: DeviceBoard, name: str) -> str:
+    """Return the name of a kept run's device, with its number if another card is called so, too.
+
+    Args:
+        header: the kept run.
+        board: the devices of this PC.
+        name: the name in the usual case.
+    """
+    result = header.result
+    if result.recording:
+        return f"{name}, recorded"
+    row = board.row(header.card) if header.card else None
+    if row is not None and board.card_named(row.name) != row.identity and not row.is_cpu:
+        return row.label
+    is_out = header.card and row is None and board.is_complete and not is_cpu(result.device)
+    return f"{name}, not in this PC now" if is_out else name
+
+
+def identity_note(header: KeptHeader) -> str:
+    """Return that a kept run does not say which card it is of; empty if it does."""
+    result = header.result
+    if header.card or result.recording or is_cpu(result.device):
+        return ""
+    return "An older version kept it: its card is known by its name only."
