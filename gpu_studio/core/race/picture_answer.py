@@ -28,7 +28,10 @@ _KINDS = "PNG, JPEG, WebP, BMP or GIF"
 NO_PICTURE = f"it is not a {_KINDS} picture"
 DAMAGED = "it is damaged"
 NEEDS_MEMORY = f"it needs more than {MEMORY_BYTES >> 20} MiB of memory"
-_LATE = f"this takes longer than {LONGEST_S:.0f} seconds"
+_LATE = (
+    f"opening it takes longer than {LONGEST_S:.0f} seconds. Make it smaller, or copy it to this PC "
+    "first"
+)
 DAMAGED_OR_LARGE = f"{DAMAGED}, or it needs more than {MEMORY_BYTES >> 20} MiB of memory"
 
 

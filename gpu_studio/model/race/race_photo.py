@@ -47,7 +47,7 @@ class RacePhoto(QObject):
         changed(): another picture is to be learned, or it can be shown now.
         race_opened(SharedRace): the opened file was a saved race.
         recording_opened(RecordedRace): the opened file was a recording.
-        notified(Notice): that a file is being opened, or why it cannot be; empty once it is open.
+        notified(Notice): why a file cannot be opened; empty once another one is being opened.
 
     Args:
         studio: says when the window closes.
@@ -56,6 +56,7 @@ class RacePhoto(QObject):
 
     Attributes:
         path: the photo's file for the engine.
+        opening_name: the name of the file that is being opened; empty if none is.
     """
 
     changed = Signal()
@@ -73,6 +74,7 @@ class RacePhoto(QObject):
         self._is_own = True
         self._identity = ""
         self.path = Path()
+        self.opening_name = ""
         self._has_drawn = False
         self._files, self._drawing = TaskQueue(self), TaskQueue(self)
         self._files.failed.connect(self._on_failed)
@@ -122,7 +124,8 @@ class RacePhoto(QObject):
         self._cancel()
         opening = self._opening = self._opener(path)
         self._files.add(partial(_run, opening), partial(self._on_opened, opening), keeps=False)
-        self.notified.emit(Notice(f"Opening {path.name}…"))
+        self.opening_name = path.name
+        self.notified.emit(Notice())
         self.changed.emit()
 
     def close(self) -> None:
@@ -147,10 +150,10 @@ class RacePhoto(QObject):
     ) -> None:
         if opening is not self._opening:
             return
+        self.opening_name = ""
         if isinstance(opened, Failure):
             self._on_failed(opened)
             return
-        self.notified.emit(Notice())
         if isinstance(opened, SharedRace):
             self.race_opened.emit(opened)
             return
@@ -176,6 +179,7 @@ class RacePhoto(QObject):
         return self._folder.path / _FILE_NAME
 
     def _on_failed(self, failure: Failure) -> None:
+        self.opening_name = ""
         self.notified.emit(Notice(failure.message, Tone.FAILURE))
 
 

@@ -136,8 +136,8 @@ def _decoded(file: BinaryIO, kind: PictureKind, orientation: int) -> PictureAnsw
     pixels = size.width() * size.height()
     if pixels > LARGEST_PIXELS:
         return RefusedPicture(
-            f"it has {size.width()} × {size.height()} pixels, and "
-            f"{LARGEST_PIXELS // 1_000_000} megapixels is the limit"
+            f"it has {size.width():,} × {size.height():,} pixels, and "
+            f"{LARGEST_PIXELS // 1_000_000} megapixels is the limit. Make it smaller first"
         )
     size = _fitting(size)
     if reader.supportsOption(QImageIOHandler.ImageOption.ScaledSize):

@@ -190,7 +190,14 @@ class RaceTab(TabContents):
     def _show_words(self) -> None:
         """Show the sentence, and the one below it."""
         notice = self.race.notice
-        self._sentence.setText(self.race.choices.problem or notice.sentence)
+        # Where a sentence stands anyway: a line that comes and goes would move the pictures.
+        name = self._sentence.fontMetrics().elidedText(
+            self.race.choices.photo.opening_name,
+            Qt.TextElideMode.ElideMiddle,
+            self._sentence.width() // 2,
+        )
+        opening = f"Opening {name}…" if name else ""
+        self._sentence.setText(opening or self.race.choices.problem or notice.sentence)
         grows = self.race.choices.picture.name == "grow"
         seeding = _SEEDING if grows and not self.race.sides else ""
         waits = self._studio.session.absence

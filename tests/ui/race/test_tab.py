@@ -379,12 +379,13 @@ def test_a_bad_file_is_told_and_changes_nothing(tab: RaceTab, tmp_path: Path) ->
     (tmp_path / "bad.png").write_text("no picture")
 
     tab.race.choices.photo.open_file(tmp_path / "bad.png")
-    assert text(tab, "race.outcome") == "Opening bad.png…"
+    assert text(tab, "race.sentence") == "Opening bad.png…"
     wait_until(lambda: not tab.race.choices.photo.is_reading)
 
     assert "bad.png" in text(tab, "race.outcome")
     assert property_of(tab, "race.outcome", "tone") == "failure"
     assert tab.race.choices.photo.chosen == 0
+    assert "bad.png" not in text(tab, "race.sentence")
 
 
 def test_a_race_is_saved_and_opens_again_as_a_ghost(
