@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
 _LONGEST_BUDGET_S = 3600.0
+_MEMORY = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([GgMm])i?[Bb]", re.ASCII)
+_MOST_MEMORY = 1 << 40
 _T = TypeVar("_T")
 
 
@@ -149,6 +152,17 @@ def new_file(*extensions: str) -> Callable[[str], Path]:
         return path
 
     return path_of
+
+
+def memory(text: str) -> int:
+    """Return the bytes in ``8GiB``, ``7.5 GiB`` or ``500MiB``; cards' GB are GiB to CUDA."""
+    found = _MEMORY.fullmatch(text.strip())
+    size_bytes = 0
+    if found is not None:
+        size_bytes = int(float(found[1]) * (1 << {"G": 30, "M": 20}[found[2].upper()]))
+    if not 0 < size_bytes <= _MOST_MEMORY:
+        raise ArgumentTypeError(f"“{text[:20]}” is not an amount of memory: give 8GiB or 500MiB")
+    return size_bytes
 
 
 def named_value(text: str) -> tuple[str, str]:

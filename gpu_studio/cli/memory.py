@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.cli import argument_types as types
+from gpu_studio.cli import memory_replay
 from gpu_studio.cli.answers import at_work
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.screen import Progress, note, print_bytes, print_json, print_line, print_list
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.allocator.options import parse_configuration
+from gpu_studio.core.memory.allocator.options import checked_configuration
 from gpu_studio.core.memory.experiment import check_experiment
 from gpu_studio.core.memory.fit import MemoryNeed, fit_on, model_fit
 from gpu_studio.core.memory.modelled_cards import (
@@ -343,12 +344,6 @@ def _lab_device(text: str) -> str:
     return types.device(text)
 
 
-def _allocator_options(text: str) -> str:
-    """Return the text if PyTorch's allocator would accept it. Raises ValueError."""
-    parse_configuration(text)
-    return text
-
-
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a file with the error, or - for stdin")
     parser.add_argument(
@@ -363,7 +358,7 @@ def _add_lab_card(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--conf", metavar="TEXT", default="",
-        type=types.checked(_allocator_options, "these allocator options cannot be used: "),
+        type=types.checked(checked_configuration, "these allocator options cannot be used: "),
         help="the allocator's options, as in PYTORCH_CUDA_ALLOC_CONF",
     )  # fmt: skip
 
@@ -469,6 +464,7 @@ COMMAND = Command(
             add_arguments=_add_fit,
             json=JSON_OBJECT,
         ),
+        "replay": memory_replay.COMMAND,
         "cards": Command(
             help="list the modeled cards",
             about="List the modeled cards with their memory and where it is from.",

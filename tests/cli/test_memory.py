@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -267,3 +268,39 @@ def test_the_cache_of_a_card_is_emptied_and_the_cpu_has_none(type_in: Any):
 @pytest.mark.parametrize("arguments", [(), ("--device", "cuda:0", "--size", "0")])
 def test_free_wants_a_card_and_a_size(type_in: Any, arguments: tuple[str, ...]):
     assert type_in("free", *arguments)[0] == 2
+
+
+def test_replay_counts_what_it_met_and_tries_another_card(type_in: Any, tmp_path: Path):
+    path = tmp_path / "history.pickle"
+    status, _, _ = type_in(
+        "oom", "--preset", "fragmentation", "--device", "model:1996", "--snapshot", str(path)
+    )
+    assert status == 0
+    status, lines, _ = type_in(
+        "replay", str(path), "--json", "--card", "1GiB", "--other", "100MiB", "--smallest"
+    )
+    found = json.loads(lines[-1])
+    assert status == 0
+    assert found["allocations"] == found["addresses_met"] > 0
+    assert found["segments_asked"] == found["segments_asked_met"] > 0
+    assert found["what_if"]["failed_at"] is not None
+    assert found["fits_from_bytes"] > GIB
+    status, lines, _ = type_in("replay", str(path), "--card", "1GiB", "--conf", "")
+    text = "\n".join(lines)
+    assert status == 0
+    assert "does not fit, according to the model" in text
+    assert "CUDA out of memory" in text
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"", "Cannot open"), (pickle.dumps({"segments": []}), "no history")],
+)
+def test_replay_refuses_what_has_no_history(
+    type_in: Any, tmp_path: Path, content: bytes, words: str
+):
+    path = tmp_path / "history.pickle"
+    path.write_bytes(content)
+    status, lines, notes = type_in("replay", str(path))
+    assert (status, lines) == (1, [])
+    assert words in notes

@@ -32,6 +32,7 @@ _STATES = {
     "active_allocated", "active_awaiting_free", "active_pending_free", "inactive",
 }  # fmt: skip
 _LONGEST_TEXT = 4096
+_MOST_FRAMES = 200
 
 
 class SnapshotEntry(msgspec.Struct, frozen=True):
@@ -42,6 +43,8 @@ class SnapshotEntry(msgspec.Struct, frozen=True):
             ``segment_free``, ``segment_map``, ``segment_unmap``, ``snapshot`` or ``oom``.
         address: of the block or segment; for ``oom``, the bytes that the driver had free.
         time_us: since 1970; 0 if it was not recorded.
+        is_private: it is in a pool of a CUDA graph or of ``torch.cuda.MemPool``.
+        line: the line of code that asked, as ``train.py:41 in forward``; empty if not recorded.
     """
 
     action: str
@@ -49,6 +52,8 @@ class SnapshotEntry(msgspec.Struct, frozen=True):
     size_bytes: int
     stream: int
     time_us: int
+    is_private: bool = False
+    line: str = ""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -222,6 +227,8 @@ def _history(
         raise UnsafePickleError("This is not a memory snapshot: its history is not a list.")
     if len(trace) > MOST_ENTRIES:
         raise UnsafePickleError(f"Its history has more than {MOST_ENTRIES} entries.")
+    # Python's writer keeps one list for all entries with the same stack.
+    lines: dict[int, str] = {}
     for entry in trace:
         if not isinstance(entry, dict) or not isinstance(entry.get("action"), str):
             raise UnsafePickleError("This is not a memory snapshot: its history has no fields.")
@@ -233,7 +240,39 @@ def _history(
             size_bytes=_number(entry, "size"),
             stream=_number(entry, "stream") if "stream" in entry else 0,
             time_us=_number(entry, "time_us") if "time_us" in entry else 0,
+            is_private=_pool(entry.get("pool_id")) != (0, 0),
+            line=_line(entry.get("frames"), lines),
         )
+
+
+def _line(frames: object, lines: dict[int, str]) -> str:
+    """Return the innermost line of a stack that is not PyTorch's own.
+
+    Args:
+        frames: a list of dictionaries, the innermost first.
+        lines: the lines of the stacks so far, by the ``id`` of their lists.
+    """
+    if not isinstance(frames, list):
+        return ""
+    line = lines.get(id(frames))
+    if line is None:
+        line = ""
+        for frame in frames[:_MOST_FRAMES]:
+            if not isinstance(frame, dict):
+                continue
+            name, number, function = (frame.get(key) for key in ("filename", "line", "name"))
+            if (
+                not isinstance(name, str)
+                or not isinstance(function, str)
+                or not name.endswith(".py")
+            ):
+                continue
+            parts = name.replace("\\", "/").split("/")
+            line = f"{parts[-1][:80]}:{number if _is_number(number) else '?'} in {function[:80]}"
+            if "torch" not in parts:
+                break
+        lines[id(frames)] = line
+    return line
 
 
 def _conf(settings: object) -> str:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.memory.allocator.statistics import Counters
 
 
-MIN_BLOCK_BYTES = 512
-"""All sizes are multiples of this (kMinBlockSize)."""
 SMALL_BYTES = 1 << 20
 """The largest small request (kSmallSize)."""
 

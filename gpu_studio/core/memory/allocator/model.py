@@ -3,8 +3,8 @@
 PyTorch requests memory from the driver in segments and cuts them into blocks, one per tensor. It
 does not give a freed block back, but keeps it for the next tensor. That is why there is "reserved"
 memory beside "allocated", and free memory that is of no use. The rules are those of
-c10/cuda/CUDACachingAllocator.cpp in torch 2.13, for one card and one stream. Comments name its
-functions.
+c10/cuda/CUDACachingAllocator.cpp in torch 2.13, for one card. Each stream has pools of its own.
+Comments name its functions.
 
 1. A request is rounded up to 512 bytes. Up to 1 MiB it is *small*. Small and large requests have
    separate pools of free blocks.
@@ -15,7 +15,8 @@ functions.
 4. If that fails, it gives back segments without a tensor, and asks the driver again. If that fails,
    too, the card is full.
 
-Not modeled: further streams (``record_stream``), CUDA graphs, memory pools, other backends.
+Not modeled: blocks that wait for another stream (``record_stream``; free them when they are really
+free), CUDA graphs, memory pools, other backends.
 
 The snapshot has the form of ``torch.cuda.memory._snapshot()`` (snapshot() in the same file, fields
 in torch/csrc/cuda/Module.cpp). As a pickle file, it opens in PyTorch's own viewer
@@ -30,15 +31,19 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from gpu_studio.core.memory.allocator.blocks import (
     FREE,
     IN_USE,
-    MIN_BLOCK_BYTES,
     SMALL_BYTES,
     UNMAPPED,
     Block,
     Pool,
 )
 from gpu_studio.core.memory.allocator.errors import beyond_an_exbibyte, card_full
-from gpu_studio.core.memory.allocator.options import UNLIMITED, parse_configuration, size_of
-from gpu_studio.core.memory.allocator.segments import ModelledCard, Segments
+from gpu_studio.core.memory.allocator.options import (
+    MIN_BLOCK_BYTES,
+    UNLIMITED,
+    parse_configuration,
+    size_of,
+)
+from gpu_studio.core.memory.allocator.segments import FoundSegment, ModelledCard, Segments
 from gpu_studio.core.memory.allocator.statistics import Statistics, signed
 
 if TYPE_CHECKING:
@@ -59,6 +64,7 @@ class AllocatorModel:
         conf: options, as in ``PYTORCH_CUDA_ALLOC_CONF``.
         fraction: as in ``torch.cuda.set_per_process_memory_fraction``; at 1.0 the option
             ``per_process_memory_fraction`` decides.
+        card: what answers for the driver; None for a card of that capacity.
 
     Attributes:
         card: the card's memory; its ``other_bytes`` may change, as other processes come and go.
@@ -75,25 +81,23 @@ class AllocatorModel:
         *,
         conf: str = "",
         fraction: float = 1.0,
+        card: ModelledCard | None = None,
     ) -> None:
         check_fraction(fraction)
         if not isinstance(conf, str):
             raise TypeError(f"conf is a text such as “max_split_size_mb:128”, not {conf!r}")
         self._options = options = parse_configuration(conf)
-        self.card = ModelledCard(whole_bytes(capacity_bytes), whole_bytes(other_bytes))
+        self.card = card or ModelledCard(whole_bytes(capacity_bytes), whole_bytes(other_bytes))
         self._statistics = statistics = Statistics(options.max_split_bytes)
         # should_split: what is cut off an expandable segment grows together with it again.
         is_expandable = options.expandable_segments
-        least_rest_bytes = MIN_BLOCK_BYTES if is_expandable else SMALL_BYTES + MIN_BLOCK_BYTES
+        self._least_rest_bytes = MIN_BLOCK_BYTES if is_expandable else SMALL_BYTES + MIN_BLOCK_BYTES
         self._unsplit_from_bytes = UNLIMITED if is_expandable else options.max_split_bytes
-        self._small = Pool(statistics.small, is_small=True, least_rest_bytes=MIN_BLOCK_BYTES)
-        self._large = Pool(statistics.large, is_small=False, least_rest_bytes=least_rest_bytes)
         if fraction == 1:
             fraction = options.per_process_memory_fraction
         self._fraction = fraction
-        self._segments = Segments(
-            options, fraction, self.card, statistics, (self._large, self._small)
-        )
+        self._segments = Segments(options, fraction, self.card, statistics)
+        self._small, self._large = self._pools_of(0)
         self._counts_splits = not is_expandable
         self._divides = any(options.roundup_power2_divisions)
         self._has_rules = is_expandable or options.max_split_bytes != UNLIMITED
@@ -114,6 +118,13 @@ class AllocatorModel:
         """Whether its segments are expandable ones."""
         return self._options.expandable_segments
 
+    @property
+    def gives_back_early(self) -> bool:
+        """Whether its options let it give memory back before the card is full."""
+        return (
+            self._segments.collects_garbage or self._options.max_split_bytes != UNLIMITED
+        ) and not self.is_expandable
+
     def set_memory_fraction(self, fraction: float) -> None:
         """Limit this process to a share of the card (set_per_process_memory_fraction).
 
@@ -126,8 +137,12 @@ class AllocatorModel:
         self._segments.set_fraction(fraction)
         self._is_plain = not (self._segments.collects_garbage or self._has_rules)
 
-    def allocate(self, nbytes: int) -> Block:
+    def allocate(self, nbytes: int, stream: int = 0) -> Block:
         """Return a block for a tensor of that many bytes; 0 bytes need no memory.
+
+        Args:
+            nbytes: the tensor's size.
+            stream: the stream that uses it first; blocks are cached for each stream alone.
 
         Raises:
             ModelledOutOfMemory: there is no such block; PyTorch's error with exact numbers.
@@ -139,7 +154,11 @@ class AllocatorModel:
         if not 0 < nbytes < _EXBIBYTE:
             return self._allocate_odd(nbytes)
         size_bytes = self._rounded(nbytes)
-        pool = self._small if size_bytes <= SMALL_BYTES else self._large
+        if stream:
+            small, large = self._pools_of(stream)
+            pool = small if size_bytes <= SMALL_BYTES else large
+        else:
+            pool = self._small if size_bytes <= SMALL_BYTES else self._large
         block = self._cached_block(pool, size_bytes)
         if block is None:
             block = self._new_block(pool, size_bytes, nbytes)
@@ -171,7 +190,7 @@ class AllocatorModel:
         if block.state != IN_USE:
             raise ValueError(f"{block!r} is not in use")
         pool = block.pool
-        if pool is not self._small and pool is not self._large:
+        if pool is not self._small and pool is not self._large and not self._segments.owns(pool):
             raise ValueError(f"{block!r} is another allocator's")
         block.state = FREE
         if block.size_bytes == 0:
@@ -185,6 +204,35 @@ class AllocatorModel:
                 )
             elif neighbours:
                 self._statistics.count_splits(pool.counters, -neighbours, -neighbours_bytes)
+
+    def has_cached(self, nbytes: int, stream: int = 0) -> bool:
+        """Return whether a tensor of that many bytes needs no memory from the driver."""
+        size_bytes = self._rounded(nbytes)
+        pool = self._pools_of(stream)[size_bytes > SMALL_BYTES]
+        place = pool.place_of(size_bytes)
+        return place < len(pool) and (
+            self._segments.is_expandable or self._may_serve(pool[place].size_bytes, size_bytes)
+        )
+
+    def restore(self, segments: Iterable[FoundSegment]) -> dict[int, Block]:
+        """Take over the state of another allocator; this one must not have been used yet.
+
+        Returns:
+            Its blocks in use, by address.
+        """
+        blocks: dict[int, Block] = {}
+        for segment in segments:
+            pool = self._pools_of(segment.stream)[not segment.is_small]
+            for block in self._segments.restore(pool, segment):
+                if block.state == IN_USE:
+                    self._statistics.count_allocation(
+                        pool.counters, block.size_bytes, block.requested_bytes
+                    )
+                    blocks[block.address] = block
+                elif block.state == FREE and block.is_split and self._counts_splits:
+                    self._statistics.count_splits(pool.counters, 1, block.size_bytes)
+        self.reset_peaks()
+        return blocks
 
     def empty_cache(self) -> None:
         """Give the driver every segment without a tensor (``torch.cuda.empty_cache``)."""
@@ -202,6 +250,18 @@ class AllocatorModel:
         """Return segments and blocks in the form of ``torch.cuda.memory._snapshot()``."""
         return snapshot_of(self._segments.heads(), self._options)
 
+    def _pools_of(self, stream: int) -> tuple[Pool, Pool]:
+        """Return the small and the large pool of a stream."""
+        pools = self._segments.pools_of(stream)
+        if pools is None:
+            counters = self._statistics
+            pools = (
+                Pool(counters.small, is_small=True, least_rest_bytes=MIN_BLOCK_BYTES),
+                Pool(counters.large, is_small=False, least_rest_bytes=self._least_rest_bytes),
+            )
+            self._segments.add_pools(stream, *pools)
+        return pools
+
     def _allocate_odd(self, nbytes: int) -> Block:
         if nbytes < 0:
             raise ValueError(f"{nbytes} bytes cannot be allocated")
@@ -212,18 +272,9 @@ class AllocatorModel:
         return block
 
     def _rounded(self, nbytes: int) -> int:
-        """Round a request (round_size).
-
-        ``roundup_power2_divisions`` divides the range between two powers of two into that many
-        steps, and the request is rounded up to the next step. So similar sizes become equal, and
-        can reuse each other's blocks.
-        """
+        """Round a request (round_size)."""
         if self._divides:
-            slot = min(max(nbytes.bit_length() - 21, 0), 15)
-            divisions = self._options.roundup_power2_divisions[slot]
-            if divisions > 1 and nbytes > MIN_BLOCK_BYTES * divisions:
-                step_bytes = (1 << nbytes.bit_length() - 1) // divisions
-                return -(-nbytes // step_bytes) * step_bytes
+            return self._options.rounded_bytes(nbytes)
         return -(-nbytes // MIN_BLOCK_BYTES) * MIN_BLOCK_BYTES
 
     def _cached_block(self, pool: Pool, size_bytes: int) -> Block | None:
@@ -234,7 +285,7 @@ class AllocatorModel:
         if self._is_plain:
             return pool.pop_best_fit(size_bytes)
         if self._segments.collects_garbage:
-            pool.clock += 1
+            self._segments.advance_clock(pool)
         place = pool.place_of(size_bytes)
         if place == len(pool):
             return None

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MIB = 1 << 20
+MIN_BLOCK_BYTES = 512
+"""All sizes are multiples of this (kMinBlockSize)."""
+SMALL_SEGMENT_BYTES = 2 * MIB
+"""The segment, or the page of an expandable one, that requests of up to 1 MiB share."""
 UNLIMITED = (1 << 64) - 1
 """The largest size_t: no limit."""
 
@@ -69,6 +73,24 @@ class AllocatorConfiguration(msgspec.Struct, frozen=True, kw_only=True):
         """The segment that requests of 1 to 10 MiB share."""
         return self.large_segment_size_mb * MIB
 
+    def rounded_bytes(self, nbytes: int) -> int:
+        """Return the least size of a block for a request (round_size).
+
+        ``roundup_power2_divisions`` divides the range between two powers of two into that many
+        steps, and the request is rounded up to the next step. So similar sizes become equal, and
+        can reuse each other's blocks.
+        """
+        slot = min(max(nbytes.bit_length() - 21, 0), _INTERVALS - 1)
+        divisions = self.roundup_power2_divisions[slot]
+        if divisions > 1 and nbytes > MIN_BLOCK_BYTES * divisions:
+            step_bytes = (1 << nbytes.bit_length() - 1) // divisions
+            return -(-nbytes // step_bytes) * step_bytes
+        return -(-nbytes // MIN_BLOCK_BYTES) * MIN_BLOCK_BYTES
+
+    def page_bytes(self, *, is_small: bool) -> int:
+        """Return the size in which an expandable segment grows."""
+        return SMALL_SEGMENT_BYTES if is_small else self.large_segment_bytes
+
     @property
     def max_split_bytes(self) -> int:
         """The size from which blocks are not split."""
@@ -113,6 +135,12 @@ def parse_configuration(text: str) -> AllocatorConfiguration:
         if size_mb is not None and size_mb < least_mb:
             raise ValueError(f"“{name}:{size_mb}” must be {least_mb} or more")
     return configuration
+
+
+def checked_configuration(text: str) -> str:
+    """Return a text if PyTorch's allocator would accept it; raise ValueError like the above."""
+    parse_configuration(text)
+    return text
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:

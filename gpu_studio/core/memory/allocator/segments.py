@@ -12,30 +12,51 @@ Segments]" in the same file.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.memory.allocator.blocks import FREE, IN_USE, SMALL_BYTES, UNMAPPED, Block, Pool
 from gpu_studio.core.memory.allocator.errors import rejected
-from gpu_studio.core.memory.allocator.options import UNLIMITED
+from gpu_studio.core.memory.allocator.options import SMALL_SEGMENT_BYTES, UNLIMITED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gpu_studio.core.memory.allocator.options import AllocatorConfiguration
     from gpu_studio.core.memory.allocator.statistics import Statistics
 
 
-_SMALL_SEGMENT_BYTES = 2 << 20
 _OWN_SEGMENT_BYTES = 10 << 20
 _STEP_BYTES = 2 << 20
+
+
+class FoundBlock(NamedTuple):
+    """A block of a segment that another allocator made; ``state`` as in `Block`."""
+
+    address: int
+    size_bytes: int
+    requested_bytes: int
+    state: int
+
+
+class FoundSegment(NamedTuple):
+    """A segment that another allocator made; its blocks fill it from its address on.
+
+    An expandable segment has all of its addresses, those without memory as unmapped blocks.
+    """
+
+    stream: int
+    is_small: bool
+    blocks: tuple[FoundBlock, ...]
 
 
 class Segments:
     """The segments of a card's allocator.
 
     Args:
-        pools: the large pool and the small pool, in the order in which they give memory back.
         fraction: the share of the card that this process may reserve; 1 is no limit.
+
+    Attributes:
+        expandable: the expandable segments of each pool; empty if segments are not expandable.
     """
 
     def __init__(
@@ -44,12 +65,14 @@ class Segments:
         fraction: float,
         card: ModelledCard,
         statistics: Statistics,
-        pools: tuple[Pool, Pool],
     ) -> None:
         self._options = options
         self._card = card
         self._statistics = statistics
-        self._pools = pools
+        self.is_expandable = options.expandable_segments
+        self._streams: dict[int, tuple[Pool, Pool]] = {}
+        # The large ones, then the small ones: the order in which they give memory back.
+        self._pools: list[Pool] = []
         self._heads: dict[int, Block] = {}
         self.limit_bytes: int | None = None
         self.collects_garbage = False
@@ -59,10 +82,59 @@ class Segments:
             share = options.per_process_memory_fraction * card.capacity_bytes
             self._reject_beyond_bytes = int(share)
         self.expandable: dict[Pool, ExpandableSegments] = {}
-        if options.expandable_segments:
-            for pool in pools:
-                page_bytes = _SMALL_SEGMENT_BYTES if pool.is_small else options.large_segment_bytes
-                self.expandable[pool] = ExpandableSegments(pool, page_bytes, card, statistics)
+
+    def pools_of(self, stream: int) -> tuple[Pool, Pool] | None:
+        """Return the small and the large pool of a stream; None if it has none yet."""
+        return self._streams.get(stream)
+
+    def add_pools(self, stream: int, small: Pool, large: Pool) -> None:
+        """Add the pools of a stream."""
+        self._streams[stream] = (small, large)
+        streams = [self._streams[name] for name in sorted(self._streams)]
+        self._pools = [pools[1] for pools in streams] + [pools[0] for pools in streams]
+        if self.is_expandable:
+            for pool in (small, large):
+                page_bytes = self._options.page_bytes(is_small=pool.is_small)
+                self.expandable[pool] = ExpandableSegments(
+                    pool, page_bytes, self._card, self._statistics
+                )
+
+    def owns(self, pool: Pool) -> bool:
+        """Return whether a pool is one of these streams'."""
+        return any(pool is own for own in self._pools)
+
+    def advance_clock(self, pool: Pool) -> None:
+        """Count a search for a free block; the pools of all streams have one clock."""
+        clock = pool.clock + 1
+        for other in self._pools:
+            if other.is_small == pool.is_small:
+                other.clock = clock
+
+    def restore(self, pool: Pool, segment: FoundSegment) -> list[Block]:
+        """Add a segment as it was found, and return its blocks."""
+        blocks: list[Block] = []
+        for found in segment.blocks:
+            before = blocks[-1] if blocks else None
+            block = Block(found.address, found.size_bytes, pool, before, None)
+            block.requested_bytes, block.state = found.requested_bytes, found.state
+            if before is not None:
+                before.next = block
+            blocks.append(block)
+        for block in blocks:
+            if block.state == FREE:
+                pool.insert(block)
+            elif block.state == UNMAPPED:
+                pool.unmapped.append(block)
+        mapped_bytes = sum(block.size_bytes for block in blocks if block.state != UNMAPPED)
+        self._card.reserve(mapped_bytes)
+        self._statistics.count_device_alloc(
+            pool.counters, mapped_bytes, segments=not self.is_expandable
+        )
+        if self.is_expandable:
+            self.expandable[pool].restore(blocks[0])
+        else:
+            self._heads[blocks[0].address] = blocks[0]
+        return blocks
 
     def set_fraction(self, fraction: float) -> None:
         """Limit reserved memory to a share of the card; 1 is no limit (setMemoryFraction)."""
@@ -83,7 +155,7 @@ class Segments:
     def segment_bytes(self, size_bytes: int) -> int:
         """Return the size of the driver's segment for a rounded request (get_allocation_size)."""
         if size_bytes <= SMALL_BYTES:
-            return _SMALL_SEGMENT_BYTES
+            return SMALL_SEGMENT_BYTES
         if size_bytes < _OWN_SEGMENT_BYTES:
             return self._options.large_segment_bytes
         return -(-size_bytes // _STEP_BYTES) * _STEP_BYTES
@@ -106,7 +178,7 @@ class Segments:
         if wanted_bytes > self._reject_beyond_bytes:
             self._statistics.num_oom_rejections += 1
             raise rejected(requested_bytes)
-        if self.expandable:
+        if self.is_expandable:
             return self.expandable[pool].allocate(size_bytes)
         if not self._card.reserve(segment_bytes):
             return None
@@ -124,7 +196,7 @@ class Segments:
         self._statistics.num_sync_all_streams += 1
         for pool in self._pools:
             for block in pool.blocks():
-                if self.expandable:
+                if self.is_expandable:
                     self.expandable[pool].release(block)
                 elif not block.is_split:
                     self._release(block)
@@ -136,7 +208,7 @@ class Segments:
         enough (release_available_cached_blocks).
         """
         least_bytes = self._options.max_split_bytes
-        if least_bytes == UNLIMITED or self.expandable:
+        if least_bytes == UNLIMITED or self.is_expandable:
             return False
         wanted_bytes = max(size_bytes, least_bytes)
         place = pool.place_of(wanted_bytes)
@@ -159,16 +231,22 @@ class Segments:
             return
         threshold_bytes = int(self._options.garbage_collection_threshold * self.limit_bytes)
         excess_bytes = self._statistics.reserved_bytes.current - threshold_bytes
-        pool = self._pools[0]
-        idle = [block for block in pool.blocks() if not block.is_split] if excess_bytes > 0 else []
-        total_age = sum(pool.clock - block.idle_since for block in idle)
+        large = [pool for pool in self._pools if not pool.is_small]
+        clock = large[0].clock
+        idle = [block for pool in large for block in pool.blocks() if not block.is_split]
+        known = self._card.known_garbage(idle)
+        if known is not None:
+            for block in known:
+                self._release(block)
+            return
+        total_age = sum(clock - block.idle_since for block in idle)
         while idle and excess_bytes > 0:
             average_age = total_age / len(idle)
-            old = [block for block in idle if pool.clock - block.idle_since >= average_age]
-            idle = [block for block in idle if pool.clock - block.idle_since < average_age]
+            old = [block for block in idle if clock - block.idle_since >= average_age]
+            idle = [block for block in idle if clock - block.idle_since < average_age]
             for block in old:
                 excess_bytes -= block.size_bytes
-                total_age -= pool.clock - block.idle_since
+                total_age -= clock - block.idle_since
                 self._release(block)
 
     def _release(self, block: Block) -> None:
@@ -194,6 +272,11 @@ class ExpandableSegments:
         self._room_bytes = -(-room_bytes // page_bytes) * page_bytes
         # The first block of each segment, by address; it stays the first block while it exists.
         self._heads: list[Block] = []
+
+    def restore(self, head: Block) -> None:
+        """Add a segment by its first block."""
+        insort(self._heads, head, key=_address)
+        self._pool.unmapped.sort(key=_address)
 
     def heads(self) -> list[Block]:
         """Return the first block of every segment, mapped or not."""
@@ -306,7 +389,9 @@ class ExpandableSegments:
         for gap in self._pool.unmapped:
             before = gap.prev
             start = before if before is not None and before.state != IN_USE else gap
-            if _has_room(start, size_bytes):
+            last = _end_of_room(start, size_bytes)
+            # Where a segment ends is the driver's matter, and a recorded driver's is not known.
+            if last is not None and (last.next is not None or self._card.may_map(gap.address)):
                 return start
         head = Block(
             self._card.addresses(self._room_bytes), self._room_bytes, self._pool, None, None
@@ -332,13 +417,16 @@ def _room_of(block: Block) -> int:
     return block.size_bytes
 
 
-def _has_room(start: Block, size_bytes: int) -> bool:
+def _end_of_room(start: Block, size_bytes: int) -> Block | None:
+    """Return the block in which so many bytes from the start end; None if they do not fit."""
     block: Block | None = start
     room_bytes = 0
-    while block is not None and room_bytes < size_bytes and block.state != IN_USE:
+    while block is not None and block.state != IN_USE:
         room_bytes += block.size_bytes
+        if room_bytes >= size_bytes:
+            return block
         block = block.next
-    return room_bytes >= size_bytes
+    return None
 
 
 PAGE_BYTES = 2 << 20
@@ -387,6 +475,17 @@ class ModelledCard:
     def give(self, size_bytes: int) -> None:
         """Give memory back."""
         self._held_bytes -= _whole_pages(size_bytes)
+
+    def may_map(self, address: int) -> bool:
+        """Return whether the end of an expandable segment, unmapped from there, has room."""
+        return True
+
+    def known_garbage(self, idle: Sequence[Block]) -> list[Block] | None:
+        """Return which of these free segments a recorded collector gave back; None if it is live.
+
+        How long a segment had been free before a history began is not in it, nor is the limit.
+        """
+        return None
 
     def note(self, action: str, address: int, size_bytes: int) -> None:
         """Report an action on this card's memory to the watcher."""

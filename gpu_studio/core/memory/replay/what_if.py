@@ -1,0 +1,206 @@
+"""A replayed history on another card, with other options: would it fit, and what would it take?
+
+The calls are the recorded ones; the allocator's answers are the model's. What the program would
+have done otherwise on such a card (a smaller workspace of cuDNN, a second try after an error) is
+not in a history.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.memory.allocator.blocks import IN_USE, UNMAPPED
+from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.model import AllocatorModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from gpu_studio.core.memory.allocator.blocks import Block
+    from gpu_studio.core.memory.replay.replay import Call, Replay
+
+_TENTHS, _GIB = 10, 1 << 30
+_MOST_SIZES = 48
+_ENDLESS_BYTES = 1 << 45
+_TURN = 4096
+
+
+class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
+    """A history on a card, according to the model.
+
+    Attributes:
+        card_bytes: the card's memory; None for a card of any size.
+        other_bytes: what other programs and CUDA's context hold of it.
+        conf: the allocator's options.
+        peak_allocated_bytes: the most that tensors held at a time.
+        peak_reserved_bytes: the most that the allocator held.
+        unused_at_peak_bytes: reserved and held by no tensor when it held the most.
+        retries: how often the card was full, and giving back cached memory was enough.
+        failed_at: the index of the history's entry that did not fit; None if all did.
+        failure: PyTorch's error at that moment; empty if all fit.
+    """
+
+    card_bytes: int | None
+    other_bytes: int
+    conf: str
+    peak_allocated_bytes: int
+    peak_reserved_bytes: int
+    unused_at_peak_bytes: int
+    retries: int
+    failed_at: int | None
+    failure: str
+
+    @property
+    def fits(self) -> bool:
+        """Whether every tensor of the history found room."""
+        return self.failed_at is None
+
+
+def what_if(
+    replayed: Replay,
+    *,
+    card_bytes: int | None = None,
+    other_bytes: int = 0,
+    conf: str = "",
+    empty_at: Collection[int] = (),
+    is_over: Callable[[], bool] = lambda: False,
+) -> WhatIf:
+    """Return what a history would do on another card.
+
+    Tensors from before the history are there from the beginning on: where they were if the options
+    are the recorded ones, otherwise put there one after another in the order of their addresses.
+
+    Args:
+        replayed: the history.
+        card_bytes: the card's memory; None for a card on which everything fits.
+        other_bytes: what other programs and CUDA's context hold of it.
+        conf: the allocator's options.
+        empty_at: indexes of entries before which ``torch.cuda.empty_cache()`` is called.
+        is_over: returns whether the result is no longer needed; the history then ends early.
+
+    Raises:
+        ValueError: ``conf`` is wrong.
+    """
+    run = _Run(AllocatorModel(card_bytes or _ENDLESS_BYTES, other_bytes, conf=conf))
+    failure, failed_at = "", None
+    try:
+        run.begin(replayed, conf)
+        for number, call in enumerate(replayed.calls):
+            if number % _TURN == 0 and is_over():
+                break
+            failed_at = call.entry
+            if call.entry in empty_at:
+                run.model.empty_cache()
+            run.make(call)
+        failed_at = None
+    except ModelledOutOfMemory as error:
+        failure, failed_at = str(error), failed_at or 0
+    stats = run.model.stats()
+    return WhatIf(
+        card_bytes=card_bytes,
+        other_bytes=other_bytes,
+        conf=conf,
+        peak_allocated_bytes=stats["allocated_bytes.all.peak"],
+        peak_reserved_bytes=stats["reserved_bytes.all.peak"],
+        unused_at_peak_bytes=run.unused_at_peak_bytes,
+        retries=stats["num_alloc_retries"] - stats["num_ooms"],
+        failed_at=failed_at,
+        failure=failure,
+    )
+
+
+def smallest_card(
+    replayed: Replay,
+    *,
+    other_bytes: int = 0,
+    conf: str = "",
+    is_over: Callable[[], bool] = lambda: False,
+) -> int | None:
+    """Return the smallest card of a grid on which a history fits, in bytes.
+
+    The grid has steps of a tenth of a GiB, or wider ones if there would be too many. Every size
+    above the result fits, too, up to the one on which nothing is ever missing. A larger card is not
+    always enough where a smaller one was: the blocks fall differently.
+
+    Returns:
+        None if it is no longer needed.
+    """
+    roomy = what_if(replayed, other_bytes=other_bytes, conf=conf, is_over=is_over)
+    least = (roomy.peak_allocated_bytes + other_bytes) * _TENTHS // _GIB
+    most = -(-(roomy.peak_reserved_bytes + other_bytes) * _TENTHS // _GIB)
+    step = -(-(most - least) // _MOST_SIZES) or 1
+    smallest = most
+    for steps in range(most, max(least, 1) - 1, -step):
+        if is_over():
+            return None
+        found = what_if(replayed, card_bytes=_card_bytes(steps), other_bytes=other_bytes, conf=conf)
+        if not found.fits:
+            break
+        smallest = steps
+    return _card_bytes(smallest)
+
+
+def _card_bytes(tenths: int) -> int:
+    return -(-tenths * _GIB // _TENTHS)
+
+
+class _Run:
+    """The tensors of a history in a model.
+
+    Attributes:
+        model: without a tensor yet.
+        unused_at_peak_bytes: reserved and held by no tensor when the most was reserved.
+    """
+
+    def __init__(self, model: AllocatorModel) -> None:
+        self.model = model
+        self.unused_at_peak_bytes = 0
+        self._held: dict[int, Block] = {}
+        self._allocated_bytes = self._reserved_bytes = self._peak_bytes = 0
+        model.card.watch = self._on_segment
+
+    def begin(self, replayed: Replay, conf: str) -> None:
+        """Put the tensors there that the history began with."""
+        there = sum(
+            block.size_bytes
+            for segment in replayed.start
+            for block in segment.blocks
+            if block.state != UNMAPPED
+        )
+        if conf == replayed.conf and there <= self.model.card.free_bytes:
+            for number, block in enumerate(self.model.restore(replayed.start).values()):
+                self._hold(-1 - number, block)
+            self._reserved_bytes = there
+            return
+        number = 0
+        for segment in replayed.start:
+            for found in segment.blocks:
+                if found.state == IN_USE:
+                    number += 1
+                    self._hold(-number, self.model.allocate(found.requested_bytes, segment.stream))
+
+    def make(self, call: Call) -> None:
+        """Make a call of the program; raise `ModelledOutOfMemory`."""
+        if call.action == "alloc":
+            self._hold(call.name, self.model.allocate(call.size_bytes, call.stream))
+        elif call.action == "free":
+            block = self._held.pop(call.name)
+            self._allocated_bytes -= block.size_bytes
+            self.model.free(block)
+        elif call.action == "empty_cache":
+            self.model.empty_cache()
+        else:  # it failed when it was recorded, so nobody knows how long it would have lived
+            self.model.free(self.model.allocate(call.size_bytes, call.stream))
+
+    def _hold(self, name: int, block: Block) -> None:
+        self._held[name] = block
+        self._allocated_bytes += block.size_bytes
+        if self._reserved_bytes > self._peak_bytes:
+            self._peak_bytes = self._reserved_bytes
+            self.unused_at_peak_bytes = self._reserved_bytes - self._allocated_bytes
+
+    def _on_segment(self, action: str, _address: int, size_bytes: int) -> None:
+        grows = action in ("segment_alloc", "segment_map")
+        self._reserved_bytes += size_bytes if grows else -size_bytes

@@ -1,0 +1,87 @@
+"""Records a history of PyTorch's allocator, for a child on a soft card."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import torch
+
+MIB = 1 << 20
+_PROCESSES = re.compile(
+    r"(Process \d+|Including non-PyTorch memory, this process) has \S+ \S+ memory in use\. "
+)
+_EDGES = (512, MIB, 2 * MIB, 10 * MIB, 20 * MIB, 64 * MIB)
+
+
+def record(path: str, *, seed: int, steps: int, skip: int, streams: int = 1) -> int:
+    """Make random calls of the allocator, dump them, and return the number of allocations.
+
+    Args:
+        path: where the snapshot goes.
+        seed: of the calls.
+        steps: how many calls.
+        skip: how many of them come before the recording.
+        streams: how many streams use the card.
+    """
+    chance = random.Random(seed)
+    pools = [torch.cuda.current_stream(), *(torch.cuda.Stream() for _ in range(streams - 1))]
+    held: list[torch.Tensor] = []
+    recorded = 0
+    for step in range(steps):
+        if step == skip:
+            torch.cuda.memory._record_memory_history(context=None)
+        luck = chance.random()
+        if luck < 0.55 or not held:
+            size_bytes = int(2 ** chance.uniform(0, 27.5))
+            if chance.random() < 0.1:
+                size_bytes = chance.choice(_EDGES) + chance.choice((-511, -1, 0, 1, 512))
+            try:
+                with torch.cuda.stream(chance.choice(pools)):
+                    held.append(torch.empty(size_bytes, dtype=torch.uint8, device="cuda"))
+                recorded += step >= skip
+            except torch.OutOfMemoryError:
+                chance.shuffle(held)
+                del held[: len(held) // 2]
+        elif luck < 0.995:
+            held.pop(chance.randrange(len(held)))
+        else:
+            torch.cuda.empty_cache()
+    torch.cuda.memory._dump_snapshot(path)
+    return recorded
+
+
+def fill(path: str, *, seeds: int, steps: int) -> list[tuple[int, str]]:
+    """Make the calls of each seed until one fails; return how many succeeded, and the error.
+
+    The sentences about processes are left out of the error: they come from NVML.
+
+    Args:
+        path: the beginning of the names of their snapshots; empty for none.
+        seeds: how many programs.
+        steps: how many calls each makes.
+    """
+    ends = []
+    for seed in range(seeds):
+        if path:
+            torch.cuda.memory._record_memory_history(context=None, clear_history=True)
+        chance = random.Random(seed)
+        held: list[torch.Tensor] = []
+        made, failure = 0, ""
+        for _ in range(steps):
+            if chance.random() < 0.6 or not held:
+                size_bytes = int(2 ** chance.uniform(0, 26))
+                try:
+                    held.append(torch.empty(size_bytes, dtype=torch.uint8, device="cuda"))
+                except torch.OutOfMemoryError as error:
+                    failure = _PROCESSES.sub("", str(error))
+                    break
+                made += 1
+            else:
+                held.pop(chance.randrange(len(held)))
+        ends.append((made, failure))
+        if path:
+            torch.cuda.memory._dump_snapshot(f"{path}{seed}")
+        held.clear()
+        torch.cuda.empty_cache()
+    return ends

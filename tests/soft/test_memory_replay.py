@@ -1,0 +1,85 @@
+"""A history that PyTorch recorded: replayed to the address, and as on another card."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.core.memory.replay.replay import replay
+from gpu_studio.core.memory.replay.what_if import what_if
+from gpu_studio.core.memory.snapshot_file import open_snapshot
+from tests.softcards.cards import MIB
+from tests.softcards.catalogue import MODERN_1996_MIB
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.soft.conftest import MakeChild, MakePc
+
+CONFS = (
+    "",
+    "expandable_segments:True",
+    "max_split_size_mb:64",
+    "roundup_power2_divisions:4",
+    "garbage_collection_threshold:0.6,per_process_memory_fraction:0.8",
+)
+
+
+@pytest.mark.parametrize("skip", [0, 700])
+@pytest.mark.parametrize("streams", [1, 3])
+@pytest.mark.parametrize("conf", CONFS)
+def test_every_address_is_met(
+    conf: str, streams: int, skip: int, soft_pc: MakePc, child: MakeChild, tmp_path: Path
+) -> None:
+    pc = soft_pc(MODERN_1996_MIB)
+    pc.set(0, total_bytes=1996 * MIB)
+    env = {"PYTORCH_CUDA_ALLOC_CONF": conf} if conf else {}
+    path = tmp_path / "history.pickle"
+    one = child(pc, TORCH_CPP_LOG_LEVEL="ERROR", **env)
+    recorded = one.run(
+        "from tests.soft.recorded_history import record\n"
+        f"record({str(path)!r}, seed=3, steps=2500, skip={skip}, streams={streams})"
+    )
+    found = replay(open_snapshot(path))
+    assert found.allocations == recorded
+    assert found.addresses_met == recorded, f"the first miss is at {found.first_miss}"
+    assert (found.asked_met, found.given_back_met) == (found.asked, found.given_back)
+
+
+SEEDS, STEPS = 40, 400
+
+
+@pytest.mark.parametrize("conf", CONFS)
+def test_another_card_fails_at_the_same_call(
+    conf: str, soft_pc: MakePc, child: MakeChild, tmp_path: Path
+) -> None:
+    ends = []
+    for number, total_mib in enumerate((1 << 15, 512)):
+        pc = soft_pc(MODERN_1996_MIB)
+        pc.set(0, total_bytes=total_mib * MIB)
+        env = {"PYTORCH_CUDA_ALLOC_CONF": conf} if conf and number else {}
+        one = child(pc, TORCH_CPP_LOG_LEVEL="ERROR", **env)
+        path = "" if number else str(tmp_path / "history")
+        end = one.run(
+            "from tests.soft.recorded_history import MIB, fill\n"
+            "import torch\n"
+            "free_bytes, total_bytes = torch.cuda.mem_get_info()\n"
+            f"[total_bytes - free_bytes, fill({path!r}, seeds={SEEDS}, steps={STEPS})]"
+        )
+        ends.append(end)
+    (_, roomy), (other_bytes, small) = ends
+    assert not any(failure for _, failure in roomy)
+    failures = 0
+    for seed, (made, failure) in enumerate(small):
+        snapshot = open_snapshot(tmp_path / f"history{seed}")
+        replayed = replay(snapshot)
+        assert replayed.is_exact
+        found = what_if(replayed, card_bytes=512 * MIB, other_bytes=other_bytes, conf=conf)
+        assert found.fits == (not failure)
+        if failure:
+            before = snapshot.history[: found.failed_at]
+            assert sum(entry.action == "alloc" for entry in before) == made
+            assert found.failure == failure
+            failures += 1
+    assert 5 < failures < SEEDS
