@@ -38,7 +38,7 @@ _UNREACHED = 0.5
 _MOST_RESTS = 200
 
 
-class Call(msgspec.Struct, frozen=True):
+class MemoryCall(msgspec.Struct, frozen=True):
     """What the program asked of the allocator: the history without the allocator's own part.
 
     Attributes:
@@ -74,7 +74,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
 
     conf: str
     start: tuple[FoundSegment, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[MemoryCall, ...]
     allocations: int
     addresses_met: int
     asked: int
@@ -276,7 +276,7 @@ class _Replayer:
         self._allocated_bytes = sum(block.size_bytes for block, _ in self._held.values())
         self._peak_allocated_bytes = self._allocated_bytes
         self._most_reserved_bytes = _most_reserved(snapshot.history, self._driver.reserved_bytes)
-        self._calls: list[Call] = []
+        self._calls: list[MemoryCall] = []
         self._allocations = self._met = 0
 
     def run(self, is_over: Callable[[], bool]) -> Replay:
@@ -341,7 +341,7 @@ class _Replayer:
         if is_for_it and follower is not None and self._makes_room(follower, history[asked]):
             self._allocate(place)
             return
-        self._calls.append(Call("empty_cache", 0, 0, 0, driver.at))
+        self._calls.append(MemoryCall("empty_cache", 0, 0, 0, driver.at))
         self._model.empty_cache()
         if driver.next is first:
             driver.miss()
@@ -371,7 +371,7 @@ class _Replayer:
         is_oom = entry.action == "oom"
         name = self._allocations
         self._calls.append(
-            Call("oom" if is_oom else "alloc", name, entry.size_bytes, entry.stream, place)
+            MemoryCall("oom" if is_oom else "alloc", name, entry.size_bytes, entry.stream, place)
         )
         try:
             block = self._model.allocate(entry.size_bytes, entry.stream)
@@ -420,7 +420,7 @@ class _Replayer:
             return
         block, name = held
         self._allocated_bytes -= block.size_bytes
-        self._calls.append(Call("free", name, 0, entry.stream, self._driver.at))
+        self._calls.append(MemoryCall("free", name, 0, entry.stream, self._driver.at))
         self._model.free(block)
 
 

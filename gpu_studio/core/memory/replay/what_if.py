@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from gpu_studio.core.memory.allocator.blocks import Block
-    from gpu_studio.core.memory.replay.replay import Call, Replay
+    from gpu_studio.core.memory.replay.replay import MemoryCall, Replay
 
 _TENTHS, _GIB = 10, 1 << 30
 _MOST_SIZES = 48
@@ -181,7 +181,7 @@ class _Run:
                     number += 1
                     self._hold(-number, self.model.allocate(found.requested_bytes, segment.stream))
 
-    def make(self, call: Call) -> None:
+    def make(self, call: MemoryCall) -> None:
         """Make a call of the program; raise `ModelledOutOfMemory`."""
         if call.action == "alloc":
             self._hold(call.name, self.model.allocate(call.size_bytes, call.stream))
