@@ -75,11 +75,12 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path, wheel_table):
+def bench(pip_set_up, tmp_path, wheel_table):
     return Bench(tmp_path, wheel_table)
 
 
-def test_a_build_is_downloaded_unpacked_tested_and_recorded_last(server, bench):
+def test_a_build_is_downloaded_unpacked_tested_and_recorded_last(server, tmp_path, wheel_table):
+    bench = Bench(tmp_path, wheel_table)  # with whatever it asks of pip
     put_torch(server)
     put_needed(server)
     assert bench.installer.install("cpu")
