@@ -1,10 +1,12 @@
 """Run a test suite in parallel: the tests, or those on soft cards.
 
-A worker that is done takes over half of what another one still has to do, so none is alone at the
-end. On soft cards, a file's tests stay in one worker, so that their cards are made once. A test
-there that is marked ``alone`` measures something that a busy neighbor would spoil: it runs after
-the others. Windows has one process: every worker would start Python, Qt and PyTorch again, and we
-measured no gain.
+There are three workers for two cores, because a third of the tests' time is spent waiting: for a
+program that starts, a timer, a file. A worker that is done takes over half of what another one
+still has to do, so none is alone at the end. On soft cards, a file's tests stay in one worker, so
+that their cards are made once, and there is a worker per core: those tests measure. One that is
+marked ``alone`` measures something that a busy neighbor would spoil: it runs after the others.
+Windows has one process: every worker would start Python, Qt and PyTorch again, and we measured no
+gain.
 """
 
 from __future__ import annotations
@@ -33,8 +35,12 @@ _ONE_PROCESS = (
 )  # fmt: skip
 
 
-def worker_count() -> int:
-    """Return how many tests may run at once on this PC; 1 means one after the other."""
+def worker_count(*, needs_quiet: bool = False) -> int:
+    """Return how many tests may run at once on this PC; 1 means one after the other.
+
+    Args:
+        needs_quiet: Whether some tests measure, so that none may have to wait for a core.
+    """
     workers = 1
     if sys.platform != "win32":
         affinity = getattr(os, "sched_getaffinity", None)
@@ -43,7 +49,8 @@ def worker_count() -> int:
             memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         except (ValueError, OSError):
             memory_bytes = _WORKER_BYTES
-        workers = max(1, min(cores, memory_bytes // _WORKER_BYTES, _MOST_WORKERS))
+        wanted = cores if needs_quiet else cores * 3 // 2
+        workers = max(1, min(wanted, memory_bytes // _WORKER_BYTES, _MOST_WORKERS))
     return workers
 
 
@@ -82,7 +89,7 @@ def run_suite(
 
     A failure ends the suite only if you asked for that with ``-x``.
     """
-    workers = worker_count() if workers is None else workers
+    workers = worker_count(needs_quiet=needs_quiet) if workers is None else workers
     planned = passes(arguments, workers, needs_quiet=needs_quiet)
     # The tests start Python hundreds of times. Without bytecode, each start compiles the program.
     environ = {**environ, "PYTHONDONTWRITEBYTECODE": ""}

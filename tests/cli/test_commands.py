@@ -205,19 +205,25 @@ def test_without_a_display_the_terminal_does_the_main_job(environment):
     assert "window" in lines_of(text)[-1]
 
 
+_ON_A_FULL_DISK = (1, f"gpu-studio: {os.strerror(errno.ENOSPC)}\n")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="closes a stream as a Unix shell does")
 @pytest.mark.parametrize(
-    ("redirection", "status", "errors"),
+    ("arguments", "redirection", "status", "errors"),
     [
-        (">&-", 0, ""),
-        ("2>&-", 0, ""),
-        pytest.param(
-            "> /dev/full", 1, f"gpu-studio: {os.strerror(errno.ENOSPC)}\n",
-            marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux's own file"),
+        # With a stream closed, the next file that is opened has its number.
+        ("devices", ">&-", 0, ""),
+        ("devices --json", "2>&-", 0, ""),
+        *(
+            pytest.param(
+                arguments, "> /dev/full", *_ON_A_FULL_DISK,
+                marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux's own file"),
+            )
+            for arguments in ("devices", "devices --json")
         ),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("arguments", ["devices", "devices --json"])
 def test_an_output_that_takes_nothing(environment, arguments, redirection, status, errors):
     command = f'"{sys.executable}" -m gpu_studio {arguments} {redirection}'
     done = subprocess.run(

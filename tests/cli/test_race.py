@@ -374,7 +374,7 @@ def test_a_real_race_ends_with_a_picture(tmp_path):
     hidden = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     done = subprocess.run(
         [sys.executable, "-m", "gpu_studio", "race", "learn", "--device", "cpu", "--threads", "1",
-         "--size", "16", "--json", "--save", str(path)],
+         "--size", "16", "--budget-s", "1", "--json", "--save", str(path)],
         capture_output=True, encoding="utf-8", timeout=240, cwd=ROOT,
         env=hidden | {
             **own_home(tmp_path), "CUDA_VISIBLE_DEVICES": "", "QT_QPA_PLATFORM": "offscreen",

@@ -43,8 +43,7 @@ def run_snippet(snippet: str, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("workload", ["elementwise", "matmul"])
-@pytest.mark.parametrize("dtype", ["float16", "float64"])
+@pytest.mark.parametrize(("workload", "dtype"), [("elementwise", "float16"), ("matmul", "float64")])
 def test_a_workloads_snippet_times_it(
     workload: str, dtype: str, capsys: pytest.CaptureFixture[str]
 ):

@@ -64,11 +64,19 @@ def test_windows_runs_one_test_after_the_other(monkeypatch: pytest.MonkeyPatch):
     assert worker_count() == 1
 
 
-def test_there_are_no_more_workers_than_cores(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("cores", "memory_gib", "workers", "quiet_workers"),
+    [(1, 64, 1, 1), (2, 64, 3, 2), (4, 64, 6, 4), (2, 4, 2, 2), (4, 4, 2, 2), (64, 256, 8, 8)],
+)
+def test_workers_share_cores_and_memory(
+    monkeypatch: pytest.MonkeyPatch, cores: int, memory_gib: int, workers: int, quiet_workers: int
+):
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3}, raising=False)
-    monkeypatch.setattr(os, "sysconf", lambda _: 1 << 20, raising=False)
-    assert worker_count() == 1
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
+    sizes = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": (memory_gib << 30) // 4096}
+    monkeypatch.setattr(os, "sysconf", sizes.__getitem__, raising=False)
+    assert worker_count() == workers
+    assert worker_count(needs_quiet=True) == quiet_workers
 
 
 @pytest.mark.parametrize(

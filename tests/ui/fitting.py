@@ -46,9 +46,15 @@ def misfits(window: QWidget) -> list[str]:
 
 def misfits_at_rest(window: QWidget) -> list[str]:
     """Return as `misfits`, once layouts have come to rest: a busy PC needs more turns for them."""
+    found: list[str] = []
+
+    def fits() -> bool:
+        found[:] = misfits(window)
+        return not found
+
     with contextlib.suppress(AssertionError):
-        wait_until(lambda: not misfits(window))
-    return misfits(window)
+        wait_until(fits)
+    return found
 
 
 def _misfits_of(widget: QWidget) -> Iterator[str]:

@@ -92,8 +92,9 @@ def test_results_of_one_request_say_that_they_took_turns() -> None:
 
 def test_the_rounds_of_benchmarks_alternate() -> None:
     runs = tuple(run_request(run_id=name, budget_s=0.24) for name in ("left", "right"))
-    lines = [one.run_id for one in only(SamplesMeasured, ask(RunInTurns(runs=runs)))]
-    results = only(RunFinished, ask(RunInTurns(runs=runs)))
+    events = ask(RunInTurns(runs=runs))
+    lines = [one.run_id for one in only(SamplesMeasured, events)]
+    results = only(RunFinished, events)
     assert all(len(one.rounds_s) >= 2 for one in results)
     # A B B A A B …: two turns of one run follow each other, and their lines are one group.
     assert len([name for name, _ in itertools.groupby(lines)]) >= 3
