@@ -174,7 +174,7 @@ def _installer_of(builds: BuildShelf, log_path: Path | None) -> BuildInstallerPo
 
 
 def modelled_engine(environment: EngineEnvironment) -> Engine:
-    """Return an engine of modeled cards; imports its modules on first use."""
+    """Return an engine of simulated cards; imports its modules on first use."""
     from gpu_studio.engine.memory.modelled_engine import ModelledEngine  # 1 ms
 
     return ModelledEngine(environment)

@@ -230,7 +230,7 @@ def _show(event: Event, progress: Progress, *, as_json: bool) -> None:
 
 def _print_end(finished: OomFinished) -> None:
     outcome = outcome_notice(finished)
-    modelled = " (modeled; no card was used)" if finished.modelled else ""
+    modelled = " (simulated; no card was used)" if finished.modelled else ""
     for stage in finished.stages:
         print_line(f"  {stage.stage}: {stage.sentence}")
     print_line(f"{outcome.sentence}{modelled}")
@@ -284,7 +284,7 @@ def _show_fit(options: argparse.Namespace, log_path: Path) -> int:
         return DONE
     if is_modelled(device):
         context = format_bytes(card.context_bytes)
-        print_line(f"{card.name}, modeled; assumes a CUDA context of {context}.")
+        print_line(f"{card.name}, simulated; assumes a CUDA context of {context}.")
     print_line(fit.sentence)
     print_line(network.sentence)
     return DONE
@@ -338,7 +338,7 @@ def _as_it_is(device: str, conf: str, log_path: Path) -> ModelledCardChoice:
 
 
 def _lab_device(text: str) -> str:
-    """Return the address of a real or modeled card. Raises `StudioError`."""
+    """Return the address of a real or simulated card. Raises `StudioError`."""
     if is_modelled(text):
         card_at(text)
     return types.device(text)
@@ -354,7 +354,7 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 def _add_lab_card(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", metavar="D", type=types.checked(_lab_device), required=True,
-        help="a card such as cuda:0, or a modeled card: model:1996 has 1996 MiB",
+        help="a card such as cuda:0, or a simulated card: model:1996 has 1996 MiB",
     )  # fmt: skip
     parser.add_argument(
         "--conf", metavar="TEXT", default="",
@@ -446,7 +446,7 @@ COMMAND = Command(
         "oom": Command(
             help="run an experiment of the memory lab",
             about="Run an experiment of the memory lab. Without --budget-mib, PyTorch may reserve "
-            "three quarters of the free memory, or all of it on a modeled card.",
+            "three quarters of the free memory, or all of it on a simulated card.",
             run=_run_experiment,
             add_arguments=_add_oom,
         ),
@@ -466,8 +466,8 @@ COMMAND = Command(
         ),
         "replay": memory_replay.COMMAND,
         "cards": Command(
-            help="list the modeled cards",
-            about="List the modeled cards with their memory and where it is from.",
+            help="list the simulated cards",
+            about="List the simulated cards with their memory and where it is from.",
             run=_list_cards,
             json=JSON_OBJECT,
         ),

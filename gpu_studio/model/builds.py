@@ -465,7 +465,7 @@ def _discarded(store: BuildStore) -> Trouble | None:
         return Trouble(
             TroubleKind.FILE_HELD,
             "Not all files of the installation could be removed.",
-            "Close the programs that use them, then give up once more, or try again.",
+            "Close the programs that use them, then press Give up again, or try again.",
             str(error),
         )
     return None

@@ -42,7 +42,7 @@ class Studio(QObject):
     `board` has the devices. `lab` is the memory lab's own engine, so that an experiment can only
     break that: it starts for an experiment and ends with it, because its context uses memory of the
     card. ``lab_factory`` creates it (by default ``engine_factory``). `modelled` is the engine of
-    modeled cards, created by ``modelled_factory``; it costs nothing and stays. ``data_folder`` is
+    simulated cards, created by ``modelled_factory``; it costs nothing and stays. ``data_folder`` is
     the folder of the results; None keeps them only in memory. `doctor` has the findings, and tests
     each card with a kernel if ``probe`` is given; `headlines` chooses the banner's sentence, `runs`
     marks the runs of the session. ``recorded_factory`` creates the engine that replays a recording;

@@ -111,7 +111,7 @@ def test_a_text_without_such_an_error_fails(type_in: Any, tmp_path: Path):
 
 @pytest.mark.parametrize("preset", [p for p in PRESETS if p.name != "custom"], ids=lambda p: p.name)
 def test_oom_ends_with_its_outcome(type_in: Any, preset: Any):
-    # A modeled card is filled without being asked to: no other program is on it.
+    # A simulated card is filled without being asked to: no other program is on it.
     budgets = (("--budget-mib", "1024"), ()), (preset.ends_in[0], preset.ends_in[1])
     for options, outcome in zip(*budgets, strict=True):
         device = ("--device", "model:1996")
@@ -141,7 +141,7 @@ def test_oom_with_a_budget_and_a_configuration(type_in: Any):
 def test_oom_in_words_says_that_it_is_modelled(type_in: Any):
     status, lines, _ = type_in("oom", "--preset", "after_the_error", "--device", "model:1996")
     assert status == 0
-    assert any("modeled" in line for line in lines)
+    assert any("simulated" in line for line in lines)
     assert any("traceback" in line for line in lines)
 
 
@@ -173,7 +173,7 @@ def test_fit(type_in: Any):
     options = ("--device", "model:1996", "--parameters", "1e9", "--dtype", "float16")
     status, lines, _ = type_in("fit", *options)
     assert status == 0
-    assert "modeled" in lines[0]
+    assert "simulated" in lines[0]
     assert "22528 × 22528" in lines[1]
     assert "inference may fit, depending on the shapes of its tensors" in lines[2]
     finished = json.loads(type_in("fit", *options, "--json")[1][-1])

@@ -102,7 +102,7 @@ class Photographer:
         self.take("devices")
 
     def memory(self) -> None:
-        """Break a card, or the modeled one if there is none, and look at all the pages."""
+        """Break a card, or the simulated one if there is none, and look at all the pages."""
         self.show("Memory")
         pages = find(self._window, "memory.pages", QTabBar)
         pages.setCurrentIndex(2)

@@ -1,4 +1,4 @@
-"""Records what the sample network asks of PyTorch's allocator, for the modeled cards.
+"""Records what the sample network asks of PyTorch's allocator, for the simulated cards.
 
     python -m tests.soft.record_activations
 

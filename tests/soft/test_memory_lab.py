@@ -1,4 +1,4 @@
-"""Every experiment of the memory lab on a soft card and on the modeled one: the same numbers."""
+"""Every experiment of the memory lab on a soft card and on the simulated one: the same numbers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from tests.soft.conftest import MakePc
 
-# The size of a GT 1030 with code in every build; its context takes what the modeled one's does.
+# The size of a GT 1030 with code in every build; its context takes what the simulated one's does.
 SMALL = Card("NVIDIA GeForce GTX 1650", "7.5", mib=1996, sms=3)
 MODELLED = "model:1996"
 PLAN = AllocationPlan(size=700, growth=30, frees_every_second=True)
@@ -268,7 +268,7 @@ def test_the_terminal_tells_the_same_of_both(pc: Any, tmp_path: Path) -> None:
     for device in ("cuda:0", MODELLED):
         command = [sys.executable, "-m", "gpu_studio", "memory"]
         oom = [*command, "oom", "--preset", "gt1030", "--device", device, "--json"]
-        oom += ["--budget-mib", "1024"]  # without one, a modeled card is filled
+        oom += ["--budget-mib", "1024"]  # without one, a simulated card is filled
         ran = subprocess.run(oom, env=env, capture_output=True, timeout=400)
         assert (ran.returncode, ran.stderr) == (0, b"")
         finished = json.loads(ran.stdout.splitlines()[-1])

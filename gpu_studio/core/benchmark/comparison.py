@@ -160,7 +160,7 @@ class Comparison(msgspec.Struct, frozen=True):
         if self.is_kept_busy:
             return "other programs keep this PC busy"
         if self.low <= 1 <= self.high:
-            return "the intervals of both overlap"
+            return "their times overlap"
         if self.doubts:
             return f"the times are doubtful ({', '.join(self.doubts)})"
         if self.is_apart and max(self.ratio, 1 / self.ratio) >= SAME_WITHIN:

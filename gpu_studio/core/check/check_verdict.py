@@ -37,7 +37,7 @@ _SECOND_DISAGREEMENT = (
     "driver, and run the check again. If the difference stays, check the card in another PC."
 )
 _WITHOUT_PLANT = "Run the check again without the fault made on purpose."
-_TO_THE_END = "Run the check again and let it run to its end."
+_TO_THE_END = "Run the check again, and let it finish."
 _MORE_FREE = (
     "Close programs that use video memory, such as browsers and games, and run the check again."
 )
@@ -49,7 +49,6 @@ _ANOTHER_CARD = (
     "Compare the print on the card and on its chip with its name before you buy, sell or keep it. "
     "Its BIOS may be that of another card."
 )
-_AFTER_NOTHING = "Fix the reason that the check names, and run the check again."
 _SKIPPED = "Nothing was tested: run the check again."
 _UNEXPECTED_RESTART = (
     "If you did not restart the PC yourself, check the power supply and the card's power cables. "
@@ -250,7 +249,8 @@ def next_action(
         return _after_failure(findings, earlier)
     kinds = {finding.kind for finding in findings if finding.severity == "doubt"}
     if stages and not any(stage.has_tested for stage in stages):
-        return _AFTER_NOTHING if kinds else _SKIPPED
+        reason = next((finding for finding in findings if finding.severity == "doubt"), None)
+        return _after_nothing(reason.sentence) if reason is not None else _SKIPPED
     action = next((action for kind, action in _AFTER_DOUBT if kind in kinds), None)
     if action is not None:
         return action
@@ -283,6 +283,10 @@ def _after_pass(minutes: int, earlier: CheckRecord | None) -> str:
     if minutes < OVERNIGHT_MINUTES:
         return "Nothing to do. If errors are rare, only the overnight check finds them."
     return "Nothing to do. Save the record if you sell or keep the card."
+
+
+def _after_nothing(reason: str) -> str:
+    return f"Fix this first: {reason.rstrip('.')}. Then run the check again."
 
 
 def _failure(stages: Sequence[StageOutcome], findings: Sequence[CheckFinding]) -> str:

@@ -54,14 +54,14 @@ STAGES: tuple[CheckStage, ...] = (
         tests="Matrix products and element-wise work, until the temperature changes by less than "
         "1 °C in a minute. The speed of the memory, first and when hot.",
         catches="Results that change under heat; a step that takes much longer each time; a low "
-        "clock; memory that is slower when hot. Heat and brakes, as in every stage.",
+        "clock; memory that is slower when hot. Heat and throttling, as in every stage.",
         misses="Faults that need a game's graphics units, and heat that builds up over hours. The "
         "fan's real speed is not measured.",
         cpu_tests="Matrix products and element-wise work, until the temperature changes by less "
         "than 1 °C in a minute.",
         cpu_catches="Results that change under heat; a step that takes much longer each time; a "
-        "low clock. Heat and brakes, as in every stage.",
-        cpu_misses="Heat that builds up over hours. Most CPUs report no brakes.",
+        "low clock. Heat and throttling, as in every stage.",
+        cpu_misses="Heat that builds up over hours. Most CPUs do not report throttling.",
     ),
     CheckStage(
         name="steps",

@@ -69,7 +69,7 @@ def activation_calls() -> ActivationCalls:
 
 
 class ReplayedNetwork:
-    """The sample network of a modeled card, which repeats the recorded calls.
+    """The sample network of a simulated card, which repeats the recorded calls.
 
     Args:
         empty: makes a tensor of that many bytes, which exists as long as a reference to it.

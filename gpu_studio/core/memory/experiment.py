@@ -1,4 +1,4 @@
-"""Runs an experiment of the memory lab on a real or modeled card, and reports how it ended."""
+"""Runs an experiment of the memory lab on a real or simulated card, and reports how it ended."""
 
 from __future__ import annotations
 

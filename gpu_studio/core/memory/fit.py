@@ -162,7 +162,7 @@ def fit_on(card: ModelledCardChoice, conf: str = "") -> Fit:
     """Return the largest sizes on a card that no other program uses.
 
     Args:
-        card: a modeled card; or a real one as CUDA sees it, with all used memory as its context.
+        card: a simulated card; or a real one as CUDA sees it, with all used memory as its context.
         conf: the allocator's options.
     """
     return Fit(

@@ -1,6 +1,6 @@
 """The workbench of a memory experiment: the card, the counts, and how the experiment ended.
 
-The same Python code runs on a real card and on a modeled one: it makes tensors and drops them. So
+The same Python code runs on a real card and on a simulated one: it makes tensors and drops them. So
 PyTorch's allocator and its model get the same calls in the same order, and their answers can be
 compared.
 """

@@ -1,6 +1,6 @@
 """The cards that the memory lab can model, and the memory of each that a program can use.
 
-A modeled card's address is the memory that CUDA sees: ``model:1996`` has 1996 MiB.
+A simulated card's address is the memory that CUDA sees: ``model:1996`` has 1996 MiB.
 """
 
 from __future__ import annotations
@@ -78,15 +78,15 @@ def modelled_cards() -> tuple[ModelledCardChoice, ...]:
 
 
 def is_modelled(address: str) -> bool:
-    """Return whether an address names a modeled card, valid or not."""
+    """Return whether an address names a simulated card, valid or not."""
     return address.startswith("model:")
 
 
 def needs_budget(address: str) -> bool:
     """Return whether an experiment leaves memory free on this device if you set no budget.
 
-    A budget protects the desktop and the other programs. A modeled card has neither: an experiment
-    fills it, and ends as its name says.
+    A budget protects the desktop and the other programs. A simulated card has neither: an
+    experiment fills it, and ends as its name says.
     """
     return not is_modelled(address)
 
@@ -102,13 +102,13 @@ def card_at(address: str) -> ModelledCardChoice:
         shown = address if len(address) <= 20 else address[:17] + "…"
         raise StudioError(
             FailureKind.NO_SUCH_DEVICE,
-            f"“{shown}” is not a modeled card. Name its memory in MiB, for example model:1996.",
+            f"“{shown}” is not a simulated card. Name its memory in MiB, for example model:1996.",
         )
     mib = int(match[1])
     if not LEAST_MIB <= mib <= MOST_MIB:
         raise StudioError(
             FailureKind.NO_SUCH_DEVICE,
-            f"A modeled card can have {LEAST_MIB} to {MOST_MIB} MiB, not {mib}.",
+            f"A simulated card can have {LEAST_MIB} to {MOST_MIB} MiB, not {mib}.",
         )
     named = next((c.name for c in modelled_card_table().cards if c.total_mib == mib), "")
     return _choice(named or f"A card with {mib} MiB", mib)

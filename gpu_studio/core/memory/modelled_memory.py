@@ -1,4 +1,4 @@
-"""A modeled card for the memory lab: a model of PyTorch's allocator, without card and PyTorch."""
+"""A simulated card for the memory lab: a model of PyTorch's allocator, without card and PyTorch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ModelledTensor:
 
 
 class ModelledMemory:
-    """Implements `core.memory.memory_bench.LabCard` for a modeled card.
+    """Implements `core.memory.memory_bench.LabCard` for a simulated card.
 
     Args:
         card: the card to model.

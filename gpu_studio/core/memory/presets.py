@@ -383,7 +383,7 @@ def snippet_of(
     """Return a complete program that runs on a card.
 
     Args:
-        request: the experiment; for a modeled card, the program uses ``cuda:0``.
+        request: the experiment; for a simulated card, the program uses ``cuda:0``.
         budget_bytes: the most that may be reserved; None for the whole card.
         room_bytes: the size that the experiment based its tensors on.
         conf: the allocator's options.

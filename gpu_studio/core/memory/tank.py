@@ -143,7 +143,7 @@ def tank_of_card(
     if read.modelled:
         filling.put(
             "context", "CUDA context", filling.left,
-            "modeled: about as much as CUDA itself uses on such a card",
+            "simulated: about as much as CUDA itself uses on such a card",
         )  # fmt: skip
     else:
         filling.put_users(users or CardUsers(), read.reserved_bytes)

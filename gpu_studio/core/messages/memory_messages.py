@@ -75,7 +75,7 @@ class RunMemoryExperiment(Request, frozen=True, kw_only=True):
     (`EngineEnvironment.allocator_configuration`).
 
     Attributes:
-        device: ``cuda:0``; or ``model:1996``, a modeled card on which CUDA sees 1996 MiB.
+        device: ``cuda:0``; or ``model:1996``, a simulated card on which CUDA sees 1996 MiB.
         plan: only for ``custom``.
         budget_bytes: the most that the allocator may reserve
             (``set_per_process_memory_fraction``), so that a real out-of-memory error comes before
@@ -239,7 +239,7 @@ class OomFinished(LastEvent, frozen=True, kw_only=True):
         explanation: what happened, in one or two sentences; ``next_step``: what to try.
         stages: the result of each stage.
         snapshot_path: the snapshot file; empty if there is none.
-        modelled: whether the card was modeled.
+        modelled: whether the card was simulated.
     """
 
     device: str

@@ -69,7 +69,7 @@ class ModelledEngine(InProcessEngine):
             case DescribeEngine():
                 yield EngineDescribed(
                     pid=os.getpid(),
-                    torch_version=f"{MODELLED_VERSION} (modeled)",
+                    torch_version=f"{MODELLED_VERSION} (simulated)",
                     cuda_reason="This engine only models a card's memory: it computes nothing.",
                     allocator_configuration=self._conf or None,
                     python_version=".".join(map(str, sys.version_info[:3])),
@@ -84,7 +84,7 @@ class ModelledEngine(InProcessEngine):
             case RunMemoryExperiment():
                 yield from self._experiment(request)
             case _:
-                message = "A modeled card only has memory: nothing can run on it."
+                message = "A simulated card only has memory: nothing can run on it."
                 yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))
 
     def _experiment(self, request: RunMemoryExperiment) -> Iterator[Event]:
@@ -105,7 +105,7 @@ class ModelledEngine(InProcessEngine):
         """Return the card of an address; its memory is empty unless it was the last card used.
 
         Raises:
-            StudioError: not a modeled card, or an invalid allocator configuration.
+            StudioError: not a simulated card, or an invalid allocator configuration.
         """
         from gpu_studio.core.memory.modelled_cards import card_at
         from gpu_studio.core.memory.modelled_memory import ModelledMemory

@@ -20,7 +20,7 @@ class FreshResults:
 
     description = PitfallDescription(
         name="fresh_results",
-        title="Results that are made anew",
+        title="New memory for every result",
         sentence="y = a + b asks the system for the result's memory again and again.",
         why=(
             "On the CPU, PyTorch has no cache of its own. A large result that is no longer used "

@@ -16,8 +16,8 @@ from gpu_studio.engine.pitfalls.pitfall import Bench, count, seconds
 _STEPS, _ROWS, _INPUTS, _HIDDEN = 60, 512, 64, 256
 _SEED = 20250130
 _SAME_DEVICE = (
-    " The broken part ran on the same device: if the two times differ, that is chance and says "
-    "nothing about a card."
+    " The broken part ran on the same device: a difference between the two times is chance "
+    "and says nothing about a card."
 )
 
 

@@ -131,7 +131,7 @@ def _peak_of(model: nn.Module, batch: int, device: torch.device, *, trains: bool
 
 
 def _modelled(part: str, bench: Bench) -> PitfallOutcome:
-    """Do the same with shapes only: the modeled allocator gets every tensor."""
+    """Do the same with shapes only: the simulated allocator gets every tensor."""
     batch = _FIRST_BATCH
     while True:
         bench.check_stop()
@@ -148,7 +148,7 @@ def _modelled(part: str, bench: Bench) -> PitfallOutcome:
 
 
 def _fill(batch: int, *, trains: bool) -> tuple[int, str]:
-    """Return the peak bytes of a forward pass on the modeled card, or the error's text."""
+    """Return the peak bytes of a forward pass on the simulated card, or the error's text."""
     model = _network(torch.device("meta"))
     card = AllocatorModel(_MODELLED_CARD_BYTES)
     saved: set[int] = set()

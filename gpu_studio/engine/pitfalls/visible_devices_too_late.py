@@ -32,7 +32,7 @@ class VisibleDevicesTooLate:
         sentence="os.environ[…] is set after CUDA has started: it hides no card.",
         why=(
             "The driver reads the variable once, when CUDA starts in a process, at the first call "
-            "that needs it. A later change has no effect. That is why “Show PyTorch only this "
+            "that needs it. A later change has no effect. That is why “Let PyTorch see only this "
             "card” starts a new engine. In some versions of PyTorch, "
             "torch.cuda.device_count() still follows the variable and is then wrong."
         ),

@@ -88,7 +88,7 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
                 "Sharing is slower here: combining the results takes longer than sharing saves. A "
                 f"batch larger than {self.size} gives each {self.word} more work per step.",
             )
-        return (gained, "Too close to call: the interval includes 1.")
+        return (gained, "Too close to call: the times vary by more than that.")
 
     def doubts(self) -> dict[str, str]:
         """Return reasons to doubt the gain, by a key of a word or two."""

@@ -68,7 +68,10 @@ _HEAD = {
     Column.DEVICE: ("Device", "Where the workload ran"),
     Column.MODE: ("Mode", "Options of the workload, cold cache, with copies"),
     Column.MEDIAN: ("Median", "Half of the samples took less time per call"),
-    Column.IQR: ("IQR", "Spread of the middle half of the samples, as a share of the median"),
+    Column.IQR: (
+        "IQR",
+        "How much the times varied: the range of their middle half, as a share of the median",
+    ),
     Column.SAMPLES: ("Samples", "Number of timed batches of calls"),
     Column.THROUGHPUT: ("Throughput", "Work per second, from the median"),
     Column.CEILING: ("% of peak", "Throughput as a share of this device's peak"),

@@ -124,7 +124,7 @@ def _progress(check: CardCheck, run: CheckRun) -> HeroWords:
     device = device_line(run.device) if run.device is not None else check.device.label
     when = f"{written_moment(run.started_at)} · {length_text(run.plan.minutes)}"
     if present is None:
-        stage = "Starting." if not run.elapsed_s else "Going on to the next stage."
+        stage = "Starting." if not run.elapsed_s else "The next stage is starting."
         return HeroWords(device, when, words, tone, stage, "")
     doing = present.doing or "Starting"
     tested = f"Covered so far: {present.tested}." if present.tested else ""

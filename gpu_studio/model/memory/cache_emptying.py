@@ -71,7 +71,7 @@ class CacheEmptying(QObject):
         Args:
             session: the engine of the allocator.
             address: the card's address.
-            device: the card as NVML reports it; None for a modeled card.
+            device: the card as NVML reports it; None for a simulated card.
         """
         if self._reply is not None:
             return

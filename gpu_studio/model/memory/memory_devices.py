@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def modelled_rows(own_mib: int | None) -> list[DeviceRow]:
-    """Return the cards that can be modeled, smallest first, then the one of custom size."""
+    """Return the cards that can be simulated, smallest first, then the one of custom size."""
     cards = list(modelled_cards())
     if own_mib is not None:
         cards.append(card_at(f"model:{own_mib}"))
@@ -39,7 +39,7 @@ def choice_title(device: DeviceRow) -> str:
     if device.is_cpu:
         return "This PC's RAM"
     if device.is_modelled:
-        return f"Modeled: {device.label}"
+        return f"Simulated: {device.label}"
     name = short_name(device.name)
     return f"{device.address} {name}" if device.address is not None else name
 
@@ -49,10 +49,10 @@ def _shown(device: DeviceRow) -> tuple[str | None, ...]:
 
 
 class MemoryDevices(QObject):
-    """The devices of the PC and the cards that can be modeled; one of them is chosen.
+    """The devices of the PC and the cards that can be simulated; one of them is chosen.
 
     Follows the card in use until the user chooses. `choices` are the PC, then each of its cards,
-    then the cards that can be modeled.
+    then the cards that can be simulated.
 
     Signals:
         choices_changed(): devices were added, removed or renumbered.
@@ -95,7 +95,9 @@ class MemoryDevices(QObject):
 
     def _list(self) -> None:
         choices = list(self._board.rows)
-        with contextlib.suppress(MissingResourceError):  # without the table no card can be modeled
+        with contextlib.suppress(
+            MissingResourceError
+        ):  # without the table no card can be simulated
             choices += modelled_rows(self._own_mib)
         is_same = [*map(_shown, choices)] == [*map(_shown, self.choices)]
         self.choices = choices
@@ -106,7 +108,7 @@ class MemoryDevices(QObject):
 
     @property
     def _preferred(self) -> DeviceRow:
-        """The card in use, or else the first one that PyTorch can use, real or modeled."""
+        """The card in use, or else the first one that PyTorch can use, real or simulated."""
         current, usable = self._board.current, self._board.usable_cards
         if usable:
             return current if current in usable else usable[0]

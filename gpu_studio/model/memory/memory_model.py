@@ -176,7 +176,7 @@ class MemoryModel(QObject):
     def is_held(self) -> bool:
         """Whether the tank shows the end of an experiment instead of the current state.
 
-        For a modeled card, this lasts a few seconds; for a real card, while the lab's engine is
+        For a simulated card, this lasts a few seconds; for a real card, while the lab's engine is
         shown, which ended with its experiment.
         """
         return self._held is not None

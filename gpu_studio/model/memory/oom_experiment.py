@@ -179,7 +179,7 @@ class OomExperiment(QObject):
                 "Starting.",
                 detail="The experiment's engine is starting and loading PyTorch."
                 if not modelled
-                else "The allocator's model is starting.",
+                else "The simulated card is starting.",
             )
         )
         self.state_changed.emit()
@@ -303,7 +303,7 @@ def explain_end(event: EngineEnded, *, has_begun: bool) -> Notice:
     if event.stopped:
         return Notice("Stopped.", detail="It was in the middle of a call, so its engine was ended.")
     return Notice(
-        "The engine died.",
+        "The engine ended.",
         Tone.FAILURE,
         detail=f"{describe_exit(event.exit_code)} Its readings are kept, and its memory is free.",
         next_step="Try a smaller budget. The program's own engine is still running.",

@@ -101,7 +101,7 @@ class Tanks:
 
         Args:
             read: an engine's reading.
-            device: the card as NVML reports it; None for a modeled card.
+            device: the card as NVML reports it; None for a simulated card.
             pid: the engine's process.
             error_bytes: the memory of that process from the error's text.
         """
@@ -140,7 +140,7 @@ class Tanks:
 
         Args:
             chosen: the card.
-            device: the card as NVML reports it; None for a modeled card.
+            device: the card as NVML reports it; None for a simulated card.
             read: the last reading of the program's own engine.
         """
         if chosen.is_modelled and chosen.address is not None:

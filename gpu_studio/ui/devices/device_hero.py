@@ -334,9 +334,9 @@ class DeviceHero(Card):
     def _without_card_row(self) -> QWidget:
         place = QWidget()
         place.setObjectName("devices.without_card")
-        modeled = button(
-            "Break a modeled card", self._break_it, name="devices.modeled",
-            tip="Fill the memory of a modeled card until an allocation fails",
+        simulated = button(
+            "Break a simulated card", self._break_it, name="devices.simulated",
+            tip="Fill the memory of a simulated card until an allocation fails",
         )  # fmt: skip
         pitfalls = button(
             "Try the pitfalls", self._try_pitfalls, name="devices.pitfalls",
@@ -346,7 +346,7 @@ class DeviceHero(Card):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(GAP)
         column.addWidget(Text(_WITHOUT_CARD, "muted", wraps=True))
-        column.addWidget(FlowRow(modeled, pitfalls, spacing=GAP))
+        column.addWidget(FlowRow(simulated, pitfalls, spacing=GAP))
         return place
 
     def _compare_devices(self) -> None:

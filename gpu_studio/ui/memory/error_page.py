@@ -111,7 +111,7 @@ class ErrorPage(QWidget):
         card.column.addWidget(self._last)
         example = button(
             "Show example", self._show_example, name="memory.error.example",
-            tip="The error text for a full GT 1030, from the allocator's model",
+            tip="The error text for a full GT 1030, from a simulated card",
         )  # fmt: skip
         clear = button("Clear", self._clear, name="memory.error.clear")
         card.column.addWidget(FlowRow(example, clear))

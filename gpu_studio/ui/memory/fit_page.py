@@ -188,7 +188,7 @@ class FitPage(QWidget):
         if network is None or (isinstance(network, int) and not 0 < network <= MOST_PARAMETERS):
             self._show_reason("Enter a number such as 7B, 350 M or 1,000,000.", is_wrong=True)
         elif card is None:
-            self._show_reason("Choose a card above, or a modeled card.", is_wrong=False)
+            self._show_reason("Choose a card above, or a simulated card.", is_wrong=False)
         else:
             self._show_reason("", is_wrong=False)
             self._question.ask(
@@ -223,7 +223,7 @@ class FitPage(QWidget):
 
     def _show_answer(self, answer: FitAnswer) -> None:
         card, fit, network = answer.question.card, answer.fit, answer.model_fit
-        shown = "modeled" if self._model.chosen.is_modelled else "computed by the model"
+        shown = "simulated" if self._model.chosen.is_modelled else "computed, not measured"
         self._card_name.setText(f"{card.name}, {format_bytes(card.free_bytes)} free · {shown}")
         side = fit.largest_square_side
         self._most["matrix"][0].setText(format_size(side) if side else "none")

@@ -89,7 +89,7 @@ class MemoryCurves(Card):
     def _show_chosen(self) -> None:
         self._plot.clear()
         if not self._model.chosen.is_cpu:
-            modelled = " · modeled" if self._model.chosen.is_modelled else ""
+            modelled = " · simulated" if self._model.chosen.is_modelled else ""
             self._title.setText(f"Allocated and reserved{modelled}")
             self._plot.set_curve(
                 "reserved", Curve("reserved", "allocated", self._upper, dashed=True, stepped=True)

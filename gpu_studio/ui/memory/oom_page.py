@@ -292,7 +292,7 @@ class ResultCard(Card):
 
     def show_outcome(self, outcome: Notice, *, conf: str, is_modelled: bool) -> None:
         """Show the current outcome, also during the run."""
-        modelled = " · modeled" if is_modelled else ""
+        modelled = " · simulated" if is_modelled else ""
         self._conf.setText(f"{conf or _DEFAULT}{modelled}".upper())
         self._headline.setText(outcome.sentence)
         self._outcome.setText(outcome.detail)

@@ -272,7 +272,7 @@ class OomPanel(Card):
             return "" if chosen.address else f"PyTorch cannot use this card. {chosen.reason}"
         if self._model.devices.has_usable_card:
             return "Choose a card above. An experiment fills a card's memory, not the PC's."
-        return "Choose a modeled card above. An experiment fills a card, not the PC's memory."
+        return "Choose a simulated card above. An experiment fills a card, not the PC's memory."
 
 
 class PlanSliders(QWidget):

@@ -185,7 +185,7 @@ class SegmentPage(QWidget):
         )
         within = free_bytes < read.free_total_bytes
         where = "free within the budget" if within else "free in total"
-        modelled = " (modeled)" if self._model.chosen.is_modelled else ""
+        modelled = " (simulated)" if self._model.chosen.is_modelled else ""
         share = max(1 - largest_bytes / free_bytes, 0.0) if free_bytes else 0.0
         self._largest.setText(f"{format_bytes(largest_bytes)} in one piece")
         shown = ""
@@ -210,13 +210,13 @@ class SegmentPage(QWidget):
         if self._model.chosen.is_cpu:
             return (
                 "PyTorch's allocator gets segments from a CUDA card only, not from the CPU. "
-                "Choose a card above, or a modeled card."
+                "Choose a card above, or a simulated card."
             )
         if self._model.session is None:
             return "This engine has ended. Run an experiment, or show the other engine."
         if self._model.chosen.is_modelled:
             return (
-                "PyTorch has not used this modeled card yet. Run an experiment on the “Break it” "
+                "PyTorch has not used this simulated card yet. Run an experiment on the “Break it” "
                 "page, or open a snapshot."
             )
         return (

@@ -100,7 +100,7 @@ class TankCard(Card):
                 self._cards.insertSeparator(self._cards.count())
                 was_modelled = True
             self._cards.addItem(choice_title(choice), choice.identity)
-        self._cards.addItem("Modeled: custom size…", _OWN)
+        self._cards.addItem("Simulated: custom size…", _OWN)
         self._cards.setCurrentIndex(self._cards.findData(self._model.chosen.identity))
 
     def _choose(self, index: int) -> None:
@@ -113,7 +113,7 @@ class TankCard(Card):
 
     def _ask_own(self) -> None:
         mib, has_chosen = QInputDialog.getInt(
-            self, "Model a card", "MiB visible to CUDA", 16_000, LEAST_MIB, MOST_MIB
+            self, "Simulate a card", "MiB visible to CUDA", 16_000, LEAST_MIB, MOST_MIB
         )
         if not has_chosen:
             return
@@ -242,6 +242,4 @@ def _of_lab(model: MemoryModel) -> str:
 def _without_card(model: MemoryModel) -> str:
     if model.devices.has_usable_card:
         return "The PC's own memory. Choose a card to see PyTorch's allocator."
-    return (
-        "This PC's RAM. PyTorch's allocator has numbers for CUDA cards only: choose a modeled card."
-    )
+    return "This PC's RAM. PyTorch's allocator has numbers for CUDA cards only: simulate one."

@@ -78,7 +78,7 @@ class RaceHead(FlowRow):
         )  # fmt: skip
         self._clear = button(
             "Clear points", race.choices.clear_seeds, name="race.seeds.clear",
-            tip="Let the pattern begin at the usual places",
+            tip="Start the pattern at the usual places",
         )  # fmt: skip
         self._replay = self._action(_AGAIN, race.replay, "race.replay", "refresh")
         self._save = QPushButton("Save")

@@ -259,7 +259,7 @@ class ProgressLine(QWidget):
     def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
-        self.setAccessibleName("Way to the finish line")
+        self.setAccessibleName("Progress to the finish line")
         self._theme = theme
         self.share, self._role, self._is_reached = 0.0, "other", False
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)

@@ -56,7 +56,7 @@ _OTHER_PICTURES = (
     "This race was run by an older version of GPU Studio, which drew other pictures: no race "
     "against it would be fair."
 )
-_SEEDING = "Click into a picture to let the pattern begin there."
+_SEEDING = "Click in a picture, and the pattern starts there."
 
 
 class RaceTab(TabContents):
@@ -389,7 +389,7 @@ class RaceTab(TabContents):
 
     def _race_against(self, ghost: RaceSide, picture: str, size: int) -> None:
         self.race.choices.race_against(ghost, picture, size)
-        text = f"Ghost: {ghost.entry.label}. Run race lets your side run beside it."
+        text = f"Ghost: {ghost.entry.label}. Press Run race to race against it."
         self._outcome.show_notice(Notice(text))
 
     def _save(self) -> None:

@@ -84,7 +84,7 @@ def _paint_head(painter: QPainter, shared: SharedRace) -> None:
     painter.drawText(head, _LEFT, "GPU Studio · Race")
     if shared.tone == "amber":
         painter.setPen(_color("amber"))
-        doubt = shared.doubts[0] if shared.doubts else "Not all of it is certain"
+        doubt = shared.doubts[0] if shared.doubts else "Some of this is in doubt"
         font = _font(18, QFont.Weight.DemiBold)
         painter.setFont(font)
         right = QRectF(head)

@@ -129,7 +129,7 @@ def _result_words(race: Race) -> tuple[str, str]:
     detail = f"{leader.entry.label} was ahead when the time was up."
     if leader.is_reached:
         time = format_duration(leader.end_s)
-        detail = f"{leader.entry.label} finished after {time}. So far the other side was then."
+        detail = f"{leader.entry.label} finished after {time}. This is how far the other side was."
     return f"{format_ratio(finished.ratio)} faster", detail
 
 

@@ -76,7 +76,7 @@ def test_wrong_results_are_said_first_and_are_not_the_fastest():
 def test_overlapping_ways_have_no_fastest():
     wide = {"ci95_s": (0.015, 0.025)}
     results = {"a": result(0.02, **wide), "b": result(0.021, **wide)}
-    assert compare_ways(results) == "Too close to call: the intervals of both overlap."
+    assert compare_ways(results) == "Too close to call: their times overlap."
     results = {"a": result(0.02, throttled=True), "b": result(0.03)}
     assert compare_ways(results).startswith(
         "Too close to call: the times are doubtful (throttled). Let the card cool down."

@@ -319,7 +319,7 @@ def test_equality_needs_an_interval_of_the_ratio_inside_five_percent() -> None:
     wide = (0.4, 1.6)
     results = [result(512, 1.0, ci95_s=wide), result(512, 1.0, "cuda:0", ci95_s=wide)]
     assert "equally fast" not in text_of(results)
-    assert "the intervals of both overlap" in text_of(results)
+    assert "their times overlap" in text_of(results)
     narrow = [result(512, 1.0), result(512, 0.98, "cuda:0", ci95_s=(0.97, 0.99))]
     assert "are equally fast" in text_of(narrow)
     narrow[0] = msgspec.structs.replace(narrow[0], other_processes=True)
@@ -362,7 +362,7 @@ def test_overlapping_intervals_are_not_called_equal() -> None:
     wide = (0.1, 5.0)
     results = [result(256, 1.0, ci95_s=wide), result(256, 0.5, "cuda:0", ci95_s=wide)]
     assert "too close to call whether the CPU or the GeForce GT 1030 is faster" in text_of(results)
-    assert crossovers(results)[0].endswith("the intervals of both overlap.")
+    assert crossovers(results)[0].endswith("their times overlap.")
 
 
 def test_transfers_have_a_sentence_and_a_speed_up_of_their_own() -> None:

@@ -1,4 +1,4 @@
-"""An experiment of the memory lab, run on a modeled card."""
+"""An experiment of the memory lab, run on a simulated card."""
 
 from __future__ import annotations
 

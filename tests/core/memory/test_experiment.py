@@ -1,4 +1,4 @@
-"""Every experiment of the memory lab on modeled cards."""
+"""Every experiment of the memory lab on simulated cards."""
 
 from __future__ import annotations
 

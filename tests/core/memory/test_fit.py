@@ -50,7 +50,7 @@ def test_the_cards_go_from_2_to_80_gib_and_name_their_source():
      "model:1996 ", "model:" + "9" * 5000],
 )  # fmt: skip
 def test_a_card_that_cannot_be_is_refused_in_one_sentence(address: str):
-    with pytest.raises(StudioError, match="modeled card") as raised:
+    with pytest.raises(StudioError, match="simulated card") as raised:
         card_at(address)
     assert len(str(raised.value)) < 120
 

@@ -1,4 +1,4 @@
-"""Each preset of the memory lab on modeled cards, and the outcome it is named for."""
+"""Each preset of the memory lab on simulated cards, and the outcome it is named for."""
 
 from __future__ import annotations
 

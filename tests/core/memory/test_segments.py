@@ -22,7 +22,7 @@ MIB = 1 << 20
 
 
 def used_model(seed, conf="", **options):
-    """A modeled card after some hundred random calls."""
+    """A simulated card after some hundred random calls."""
     chance = random.Random(seed)
     model = AllocatorModel(chance.randrange(200, 2000) * MIB, conf=conf, **options)
     living = []

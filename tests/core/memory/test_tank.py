@@ -135,7 +135,7 @@ def test_a_modelled_card_has_no_processes():
     read = memory_read(allocated=1024, reserved=1260, modelled=True)
     tank = tank_of_card(read)
     assert sizes(tank) == {"context": 338, "tensors": 1024, "holes": 236, "free": 398}
-    assert "modeled" in tank.parts[0].explanation
+    assert "simulated" in tank.parts[0].explanation
 
 
 def error(**numbers):

@@ -69,7 +69,7 @@ def test_every_request_is_answered_with_one_last_event(request_: Any):
 
 def test_it_says_that_it_is_a_model():
     (described,) = engine("max_split_size_mb:64").run(DescribeEngine())
-    assert "modeled" in described.torch_version
+    assert "simulated" in described.torch_version
     assert not described.cuda_available
     assert described.workloads == ()
     assert described.allocator_configuration == "max_split_size_mb:64"

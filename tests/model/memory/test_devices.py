@@ -39,7 +39,7 @@ def test_without_a_card_the_modelled_gt_1030_is_offered(scripts, studio, qtbot):
     studio.start()
     qtbot.waitUntil(lambda: model.chosen.is_modelled)
     assert model.chosen.address == "model:1996"
-    assert choice_title(model.chosen) == "Modeled: GT 1030, 2 GiB"
+    assert choice_title(model.chosen) == "Simulated: GT 1030, 2 GiB"
     assert not model.devices.has_usable_card
     idle(qtbot, studio)
     model.devices.choose("cpu")

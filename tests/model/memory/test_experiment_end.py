@@ -122,11 +122,11 @@ def test_an_engine_that_dies_in_the_middle_keeps_the_readings(model, scripts, qt
     model.experiment.run(EXPERIMENT)
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
     outcome = model.experiment.outcome
-    assert outcome.sentence == "The engine died."
+    assert outcome.sentence == "The engine ended."
     assert "ran out of memory" in outcome.detail
     assert outcome.tone == Tone.FAILURE
     assert len(model.history.points) == 2
-    assert model.history.marks[-1].label == "engine died"
+    assert model.history.marks[-1].label == "engine ended"
     assert model.parent().session.description is not None, "the other one lives"
 
 

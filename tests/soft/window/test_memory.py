@@ -212,7 +212,7 @@ def test_a_lab_engine_killed_in_the_middle_is_told_and_what_was_read_stays(
     killed = _lab_pid(person)
     assert killed != main.pid
     psutil.Process(killed).kill()
-    person.until(lambda: person.text("memory.oom.headline") == "The engine died.")
+    person.until(lambda: person.text("memory.oom.headline") == "The engine ended.")
     assert "signal 9" in person.text("memory.oom.outcome")
     assert person.property_of("memory.oom.result", "tone") == "failure"
     taken = [read.allocated_bytes for read in person.events(MemoryRead) if _is_filling(read)]

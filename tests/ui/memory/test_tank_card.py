@@ -62,9 +62,9 @@ def test_the_programs_on_the_card_are_named_with_their_memory(tab, studio, senso
     show_reading(studio, sensor_source, reading(gt_1030(), 1.0))
     qtbot.waitUntil(lambda: sees(tab, "memory.programs"))
     assert "Xorg 90 MiB" in plain(text(tab, "memory.programs"))
-    modeled = find(tab, "memory.card", QComboBox)
-    modeled.setCurrentIndex(modeled.count() - 2)
-    modeled.activated.emit(modeled.count() - 2)
+    simulated = find(tab, "memory.card", QComboBox)
+    simulated.setCurrentIndex(simulated.count() - 2)
+    simulated.activated.emit(simulated.count() - 2)
     assert sees(tab, "memory.modelled")
     assert not sees(tab, "memory.programs")
 
