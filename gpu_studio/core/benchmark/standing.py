@@ -15,7 +15,7 @@ from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.trust import relative_iqr, stamp_of
 from gpu_studio.core.benchmark.verdict import same_kind
 from gpu_studio.core.device_name import DeviceName, is_cpu
-from gpu_studio.core.units import format_percent, format_size
+from gpu_studio.core.units import format_percent, format_rate, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -71,6 +71,13 @@ class Standing(msgspec.Struct, frozen=True):
         if self.comparison.is_kept_busy:
             return "No verdict"
         return _capitalized(self.comparison.outcome.value)
+
+    @property
+    def rate_text(self) -> str:
+        """The work per second of a right result that stands alone: ``152 GFLOP/s``; else empty."""
+        if len(self.results) != 1 or self.wrong:
+            return ""
+        return format_rate(self.results[0].throughput, self.results[0].throughput_unit)
 
     @property
     def wrong_text(self) -> str:

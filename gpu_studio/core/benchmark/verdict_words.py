@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.benchmark.ceilings import is_this_normal
 from gpu_studio.core.benchmark.comparison import Claim, next_steps
 from gpu_studio.core.benchmark.crossover import CrossoverKind
 from gpu_studio.core.benchmark.option_words import option_words
@@ -31,6 +32,7 @@ def verdict_text(
     in_brief: bool = False,
     titles: Mapping[str, str] = MappingProxyType({}),
     below_headline: bool = False,
+    can_compare: bool = False,
 ) -> str:
     """Return a verdict in some sentences; empty without one.
 
@@ -41,12 +43,13 @@ def verdict_text(
         in_brief: only the first comparison, and any warning about wrong results.
         titles: what to call a workload, by its name; the terminal calls it by its name.
         below_headline: whether a headline says above it that results are wrong, and at which sizes.
+        can_compare: whether this PC has another device, which the user can select.
     """
     if verdict is None:
         return ""
     sentences = _warnings(verdict, below_headline=below_headline)
     if not verdict.comparisons:
-        return " ".join([*sentences, _alone(verdict, titles)])
+        return " ".join([*sentences, _alone(verdict, titles, can_compare=can_compare)])
     first, *others = verdict.comparisons
     # The work and the recording are common to all: only the first sentence names them.
     opening = "In the recording " if verdict.latest.recording else "On this PC "
@@ -259,8 +262,8 @@ def _label(result: RunFinished) -> str:
     return f" (recording: {result.recording})" if result.recording else ""
 
 
-def _alone(verdict: BenchmarkVerdict, titles: Mapping[str, str]) -> str:
-    """Return the latest result, if there is nothing to compare it with."""
+def _alone(verdict: BenchmarkVerdict, titles: Mapping[str, str], *, can_compare: bool) -> str:
+    """Return the latest result, if there is nothing to compare it with, and how normal it is."""
     latest = verdict.latest
     size = format_size(latest.size, latest.size_text)
     title = titles.get(latest.workload, latest.workload)
@@ -272,8 +275,11 @@ def _alone(verdict: BenchmarkVerdict, titles: Mapping[str, str]) -> str:
         return f"In the recording {text}{_label(latest)}."
     if verdict.wrong:
         return f"{text}."
-    other = "a GPU" if is_cpu(latest.device) else "the CPU"
-    return f"{text}. Select {other} as well to compare the two."
+    sentences = [f"{text}.", is_this_normal(latest)]
+    if can_compare:
+        other = "a GPU" if is_cpu(latest.device) else "the CPU"
+        sentences.append(f"Select {other} as well to compare the two.")
+    return " ".join(filter(None, sentences))
 
 
 def _capitalized(text: str) -> str:

@@ -57,9 +57,9 @@ class Hero(msgspec.Struct, frozen=True):
     """What the tab shows above everything else.
 
     Attributes:
-        headline: the claim in a few words, a question, or empty for a single device.
+        headline: the claim in a few words, the rate of a single device, or a question.
         is_final: False shows the headline in gray.
-        is_ratio: whether the headline is a ratio, in larger type than words.
+        is_ratio: whether the headline is a figure, in larger type than words.
         work: what the bars compare, or a hint.
         bars: one for each device and mode.
         chip: how far to trust the result, with all reasons; empty for no chip.
@@ -137,13 +137,14 @@ class _Words:
             tone, trust = Tone.GOOD, standing.checked_text
             reasons = [str(line) for line in trust_lines(results)]
         is_kept_busy = standing.comparison is not None and standing.comparison.is_kept_busy
+        # One bar would be as long as its track, and say nothing.
         bars = (
             HeroBar(self._name(one), one.device, one.median_s, tip=self._tip(one))
-            for one in results
+            for one in (results if not standing.rate_text else ())
         )
         return Hero(
-            headline=standing.ratio_text,
-            is_ratio=standing.has_ratio,
+            headline=standing.rate_text or standing.ratio_text,
+            is_ratio=standing.has_ratio or bool(standing.rate_text),
             work=self._work_of(standing),
             bars=tuple(bars),
             chip=Notice(trust, tone, detail="\n".join(reasons)),
@@ -167,7 +168,7 @@ class _Words:
             headline=headline or "Measuring…",
             is_ratio=so_far is not None and so_far.has_ratio,
             work=self._work(run.request, run.size_label, mode_words(run)),
-            bars=tuple(bars),
+            bars=tuple(bars) if len(bars) > 1 else (),
             is_final=False,
             chip=Notice(left[:1].upper() + left[1:], Tone.QUIET, detail=benchmark.sentence),
         )
@@ -194,7 +195,9 @@ class _Words:
         return Hero(
             "How much faster is your card?" if has_card else "How fast is your CPU?",
             f"{hint} Each result is checked, unless that would take too long.",
-            tuple(HeroBar(label_of(one, self._rows), one) for one in devices),
+            tuple(HeroBar(label_of(one, self._rows), one) for one in devices)
+            if len(devices) > 1
+            else (),
         )
 
     def _bar_of(self, run: Run) -> HeroBar:
@@ -225,6 +228,8 @@ class _Words:
     def _work_of(self, standing: Standing) -> str:
         result = standing.results[-1]
         text = self._work(result, standing.size_text)
+        if standing.rate_text:
+            text = f"{self._name(result)} · {text}"
         cards = [one for one in standing.results if not is_cpu(one.device)]
         if standing.card is not None and len(cards) > 1 and not standing.wrong:
             text += f" · {self._name(standing.card)} compared with the CPU"

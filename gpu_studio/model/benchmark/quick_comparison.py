@@ -16,7 +16,7 @@ SIZES = (64, 256, 1024)
 BUDGET_S = 2.0
 _MOST_CARDS = 2
 # Set-up, verification and warm-up come to each budget.
-_DEVICE_S = 10
+_DEVICE_S = 12
 
 
 class QuickComparison(QObject):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
     from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.benchmark.verdict import BenchmarkVerdict
     from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.core.notice import Notice
     from gpu_studio.model.benchmark.benchmark import Benchmark
@@ -235,7 +237,7 @@ class BenchmarkHead(QWidget):
         shown.show_hero(hero)
         verdict, titles = verdict_of(self._benchmark.results), self._benchmark.titles
         whole = verdict_text(verdict, titles=titles, below_headline=hero.is_wrong)
-        shown.show_verdict(whole, whole, is_doubted=verdict is not None and verdict.is_doubted)
+        shown.show_verdict(whole, whole, is_doubted=_is_claim_doubted(verdict))
         return shown
 
     def set_brief(self, in_brief: bool) -> None:
@@ -248,11 +250,13 @@ class BenchmarkHead(QWidget):
     def _show_verdict(self) -> None:
         verdict, titles = verdict_of(self._benchmark.results), self._benchmark.titles
         is_wrong = self._is_wrong
-        whole = brief = verdict_text(verdict, titles=titles, below_headline=is_wrong)
-        if self._is_brief:
-            brief = verdict_text(verdict, in_brief=True, titles=titles, below_headline=is_wrong)
-        is_doubted = verdict is not None and verdict.is_doubted
-        self._hero.show_verdict(whole, brief, is_doubted=is_doubted)
+        words = partial(
+            verdict_text, verdict, titles=titles, below_headline=is_wrong,
+            can_compare=len(self._studio.board.usable) > 1,
+        )  # fmt: skip
+        whole = words()
+        brief = words(in_brief=True) if self._is_brief else whole
+        self._hero.show_verdict(whole, brief, is_doubted=_is_claim_doubted(verdict))
 
     def latest_kind(self) -> list[RunFinished]:
         """Return the latest result of each size, device and mode that the verdict is about."""
@@ -263,3 +267,10 @@ class BenchmarkHead(QWidget):
             if same_kind(result, results[-1])
         }
         return list(latest.values())
+
+
+def _is_claim_doubted(verdict: BenchmarkVerdict | None) -> bool:
+    """Return whether a sentence claims something doubtful; of a result alone, the chip says so."""
+    if verdict is None or not (verdict.comparisons or verdict.wrong):
+        return False
+    return verdict.is_doubted

@@ -126,12 +126,14 @@ def test_always_faster_always_slower_and_equal() -> None:
     assert "are equally fast" in text_of(pairs({256: 1.04, 512: 0.97}))
 
 
-def test_one_device_alone_invites_the_other() -> None:
-    assert text_of([result(512, 0.001)]) == (
-        "Ryzen 7 5700G: 1.00 ms per call (elementwise, 512 × 512, float32). Select a GPU as well "
-        "to compare the two."
-    )
-    assert "Select the CPU as well" in text_of([result(512, 0.001, "cuda:0")])
+def test_one_device_alone_invites_another_that_this_pc_has() -> None:
+    alone = [result(512, 0.001, ceiling="memory bandwidth, 40 GB/s", share_of_ceiling=0.8)]
+    text = text_of(alone)
+    assert text.startswith("Ryzen 7 5700G: 1.00 ms per call (elementwise, 512 × 512, float32).")
+    assert "80 % of this CPU's memory bandwidth" in text
+    assert "Select" not in text
+    assert "Select a GPU as well" in verdict(alone, can_compare=True)
+    assert "Select the CPU as well" in verdict([result(512, 1.0, "cuda:0")], can_compare=True)
 
 
 def test_each_card_has_its_sentence() -> None:

@@ -174,7 +174,7 @@ def test_untested_memory_asks_for_free_memory_and_a_stop_for_patience() -> None:
     stopped = next_action(
         "partial", [], minutes=6, stages=stages, lacks_memory=True, is_stopped=True
     )
-    assert "to its end" in stopped
+    assert "finish" in stopped
     nothing = [outcome("skipped")]
     assert "Nothing was tested" in next_action("partial", [], minutes=6, stages=nothing)
 

@@ -11,6 +11,7 @@ from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.core.notice import Action, Notice, Tone
+from gpu_studio.core.units import format_rate
 from gpu_studio.model.benchmark.benchmark import RunSource
 from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
 from gpu_studio.model.devices.device_board import device_rows
@@ -75,10 +76,15 @@ def test_a_result_has_its_ratio_its_bars_and_one_chip(qtbot: QtBot, benchmark: B
     assert values(small)["GT 1030"] == ("200 µs", True)
 
 
-def test_one_device_has_a_bar_and_no_ratio(qtbot: QtBot, benchmark: Benchmark) -> None:
+def test_one_device_has_its_rate_and_no_bar_that_nothing_is_beside(
+    qtbot: QtBot, benchmark: Benchmark
+) -> None:
+    assert shown(benchmark, devices=("cpu",)).bars == ()
     benchmark.start(plan(64))
     wait_over(qtbot, benchmark)
-    assert (shown(benchmark).headline, list(values(shown(benchmark)))) == ("", ["CPU"])
+    hero = shown(benchmark)
+    assert hero.headline == format_rate(benchmark.results[-1].throughput, "B/s")
+    assert (hero.bars, hero.work.split(" · ")[0]) == ((), "CPU")
 
 
 def test_each_card_and_each_mode_has_a_bar(

@@ -120,7 +120,7 @@ def test_the_sustained_speed_can_be_asked_for(
     assert settings.choices.modes == ("sustained",)
     assert cells(ready, Column.MODE) == ["sustained"]
     # The default of 2 s, or 15 s of load and 15 s more: the plan says so beforehand.
-    seconds = [int(re.findall(r"at least (\d+) s", words)[0]) for words in (quick, shown)]
+    seconds = [int(re.findall(r"about (\d+) s", words)[0]) for words in (quick, shown)]
     assert seconds[1] - seconds[0] == pytest.approx(28, abs=1)
 
 
