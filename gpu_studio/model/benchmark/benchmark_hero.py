@@ -195,9 +195,7 @@ class _Words:
         return Hero(
             "How much faster is your card?" if has_card else "How fast is your CPU?",
             f"{hint} Each result is checked, unless that would take too long.",
-            tuple(HeroBar(label_of(one, self._rows), one) for one in devices)
-            if len(devices) > 1
-            else (),
+            tuple(HeroBar(label_of(one, self._rows), one) for one in devices),
         )
 
     def _bar_of(self, run: Run) -> HeroBar:

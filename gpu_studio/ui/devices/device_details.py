@@ -227,7 +227,7 @@ class DeviceDetails(QWidget):
         column.setSpacing(GAP)
         facts = QHBoxLayout()
         facts.setSpacing(GAP)
-        column.addWidget(self._sensors)
+        column.addWidget(self._sensors, 1)  # its plots fill the page
         column.addWidget(self._effect)
         column.addWidget(self._log.outcome)
         column.addWidget(self._programs)

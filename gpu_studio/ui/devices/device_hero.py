@@ -263,6 +263,7 @@ class DeviceHero(Card):
         answers.addWidget(self.list)
         answers.addWidget(rule())
         answers.addWidget(self.verdict)
+        answers.addWidget(self._without_card)
         answers.addStretch(1)
         self._halves.addWidget(self._side)
         self._compare.hide()
@@ -326,7 +327,7 @@ class DeviceHero(Card):
         side.setSpacing(GAP)
         # What is known first is above what comes seconds later, which has its room.
         keep_room(self._compare)
-        for part in (self._compare, self.presses, self._note, self._without_card):
+        for part in (self._compare, self.presses, self._note):
             side.addWidget(part)
         side.addStretch(1)
         return place

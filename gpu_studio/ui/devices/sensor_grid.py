@@ -118,7 +118,7 @@ class SensorGrid(QWidget):
             self._all, fills=self._reading,
         )  # fmt: skip
         self._column.addWidget(head)
-        self._column.addWidget(self._plots)
+        self._column.addWidget(self._plots, 1)
         for kind in CPU_SENSORS:
             self._make_card(kind.key, kind)
         self._arrange([kind.key for kind in CPU_SENSORS])
@@ -254,7 +254,7 @@ class SensorGrid(QWidget):
                 card.hide()
         for place, key in enumerate(shown):
             card = self._cards[key]
-            card.plot.setFixedHeight(round(lines * self.fontMetrics().height()))
+            card.plot.setMinimumHeight(round(lines * self.fontMetrics().height()))
             self._grid.addWidget(card, place // self._columns, place % self._columns)
             if card.isHidden():  # each card that appears lays out all of its parents at once
                 card.show()
@@ -361,8 +361,7 @@ class SensorCard(Card):
         head.addWidget(self._title)
         head.addWidget(self._change, 1)
         self.column.addWidget(self._value)
-        self.column.addWidget(self.plot)
-        self.column.addStretch(1)
+        self.column.addWidget(self.plot, 1)
         # The curve is created with the plot, not with the first reading: the engine starts at that
         # time as well.
         self._set_role("cpu")

@@ -26,7 +26,7 @@ from gpu_studio.ui.devices.device_hero import DeviceHero, DeviceListView
 from gpu_studio.ui.devices.sensor_grid import SensorGrid
 from gpu_studio.ui.theme import COLOURS
 from tests.driving.devices import found, show_reading, start
-from tests.driving.window import find, numbers, sees, text
+from tests.driving.window import click, find, numbers, sees, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
 from tests.fakes.scripted_engine import Pause
@@ -140,6 +140,18 @@ def test_a_card_that_comes_later_ends_the_consolation(qtbot, studio, tab, sensor
         sensor_source.send(gt_1030())
     assert not sees(tab, "devices.without_card")
     assert text(tab, "devices.name") == "NVIDIA GeForce GT 1030"
+
+
+@pytest.mark.parametrize("inventory", [cpu_only()])
+def test_the_plots_of_a_pc_without_a_card_fill_its_page(tab, studio, sensor_source, qtbot):
+    start(studio, tab)
+    show_reading(studio, sensor_source, reading(cpu_only(), 1.0))
+    facts, plot = find(tab, "devices.facts"), find(tab, "devices.sensor.utilization.plot")
+    click(tab, "devices.facts")  # folds them
+    qtbot.waitUntil(lambda: tab.height() - facts.mapTo(tab, facts.rect().bottomLeft()).y() < 30)
+    low = plot.height()
+    tab.resize(tab.width(), tab.height() + 100)
+    qtbot.waitUntil(lambda: plot.height() > low + 90)
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
