@@ -9,8 +9,8 @@ import pytest
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
+from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 from gpu_studio.core.notice import Action
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.core.race.shared_race import decode_shared, encode_shared
@@ -236,6 +236,32 @@ def test_a_lost_card_leaves_the_cpus_run_and_names_the_card(
     assert card.entry.label in sentence
     assert "cuda:0" not in sentence
     assert race.verdict.finished.leader is None
+    assert race.crossover is None
+
+
+@pytest.mark.usefixtures("with_a_card")
+@with_cards
+@pytest.mark.parametrize("kept", [0, 1])
+def test_an_engine_that_is_killed_within_a_slice_keeps_the_side_that_finished(
+    qtbot: QtBot, race: Race, racing: Engines, tmp_path: Path, kept: int
+) -> None:
+    def turns(_engine: object, request: RunInTurns) -> object:
+        dying = race_run(request.runs[1 - kept], tmp_path)
+        yield from (next(dying) for _ in range(8))
+        yield from race_run(request.runs[kept], tmp_path)
+        yield EngineEnded(exit_code=-9)
+
+    racing.scripts[RunInTurns] = turns
+    run(qtbot, race)
+
+    states = [side.run.state for side in race.sides]
+    assert states[kept] is RunState.FINISHED
+    assert states[1 - kept] is RunState.FAILED
+    finished = race.verdict.finished
+    assert finished.leader is None
+    assert f"{finished.contestants[kept].steps} steps" in finished.sentence
+    assert "memory" in finished.sentence  # the system ended the engine
+    assert [bool(one.failure) for one in finished.contestants][1 - kept]
     assert race.crossover is None
 
 

@@ -18,6 +18,7 @@ from gpu_studio.core.messages.run_messages import (
     MOST_ROUNDS,
     RunFailed,
     RunFinished,
+    RunInTurns,
     RunPhaseChanged,
     RunStopped,
     SamplesMeasured,
@@ -232,6 +233,42 @@ def test_a_stop_ends_it_between_two_steps():
             stop.set()
     assert isinstance(events[-1], RunStopped)
     assert events[-1].samples > 0
+
+
+@pytest.mark.parametrize("failing", [16, 24])
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (RuntimeError("a step broke"), FailureKind.INTERNAL),
+        (torch.OutOfMemoryError("CUDA out of memory."), FailureKind.OUT_OF_MEMORY),
+    ],
+)
+def test_a_side_that_fails_within_a_slice_leaves_the_other_one_its_result(
+    monkeypatch: pytest.MonkeyPatch, failing: int, error: Exception, kind: FailureKind
+):
+    """The sides differ in the width of their picture; one fails some steps after the start."""
+    racing: set[int] = set()
+    restart, learn = LearnDrawing.restart, LearnDrawing.__call__
+
+    def begin(drawing: LearnDrawing) -> None:
+        restart(drawing)
+        racing.add(id(drawing))
+
+    def step(drawing: LearnDrawing) -> object:
+        if id(drawing) in racing and drawing.pixels().shape[1] == failing:
+            raise error
+        return learn(drawing)
+
+    monkeypatch.setattr(LearnDrawing, "restart", begin)
+    monkeypatch.setattr(LearnDrawing, "__call__", step)
+    sides = tuple(race(run_id=str(size), size=size) for size in (16, 24))
+    events = ask(RunInTurns(runs=sides))
+    (failed,) = only(RunFailed, events)
+    (other,) = only(RunFinished, events)
+    assert (failed.run_id, failed.failure.kind) == (str(failing), kind)
+    assert other.run_id != failed.run_id
+    assert other.outcome.steps
+    assert events[-1].ends(RunInTurns(runs=sides))
 
 
 def test_it_uses_its_threads_and_gives_them_back():
