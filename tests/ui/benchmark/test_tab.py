@@ -69,7 +69,7 @@ def test_until_the_engine_is_there_nothing_can_run(
     assert not tab.benchmark.runs
     studio.start()
     qtbot.waitUntil(run_button.isEnabled)
-    assert numbers(text(tab, "benchmark.progress.text")) == ["4", "12"]  # runs, seconds
+    assert numbers(text(tab, "benchmark.progress.text")) == ["4", "16"]  # runs, seconds
     assert find(tab, "benchmark.workload", QComboBox).currentText() == elementwise().title
     assert text(tab, "benchmark.workload.sentence").startswith(elementwise().sentence)
 

@@ -127,7 +127,7 @@ def test_a_modelled_card_is_filled_without_asking(
     assert find(tab, "memory.oom.whole_card", QCheckBox).isChecked(), "nothing else is on it"
     click(tab, "memory.oom.run")
     qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
-    assert text(tab, "memory.oom.conf") == "PYTORCH'S DEFAULT · MODELED"
+    assert text(tab, "memory.oom.conf") == "PYTORCH'S DEFAULT · SIMULATED"
     request = only(RunMemoryExperiment, engines.requests)[-1]
     assert (request.whole_card, request.budget_bytes) == (True, None)
 

@@ -56,7 +56,7 @@ def test_each_preset_ends_in_its_named_outcome(tab, qtbot, preset, ends_in):
     finished = tab.model.experiment.results[0].finished
     assert finished.outcome == ends_in
     assert text(tab, "memory.oom.headline") == outcome.outcome_notice(finished).sentence
-    assert text(tab, "memory.oom.conf").endswith("MODELED")
+    assert text(tab, "memory.oom.conf").endswith("SIMULATED")
     tank = tab.model.tank
     assert sum(part.size_bytes for part in tank.parts) == tank.total_bytes == 1996 << 20
 

@@ -203,7 +203,7 @@ def test_an_engine_that_dies_in_the_middle_is_told(tab, scripts, studio, qtbot):
     ]
     run(tab, studio)
     qtbot.waitUntil(lambda: find(tab, "memory.oom.result").property("tone") == "failure")
-    assert "died" in text(tab, "memory.oom.headline")
+    assert "ended" in text(tab, "memory.oom.headline")
     assert find(tab, "memory.tank").isVisible(), "a dead engine's result has no bar of its own"
     assert "Traceback" not in text(tab, "memory.oom.outcome")
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)

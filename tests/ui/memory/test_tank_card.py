@@ -161,7 +161,7 @@ def test_without_a_card_the_modelled_gt_1030_is_there_and_named_as_such(
     start(tab, studio)
     qtbot.waitUntil(lambda: text(tab, "memory.title") == "GT 1030, 2 GiB")
     assert find(tab, "memory.modelled").isVisible()
-    assert find(tab, "memory.card", QComboBox).currentText().startswith("Model")
+    assert find(tab, "memory.card", QComboBox).currentText().startswith("Simulated")
     assert isinstance(engines.requests[-1], (ReadMemory, DescribeEngine))
     tab.pages.go_to(BREAK_IT)
     assert find(tab, "memory.oom.run").isEnabled()
@@ -179,13 +179,13 @@ def test_the_ram_is_live_and_an_experiment_wants_a_card(tab, studio, qtbot):
     qtbot.waitUntil(lambda: text(tab, "memory.title") == "This PC's RAM  ·  32 GiB")
     qtbot.waitUntil(lambda: bar.tank is not None and bar.tank.parts[1].key == "engine")
     assert find(tab, "memory.plot", LivePlot).curve_keys == ("process",)
-    assert "model" in text(tab, "memory.sentence")
+    assert "simulate" in text(tab, "memory.sentence")
     assert find(tab, "memory.empty_cache").isHidden()
     assert find(tab, "memory.modelled").isHidden()
     tab.pages.go_to(BREAK_IT)
     for name in ("size", "count", "dtype", "budget", "preset", "run", "stop"):
         assert not find(tab, f"memory.oom.{name}").isEnabled(), name
-    assert "model" in text(tab, "memory.oom.reason")
+    assert "simulate" in text(tab, "memory.oom.reason")
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
