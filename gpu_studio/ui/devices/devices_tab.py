@@ -182,7 +182,7 @@ class DevicesTab(TabContents):
         self._details = details
         self._details.readings_wanted.connect(self._update_sensors_soon)
         # The plots of the sensors fill the page, and the space that stood for them goes.
-        self._column.removeItem(self._column.itemAt(self._column.count() - 1))
+        self._column.takeAt(self._column.count() - 1)
         self._column.addWidget(self._details, 1)
         self._update_soon()
         self._update_sensors_soon()

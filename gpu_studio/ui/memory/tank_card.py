@@ -46,7 +46,7 @@ class TankCard(Card):
         super().__init__(parent, name="memory.tank_card")
         self._session, self._model = session, model
         self._title = Text(role="headline", name="memory.title")
-        self._badge = Text("MODELED", role="section", name="memory.modelled")
+        self._badge = Text("SIMULATED", role="section", name="memory.modelled")
         self._badge.setToolTip("Computed by the rules of PyTorch's allocator, without a card")
         self._numbers = toggle("Numbers", "memory.tank.numbers", "Show the bar as a table")
         self._numbers.toggled.connect(self._toggle_numbers)
