@@ -19,7 +19,7 @@ import hypothesis
 import pytest
 from shiboken6 import isValid
 
-from gpu_studio.core import pause
+from gpu_studio.core import pause, user_file
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.engine import client
@@ -31,6 +31,7 @@ from gpu_studio.model import (
     run_marks,
     sensors,
     task,
+    task_queue,
 )
 from gpu_studio.model.check import card_check
 from gpu_studio.model.devices import sensor_log
@@ -112,6 +113,8 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sensors, name, _AN_HOUR_MS)
     monkeypatch.setattr(run_marks, "_LONGEST_WAIT_MS", _AN_HOUR_MS)
     monkeypatch.setattr(pause, "LATE_S", PATIENCE_S)
+    monkeypatch.setattr(user_file, "_LONGEST_SILENCE_S", PATIENCE_S)
+    monkeypatch.setattr(task_queue, "_LONGEST_READ_MS", PATIENCE_MS)
     monkeypatch.setattr(oom_experiment, "_FRESH_MS", _AN_HOUR_MS)
     monkeypatch.setattr(engine_succession, "_LONGEST_SUCCESSION_S", PATIENCE_S)
     monkeypatch.setattr(client, "_LONGEST_END_S", PATIENCE_S)

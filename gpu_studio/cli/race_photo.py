@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.race.photo_file import Photo, encode_photo, photo_id
 from gpu_studio.core.race.picture_answer import (
     DECODER,
@@ -76,4 +77,4 @@ def _opened(path: Path) -> Photo:
 
 
 def _refused(path: Path, reason: str) -> StudioError:
-    return StudioError(FailureKind.FILE_REFUSED, f"{path.name} cannot be learned: {reason}.")
+    return StudioError(FailureKind.FILE_REFUSED, f"{file_name(path)} cannot be learned: {reason}.")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
+from gpu_studio.core.plain_text import plain_text
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -71,8 +73,7 @@ class TerminalTable:
 
 def plain(text: str) -> str:
     """Return the text as one line, in characters that most terminals have."""
-    text = text.replace("\u202f", " ")
-    return "".join(character if character.isprintable() else " " for character in text)
+    return plain_text(text.replace("\u202f", " "))
 
 
 def print_line(text: str = "") -> None:

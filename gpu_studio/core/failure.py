@@ -11,6 +11,8 @@ from enum import Enum
 
 import msgspec
 
+from gpu_studio.core.plain_text import plain_text
+
 
 class FailureKind(str, Enum):
     """The reason for a failure; the window has a sentence and a next step for each."""
@@ -65,4 +67,4 @@ def failure_from(error: BaseException) -> Failure:
 
 def first_line(error_text: str, longest: int) -> str:
     """Return the first line of an error's text, at most `longest` characters; empty without one."""
-    return (error_text.strip().splitlines() or [""])[0][:longest]
+    return plain_text((error_text.strip().splitlines() or [""])[0][:longest])

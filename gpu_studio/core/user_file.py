@@ -1,7 +1,8 @@
 """Opens a file that the user names: only an ordinary one, and for reading up to a maximum size.
 
 A pipe waits forever for a writer. A device may never end (``/dev/zero``) or may act when it is
-opened (a watchdog). And a file may grow while it is read.
+opened (a watchdog). A file may grow while it is read. And a network drive may answer no call at
+all, for which no call has a time limit: so such a call is made in a thread that can be left alone.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import threading
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from gpu_studio.core.units import format_bytes
@@ -18,10 +20,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _CHUNK_BYTES = 1 << 20
+_STOPPED = "reading it was stopped"
+_LOOK_S = 0.05
+# A sleeping disk of a network drive takes seconds to start. Counted in looks, not by a clock: while
+# the PC sleeps, no drive has to answer.
+_LONGEST_SILENCE_S = 10.0
 
 
 class UnusableFileError(Exception):
     """A file that cannot be used; the text is the reason: "it does not exist"."""
+
+
+class SilentDriveError(UnusableFileError):
+    """A file that is not there after 10 s, and about which nothing else is known."""
+
+    def __init__(self) -> None:
+        super().__init__("its drive does not answer")
 
 
 def open_user_file(path: Path) -> BinaryIO:
@@ -53,15 +67,47 @@ def open_user_file(path: Path) -> BinaryIO:
 def read_user_file(
     path: Path, most_bytes: int, is_over: Callable[[], bool] = lambda: False
 ) -> bytes:
-    """Return the content of an ordinary file.
+    """Return the content of an ordinary file, from wherever it is.
 
     Args:
         path: the path that the user chose, dropped or typed.
         most_bytes: a larger file is refused, even if it grows during the reading.
-        is_over: returns whether the contents are no longer needed.
+        is_over: returns whether the contents are no longer needed; asked 20 times a second.
 
     Raises:
+        SilentDriveError: its drive has not answered for 10 s.
         UnusableFileError: as `open_user_file`, or the file is too large or no longer needed.
+    """
+    return _Reading(lambda is_left: read_own_file(path, most_bytes, is_left)).content(is_over)
+
+
+def read_part(
+    path: Path, read: Callable[[BinaryIO], bytes], is_over: Callable[[], bool] = lambda: False
+) -> bytes:
+    """Return a part of an ordinary file; otherwise as `read_user_file`.
+
+    Args:
+        path: the path that the user chose, dropped or typed.
+        read: returns the part; gets the open file.
+        is_over: as for `read_user_file`.
+    """
+
+    def part(_is_left: Callable[[], bool]) -> bytes:
+        try:
+            with open_user_file(path) as file:
+                return read(file)
+        except OSError as error:
+            raise UnusableFileError(f"it cannot be read ({error.strerror or error})") from error
+
+    return _Reading(part).content(is_over)
+
+
+def read_own_file(
+    path: Path, most_bytes: int, is_over: Callable[[], bool] = lambda: False
+) -> bytes:
+    """Return the content of an ordinary file in this user's own folders; as `read_user_file`.
+
+    It waits as long as the drive does.
     """
     too_large = UnusableFileError(f"it is larger than {_whole(most_bytes)}")
     with open_user_file(path) as file:
@@ -78,7 +124,7 @@ def read_user_file(
                     return bytes(content)
         except OSError as error:
             raise UnusableFileError(f"it cannot be read ({error.strerror or error})") from error
-    raise UnusableFileError("reading it was stopped")
+    raise UnusableFileError(_STOPPED)
 
 
 def create_user_file(path: Path) -> TextIO:
@@ -101,6 +147,48 @@ def create_user_file(path: Path) -> TextIO:
     except BaseException:
         os.close(descriptor)
         raise
+
+
+class _Reading:
+    """Reads in a thread that is left alone if a call in it does not return.
+
+    Args:
+        read: returns the content; called in the thread, with a function to call at each step, which
+            returns whether the content is no longer needed.
+    """
+
+    def __init__(self, read: Callable[[Callable[[], bool]], bytes]) -> None:
+        self._read = read
+        self._content = b""
+        self._error: BaseException | None = None
+        self._has_ended, self._is_left = threading.Event(), False
+        self._silent_looks = 0
+
+    def content(self, is_over: Callable[[], bool]) -> bytes:
+        """Return the content; raise `UnusableFileError` without it."""
+        if is_over():
+            raise UnusableFileError(_STOPPED)
+        threading.Thread(target=self._run, name="file", daemon=True).start()
+        while not self._has_ended.wait(_LOOK_S):
+            self._silent_looks += 1
+            is_silent = self._silent_looks * _LOOK_S > _LONGEST_SILENCE_S
+            if is_silent or is_over():
+                self._is_left = True
+                raise SilentDriveError if is_silent else UnusableFileError(_STOPPED)
+        if self._error is not None:
+            raise self._error
+        return self._content
+
+    def _run(self) -> None:
+        try:
+            self._content = self._read(self._step)
+        except BaseException as error:  # raised again where the content is wanted
+            self._error = error
+        self._has_ended.set()
+
+    def _step(self) -> bool:
+        self._silent_looks = 0
+        return self._is_left
 
 
 def _require_ordinary(status: os.stat_result) -> None:

@@ -11,6 +11,7 @@ import psutil
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices.devices import Device, Telemetry
+from gpu_studio.core.plain_text import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -107,7 +108,7 @@ def _name_from_sysctl() -> str:
 
 
 def _tidy(name: str) -> str:
-    name = " ".join(name.replace("\0", " ").split())
+    name = " ".join(plain_text(name).split())
     return "" if name.lower() in _PLACEHOLDERS else name
 
 

@@ -19,6 +19,7 @@ from gpu_studio.core.devices.devices import (
     Telemetry,
     number_cards,
 )
+from gpu_studio.core.plain_text import plain_text
 from gpu_studio.hardware.card_reader import (
     CardUnreadableError,
     DriverUnavailableError,
@@ -352,4 +353,4 @@ class ProcessNames:
 
 def _printable(name: str) -> str:
     """Return a name that every message can hold: Linux allows any bytes in it."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
+    return plain_text(name, "\ufffd")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gpu_studio.core.plain_text import plain_text
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -126,6 +128,7 @@ def adapter_name(vendor_id: int, device_id: int, listed: str | None) -> str:
     vendor = _VENDORS.get(vendor_id, f"PCI {vendor_id:04x}")
     if not listed:
         return f"{vendor} graphics ({vendor_id:04x}:{device_id:04x})"
+    listed = plain_text(listed)
     # "GP108 [GeForce GT 1030]": the chip, and in brackets the product.
     if listed.endswith("]") and "[" in listed:
         listed = listed[listed.rindex("[") + 1 : -1]
@@ -157,7 +160,7 @@ def _is_suspended(folder: Path) -> bool:
 
 def _driver_of(folder: Path) -> str | None:
     try:
-        return (folder / "driver").readlink().name
+        return plain_text((folder / "driver").readlink().name)
     except OSError:  # the card has no driver
         return None
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from gpu_studio.core import operating_system
+from gpu_studio.core.plain_text import plain_text
 
 # Environment variables of CUDA and PyTorch that a finding may mention.
 _VARIABLES = (
@@ -50,7 +51,7 @@ def linux_distribution(os_release: Path = _OS_RELEASE) -> str:
         return ""
     fields = dict(line.split("=", 1) for line in lines if "=" in line)
     names = (fields.get(key, "").strip("\"'") for key in ("ID", "ID_LIKE"))
-    return " ".join(name for name in names if name)
+    return plain_text(" ".join(name for name in names if name))
 
 
 def has_secure_boot(variable: Path = _SECURE_BOOT) -> bool:

@@ -9,7 +9,7 @@ import logging
 import os
 from datetime import datetime, timezone
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 from msgspec import Meta
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 from gpu_studio.core.devices.card_colors import MOST_CARDS
+from gpu_studio.core.plain_text import plain_values
 from gpu_studio.core.tensors import DTYPES
-from gpu_studio.core.user_file import UnusableFileError, read_user_file
+from gpu_studio.core.user_file import UnusableFileError, read_own_file
 
 _log = logging.getLogger(__name__)
 
@@ -139,12 +140,12 @@ def _read(path: Path) -> dict[str, Any]:
     if not os.path.lexists(path):
         return {}
     try:
-        stored = msgspec.json.decode(read_user_file(path, _LARGEST_BYTES))
+        stored = msgspec.json.decode(read_own_file(path, _LARGEST_BYTES))
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise UnusableFileError("it is damaged") from error
     if not isinstance(stored, dict):
         raise UnusableFileError("it contains something else")
-    return stored
+    return cast("dict[str, Any]", plain_values(stored))
 
 
 @cache  # msgspec evaluates all annotations each time

@@ -19,7 +19,9 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.notice import Action
+from gpu_studio.core.plain_text import file_name
 from gpu_studio.model.collector import Collector
+from gpu_studio.model.file_reading import FileReading
 from gpu_studio.model.pages import CHECK, DEVICES, RACE, Destination
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
@@ -38,6 +40,7 @@ from gpu_studio.ui.tabs import TABS, TabContents, tab_for_file, tab_of
 if TYPE_CHECKING:
     from PySide6.QtGui import QCloseEvent, QHideEvent, QKeyEvent, QPaintEvent, QShowEvent
 
+    from gpu_studio.core.failure import Failure
     from gpu_studio.model.headline import Headline
     from gpu_studio.model.pages import Page
     from gpu_studio.model.studio import Studio
@@ -105,6 +108,10 @@ class MainWindow(QMainWindow):
         fill_menus(self, studio, self.tabs, self._ask_file, self._code.action, log_path)
         studio.headlines.log_wanted.connect(self.show_diagnostics)
         studio.destination_wanted.connect(self._go_to)
+        self._recognizing = FileReading(self)
+        self._recognizing.succeeded.connect(self._go_to)
+        self._recognizing.failed.connect(self._show_silent)
+        studio.closing.connect(self._recognizing.close)
         FileDrop(self, *(end for tab in TABS for end in tab.opens)).dropped.connect(self._open)
         studio.headlines.installation_wanted.connect(self._show_installation)
         if bad_end is not None:
@@ -302,13 +309,18 @@ class MainWindow(QMainWindow):
             self._open(path)
         else:
             self._studio.headlines.notify(
-                f"GPU Studio cannot open {path.name} here.",
+                f"GPU Studio cannot open {file_name(path)} here.",
                 "It opens pictures and recordings for a race, and records of checks.",
             )
 
     def _open(self, path: Path) -> None:
         """Open a dropped file on the tab that is for such files."""
-        self._studio.go_to(tab_for_file(path).page, path=path)
+        self._recognizing.read(
+            lambda is_over: Destination(page=tab_for_file(path, is_over).page, path=path)
+        )
+
+    def _show_silent(self, failure: Failure) -> None:
+        self._studio.headlines.notify(failure.message)
 
     def _show_installation(self, tag: str) -> None:
         assert self._studio.builds is not None  # otherwise no headline offers it

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QWidget
 
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.plain_text import file_name
+from gpu_studio.core.user_file import SilentDriveError
 from gpu_studio.model import pages
 from gpu_studio.ui.lazy_page import imported
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from gpu_studio.model.pages import Destination, Page
@@ -48,8 +51,8 @@ class Tab:
             The import is most of a tab's cost, so it waits until the tab is made.
         parts: the titles of its pages, in their order, if it has several.
         opens: the endings of files that are dropped on the window and opened here.
-        recognizes: tells from a file's contents that it belongs here, whatever its ending;
-            ``package.module:name``.
+        recognizes: tells from a file's contents that it belongs here, whatever its ending, as
+            `record_page.has_record`; ``package.module:name``.
     """
 
     page: Page
@@ -136,10 +139,24 @@ def tab_of(page: Page) -> Tab:
     return next(tab for tab in TABS if tab.page.tab == page.tab)
 
 
-def tab_for_file(path: Path) -> Tab:
-    """Return the tab that opens a dropped file: one that knows its contents, or its ending."""
+def tab_for_file(path: Path, is_over: Callable[[], bool] = lambda: False) -> Tab:
+    """Return the tab that opens a dropped file: one that knows its contents, or its ending.
+
+    It reads the beginning of the file, so it is called in a thread.
+
+    Args:
+        path: the file.
+        is_over: returns whether the answer is no longer needed.
+
+    Raises:
+        StudioError: the file's drive does not answer.
+    """
     ending = path.suffix.lower()
-    for tab in TABS:
-        if tab.recognizes and (ending in tab.opens or imported(tab.recognizes)(path)):
-            return tab
+    try:
+        for tab in TABS:
+            if tab.recognizes and (ending in tab.opens or imported(tab.recognizes)(path, is_over)):
+                return tab
+    except SilentDriveError as error:
+        message = f"{file_name(path)} cannot be opened: {error}."
+        raise StudioError(FailureKind.FILE_REFUSED, message) from error
     return next(tab for tab in TABS if ending in tab.opens)

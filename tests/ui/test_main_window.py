@@ -438,7 +438,7 @@ def test_a_file_is_opened_from_the_menu_on_its_tab(qtbot, make_window, tmp_path,
             lambda *args, path=path: asked.append(args) or (str(path), ""),
         )
         window.findChild(QAction, "menu.open").trigger()
-        assert TABS[window.tabs.currentIndex()] == chosen
+        qtbot.waitUntil(lambda chosen=chosen: TABS[window.tabs.currentIndex()] == chosen)
     assert "notes.txt" in window.banner.sentence
     assert asked[0][2]  # the folder where people keep such files
 

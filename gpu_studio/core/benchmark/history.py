@@ -24,7 +24,8 @@ from gpu_studio.core.benchmark.kept_run import (
 )
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.moments import moment_order
-from gpu_studio.core.user_file import UnusableFileError, read_user_file
+from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.user_file import UnusableFileError, read_own_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,7 +154,9 @@ class History:
         ]
         names, foreign = self._file_names()
         refusals = [
-            RefusedFile(name, str(refused("GPU Studio did not write a file of this name")))
+            RefusedFile(
+                plain_text(name), str(refused("GPU Studio did not write a file of this name"))
+            )
             for name in foreign
         ]
         read = names if most is None else names[:most]
@@ -235,13 +238,13 @@ class History:
 
 
 def read_capped(path: Path) -> bytes:
-    """Return the contents of a result file.
+    """Return the contents of a file of the history.
 
     Raises:
         StudioError: it cannot be read, is not an ordinary file, or is larger than any result.
     """
     try:
-        return read_user_file(path, LARGEST_FILE_BYTES)
+        return read_own_file(path, LARGEST_FILE_BYTES)
     except UnusableFileError as error:
         raise refused(str(error)) from error
 

@@ -17,10 +17,13 @@ from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.message import LONGEST_S, Message
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
+from gpu_studio.core.plain_text import plain_text
 from gpu_studio.core.statistics import quantile
+from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
@@ -35,7 +38,6 @@ _LONGEST_TEXT = 2000
 _MOST_ENTRIES = 256
 _MOST_POINTS = 100_000
 _LARGEST_SIZE = 1 << 40
-_SPACES = ("\u202f", "\u00a0")  # between a number and its unit
 _OUT_OF_RANGE = "it has a number out of range"
 _INVALID_COUNT = "its size or a count is invalid"
 # The text of a `msgspec.ValidationError` about a range: Expected `int` >= 1 - at `$.samples`
@@ -249,12 +251,24 @@ def check_samples(result: RunFinished, samples: bytes) -> None:
 
 def clean_name(text: str) -> str:
     """Return a name in its kept form: one line without control characters, not too long."""
-    return " ".join(_one_line(text).split())[:LONGEST_NAME]
+    return " ".join(plain_text(text).split())[:LONGEST_NAME]
 
 
 def refused(reason: str) -> StudioError:
     """Return the error that refuses a file."""
     return StudioError(FailureKind.FILE_REFUSED, f"This file is refused: {reason}.")
+
+
+def read_results(path: Path, is_over: Callable[[], bool] = lambda: False) -> bytes:
+    """Return the contents of a file with results from elsewhere.
+
+    Raises:
+        StudioError: it cannot be read, is not an ordinary file, or is larger than any result.
+    """
+    try:
+        return read_user_file(path, LARGEST_FILE_BYTES, is_over)
+    except UnusableFileError as error:
+        raise refused(str(error)) from error
 
 
 def decode_json(content: bytes, kind: type[_T]) -> _T:
@@ -298,8 +312,8 @@ def _checked(kept: _Header) -> _Header:
         kept,
         result=check_result(kept.result),
         name=clean_name(kept.name),
-        kept_at=_one_line(kept.kept_at)[:40],
-        card=_one_line(kept.card),
+        kept_at=plain_text(kept.kept_at)[:40],
+        card=plain_text(kept.card),
     )
 
 
@@ -308,7 +322,7 @@ def _cleaned(value: Any) -> Any:
     if isinstance(value, str):
         if len(value) > _LONGEST_TEXT:
             raise refused("it has a text that is too long")
-        return _one_line(value)
+        return plain_text(value)
     if isinstance(value, dict):
         _refuse_many(value)
         return {_cleaned(name): _cleaned(entry) for name, entry in value.items()}
@@ -323,9 +337,3 @@ def _cleaned(value: Any) -> Any:
 def _refuse_many(entries: Sequence[Any] | dict[Any, Any]) -> None:
     if len(entries) > _MOST_ENTRIES:
         raise refused("it has a list that is too long")
-
-
-def _one_line(text: str) -> str:
-    return "".join(
-        character if character.isprintable() or character in _SPACES else " " for character in text
-    )

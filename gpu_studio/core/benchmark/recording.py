@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.history import read_capped
 from gpu_studio.core.benchmark.kept_run import (
     LONGEST_NAME,
     check_texts,
     clean_name,
     out_of_range,
+    read_results,
     refused,
 )
 from gpu_studio.core.benchmark.recorded_run import RecordedRun, RunsOfEvents
@@ -84,7 +84,7 @@ def read_recording(path: Path, is_over: Callable[[], bool] = lambda: False) -> R
     Raises:
         StudioError: the file is refused; the sentence says why.
     """
-    return decode_recording(read_capped(path), path.name, is_over)
+    return decode_recording(read_results(path, is_over), path.name, is_over)
 
 
 def is_recording(content: bytes) -> bool:

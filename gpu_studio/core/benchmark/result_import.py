@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from gpu_studio.core.benchmark.history import read_capped
 from gpu_studio.core.benchmark.kept_run import (
     LONGEST_NAME,
     SCHEMA,
@@ -21,6 +20,7 @@ from gpu_studio.core.benchmark.kept_run import (
     clean_name,
     decode_json,
     decode_kept,
+    read_results,
     refused,
     without_card,
 )
@@ -31,7 +31,7 @@ from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec re
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from gpu_studio.core.benchmark.recording import Recording
@@ -65,20 +65,23 @@ class _Runs(msgspec.Struct):
     runs: tuple[_Run, ...]
 
 
-def import_results(path: Path, imported_at: str) -> list[KeptRun]:
+def import_results(
+    path: Path, imported_at: str, is_over: Callable[[], bool] = lambda: False
+) -> list[KeptRun]:
     """Return the results in a file, ready for `history.History.add`.
 
     Args:
         path: the user's file.
         imported_at: the present time in ISO 8601.
+        is_over: returns whether the results are no longer needed.
 
     Raises:
         StudioError: the file is refused; the sentence says why.
     """
-    content = read_capped(path)
+    content = read_results(path, is_over)
     label = clean_name(f"imported from {path.name}")
     if is_recording(content):
-        recording = decode_recording(content, path.name)
+        recording = decode_recording(content, path.name, is_over)
         kept, label = _from_recording(recording, imported_at), recording.label
     else:
         probe = decode_json(content, _Probe)

@@ -20,7 +20,8 @@ from gpu_studio.core.check.check_run import (  # noqa: TC001  # msgspec reads th
 )
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.file_lock import try_lock
-from gpu_studio.core.user_file import UnusableFileError, read_user_file
+from gpu_studio.core.plain_text import with_plain_texts
+from gpu_studio.core.user_file import UnusableFileError, read_own_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -233,7 +234,8 @@ def is_same_boot(one: str, other: str) -> bool:
 
 def _decoded(path: Path, kind: type[_Kept]) -> _Kept | None:
     try:
-        return msgspec.json.decode(read_user_file(path, LARGEST_RECORD_BYTES), type=kind)
+        kept = msgspec.json.decode(read_own_file(path, LARGEST_RECORD_BYTES), type=kind)
+        return with_plain_texts(kept)
     except (UnusableFileError, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
 

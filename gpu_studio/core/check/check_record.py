@@ -34,6 +34,7 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
     Seconds,
 )
 from gpu_studio.core.pause import Pauses  # noqa: TC001  # msgspec reads the annotations
+from gpu_studio.core.plain_text import with_plain_texts
 
 SCHEMA = 1
 LARGEST_RECORD_BYTES = 1 << 20
@@ -138,7 +139,7 @@ def decode_record(text: bytes) -> CheckRecord:
     try:
         if len(text) <= LARGEST_RECORD_BYTES:
             if _version_decoder.decode(text).schema == SCHEMA:
-                return _decoder.decode(text)
+                return with_plain_texts(_decoder.decode(text))
             message = "A newer version of GPU Studio made this record: update GPU Studio."
             raise StudioError(FailureKind.FILE_REFUSED, message)
         reason = "it is too large"

@@ -41,12 +41,13 @@ from gpu_studio.core.check.steps_table import STEPS_NOTE, STEPS_TITLE, steps_tab
 from gpu_studio.core.check.svg_canvas import EM, SvgCanvas
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.png_chunks import PNG_HEAD, png_text
 from gpu_studio.core.units import clock_text
-from gpu_studio.core.user_file import UnusableFileError, read_user_file
+from gpu_studio.core.user_file import SilentDriveError, UnusableFileError, read_part, read_user_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from gpu_studio.core.check.check_record import CheckRecord
@@ -66,25 +67,34 @@ def page_of(record: CheckRecord) -> bytes:
     return "\n".join(_lines(record)).encode()
 
 
-def read_record(path: Path) -> CheckRecord:
+def read_record(path: Path, is_over: Callable[[], bool] = lambda: False) -> CheckRecord:
     """Return the record in a picture, a page or a JSON file.
+
+    Args:
+        path: the file.
+        is_over: returns whether the record is no longer needed.
 
     Raises:
         StudioError: the file has none, or it is damaged, too large, or from a newer version.
     """
     try:
-        content = read_user_file(path, LARGEST_FILE_BYTES)
+        content = read_user_file(path, LARGEST_FILE_BYTES, is_over)
     except UnusableFileError as error:
-        raise _refused(path.name, str(error)) from error
-    return decode_record(_json_in(content, path.name))
+        raise _refused(file_name(path), str(error)) from error
+    return decode_record(_json_in(content, file_name(path)))
 
 
-def has_record(path: Path) -> bool:
-    """Return whether a picture has the record of a check; reads only its beginning."""
+def has_record(path: Path, is_over: Callable[[], bool] = lambda: False) -> bool:
+    """Return whether a picture has the record of a check; reads only its beginning.
+
+    Raises:
+        SilentDriveError: as `read_part`; any other file that cannot be read has none.
+    """
     try:
-        with open(path, "rb") as file:
-            head = file.read(_HEAD_BYTES)
-    except OSError:
+        head = read_part(path, lambda file: file.read(_HEAD_BYTES), is_over)
+    except SilentDriveError:
+        raise
+    except UnusableFileError:
         return False
     return head.startswith(PNG_HEAD) and CHUNK.encode() + b"\0" in head
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.user_file import UnusableFileError, open_user_file
+from gpu_studio.core.plain_text import file_name, plain_text
+from gpu_studio.core.user_file import UnusableFileError, read_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -115,30 +116,38 @@ class _FileTensor(msgspec.Struct, frozen=True):
     shape: tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
 
 
-def read_network(path: Path) -> Network:
+def read_network(path: Path, is_over: Callable[[], bool] = lambda: False) -> Network:
     """Return the network of a safetensors file; only the file's header is read.
 
     The header is JSON behind its length in 8 bytes, little-endian
     (huggingface.co/docs/safetensors).
 
+    Args:
+        path: the file.
+        is_over: returns whether the network is no longer needed.
+
     Raises:
         StudioError: the file cannot be read, is not a safetensors file, or has too many tensors.
     """
     try:
-        with open_user_file(path) as file:
-            size_bytes = int.from_bytes(file.read(_LENGTH_BYTES), "little")
-            header = file.read(size_bytes) if size_bytes <= _LONGEST_HEADER else b""
-        fields = msgspec.json.decode(header, type=dict[str, msgspec.Raw])
+        fields = msgspec.json.decode(read_part(path, _header, is_over), type=dict[str, msgspec.Raw])
         fields.pop("__metadata__", None)
         shapes = [msgspec.json.decode(field, type=_FileTensor).shape for field in fields.values()]
-    except (UnusableFileError, OSError) as error:
-        raise StudioError(FailureKind.BAD_REQUEST, f"Cannot read {path}: {error}.") from error
+    except UnusableFileError as error:
+        raise StudioError(
+            FailureKind.BAD_REQUEST, f"Cannot read {plain_text(str(path))}: {error}."
+        ) from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        reason = f"{path.name} is not a safetensors file."
+        reason = f"{file_name(path)} is not a safetensors file."
         raise StudioError(FailureKind.BAD_REQUEST, reason) from error
     tensors = tuple(count for shape in shapes if (count := math.prod(shape)))
     if not tensors:
-        raise StudioError(FailureKind.BAD_REQUEST, f"{path.name} has no tensors.")
+        raise StudioError(FailureKind.BAD_REQUEST, f"{file_name(path)} has no tensors.")
     if len(tensors) > _MOST_TENSORS or sum(tensors) > MOST_PARAMETERS:
-        raise StudioError(FailureKind.BAD_REQUEST, f"{path.name} has too many tensors.")
-    return Network(name=path.name, tensors=tensors)
+        raise StudioError(FailureKind.BAD_REQUEST, f"{file_name(path)} has too many tensors.")
+    return Network(name=file_name(path), tensors=tensors)
+
+
+def _header(file: BinaryIO) -> bytes:
+    size_bytes = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+    return file.read(size_bytes) if size_bytes <= _LONGEST_HEADER else b""

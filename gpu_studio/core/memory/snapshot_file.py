@@ -20,6 +20,7 @@ from gpu_studio.core.memory.plain_pickle import (
 )
 from gpu_studio.core.memory.segments import segments_read
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
+from gpu_studio.core.plain_text import file_name, plain_text
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def open_snapshot(
     Raises:
         StudioError: the file cannot be read or is refused; the sentence says why.
     """
-    name = path.name[:60]
+    name = file_name(path)[:60]
     try:
         content = read_user_file(path, LARGEST_FILE_BYTES, is_over)
         return read_snapshot(content, device_index, is_over)
@@ -235,7 +236,7 @@ def _history(
         if is_over():
             raise UnsafePickleError(STOPPED)
         yield SnapshotEntry(
-            action=entry["action"][:40],
+            action=plain_text(entry["action"][:40]),
             address=_number(entry, "device_free" if "device_free" in entry else "addr"),
             size_bytes=_number(entry, "size"),
             stream=_number(entry, "stream") if "stream" in entry else 0,
@@ -277,7 +278,7 @@ def _line(frames: object, lines: dict[int, str]) -> str:
 
 def _conf(settings: object) -> str:
     text = settings.get("PYTORCH_CUDA_ALLOC_CONF", "") if isinstance(settings, dict) else ""
-    return text[:_LONGEST_TEXT] if isinstance(text, str) else ""
+    return plain_text(text[:_LONGEST_TEXT]) if isinstance(text, str) else ""
 
 
 def _is_number(value: object) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.race.frame_file import LARGEST_SIDE
-from gpu_studio.core.user_file import UnusableFileError, read_user_file
+from gpu_studio.core.user_file import UnusableFileError, read_own_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +56,7 @@ def read_photo(path: Path) -> NDArray[np.uint8]:
     import numpy as np  # 80 ms
 
     try:
-        content = read_user_file(path, _LARGEST_BYTES)
+        content = read_own_file(path, _LARGEST_BYTES)
     except UnusableFileError as error:
         raise _refused(str(error)) from error
     header = _HEADER.match(content)

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.plain_text import file_name, plain_text
 from gpu_studio.core.race.frame_file import CHANNELS, LARGEST_SIDE
 from gpu_studio.core.race.photo_file import Photo
 from gpu_studio.core.race.shared_race import LARGEST_BYTES, SharedRace, decode_shared
@@ -89,14 +90,14 @@ def opened_picture(
     if isinstance(answer, FoundRace):
         return decode_shared(answer.text)
     if isinstance(answer, RefusedPicture):
-        raise _refused(path, "".join(filter(str.isprintable, answer.reason)) or DAMAGED)
+        raise _refused(path, plain_text(answer.reason, "") or DAMAGED)
     if len(answer.rgb) != answer.width * answer.height * CHANNELS:
         raise _refused(path, DAMAGED)
     import numpy as np  # 80 ms
 
     shape = (answer.height, answer.width, CHANNELS)
-    return Photo(path.name, np.frombuffer(answer.rgb, np.uint8).reshape(shape))
+    return Photo(file_name(path), np.frombuffer(answer.rgb, np.uint8).reshape(shape))
 
 
 def _refused(path: Path, reason: str) -> StudioError:
-    return StudioError(FailureKind.FILE_REFUSED, f"{path.name} cannot be learned: {reason}.")
+    return StudioError(FailureKind.FILE_REFUSED, f"{file_name(path)} cannot be learned: {reason}.")

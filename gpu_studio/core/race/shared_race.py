@@ -27,6 +27,7 @@ from gpu_studio.core.messages.race_messages import (
 )
 from gpu_studio.core.messages.run_messages import RunFinished  # noqa: TC001  # for msgspec
 from gpu_studio.core.packed_frame import unpack_frame
+from gpu_studio.core.plain_text import with_plain_texts
 from gpu_studio.core.race.frame_file import LARGEST_SIDE
 
 SCHEMA = 1
@@ -127,7 +128,7 @@ def decode_shared(text: str) -> SharedRace:
     if len(text) > LARGEST_BYTES:
         raise _refused("it is too large")
     try:
-        shared = msgspec.json.decode(text, type=SharedRace)
+        shared = with_plain_texts(msgspec.json.decode(text, type=SharedRace))
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise _refused("it is damaged") from error
     if shared.schema != SCHEMA:

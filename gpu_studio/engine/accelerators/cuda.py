@@ -14,6 +14,7 @@ from gpu_studio.core.devices.published_builds import advice_for
 from gpu_studio.core.failure import first_line
 from gpu_studio.core.memory.oom_text import is_out_of_memory
 from gpu_studio.core.messages.engine_messages import TorchCard
+from gpu_studio.core.plain_text import plain_text
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.engine.stopwatch import EventStopwatch
 
@@ -90,7 +91,7 @@ class Cuda:
     def name(self, device: torch.device) -> str:
         """PyTorch cannot return a name that is not UTF-8."""
         try:
-            return str(torch.cuda.get_device_name(device))
+            return plain_text(str(torch.cuda.get_device_name(device)))
         except UnicodeDecodeError:
             return "NVIDIA card"
 

@@ -27,6 +27,7 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.placement_messages import FileInspected
+from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.units import format_bytes
 from gpu_studio.core.user_file import UnusableFileError, open_user_file
 from gpu_studio.engine.switcher.tensor_pickle import (
@@ -198,8 +199,7 @@ def read_header(path: Path) -> FileHeader:
 
 
 def _shown(path: Path) -> str:
-    name = path.name or str(path)
-    return "“" + "".join(c if c.isprintable() else "\ufffd" for c in name[:60]) + "”"
+    return f"“{file_name(path)[:60]}”"
 
 
 def _read(file: BinaryIO, size_bytes: int, shown: str) -> FileHeader:

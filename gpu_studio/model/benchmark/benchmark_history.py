@@ -17,7 +17,9 @@ from gpu_studio.core.devices.devices import short_name, without_maker
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.units import counted
+from gpu_studio.model.file_reading import FileReading
 from gpu_studio.model.kept_device import kept_card, kept_name
 from gpu_studio.model.task_queue import TaskQueue
 
@@ -65,7 +67,11 @@ class BenchmarkHistory(QObject):
         self._most = _PAGE
         self._files = TaskQueue(self)
         self._files.failed.connect(self._fail)
+        self._reading = FileReading(self)  # a drive that hangs must not hold the history
+        self._reading.succeeded.connect(self._add_imported)
+        self._reading.failed.connect(self._fail)
         benchmark.run_changed.connect(self._run_changed)
+        studio.closing.connect(self._reading.close)
         studio.closing.connect(self._files.close)
 
     @property
@@ -117,7 +123,7 @@ class BenchmarkHistory(QObject):
     @property
     def is_busy(self) -> bool:
         """Whether files are being read or written."""
-        return self._files.is_busy
+        return self._files.is_busy or self._reading.is_reading
 
     def refresh(self) -> None:
         """Read the shown part of the list again."""
@@ -145,14 +151,8 @@ class BenchmarkHistory(QObject):
         """Import the results in a file from elsewhere, as the terminal command does."""
         from gpu_studio.core.benchmark.result_import import import_results  # numpy: 80 ms
 
-        def add_imported() -> list[KeptRun]:
-            imported = import_results(path, local_now())
-            for kept in imported:
-                self._history.add(kept)
-            return imported
-
-        self.notified.emit(Notice(f"Reading {path.name}…"))
-        self._files.add(add_imported, self._imported)
+        self.notified.emit(Notice(f"Reading {file_name(path)}…"))
+        self._reading.read(lambda is_over: import_results(path, local_now(), is_over))
 
     def export_file(self, key: str, path: Path) -> None:
         """Write a kept run to a file that another PC can import."""
@@ -224,6 +224,14 @@ class BenchmarkHistory(QObject):
     def _show_contents(self, contents: HistoryList) -> None:
         self._contents = contents
         self.contents_changed.emit()
+
+    def _add_imported(self, imported: list[KeptRun]) -> None:
+        def add() -> list[KeptRun]:
+            for kept in imported:
+                self._history.add(kept)
+            return imported
+
+        self._files.add(add, self._imported)
 
     def _imported(self, imported: list[KeptRun]) -> None:
         result = imported[0].result

@@ -19,11 +19,12 @@ from gpu_studio.core.benchmark.recording_writer import (
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.program_version import program_title
 from gpu_studio.model.benchmark.benchmark import RunSource
 from gpu_studio.model.benchmark.published_experiment import FixedRuns
 from gpu_studio.model.engine_session import EngineSession
-from gpu_studio.model.task_queue import TaskQueue
+from gpu_studio.model.file_reading import FileReading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,9 +67,10 @@ class RecordingPlayer(QObject):
         self._asked_path = Path()
         self._speed = OWN_PACE
         self._session = EngineSession(self._engine, self)
-        self._files = TaskQueue(self)
-        self._files.failed.connect(self._fail)
-        self._files.idled.connect(self.changed)
+        self._reading = FileReading(self)
+        self._reading.succeeded.connect(self._on_read)
+        self._reading.failed.connect(self._fail)
+        self._reading.idled.connect(self.changed)
         benchmark.plan_changed.connect(self.changed)
         studio.closing.connect(self.close)
 
@@ -80,7 +82,7 @@ class RecordingPlayer(QObject):
     @property
     def is_reading(self) -> bool:
         """Whether a file is being read."""
-        return self._files.is_busy
+        return self._reading.is_reading
 
     @property
     def can_play(self) -> bool:
@@ -90,14 +92,12 @@ class RecordingPlayer(QObject):
         return can_replay and is_free
 
     def open_file(self, path: Path) -> None:
-        """Read a recording; the previous one stays open until then, or if this one is refused.
+        """Read a recording; the open one stays open until then, or if this one is refused.
 
-        Does nothing while another file is being read.
+        An earlier file is read no further.
         """
-        if self.is_reading:
-            return
-        self._asked_path, files = path, self._files
-        files.add(lambda: read_recording(path, lambda: files.is_closed), self._on_read, keeps=False)
+        self._asked_path = path
+        self._reading.read(lambda is_over: read_recording(path, is_over))
         self.changed.emit()
 
     def play(self, speed: float = OWN_PACE) -> None:
@@ -121,7 +121,7 @@ class RecordingPlayer(QObject):
     def close(self) -> None:
         """Stop replaying and reading; nothing is left running."""
         self._session.close()
-        self._files.close()
+        self._reading.close()
 
     def _engine(self, _environment: EngineEnvironment) -> Engine:
         """Return an engine that replays the open recording."""
@@ -136,7 +136,7 @@ class RecordingPlayer(QObject):
 
     def _fail(self, failure: Failure) -> None:
         is_expected = failure.kind is not FailureKind.INTERNAL
-        what = f"{self._asked_path.name}:" if is_expected else "Could not read the recording:"
+        what = f"{file_name(self._asked_path)}:" if is_expected else "Could not read the recording:"
         self.notified.emit(Notice(f"{what} {failure.message}", Tone.FAILURE))
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.check.readings import RecordedReading
     from gpu_studio.core.messages.check_messages import CheckedDevice, PlantKind
     from gpu_studio.core.messages.message import Event
-    from gpu_studio.model.check.check_keeper import EarlierCheck
+    from gpu_studio.model.check.check_keeper import EarlierCheck, OpenedRecord
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.studio import Studio
 
@@ -318,7 +318,6 @@ class CardCheck(QObject):
         if self.phase.is_busy:
             self._fail(_OPEN_LATER)
             return
-        self.file_name = path.name
         self._keeper.open_file(path)
 
     def show_record(self, place: int) -> None:
@@ -485,10 +484,10 @@ class CardCheck(QObject):
             self._interruption = headlines.notify(sentence, _CUT_OFF, Action.SHOW_CHECK)
         self.check_changed.emit()
 
-    def _show_opened(self, record: CheckRecord) -> None:
+    def _show_opened(self, opened: OpenedRecord) -> None:
         if not self.phase.is_busy:
-            self.run = None
-            self._show_record(record)
+            self.run, self.file_name = None, opened.file_name
+            self._show_record(opened.record)
 
     def _show_record(self, record: CheckRecord) -> None:
         self.record = record

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.check.record_page import read_record
+from gpu_studio.core.plain_text import file_name
+from gpu_studio.model.file_reading import FileReading
 from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:
@@ -25,6 +27,13 @@ class EarlierCheck(NamedTuple):
     record: CheckRecord | None
 
 
+class OpenedRecord(NamedTuple):
+    """A record, and the name of its file."""
+
+    record: CheckRecord
+    file_name: str
+
+
 class CheckKeeper(QObject):
     """Keeps and finds checks, one after the other.
 
@@ -33,7 +42,7 @@ class CheckKeeper(QObject):
             and the kept records, the last one first.
         claimed(bool): whether it is this program's turn to check: no other one of this user does.
         earlier_found(EarlierCheck): the last record of a card.
-        opened(CheckRecord): the record in a file.
+        opened(OpenedRecord): the record in a file from elsewhere.
         failed(str): something could not be written or read, as a sentence.
     """
 
@@ -48,11 +57,14 @@ class CheckKeeper(QObject):
         self._folder = folder
         self._files = TaskQueue(self)
         self._files.failed.connect(self._fail)
+        self._reading = FileReading(self)  # a drive that hangs must not hold what is kept
+        self._reading.succeeded.connect(self.opened)
+        self._reading.failed.connect(self._fail)
 
     @property
     def is_busy(self) -> bool:
         """Whether files are being read or written."""
-        return self._files.is_busy
+        return self._files.is_busy or self._reading.is_reading
 
     def look(self) -> None:
         """Look for checks that were cut off, and for records."""
@@ -93,11 +105,14 @@ class CheckKeeper(QObject):
         self._files.add(lambda: folder.forget_state(check_id))
 
     def open_file(self, path: Path) -> None:
-        """Open the record in a file."""
-        self._files.add(lambda: read_record(path), self.opened.emit, keeps=False)
+        """Open the record in a file, and no earlier one any more."""
+        self._reading.read(
+            lambda is_over: OpenedRecord(read_record(path, is_over), file_name(path))
+        )
 
     def close(self) -> None:
         """Finish what waits; the state of a check that is still kept is found at the next start."""
+        self._reading.close()
         self._files.close()
         self._folder.close()
 

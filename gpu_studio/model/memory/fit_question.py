@@ -90,7 +90,7 @@ class FitQuestion(QObject):
         def work_out() -> FitAnswer:
             network = question.network
             if isinstance(network, Path):
-                network = read_network(network)
+                network = read_network(network, lambda: self._is_closed or question != self._wanted)
             return FitAnswer(
                 question=question,
                 fit=known or fit_on(question.card),

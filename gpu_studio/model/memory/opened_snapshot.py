@@ -9,7 +9,8 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.memory.segments import map_of_segments
 from gpu_studio.core.memory.snapshot_file import open_snapshot
-from gpu_studio.model.task_queue import TaskQueue
+from gpu_studio.core.plain_text import file_name
+from gpu_studio.model.file_reading import FileReading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,26 +33,22 @@ class OpenedSnapshot(QObject):
         self.blocks: SegmentMap | None = None
         self.title = ""
         self.refusal = ""
-        self._files = TaskQueue(self)
-        self._files.failed.connect(self._refuse)
-        self._files.idled.connect(self.changed)
+        self._reading = FileReading(self)
+        self._reading.succeeded.connect(self._show)
+        self._reading.failed.connect(self._refuse)
+        self._reading.idled.connect(self.changed)
 
     @property
     def is_reading(self) -> bool:
         """Whether a file is being read."""
-        return self._files.is_busy
+        return self._reading.is_reading
 
     def open(self, path: Path) -> None:
-        """Read a file; does nothing while another is being read."""
-        if self.is_reading:
-            return
-        self.title, self.refusal = path.name, ""
-        files = self._files
-
-        def read() -> SegmentMap:
-            return map_of_segments(open_snapshot(path, None, lambda: files.is_closed).segments)
-
-        files.add(read, self._show, keeps=False)
+        """Read a file, and no earlier one any more."""
+        self.title, self.refusal = file_name(path), ""
+        self._reading.read(
+            lambda is_over: map_of_segments(open_snapshot(path, None, is_over).segments)
+        )
         self.changed.emit()
 
     def close(self) -> None:
@@ -60,7 +57,7 @@ class OpenedSnapshot(QObject):
 
     def end(self) -> None:
         """Stop reading, and wait for the thread: it must not outlive its owner."""
-        self._files.close()
+        self._reading.close()
 
     def _show(self, blocks: SegmentMap) -> None:
         self.blocks = blocks

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.race.picture_answer import (
     DECODER,
     LONGEST_S,
@@ -54,7 +55,7 @@ class FileOpening:
                 os.fsencode(self._path), longest_s=LONGEST_S, most_bytes=MOST_ANSWER_BYTES
             )
         except OSError as error:
-            message = f"{self._path.name} cannot be opened: no process can be started for it."
+            message = f"{file_name(self._path)} cannot be opened: no process can be started for it."
             raise StudioError(FailureKind.FILE_REFUSED, message) from error
         return opened_picture(
             self._path, answer.content,
@@ -65,4 +66,4 @@ class FileOpening:
         try:
             return recorded_race(read_recording(self._path, lambda: self._call.is_cancelled))
         except StudioError as error:
-            raise StudioError(error.kind, f"{self._path.name}: {error}") from error
+            raise StudioError(error.kind, f"{file_name(self._path)}: {error}") from error

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QSaveFile, Signal
 
 from gpu_studio.core.failure import Failure, StudioError, failure_from
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.race.photo_file import Photo, encode_photo, photo_id
 from gpu_studio.core.race.shared_race import SharedRace
 from gpu_studio.model.task_queue import TaskQueue
@@ -124,7 +125,7 @@ class RacePhoto(QObject):
         self._cancel()
         opening = self._opening = self._opener(path)
         self._files.add(partial(_run, opening), partial(self._on_opened, opening), keeps=False)
-        self.opening_name = path.name
+        self.opening_name = file_name(path)
         self.notified.emit(Notice())
         self.changed.emit()
 

@@ -19,6 +19,7 @@ from gpu_studio.core.messages.placement_messages import (
     TensorsPlaced,
 )
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.switcher.placement_words import (
     describe_file,
     explain_end,
@@ -119,7 +120,7 @@ class PlacementModel(QObject):
     @property
     def file_name(self) -> str:
         """The file's name without its folder; empty without a file."""
-        return Path(self.file.path).name if self.file else ""
+        return file_name(Path(self.file.path)) if self.file else ""
 
     @property
     def is_inspecting(self) -> bool:

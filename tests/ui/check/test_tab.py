@@ -738,7 +738,7 @@ def test_a_record_dropped_on_the_window_is_shown(
     open_tab(window, "Memory")
     assert drop(window, path)
 
-    assert in_front(window) == "Check"
+    wait_until(lambda: in_front(window) == "Check")
     wait_until(lambda: text(window, "check.errors") == "1 error")
     assert "GT 1030" in text(window, "check.facts.0")
 
@@ -754,7 +754,7 @@ def test_a_record_dropped_while_a_check_runs_has_to_wait_and_it_is_told(
     path.write_bytes(page_of(check_record({"memory": (wrong_bit(),)})))
     assert drop(window, path)
 
-    assert "check is running" in text(window, "check.outcome")
+    wait_until(lambda: "check is running" in text(window, "check.outcome"))
     engine.go()
     wait_until(lambda: find(window, "check.run").isEnabled())
 
@@ -766,5 +766,5 @@ def test_a_photo_dropped_on_the_window_is_still_for_the_race(
     image.fill(Qt.GlobalColor.red)
     image.save(str(tmp_path / "me.png"))
     assert drop(window, tmp_path / "me.png")
-    assert in_front(window) == "Race"
+    wait_until(lambda: in_front(window) == "Race")
     wait_until(lambda: find(window, "race.photo", QComboBox).currentText() == "me.png")

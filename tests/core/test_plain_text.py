@@ -1,0 +1,173 @@
+"""Names from outside never hide, turn around or control what is shown: in no file, in no field."""
+
+from __future__ import annotations
+
+import pickle
+import unicodedata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from msgspec import inspect
+
+from gpu_studio.core.benchmark.export import to_csv, to_markdown, to_text
+from gpu_studio.core.benchmark.kept_run import decode_kept, kept_of, run_of
+from gpu_studio.core.benchmark.recording import decode_recording, recording_sentences
+from gpu_studio.core.check.check_record import decode_record
+from gpu_studio.core.check.record_page import page_of
+from gpu_studio.core.memory.snapshot_file import read_snapshot
+from gpu_studio.core.messages.engine_messages import RecordingHeader
+from gpu_studio.core.packed_frame import pack_frame
+from gpu_studio.core.plain_text import file_name, plain_text
+from gpu_studio.core.race.shared_race import decode_shared
+from gpu_studio.engine.devices.description import describe_engine
+from tests.core.race.racing import CARD, over
+from tests.fakes.check_answers import wrong_bit
+from tests.fakes.check_records import check_record
+from tests.fakes.hostile_files import HOSTILE_NAME, UNSHOWABLE, race_recording
+from tests.ui.race.pictures import shared_race
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LONG = 100
+
+
+def hostile(value: Any, kind: inspect.Type) -> Any:
+    """Return a JSON value in which each text that has no fixed form is hostile, by its type."""
+    match kind:
+        case inspect.StrType(pattern=None):
+            return (HOSTILE_NAME + (value or ""))[: kind.max_length or _LONG]
+        case inspect.StructType(array_like=True):
+            return [hostile(one, of.type) for one, of in zip(value, kind.fields, strict=True)]
+        case inspect.StructType():
+            filled = dict(value)
+            for field in kind.fields:
+                found = hostile(value.get(field.encode_name), field.type)
+                if found is not None:
+                    filled[field.encode_name] = found
+            return filled
+        case inspect.UnionType(types=types):
+            fitting = [one for one in types if _fits(value, one)] or [
+                one for one in types if value is None and isinstance(one, inspect.StrType)
+            ]
+            return hostile(value, fitting[0]) if fitting else value
+        case inspect.VarTupleType() | inspect.ListType():
+            texts = isinstance(kind.item_type, inspect.StrType)
+            return [hostile(one, kind.item_type) for one in value or [""] * texts]
+        case inspect.TupleType(item_types=types):
+            return [hostile(one, of) for one, of in zip(value, types, strict=True)]
+        case inspect.DictType():
+            return {
+                hostile(key, kind.key_type): hostile(one, kind.value_type)
+                for key, one in (value or {}).items()
+            }
+    return value
+
+
+def _fits(value: Any, kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.StrType):
+        return isinstance(value, str)
+    if isinstance(kind, inspect.StructType) and isinstance(value, dict):
+        return value.get(kind.tag_field) == kind.tag if kind.tag_field else True
+    is_list = isinstance(kind, (inspect.VarTupleType, inspect.ListType, inspect.TupleType))
+    return is_list and isinstance(value, list)
+
+
+def hostile_json(struct: msgspec.Struct, *, spared: frozenset[str] = frozenset()) -> bytes:
+    """Return a struct as JSON with hostile texts everywhere but in some fields of its own."""
+    plain = msgspec.to_builtins(struct)
+    filled = hostile(plain, inspect.type_info(type(struct)))
+    return msgspec.json.encode({**filled, **{name: plain[name] for name in spared}})
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield every text in a JSON value, its fields' names too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            yield from (*texts_in(name), *texts_in(one))
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from texts_in(one)
+
+
+def assert_plain(shown: msgspec.Struct | str, allowed: str = "") -> None:
+    texts = [shown] if isinstance(shown, str) else texts_in(msgspec.to_builtins(shown))
+    for text in texts:
+        assert not set(text) & set(UNSHOWABLE) - set(allowed), ascii(text)
+
+
+def test_every_unshowable_character_is_replaced() -> None:
+    for code in range(0x110000):
+        character = chr(code)
+        if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+            assert plain_text(f"a{character}b") == "a b", hex(code)
+    assert plain_text("1\u202f024\u00a0MiB 寒武纪 é Ω") == "1\u202f024\u00a0MiB 寒武纪 é Ω"
+    assert file_name(Path(f"/a/photo{UNSHOWABLE[4]}gpj.exe")) == "photo gpj.exe"
+
+
+def test_no_text_of_a_check_record_keeps_them() -> None:
+    record = decode_record(hostile_json(check_record({"memory": (wrong_bit(),)})))
+    assert "RTX" in record.device.name
+    assert "RTX" in record.sentence
+    assert "RTX" in record.uuid
+    assert_plain(record)
+    assert_plain(page_of(record).decode(), allowed="\n")
+
+
+def test_no_text_of_a_saved_race_keeps_them() -> None:
+    race = shared_race()
+    race = msgspec.structs.replace(race, doubts=("a",))
+    shared = decode_shared(hostile_json(race, spared=frozenset({"tone"})).decode())
+    assert "RTX" in shared.cpu_name
+    assert "RTX" in shared.doubts[0]
+    assert_plain(shared)
+
+
+def test_no_text_of_a_kept_run_keeps_them() -> None:
+    kept = kept_of(over(CARD, 0.01), "2026-11-22T12:00:00+00:00", "a")
+    again = decode_kept(hostile_json(kept))
+    assert "RTX" in again.name
+    assert "RTX" in again.result.device_name
+    assert_plain(again)
+    for written in (to_csv, to_markdown, to_text):
+        assert_plain(written([run_of(again)]), allowed="\r\n")
+
+
+def test_no_text_of_a_recording_keeps_them() -> None:
+    content = race_recording([pack_frame(np.zeros((2, 2, 3), np.uint8))], side=2)
+    header, *events = content.splitlines()
+    lines = [
+        hostile_json(msgspec.json.decode(header, type=RecordingHeader)),
+        hostile_json(describe_engine()),
+        *(line.replace(b'"GT 1030"', msgspec.json.encode(HOSTILE_NAME)) for line in events),
+    ]
+    recording = decode_recording(b"\n".join(lines) + b"\n", f"{HOSTILE_NAME}.jsonl")
+    assert "RTX" in recording.header.title
+    assert "RTX" in recording.runs[0].result.device_name
+    assert_plain(recording)
+    for sentence in (recording.label, *recording_sentences(recording)):
+        assert_plain(sentence)
+
+
+def test_no_text_of_a_memory_snapshot_keeps_them() -> None:
+    block = {"address": 0, "size": 512, "state": "active_allocated"}
+    snapshot = read_snapshot(
+        pickle.dumps(
+            {
+                "segments": [
+                    {
+                        "segment_type": "small", "address": 0, "total_size": 512,
+                        "blocks": [block],
+                    }
+                ],
+                "device_traces": [[{"action": HOSTILE_NAME, "addr": 0, "size": 512}]],
+                "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": HOSTILE_NAME},
+            }
+        )
+    )  # fmt: skip
+    assert_plain(snapshot.history[0].action)
+    assert_plain(snapshot.conf)

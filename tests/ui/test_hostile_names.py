@@ -1,0 +1,134 @@
+"""Files whose every name is hostile, opened in the window: no widget shows what hides or turns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import pytest
+from PySide6.QtCore import QAbstractTableModel, Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QComboBox
+
+from gpu_studio.core.benchmark.kept_run import kept_of
+from gpu_studio.core.messages.engine_messages import RecordingHeader
+from gpu_studio.core.packed_frame import pack_frame
+from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
+from gpu_studio.model.benchmark.recording import AT_ONCE, RecordingPlayer
+from gpu_studio.model.pages import BENCHMARK
+from gpu_studio.ui.main_window import MainWindow
+from tests.core.race.racing import CARD, over
+from tests.core.test_plain_text import hostile_json
+from tests.driving.window import drop, sees, text, wait_until
+from tests.fakes.check_answers import wrong_bit
+from tests.fakes.check_records import check_record
+from tests.fakes.hostile_files import HOSTILE_NAME, UNSHOWABLE, race_recording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+_ROLES = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
+# The program itself: a menu has a tab before its key, a long word may break between its letters.
+_ALLOWED = {"\n", "\t", "\u200b"}
+# A file system takes neither a slash nor a zero byte; Windows takes no control characters.
+FILE_NAME = "".join(one for one in HOSTILE_NAME if one not in "\0\r\n" and ord(one) > 0x1F)
+
+
+def shown_texts() -> Iterator[tuple[str, str]]:
+    """Yield the texts of all widgets, with their object names, shown or not yet."""
+    for widget in QApplication.allWidgets():
+        for read in ("text", "toolTip", "windowTitle", "accessibleName", "toPlainText", "title"):
+            if callable(method := getattr(widget, read, None)):
+                yield widget.objectName(), str(method())
+        if isinstance(widget, QComboBox):
+            for row in range(widget.count()):
+                yield widget.objectName(), widget.itemText(row)
+        if isinstance(widget, QAbstractItemView) and widget.model() is not None:
+            model = widget.model()
+            for row in range(model.rowCount()):
+                is_table = isinstance(model, QAbstractTableModel)
+                for column in range(model.columnCount() if is_table else 1):
+                    for role in _ROLES:
+                        found = model.data(model.index(row, column), role)
+                        yield widget.objectName(), str(found or "")
+        for action in widget.findChildren(QAction):
+            yield action.objectName(), action.text()
+
+
+def assert_plain() -> None:
+    kept = [
+        (name, ascii(text))
+        for name, text in shown_texts()
+        if set(text) & set(UNSHOWABLE) - _ALLOWED
+    ]
+    assert not kept
+
+
+@pytest.fixture
+def window(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> Iterator[MainWindow]:
+    window = MainWindow(ready_studio, theme)
+    qtbot.addWidget(window)
+    window.show()
+    qtbot.waitExposed(window)
+    yield window
+    window.close()
+
+
+def hostile_recording() -> bytes:
+    content = race_recording([pack_frame(np.zeros((2, 2, 3), np.uint8))], side=2)
+    header, *events = content.splitlines(keepends=True)
+    named = hostile_json(msgspec.json.decode(header, type=RecordingHeader)) + b"\n"
+    name = msgspec.json.encode(HOSTILE_NAME)
+    return named + b"".join(event.replace(b'"GT 1030"', name) for event in events)
+
+
+def test_a_hostile_record_shows_nothing_that_hides(window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / f"{FILE_NAME}.json"
+    path.write_bytes(hostile_json(check_record({"memory": (wrong_bit(),)})))
+    assert drop(window, path)
+    wait_until(lambda: sees(window, "check.facts.0") and "RTX" in text(window, "check.facts.0"))
+    assert_plain()
+
+
+def test_a_hostile_recording_shows_nothing_that_hides(window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / f"{FILE_NAME}.jsonl"
+    path.write_bytes(hostile_recording())
+    assert drop(window, path)
+    wait_until(lambda: "RTX" in text(window, "race.outcome"))
+    assert_plain()
+
+
+def test_hostile_results_show_nothing_that_hides(
+    window: MainWindow, ready_studio: Studio, tmp_path: Path
+) -> None:
+    ready_studio.go_to(BENCHMARK)
+    path = tmp_path / f"{FILE_NAME}.json"
+    path.write_bytes(hostile_json(kept_of(over(CARD, 0.01), "2026-11-22T12:00:00+00:00", "a")))
+    history = window.findChild(BenchmarkHistory)
+    history.import_file(path)
+    wait_until(lambda: history.entries)
+    player = window.findChild(RecordingPlayer)
+    recording = tmp_path / f"{FILE_NAME}.jsonl"
+    recording.write_bytes(hostile_recording())
+    player.open_file(recording)
+    wait_until(lambda: player.recording is not None)
+    assert_plain()
+    player.play(AT_ONCE)
+    assert_plain()
+
+
+def test_a_refused_file_has_a_plain_name(window: MainWindow, tmp_path: Path) -> None:
+    for ending in ("png", "jsonl", "json"):
+        path = tmp_path / f"{FILE_NAME}.{ending}"
+        path.write_bytes(b"no file of any kind")
+        assert drop(window, path)
+        outcome, said = ("check.outcome", "record") if ending == "json" else ("race.outcome", "RTX")
+        wait_until(lambda outcome=outcome, said=said: said in text(window, outcome))
+        assert_plain()

@@ -1,0 +1,128 @@
+"""A file on a drive that does not answer stops neither the window nor its end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from PySide6.QtGui import QColor, QImage
+from PySide6.QtWidgets import QComboBox
+
+from gpu_studio.core import user_file
+from gpu_studio.model.benchmark.recording import RecordingPlayer
+from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
+from gpu_studio.model.pages import BENCHMARK, CHECK, RACE, SEGMENTS
+from gpu_studio.ui.check.check_tab import CheckTab
+from gpu_studio.ui.main_window import MainWindow
+from tests.driving.window import drop, find, sees, text, wait_until
+from tests.patience import PATIENCE_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+
+class SilentDrive:
+    """Holds whoever opens a file with ``silent`` in its name until `answer`."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self._answers = threading.Event()
+        self._open = user_file.open_user_file
+
+    def open(self, path: Path) -> BinaryIO:
+        if "silent" in path.name:
+            self.asked.append(path.name)
+            self._answers.wait(PATIENCE_S)
+        return self._open(path)
+
+    def answer(self) -> None:
+        self._answers.set()
+
+
+@pytest.fixture
+def drive(monkeypatch: pytest.MonkeyPatch) -> Iterator[SilentDrive]:
+    drive = SilentDrive()
+    monkeypatch.setattr(user_file, "open_user_file", drive.open)
+    yield drive
+    drive.answer()
+
+
+@pytest.fixture
+def window(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> Iterator[MainWindow]:
+    window = MainWindow(ready_studio, theme)
+    qtbot.addWidget(window)
+    window.show()
+    qtbot.waitExposed(window)
+    yield window
+    window.close()
+
+
+def test_a_later_file_takes_the_place_of_one_that_does_not_come(
+    window: MainWindow, drive: SilentDrive, tmp_path: Path
+) -> None:
+    for ending in ("png", "html"):
+        assert drop(window, tmp_path / f"silent.{ending}")
+        wait_until(lambda ending=ending: f"silent.{ending}" in drive.asked)
+    image = QImage(20, 10, QImage.Format.Format_RGB32)
+    image.fill(QColor("red"))
+    image.save(str(tmp_path / "me.png"))
+    assert drop(window, tmp_path / "me.png")
+    wait_until(lambda: sees(window, "race.photo"))
+    wait_until(lambda: find(window, "race.photo", QComboBox).currentText() == "me.png")
+
+
+def test_a_drive_that_does_not_answer_is_told(
+    window: MainWindow, drive: SilentDrive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(user_file, "_LONGEST_SILENCE_S", 0.1)
+    assert drop(window, tmp_path / "silent.png")
+    wait_until(lambda: sees(window, "banner.sentence"))
+    assert text(window, "banner.sentence") == (
+        "silent.png cannot be opened: its drive does not answer."
+    )
+
+
+def test_the_window_closes_although_files_do_not_come(
+    window: MainWindow, drive: SilentDrive, ready_studio: Studio, tmp_path: Path
+) -> None:
+    """That no thread is left is looked at after every test."""
+    for page in (BENCHMARK, SEGMENTS, CHECK, RACE):
+        ready_studio.go_to(page)
+    names = [f"silent-{number}" for number in range(4)]
+    drop(window, tmp_path / f"{names[0]}.png")
+    window.findChild(RecordingPlayer).open_file(tmp_path / names[1])
+    window.findChild(OpenedSnapshot).open(tmp_path / names[2])
+    window.findChild(CheckTab).check.open_file(tmp_path / names[3])
+    wait_until(lambda: len(drive.asked) == len(names))
+    window.close()
+    ready_studio.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe has no place in a folder")
+def test_a_pipe_is_refused_although_somebody_could_write_into_it(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    for ending in ("png", "jsonl", "json"):
+        pipe = tmp_path / f"pipe.{ending}"
+        os.mkfifo(pipe)
+        writer = os.open(pipe, os.O_RDWR)
+        assert drop(window, pipe)
+        wait_until(
+            lambda pipe=pipe: any(
+                pipe.name in text(window, name)
+                and "it is not an ordinary file." in text(window, name)
+                for name in ("race.outcome", "check.outcome")
+                if sees(window, name)
+            )
+        )
+        os.close(writer)
