@@ -112,7 +112,9 @@ class MainWindow(QMainWindow):
         self._recognizing.succeeded.connect(self._go_to)
         self._recognizing.failed.connect(self._show_silent)
         studio.closing.connect(self._recognizing.close)
-        FileDrop(self, *(end for tab in TABS for end in tab.opens)).dropped.connect(self._open)
+        files = FileDrop(self, *(end for tab in TABS for end in tab.opens), refuses=True)
+        files.dropped.connect(self._open)
+        files.refused.connect(self._refuse)
         studio.headlines.installation_wanted.connect(self._show_installation)
         if bad_end is not None:
             studio.headlines.notify(
@@ -308,10 +310,19 @@ class MainWindow(QMainWindow):
         if any(path.suffix.lower() in tab.opens for tab in TABS):
             self._open(path)
         else:
-            self._studio.headlines.notify(
-                f"GPU Studio cannot open {file_name(path)} here.",
-                "It opens pictures and recordings for a race, and records of checks.",
-            )
+            self._refuse((path,))
+
+    def _refuse(self, paths: tuple[Path, ...]) -> None:
+        """Say why nothing of what was dropped or chosen is opened."""
+        detail = "It opens pictures and recordings for a race, and records of checks."
+        if len(paths) == 1:
+            sentence = f"GPU Studio cannot open {file_name(paths[0])} here."
+        elif paths:
+            sentence = f"GPU Studio opens one file at a time, not {len(paths)}."
+        else:
+            sentence = "GPU Studio opens files, not addresses."
+            detail = "Save it as a file first, then drop the file here."
+        self._studio.headlines.notify(sentence, detail)
 
     def _open(self, path: Path) -> None:
         """Open a dropped file on the tab that is for such files."""

@@ -184,7 +184,7 @@ def command_words(command: tuple[str, ...], nap_s: float) -> str:
     with tempfile.TemporaryDirectory() as home:
         places = dict.fromkeys(("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"), home)
         child = subprocess.Popen(
-            [sys.executable, "-m", "gpu_studio.cli.main", *command],
+            [sys.executable, "-m", "gpu_studio", *command],
             cwd=ROOT, env={**os.environ, **places}, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip

@@ -79,8 +79,8 @@ class PitfallStarted(Event, frozen=True, kw_only=True):
 class PitfallFinished(LastEvent, frozen=True, kw_only=True):
     """The outcomes of the requested parts of a pitfall, and both snippets.
 
-    ``comparison`` says how the fix changed the numbers, in words; empty if only one part ran, or
-    if the two parts share no number.
+    ``comparison`` says how the fix changed the numbers, in words, and that the PC slept; empty if
+    only one part ran, or if the two parts share no number.
     """
 
     name: str

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallStarted, RunPitfall
-from gpu_studio.core.pause import PauseLog
+from gpu_studio.core.pause import PauseLog, pauses_sentence
 from gpu_studio.core.switcher.pitfall_words import compare_parts
 from gpu_studio.engine.device import accelerator_of, prove_kernels, resolve
 from gpu_studio.engine.pitfalls.exception_keeps_tensors import ExceptionKeepsTensors
@@ -86,14 +86,13 @@ def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
                 partial(_run_part, pitfall, part, bench), bench.check_stop
             )
         elapsed_s = pauses.awake_s
+    compared = compare_parts(pitfall.description, outcomes.get("broken"), outcomes.get("fixed"))
     yield PitfallFinished(
         name=request.name,
         device=request.device,
         broken=outcomes.get("broken"),
         fixed=outcomes.get("fixed"),
-        comparison=compare_parts(
-            pitfall.description, outcomes.get("broken"), outcomes.get("fixed")
-        ),
+        comparison=" ".join(filter(None, (compared, pauses_sentence([pauses.pauses])))),
         broken_snippet=snippets["broken"],
         fixed_snippet=snippets["fixed"],
         snippet=snippets[_PARTS[request.part][-1]],
