@@ -130,8 +130,12 @@ def encode_record(record: CheckRecord) -> bytes:
     return _encoder.encode(record)
 
 
-def decode_record(text: bytes) -> CheckRecord:
+def decode_record(text: bytes, name: str = "") -> CheckRecord:
     """Return the record in a JSON text, which may come from a stranger.
+
+    Args:
+        text: the JSON.
+        name: the name of its file, for the sentence that refuses it; empty if it has none.
 
     Raises:
         StudioError: it is not a record, or a newer program made it.
@@ -140,9 +144,12 @@ def decode_record(text: bytes) -> CheckRecord:
         if len(text) <= LARGEST_RECORD_BYTES:
             if _version_decoder.decode(text).schema == SCHEMA:
                 return with_plain_texts(_decoder.decode(text))
-            message = "A newer version of GPU Studio made this record: update GPU Studio."
+            which = name or "this record"
+            message = f"A newer version of GPU Studio made {which}: update GPU Studio."
             raise StudioError(FailureKind.FILE_REFUSED, message)
         reason = "it is too large"
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         reason = first_line(str(error), 200)
-    raise StudioError(FailureKind.FILE_REFUSED, f"This is not the record of a check: {reason}.")
+    raise StudioError(
+        FailureKind.FILE_REFUSED, f"{name or 'This'} is not the record of a check: {reason}."
+    )

@@ -81,7 +81,8 @@ def read_record(path: Path, is_over: Callable[[], bool] = lambda: False) -> Chec
         content = read_user_file(path, LARGEST_FILE_BYTES, is_over)
     except UnusableFileError as error:
         raise _refused(file_name(path), str(error)) from error
-    return decode_record(_json_in(content, file_name(path)))
+    name = file_name(path)
+    return decode_record(_json_in(content, name), name)
 
 
 def has_record(path: Path, is_over: Callable[[], bool] = lambda: False) -> bool:
