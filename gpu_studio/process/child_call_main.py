@@ -14,7 +14,8 @@ import sys
 from gpu_studio.process.child_call import READY
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 
-_GRACE_S = 1.0  # the parent ends a late child first
+_MOST_THREADS = 2  # of a library, at work at once
+_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 
 
 def main() -> None:
@@ -30,10 +31,7 @@ def main() -> None:
     answer = importlib.import_module(module).answer
     out.write(READY)
     out.flush()
-    if sys.platform != "win32":
-        # Ends this process even inside a library that keeps Python's lock, and if the parent is
-        # gone. On Windows, the job object does.
-        signal.setitimer(signal.ITIMER_REAL, longest_s + _GRACE_S)
+    _end_with_parent(longest_s)
     status = 0
     try:
         content = answer(incoming.read())
@@ -42,6 +40,20 @@ def main() -> None:
     out.write(content)
     out.flush()
     os._exit(status)  # no library's own end delays the answer, or crashes after it
+
+
+def _end_with_parent(longest_s: float) -> None:
+    """End this process if its parent is killed, even inside a library that keeps Python's lock.
+
+    On Windows, the job object does. On Linux, the system sends a signal when the parent's thread is
+    gone, which waits for this process: prctl(2). Elsewhere, a limit of processor time has to do.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    elif sys.platform != "win32":
+        signal.setitimer(signal.ITIMER_PROF, _MOST_THREADS * longest_s)
 
 
 if __name__ == "__main__":

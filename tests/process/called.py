@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from pathlib import Path
 
 
 def answer(content: bytes) -> bytes:
@@ -12,7 +13,9 @@ def answer(content: bytes) -> bytes:
     if content == b"refuse":
         message = "it is\x07 no message"
         raise ValueError(message)
-    if content == b"hang":
+    if content.startswith(b"hang"):
+        if content != b"hang":
+            Path(os.fsdecode(content[4:])).touch()
         # With Python's lock, as a decoder does.
         if sys.platform == "win32":
             ctypes.PyDLL("kernel32").Sleep(1_000_000)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import subprocess
 import sys
 import threading
+import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -41,6 +46,12 @@ def test_a_child_that_never_answers_is_killed() -> None:
     assert called(b"hang", longest_s=0.1) == ChildAnswer(is_late=True)
 
 
+def test_a_sleep_of_the_pc_is_not_the_childs_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, sleeps_s = time.monotonic, itertools.chain([0.0], itertools.repeat(3600.0))
+    monkeypatch.setattr(child_call.time, "monotonic", lambda: clock() + next(sleeps_s))
+    assert called(b"ab").content == b"ba"
+
+
 def test_a_child_that_never_starts_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_call, "_LONGEST_START_S", 0.0)
     assert called(b"ab").is_late
@@ -68,16 +79,39 @@ def test_a_child_that_uses_too_much_where_nothing_limits_it_is_killed(
     assert killed.exit_code != 0
 
 
-def test_a_cancelled_call_ends_its_child_at_once() -> None:
+def child_of(parent: psutil.Process) -> psutil.Process:
+    """Return the child that is called."""
+    (child,) = [one for one in parent.children() if _MODULE in one.cmdline()]
+    return child
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="ended there by its processor time alone")
+def test_a_child_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    message = b"hang" + os.fsencode(tmp_path / "works")
+    script = (
+        "from gpu_studio.process.child_call import ChildCall\n"
+        f"ChildCall({_MODULE!r}, memory_bytes=1 << 28).run({message!r}, longest_s=99, most_bytes=9)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
+    until((tmp_path / "works").exists)
+    child = child_of(psutil.Process(parent.pid))
+    parent.kill()
+    parent.wait(PATIENCE_S)
+    until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+
+
+def test_a_cancelled_call_ends_its_child_at_once(tmp_path: Path) -> None:
     call = ChildCall(_MODULE)
     answers: list[ChildAnswer] = []
-    thread = threading.Thread(
-        target=lambda: answers.append(call.run(b"hang", longest_s=PATIENCE_S, most_bytes=9))
-    )
+
+    def run() -> None:
+        message = b"hang" + os.fsencode(tmp_path / "works")
+        answers.append(call.run(message, longest_s=PATIENCE_S, most_bytes=9))
+
+    thread = threading.Thread(target=run)
     thread.start()
-    mine = psutil.Process()
-    until(lambda: any("tests.process.called" in child.cmdline() for child in mine.children()))
-    (child,) = [one for one in mine.children() if "tests.process.called" in one.cmdline()]
+    until((tmp_path / "works").exists)
+    child = child_of(psutil.Process())
     call.cancel()
     thread.join(PATIENCE_S)
 
