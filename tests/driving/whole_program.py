@@ -194,6 +194,13 @@ QTimer.singleShot(0, close_behind_the_dialog)
 window.findChild(QAction, "benchmark.export.csv").trigger()
 """
 
+# An engine that speaks from a plan: its PyTorch has no part in these states, and takes seconds.
+_WITHOUT_PYTORCH = """
+from gpu_studio.engine import client
+client._MODULE = "tests.engine.scripted_child"
+os.environ["CHILD_PLAN"] = "beat"
+"""
+
 CLOSING: dict[str, tuple[str, int]] = {
     "start": (_BEFORE_ITS_FIRST_PAINT, 0),
     "engine starts": (_ENGINE_STARTS, 2),
@@ -203,11 +210,11 @@ CLOSING: dict[str, tuple[str, int]] = {
     "replicas": (READY + _REPLICAS, 5),
     "naive script": (READY + _NAIVE_SCRIPT, 3),
     "held engine": (READY + _HELD_ENGINE, 2),
-    "held sensors": (READY + _HELD_SENSORS, 2),
-    "sensors and their log": (READY + _SENSORS_AND_THEIR_LOG, 2),
+    "held sensors": (_WITHOUT_PYTORCH + READY + _HELD_SENSORS, 2),
+    "sensors and their log": (_WITHOUT_PYTORCH + READY + _SENSORS_AND_THEIR_LOG, 2),
     "memory experiment": (READY + _EXPERIMENT, 2),
-    "snapshot": (READY + _SNAPSHOT, 2),
-    "recording": (READY + _RECORDING, 2),
+    "snapshot": (_WITHOUT_PYTORCH + READY + _SNAPSHOT, 2),
+    "recording": (_WITHOUT_PYTORCH + READY + _RECORDING, 2),
     "export dialog": (READY + _EXPORT, 2),
 }
 """A state's script, and how many processes the program has below it at least."""

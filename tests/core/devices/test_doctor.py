@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices.findings import find
 from tests.core.devices.doctor_table import (
@@ -11,32 +11,40 @@ from tests.core.devices.doctor_table import (
     situations,
 )
 
+if TYPE_CHECKING:
+    from gpu_studio.core.devices.finding import Finding
+
 SITUATIONS = situations()
 
 
-@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.title)
-def test_the_doctor_says_what_the_sources_say(situation: Situation) -> None:
-    findings = find(
+def findings_of(situation: Situation) -> list[Finding]:
+    return find(
         inventory_of(situation), engine_of(situation), system=situation.system, machine="x86_64"
     )
-    listed = [f for f in findings if f.code != "mixed_order"]
-    assert tuple(finding.code for finding in listed) == situation.codes, situation.source
-    assert situation.words in listed[0].sentence, situation.source
-    assert action_of(listed[0].command) == situation.action, situation.source
 
 
-@pytest.mark.parametrize(
-    "situation",
-    [one for one in SITUATIONS if one.codes[0] == "no_code_for_card"],
-    ids=lambda situation: situation.title,
-)
-def test_a_card_without_code_is_told_in_one_line(situation: Situation) -> None:
+def test_the_doctor_says_what_the_sources_say() -> None:
+    other = {}
+    for one in SITUATIONS:
+        listed = [found for found in findings_of(one) if found.code != "mixed_order"]
+        codes = tuple(finding.code for finding in listed)
+        first = listed[0]
+        if (codes, action_of(first.command)) != (one.codes, one.action) or (
+            one.words not in first.sentence
+        ):
+            other[one.title] = (codes, first.sentence, first.command, one.source)
+    assert not other
+
+
+def test_a_card_without_code_is_told_in_one_line() -> None:
     """The reasons are behind Details: a banner of three lines pushed the page down."""
-    result, *_ = find(
-        inventory_of(situation), engine_of(situation), system=situation.system, machine="x86_64"
-    )
-    assert len(result.sentence) <= 140
-    assert result.evidence
+    first = {
+        one.title: findings_of(one)[0] for one in SITUATIONS if one.codes[0] == "no_code_for_card"
+    }
+    assert len(first) > 30
+    assert not [
+        title for title, one in first.items() if len(one.sentence) > 140 or not one.evidence
+    ]
 
 
 def test_the_table_is_as_wide_as_promised() -> None:
