@@ -10,7 +10,7 @@ import pytest
 from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.messages.check_messages import Vitals
 from gpu_studio.hardware import cpu
-from gpu_studio.hardware.cpu_heat import CpuHeat, checked_cpu
+from gpu_studio.hardware.engine_sensor import CpuHeat, checked_cpu
 
 NO_COUNTERS = Path("there is no such folder")
 

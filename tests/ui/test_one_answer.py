@@ -16,7 +16,7 @@ from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.model.switcher.pitfalls import PitfallsModel
 from gpu_studio.ui.benchmark.benchmark_choices import DeviceBoxes
-from gpu_studio.ui.memory.tank_card import what_is_shown
+from gpu_studio.ui.memory.memory_tab import what_is_shown
 from gpu_studio.ui.race.race_tab import RaceTab
 from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
 from tests.fakes.descriptions import described_with_cuda

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.devices.card_identity import identity_of
+from gpu_studio.core.devices.cards import known_card, silicon_text
 from gpu_studio.core.devices.devices import CardState
+from gpu_studio.core.devices.facts import resizable_bar_text
+from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+from gpu_studio.core.units import format_count
 from gpu_studio.hardware.card_reader import Maker
-from gpu_studio.hardware.nvidia import cards, checked_card
+from gpu_studio.hardware.nvidia import cards
+from gpu_studio.hardware.nvidia.cards import base_clock_mhz, describe_card
 from gpu_studio.hardware.nvidia.heat import VENDOR_ID, CardHeat, GuardedNvapi
 from gpu_studio.hardware.nvidia.nvml import (
     CLOCK_MEMORY,
@@ -17,16 +23,20 @@ from gpu_studio.hardware.nvidia.nvml import (
     Nvml,
     is_library_replaced,
     library_version,
+    number_from,
 )
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import CardLoad, Device, Driver, GpuProcess, Telemetry
-    from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
     from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.hardware.card_reader import ProcessLookup
     from gpu_studio.hardware.nvidia.nvml import NvmlCard
 
 _KERNEL_MODULE_VERSION = Path("/sys/module/nvidia/version")
+# Enumerators of nvml.h.
+_THRESHOLD_SHUTDOWN, _THRESHOLD_SLOWDOWN, _THRESHOLD_OPERATING = 0, 1, 3
+_CORRECTED, _UNCORRECTED, _SINCE_START = 0, 1, 0
+_LEAST_LIMIT_C, _MOST_LIMIT_C = 60, 150  # what lies outside is no limit of a chip
 
 
 class NvidiaCard:
@@ -71,12 +81,12 @@ class NvidiaCard:
         return None if milliwatts is None else milliwatts / 1000
 
     def vitals(self) -> Vitals:
-        return checked_card.read_vitals(self._card, self.telemetry())
+        return read_vitals(self._card, self.telemetry())
 
     def checked_device(
         self, address: str, driver: Driver, torch_card: TorchCard | None
     ) -> CheckedDevice:
-        return checked_card.read_checked_device(self._card, address, driver, torch_card)
+        return read_checked_device(self._card, address, driver, torch_card)
 
     def _with_heat(self, telemetry: Telemetry) -> Telemetry:
         if self._nvapi is None:
@@ -154,3 +164,99 @@ NVIDIA = Maker(
     library_version=library_version,
     is_replaced=is_library_replaced,
 )
+
+
+def read_vitals(card: NvmlCard, now: Telemetry) -> Vitals:
+    """Return one reading of a card, its present telemetry and its counters.
+
+    Raises:
+        nvml.CardUnreadableError: the card is lost.
+    """
+    ecc = "nvmlDeviceGetTotalEccErrors"
+    rows = card.ask("nvmlDeviceGetRemappedRows")
+    corrected, uncorrected, is_pending = _rows(rows)
+    return Vitals(
+        temperature_c=now.temperature_c,
+        hotspot_c=now.hotspot_c,
+        memory_temperature_c=now.memory_temperature_c,
+        sm_clock_mhz=now.sm_clock_mhz,
+        memory_clock_mhz=now.memory_clock_mhz,
+        power_w=now.power_w,
+        fan_percent=now.fan_percent,
+        clock_event_reasons=now.clock_event_reasons,
+        pcie_generation=now.pcie_generation,
+        pcie_width=now.pcie_width,
+        pcie_replays=card.number("nvmlDeviceGetPcieReplayCounter"),
+        ecc_corrected=card.number(ecc, _CORRECTED, _SINCE_START),
+        ecc_uncorrected=card.number(ecc, _UNCORRECTED, _SINCE_START),
+        remapped_rows=None if corrected is None else corrected + (uncorrected or 0),
+        has_pending_remap=is_pending,
+    )
+
+
+def read_checked_device(
+    card: NvmlCard, address: str, driver: Driver | None, torch_card: TorchCard | None = None
+) -> CheckedDevice:
+    """Return a card's facts for the record of a check; raises like `read_vitals`.
+
+    Args:
+        card: the card.
+        address: PyTorch's name for it.
+        driver: the driver; None if unknown.
+        torch_card: PyTorch's account of the card, for what an old driver does not say.
+    """
+    device = describe_card(card, None, lambda _pid: ("", None))
+    known = known_card(device.name)
+    identity = identity_of(device, torch_card)
+    return CheckedDevice(
+        address=address,
+        name=device.name,
+        silicon=silicon_text(device.pci_device_id),
+        contradiction=identity.contradiction,
+        agreement=identity.agreement,
+        vbios=device.vbios,
+        driver_version=driver.version if driver else None,
+        compute_capability=device.compute_capability,
+        memory_total_bytes=device.memory_total_bytes,
+        shutdown_c=_limit_c(card, _THRESHOLD_SHUTDOWN),
+        slowdown_c=_limit_c(card, _THRESHOLD_SLOWDOWN),
+        operating_max_c=_limit_c(card, _THRESHOLD_OPERATING),
+        base_clock_mhz=base_clock_mhz(card) or (known.base_clock_mhz if known else None),
+        clock_max_mhz=device.sm_clock_max_mhz,
+        power_limit_w=device.telemetry.power_limit_w,
+        pcie_generation_max=device.pcie_generation_max,
+        pcie_width_max=device.pcie_width_max,
+        resizable_bar=resizable_bar_text(device) or "",
+        ecc=f"{_ecc(device)} {_replaced(card)}",
+    )
+
+
+def _limit_c(card: NvmlCard, threshold: int) -> float | None:
+    limit = card.number("nvmlDeviceGetTemperatureThreshold", threshold, most=_MOST_LIMIT_C)
+    return None if limit is None or limit < _LEAST_LIMIT_C else float(limit)
+
+
+def _ecc(device: Device) -> str:
+    if device.ecc_enabled is None:
+        return "The card reports no ECC memory. GeForce cards usually have none."
+    if device.ecc_enabled:
+        return "The memory has ECC, and it is on: the card counts and corrects errors itself."
+    return "The memory has ECC, but it is off."
+
+
+def _replaced(card: NvmlCard) -> str:
+    corrected, uncorrected, is_pending = _rows(card.ask("nvmlDeviceGetRemappedRows"))
+    if corrected is None:
+        return "It reports no replaced rows of its memory."
+    count = corrected + (uncorrected or 0)
+    noun = "row" if count == 1 else "rows"
+    text = f"It has replaced {format_count(count)} {noun} of its memory so far"
+    return f"{text}, and waits for a restart to replace more." if is_pending else f"{text}."
+
+
+def _rows(answer: object) -> tuple[int | None, int | None, bool | None]:
+    """Return remapped rows, corrected and uncorrected, and whether a remap waits for a restart."""
+    if not isinstance(answer, (tuple, list)) or len(answer) < 3:
+        return None, None, None
+    pending = number_from(answer[2])
+    return number_from(answer[0]), number_from(answer[1]), None if pending is None else pending > 0

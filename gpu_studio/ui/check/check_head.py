@@ -1,27 +1,48 @@
-"""The top of the Check tab: what is checked, for how long, and the actions."""
+"""The top of the Check tab: the result in large words, what is checked, and the actions."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSignalBlocker, Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QSizePolicy, QWidget
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
+from gpu_studio.core.check.check_end import CheckEnd, end_of
 from gpu_studio.core.check.plants import PLANTED_FAULTS
+from gpu_studio.core.check.record_words import breakable, length_text
 from gpu_studio.core.check.stages import GLANCE_MINUTES, NORMAL_MINUTES, OVERNIGHT_MINUTES
+from gpu_studio.core.device_name import CPU, is_cpu
+from gpu_studio.model.check import check_words
 from gpu_studio.model.check.check_words import device_title, record_title
 from gpu_studio.model.work_state import WorkState
 from gpu_studio.ui.combo_box import ComboBox, show_items
 from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.page_keys import runs, stops
-from gpu_studio.ui.parts import button, set_property
+from gpu_studio.ui.page_keys import runs, saves, stops
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters, set_property
 from gpu_studio.ui.saving import ask_open_path
+from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
+    from PySide6.QtGui import QResizeEvent
+
+    from gpu_studio.core.check.check_record import CheckRecord
+    from gpu_studio.core.notice import Notice
     from gpu_studio.model.check.card_check import CardCheck
+    from gpu_studio.model.headline import Headline
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.parts import Role
     from gpu_studio.ui.theme import Theme
 
 _LENGTHS = (
@@ -32,6 +53,9 @@ _LENGTHS = (
 _RECORDS = "Records of a check (*.png *.html *.htm *.json);;All files (*)"
 _KEPT = "Earlier checks"
 _TIP = Qt.ItemDataRole.ToolTipRole
+_HEADS: tuple[Role, ...] = ("hero", "hero_words", "headline", "title")
+_WIDE_LETTERS = 84
+_FAILED = (CheckEnd.ERRORS, CheckEnd.LOST)
 
 
 class CheckHead(FlowRow):
@@ -153,3 +177,192 @@ def _combo(name: str, accessible_name: str) -> QComboBox:
     box.setAccessibleName(accessible_name)
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
     return box
+
+
+class CheckHero(Card):
+    """Empty, it asks the question of the page.
+
+    Signals:
+        save_wanted(): the user wants the record as a file.
+        share_wanted(): the user wants page and picture of the record for a buyer.
+    """
+
+    save_wanted = Signal()
+    share_wanted = Signal()
+
+    def __init__(self, studio: Studio, check: CardCheck, theme: Theme) -> None:
+        super().__init__(name="check.hero")
+        self._studio, self._check = studio, check
+        self._remedy: Headline | None = None
+        self._device = Text("", "title", name="check.subject", wraps=True)
+        self._when = Text("", "muted", name="check.when", wraps=True)
+        self._errors = Text("", "hero", name="check.errors", wraps=True)
+        self._chip = TrustChip(theme, name="check.chip")
+        self._planted = Text("", "failure", name="check.planted", wraps=True)
+        self._sentence = Text("", "lead", name="check.doing", wraps=True)
+        self._next = Text("", name="check.next", wraps=True)
+        self._outcome = Text("", "muted", name="check.outcome", wraps=True)
+        self._outcome.hide()
+        self._fix = button("", self._fix_it, name="check.fix", primary=True)
+        self._again = button("Check again", check.start, name="check.again", primary=True)
+        self._again.setIcon(icon("shield", theme, "on_accent"))
+        self._share = button(
+            "Show it to the buyer", self.share_wanted.emit, name="check.share",
+            tip="Save a page and a picture of the record, and open the page",
+        )  # fmt: skip
+        self._caption = Text("", "muted", name="check.caption", wraps=True)
+        self._instead = button(
+            "Check CPU and RAM instead", self._choose_cpu, name="check.instead",
+            tip="They need no card",
+        )  # fmt: skip
+        self._save = button(
+            "Save record…", self.save_wanted.emit, name="check.save",
+            tip="As a picture or a page, to attach when the card is sold",
+        )  # fmt: skip
+        self._save.setIcon(icon("export", theme))
+        saves(self._save)
+        self._identify = QCheckBox("Add UUID and serial number")
+        self._identify.setObjectName("check.identify")
+        self._identify.setAccessibleName(self._identify.text())
+        self._identify.setToolTip("They identify this one copy of the card")
+        self._presses = (self._fix, self._again, self._share, self._instead, self._save)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self.column.setContentsMargins(2 * MARGIN, MARGIN, 2 * MARGIN, MARGIN)
+        self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._halves.setSpacing(2 * MARGIN)
+        self.column.addLayout(self._halves)
+        words = QVBoxLayout()
+        words.setSpacing(4)
+        self._halves.addLayout(words, 1)
+        words.addWidget(self._device)
+        words.addWidget(self._when)
+        line = QHBoxLayout()
+        line.setSpacing(GAP)
+        words.addLayout(line)
+        line.addWidget(self._errors, 1)
+        line.addWidget(self._chip, 0, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        for widget in (self._planted, self._sentence, self._next):
+            words.addWidget(widget)
+        words.addStretch(1)
+        self._side = QWidget()
+        side = QVBoxLayout(self._side)
+        side.setContentsMargins(0, 0, 0, 0)
+        side.setSpacing(6)
+        self._row = QBoxLayout(QBoxLayout.Direction.TopToBottom)
+        self._row.setSpacing(6)
+        side.addLayout(self._row)
+        for press in self._presses:
+            self._row.addWidget(press)
+        side.addWidget(self._caption)
+        side.addWidget(self._identify)
+        side.addStretch(1)
+        self._halves.addWidget(self._side)
+        self.column.addWidget(self._outcome)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Choose the type in which the words fit, and put the buttons beside or below them."""
+        super().resizeEvent(event)
+        is_wide = self.width() >= letters(self, _WIDE_LETTERS)
+        directions = QBoxLayout.Direction
+        self._halves.setDirection(directions.LeftToRight if is_wide else directions.TopToBottom)
+        self._row.setDirection(directions.TopToBottom if is_wide else directions.LeftToRight)
+        self._fit()
+
+    @property
+    def record(self) -> CheckRecord | None:
+        """The record to save, with the card's own numbers only if you asked for them."""
+        record = self._check.record
+        if record is None or not self._identify.isChecked():
+            return record
+        return self._check.named(record)
+
+    def show_check(self) -> None:
+        """Show the present state of the check, or the shown record."""
+        check = self._check
+        words = check_words.hero(check)
+        self._device.setText(breakable(words.device))
+        self._show(self._when, words.when)
+        self._errors.setText(words.words)
+        self._errors.set_tone(words.tone)
+        self.set_tone(words.tone)
+        self._chip.show_notice(check_words.chip(check))
+        self._show(self._planted, check_words.planted(check))
+        self._show(self._sentence, words.sentence)
+        self._show(self._next, words.next_step)
+        self._show_presses()
+        self._fit()
+
+    def show_outcome(self, notice: Notice) -> None:
+        """Show what became of a file."""
+        self._outcome.show_notice(notice)
+
+    @property
+    def has_primary(self) -> bool:
+        """Whether one of its buttons is the page's primary one."""
+        return any(not one.isHidden() and one.property("primary") for one in self._presses)
+
+    def _show_presses(self) -> None:
+        check, record = self._check, self._check.record
+        is_busy = check.phase.is_busy
+        end = end_of(record) if record is not None else None
+        is_own = record is not None and not check.file_name
+        self._remedy = None if is_busy else check.remedy
+        fix = ""
+        if self._remedy is not None:
+            fix = self._remedy.action_label or ("Copy command" if self._remedy.command else "")
+        is_planted = record is not None and record.planted is not None
+        is_failed = end in _FAILED or (end is CheckEnd.NOTHING_TESTED and not fix)
+        is_failed = is_failed and not is_planted
+        is_shown = {
+            self._fix: bool(fix),
+            self._again: is_own and is_failed,
+            self._share: is_own and end is not CheckEnd.NOTHING_TESTED and not is_planted,
+            self._instead: not is_busy and self._remedy is not None and not check.device.is_cpu,
+            self._save: record is not None,
+        }  # fmt: skip
+        for press, shown in is_shown.items():
+            press.setVisible(bool(shown))
+        self._fix.setText(fix)
+        self._fix.setAccessibleName(fix)
+        self._again.setEnabled(check.can_run)
+        self._save.setEnabled(record is not None)
+        set_property(self._share, "primary", not (fix or (is_own and is_failed)))
+        self._show(self._caption, self._captions(is_own and is_failed and end in _FAILED))
+        # The numbers of a card in somebody's file are not known here.
+        is_card = record is not None and not is_cpu(record.device.address)
+        is_named = is_own and is_card and end is not CheckEnd.NOTHING_TESTED
+        self._identify.setVisible(bool(is_named))
+        self._side.setVisible(any(is_shown.values()))
+
+    def _captions(self, is_again: bool) -> str:
+        if is_again and self._check.can_run:
+            return f"After a restart, {length_text(self._check.minutes)}"
+        return ""
+
+    def _fix_it(self) -> None:
+        remedy = self._remedy
+        if remedy is None:
+            return
+        if remedy.action is not None:
+            self._studio.headlines.act(remedy)
+        else:
+            QGuiApplication.clipboard().setText(remedy.command)
+
+    def _choose_cpu(self) -> None:
+        self._check.choose_device(CPU)
+
+    def _fit(self) -> None:
+        chip = self._chip.sizeHint().width() + GAP if not self._chip.isHidden() else 0
+        margins = self.column.contentsMargins()
+        room = self.width() - margins.left() - margins.right() - chip
+        is_beside = self._halves.direction() is QBoxLayout.Direction.LeftToRight
+        if is_beside and not self._side.isHidden():
+            room -= self._side.sizeHint().width() + 2 * MARGIN
+        is_question = self._check.record is None and not self._check.phase.is_busy
+        self._errors.fit_role(_HEADS[is_question:], room)
+
+    def _show(self, label: Text, text: str) -> None:
+        label.setText(breakable(text))
+        label.setVisible(bool(text))

@@ -33,10 +33,9 @@ from gpu_studio.model.check import check_words
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.pages import CHECK
 from gpu_studio.ui.check.check_curves import CheckCurves
-from gpu_studio.ui.check.check_head import CheckHead
-from gpu_studio.ui.check.check_hero import CheckHero
+from gpu_studio.ui.check.check_head import CheckHead, CheckHero
 from gpu_studio.ui.check.memory_card import CheckFindings, MemoryCard
-from gpu_studio.ui.check.record_saving import save_record, show_to_buyer
+from gpu_studio.ui.check.record_picture import save_record, show_to_buyer
 from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters

@@ -1,12 +1,24 @@
-"""The record of a check as a picture, with the record itself in a text chunk."""
+"""The record of a check as a picture with the record in a text chunk, and its way into files."""
 
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QImage, QPainter, QPen
+from PySide6.QtCore import QRectF, QStandardPaths, Qt, QUrl
+from PySide6.QtGui import (
+    QColor,
+    QDesktopServices,
+    QFont,
+    QFontMetricsF,
+    QGuiApplication,
+    QImage,
+    QPainter,
+    QPen,
+)
+from PySide6.QtWidgets import QFileDialog
 
 from gpu_studio.core.check.check_chart import record_chart
 from gpu_studio.core.check.check_drawing import chart_height, draw_chart, draw_map, map_place
@@ -14,7 +26,7 @@ from gpu_studio.core.check.check_end import end_tone, end_words
 from gpu_studio.core.check.check_record import encode_record
 from gpu_studio.core.check.finding_lines import FINDING_TONES, finding_lines
 from gpu_studio.core.check.memory_map import memory_map
-from gpu_studio.core.check.record_page import CHUNK
+from gpu_studio.core.check.record_page import CHUNK, page_of
 from gpu_studio.core.check.record_words import (
     LIMITS_TITLE,
     PROMISE,
@@ -32,16 +44,21 @@ from gpu_studio.core.check.record_words import (
 )
 from gpu_studio.core.check.stages import stage_title
 from gpu_studio.core.check.steps_table import STEPS_NOTE, STEPS_TITLE, StepCell, steps_table
-from gpu_studio.core.notice import Tone
+from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import clock_text
 from gpu_studio.ui.check.painter_canvas import PainterCanvas
 from gpu_studio.ui.png import png_bytes
+from gpu_studio.ui.saving import write_file
 from gpu_studio.ui.theme import COLOURS, application_font
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from PySide6.QtWidgets import QWidget
+
     from gpu_studio.core.check.check_record import CheckRecord
+
 
 WIDTH = 1200
 _TALLEST = 8000
@@ -57,6 +74,10 @@ _ROLES = {
 }  # fmt: skip
 _WRAPPED = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap)
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
+_PICTURE, _PAGE = "Picture (*.png)", "Web page (*.html)"
+_PAGE_ENDINGS = (".html", ".htm")
+_FOLDER = "GPU Studio"
+_LONGEST_NAME = 60
 
 
 class _Ink(NamedTuple):
@@ -275,3 +296,52 @@ def _font(ink: _Ink) -> QFont:
 
 def _color(role: str) -> QColor:
     return QColor(COLOURS[role][0])  # light, like paper
+
+
+def save_record(window: QWidget, record: CheckRecord) -> Notice:
+    """Ask for a file and write the record into it."""
+    path, kind = QFileDialog.getSaveFileName(
+        window, "Save record", f"{record_file_name(record)}.png", f"{_PICTURE};;{_PAGE}"
+    )
+    if not path:
+        return Notice()
+    ending = PurePath(path).suffix.lower()
+    if ending not in (".png", *_PAGE_ENDINGS):
+        ending = ".html" if kind == _PAGE else ".png"
+        path += ending
+    if ending in _PAGE_ENDINGS:
+        return write_file(path, page_of(record))
+    return write_file(path, png_of_record(record))
+
+
+def show_to_buyer(record: CheckRecord) -> Notice:
+    """Write page and picture into your documents, and open the page in the browser."""
+    documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
+    if not documents:
+        return Notice("This PC has no folder for documents. Use “Save record…”.", Tone.FAILURE)
+    folder = Path(documents) / _FOLDER
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return Notice(f"Could not make the folder {folder}: {reason}", Tone.FAILURE)
+    name = record_file_name(record)
+    page = folder / f"{name}.html"
+    for path, contents in (
+        (page, page_of(record)),
+        (folder / f"{name}.png", png_of_record(record)),
+    ):
+        written = write_file(str(path), contents)
+        if written.tone is Tone.FAILURE:
+            return written
+    saved = f"Saved as {name}.html and {name}.png in {folder}."
+    if QDesktopServices.openUrl(QUrl.fromLocalFile(str(page))):
+        return Notice(f"{saved} Send both: the page has everything, the picture is for a listing.")
+    return Notice(f"{saved} No browser opened: open the page yourself.", Tone.AMBER)
+
+
+def record_file_name(record: CheckRecord) -> str:
+    """Return a file's name without ending: ``check-GT-1030-2026-11-22-1440``; safe on any PC."""
+    day, _, time = record.started_at[:16].partition("T")
+    parts = ("check", short_name(record.device.name)[:_LONGEST_NAME], day, time.replace(":", ""))
+    return re.sub(r"[^0-9A-Za-z]+", "-", "-".join(parts)).strip("-") or "check"

@@ -5,22 +5,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QInputDialog, QTableView, QVBoxLayout, QWidget
 
-from gpu_studio.model.memory.memory_model import MemoryModel
+from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.memory.modelled_cards import LEAST_MIB, MOST_MIB, card_at
+from gpu_studio.core.units import format_bytes
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.memory.memory_devices import choice_title
+from gpu_studio.model.memory.memory_model import ENGINE_NAMES, LAB, MAIN, MemoryModel
 from gpu_studio.model.memory.oom_experiment import OomState
 from gpu_studio.model.pages import BREAK_IT, CURVES, MEMORY, READ_ERROR, SEGMENTS
+from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.combo_box import ComboBox
+from gpu_studio.ui.eliding import ElidingCombo
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.lazy_page import LazyPage
-from gpu_studio.ui.memory.memory_curves import MemoryCurves
+from gpu_studio.ui.memory.memory_curves import MemoryCurves, toggle
 from gpu_studio.ui.memory.oom_page import OomPage
-from gpu_studio.ui.memory.tank_card import TankCard
+from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.page_bar import PageBar
-from gpu_studio.ui.parts import GAP, MARGIN
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, keep_room, letters, show_whole_rows, table
 from gpu_studio.ui.tabs import TabContents, tab_of
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QHideEvent, QShowEvent
 
+    from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.pages import Destination, Page
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
@@ -31,6 +42,7 @@ _SPACING = 6
 _SEGMENTS = "gpu_studio.ui.memory.segment_page:SegmentPage"
 _ERROR = "gpu_studio.ui.memory.error_page:ErrorPage"
 _FIT = "gpu_studio.ui.memory.fit_page:FitPage"
+_OWN = "own"
 
 
 class MemoryTab(TabContents):
@@ -109,3 +121,218 @@ class MemoryTab(TabContents):
             self._curves.follow()
         elif page == BREAK_IT:
             self._lab.follow()
+
+
+class TankCard(Card):
+    """Shows the memory of the chosen device and engine.
+
+    Args:
+        session: the program's own engine.
+        model: the state of the Memory tab.
+        theme: gives the colors.
+    """
+
+    def __init__(
+        self, session: EngineSession, model: MemoryModel, theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(parent, name="memory.tank_card")
+        self._session, self._model = session, model
+        self._title = Text(role="headline", name="memory.title")
+        self._badge = Text("SIMULATED", role="section", name="memory.modelled")
+        self._badge.setToolTip("Computed by the rules of PyTorch's allocator, without a card")
+        self._numbers = toggle("Numbers", "memory.tank.numbers", "Show the bar as a table")
+        self._numbers.toggled.connect(self._toggle_numbers)
+        self._make_choices()
+        self._lay_out_head()
+        self._tank = TankBar(theme, name="memory.tank")
+        self._tank.part_described.connect(self._show_sentence)
+        self._rows = TextRows(("Part", "Memory", "Share", "Meaning"), numbers=(1, 2), parent=self)
+        self._table: QTableView | None = None  # created on first use
+        self._sentence = Text(role="muted", name="memory.sentence", wraps=True)
+        self._programs = Text(role="muted", name="memory.programs", wraps=True)
+        keep_room(self._tank, self._programs)
+        self.column.addWidget(self._tank)
+        self.column.addWidget(self._programs)
+        self.column.addWidget(self._sentence)
+        model.devices.choices_changed.connect(self._list_cards)
+        model.chosen_changed.connect(self._show_chosen)
+        model.memory_changed.connect(self._show_memory)
+        session.state_changed.connect(self._show_memory)
+        self._list_cards()
+        self._show_chosen()
+
+    def _make_choices(self) -> None:
+        self._engines = ComboBox()
+        self._engines.setObjectName("memory.engine")
+        self._engines.setAccessibleName("Engine whose allocator is shown")
+        self._engines.setToolTip("The engine for the bar, the curves, the map and empty_cache")
+        self._engines.activated.connect(self._choose_engine)
+        self._cards = ElidingCombo()
+        self._cards.setObjectName("memory.card")
+        self._cards.setAccessibleName("Device whose memory is shown")
+        self._cards.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self._cards.setMaximumWidth(letters(self._cards, 41))
+        self._cards.activated.connect(self._choose)
+
+    def _lay_out_head(self) -> None:
+        between = QWidget()
+        self._head = FlowRow(
+            self._title, self._badge, between, self._numbers, self._engines, self._cards,
+            fills=between, spacing=GAP,
+        )  # fmt: skip
+        self.column.addWidget(self._head)
+
+    # ── the device ───────────────────────────────────────────────────────────────────────────
+
+    def _list_cards(self) -> None:
+        self._cards.clear()
+        was_modelled = False
+        for choice in self._model.devices.choices:
+            if choice.is_modelled and not was_modelled:
+                self._cards.insertSeparator(self._cards.count())
+                was_modelled = True
+            self._cards.addItem(choice_title(choice), choice.identity)
+        self._cards.addItem("Simulated: custom size…", _OWN)
+        self._cards.setCurrentIndex(self._cards.findData(self._model.chosen.identity))
+
+    def _choose(self, index: int) -> None:
+        identity = self._cards.itemData(index)
+        if identity == _OWN:
+            self._ask_own()
+        elif identity is not None:
+            self._model.devices.choose(identity)
+        self._cards.setCurrentIndex(self._cards.findData(self._model.chosen.identity))
+
+    def _ask_own(self) -> None:
+        mib, has_chosen = QInputDialog.getInt(
+            self, "Simulate a card", "MiB visible to CUDA", 16_000, LEAST_MIB, MOST_MIB
+        )
+        if not has_chosen:
+            return
+        try:
+            self._model.devices.choose_own(mib)
+        except StudioError as error:
+            self._sentence.setText(str(error))
+
+    def _choose_engine(self, index: int) -> None:
+        self._model.show_engine(self._engines.itemData(index))
+
+    def _show_chosen(self) -> None:
+        chosen = self._model.chosen
+        self._cards.setCurrentIndex(self._cards.findData(chosen.identity))
+        self._badge.setVisible(chosen.is_modelled)
+        engines = self._model.engines
+        self._engines.clear()
+        for engine in engines:
+            self._engines.addItem(ENGINE_NAMES[engine], engine)
+        self._engines.setCurrentIndex(engines.index(self._model.engine))
+        self._engines.setVisible(len(engines) > 1)
+        self._show_memory()
+
+    # ── the numbers ──────────────────────────────────────────────────────────────────────────
+
+    def _show_memory(self) -> None:
+        tank, chosen = self._model.tank, self._model.chosen
+        size = f"  ·  {format_bytes(tank.total_bytes)}" if tank else ""
+        if chosen.is_modelled and chosen.address is not None:
+            title = short_name(card_at(chosen.address).name)  # the name includes the size
+        elif not chosen.is_cpu:
+            title = f"{short_name(chosen.name)}{size}"
+        else:
+            title = f"This PC's RAM{size}"
+        self._title.setText(title)
+        self._tank.show_tank(tank)
+        if self._table is not None and self._numbers.isChecked() and tank is not None:
+            self._rows.set_rows(tank.rows())
+            show_whole_rows(self._table)
+        self._show_programs()
+        self._show_sentence("")
+
+    def _show_programs(self) -> None:
+        """Name the programs in the bar; the driver of Windows does not report them."""
+        programs = self._model.programs
+        words = " · ".join(f"{name}\u00a0{format_bytes(size)}" for name, size in programs)
+        self._programs.setText(f"By program: {words}")
+        self._programs.setVisible(bool(programs) and not self._tank.isHidden())
+
+    def _show_sentence(self, words: str) -> None:
+        self._sentence.setText(words or what_is_shown(self._model, self._session))
+
+    def _toggle_numbers(self, shown: bool) -> None:
+        if self._table is None:
+            self._table = table(self._rows, name="memory.tank.table", accessible_name="Memory use")
+            self.column.insertWidget(self.column.count() - 1, self._table)
+            self._table.horizontalScrollBar().rangeChanged.connect(self._fit_table)
+        self._table.setVisible(shown)
+        self._show_memory()
+
+    def set_bar_shown(self, is_shown: bool) -> None:
+        """Show the bar, or leave it to the page below, which has one of its own."""
+        self._tank.setVisible(is_shown)
+        self._show_programs()
+
+    def _fit_table(self) -> None:
+        if self._table is not None:
+            show_whole_rows(self._table)
+
+
+def what_is_shown(model: MemoryModel, session: EngineSession) -> str:
+    """Return a sentence about the source of the shown numbers.
+
+    Args:
+        model: the state of the Memory tab.
+        session: the program's own engine.
+    """
+    chosen, state = model.chosen, session.state
+    if chosen.is_modelled:
+        return _of_modelled(model)
+    if state is EngineState.FAILED:
+        return "The engine has stopped. Start a new one from the Engine menu."
+    if session.absence:
+        return session.absence
+    if session.what_is_missing:
+        return f"{session.what_is_missing} Its numbers come next."
+    if chosen.is_cpu:
+        return _without_card(model)
+    if chosen.address is None:
+        return f"PyTorch cannot use this card, so these are the driver's numbers. {chosen.reason}"
+    if model.engine == LAB:
+        return _of_lab(model)
+    if not model.has_allocator_numbers:
+        return (
+            "PyTorch has not used this card yet, so these are the driver's numbers. For PyTorch's "
+            "own numbers, run an experiment or a benchmark, or move a model."
+        )
+    return "Numbers of the driver and of PyTorch, read together by the engine."
+
+
+def _of_modelled(model: MemoryModel) -> str:
+    if model.is_held:
+        return (
+            "Memory when the experiment failed or ended. It is free again, and the allocator "
+            "keeps it for the next tensors."
+        )
+    return (
+        "PyTorch's allocator on a card of this size, computed to the byte by its rules. CUDA's own "
+        "memory is an assumption."
+    )
+
+
+def _of_lab(model: MemoryModel) -> str:
+    if model.is_held:
+        return (
+            "Memory when the experiment failed or ended. Its engine has ended since, and all its "
+            "memory is free again."
+        )
+    if model.experiment.state is OomState.IDLE:
+        return f"The experiment's engine has ended. Choose “{ENGINE_NAMES[MAIN]}” for now."
+    if model.experiment.state is OomState.WAITING:
+        return "The experiment's engine is starting and loading PyTorch."
+    return "The experiment's engine is running. The bar names the program's engine as well."
+
+
+def _without_card(model: MemoryModel) -> str:
+    if model.devices.has_usable_card:
+        return "The PC's own memory. Choose a card to see PyTorch's allocator."
+    return "This PC's RAM. PyTorch's allocator has numbers for CUDA cards only: simulate one."

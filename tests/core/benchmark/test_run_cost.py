@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.plan import Plan, time_left_s
+from gpu_studio.core.benchmark.plan import Plan, RunCosts, time_left_s
 from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.benchmark.run_cost import RunCosts
 from gpu_studio.core.messages.run_messages import SQUARE
 from tests.fakes.run_answers import batch, finished, started
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpu_studio.core.messages.check_messages import Vitals
 from gpu_studio.engine.check import steps
-from gpu_studio.engine.check.memory_rate import MemoryBandwidth
+from gpu_studio.engine.check.load import MemoryBandwidth
 from gpu_studio.engine.check.steps import STEPS, LoadInSteps
 from tests.engine.check.benches import bench_for, card_bench, run
 
