@@ -36,6 +36,7 @@ _ASKED = frozenset({"segment_alloc", "segment_map"})
 _TURN = 4096
 _UNREACHED = 0.5
 _MOST_RESTS = 200
+_EXPANDABLE = "expandable_segments:True"
 
 
 class MemoryCall(msgspec.Struct, frozen=True):
@@ -92,15 +93,31 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
         return self.first_miss is None
 
 
-def options_of(conf: str) -> AllocatorConfiguration:
-    """Return a recorded program's options; raise `StudioError` if they are not modeled."""
+def options_of(snapshot: Snapshot) -> AllocatorConfiguration:
+    """Return the options of the recorded program.
+
+    Whether its segments were expandable is seen, not believed: Windows and old drivers refuse it,
+    and the oldest snapshots have no options.
+
+    Raises:
+        StudioError: they are not modeled.
+    """
+    conf = snapshot.conf
+    actions = {entry.action for entry in snapshot.history}
+    is_expandable = "segment_map" in actions or any(snapshot.segments.is_expandable)
+    is_fixed = "segment_alloc" in actions or not all(snapshot.segments.is_expandable)
     try:
-        return parse_configuration(conf)
+        options = parse_configuration(conf)
+        if options.expandable_segments and is_fixed and not is_expandable:
+            options = parse_configuration(f"{conf},expandable_segments:False")
+        elif is_expandable and not options.expandable_segments:
+            options = parse_configuration(",".join(filter(None, (conf, _EXPANDABLE))))
     except ValueError as error:
         raise StudioError(
             FailureKind.BAD_REQUEST,
             f"The options of the recorded program cannot be modeled: {error}.",
         ) from error
+    return options
 
 
 def replay(snapshot: Snapshot, is_over: Callable[[], bool] = lambda: False) -> Replay:
@@ -109,7 +126,7 @@ def replay(snapshot: Snapshot, is_over: Callable[[], bool] = lambda: False) -> R
     Raises:
         StudioError: there is no history, it contradicts itself, or its options are not modeled.
     """
-    options = options_of(snapshot.conf)
+    options = options_of(snapshot)
     beginning = Beginning(snapshot, options, is_over)
     rests: dict[int, int] = {}
     while True:

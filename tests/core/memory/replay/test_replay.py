@@ -85,6 +85,15 @@ def test_every_address_is_met(conf: str, tmp_path: Path) -> None:
         assert found.asked > 0
 
 
+@pytest.mark.parametrize(("conf", "claimed"), [(CONFS[1], ""), ("", CONFS[1]), ("", "")])
+def test_whether_segments_expand_is_seen(conf: str, claimed: str, tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    history_of(path, conf, 2, before=0)
+    whole = pickle.loads(path.read_bytes())
+    whole["allocator_settings"] = {"PYTORCH_CUDA_ALLOC_CONF": claimed} if claimed else {}
+    assert replay(read_snapshot(pickle.dumps(whole))).is_exact
+
+
 def changed(snapshot: Path, change: Any) -> Snapshot:
     whole = pickle.loads(snapshot.read_bytes())
     change(whole["device_traces"][0])
