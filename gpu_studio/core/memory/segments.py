@@ -295,7 +295,10 @@ _DIGITS = {"active_allocated": "0", "inactive": "2"}  # every other state waits 
 
 
 def segments_read(
-    read: MemoryRead, segments: Iterable[Mapping[str, Any]], device_index: int = 0
+    read: MemoryRead,
+    segments: Iterable[Mapping[str, Any]],
+    device_index: int = 0,
+    most_blocks: int = MOST_BLOCKS,
 ) -> SegmentsRead:
     """Return a card's segments as a message.
 
@@ -303,6 +306,7 @@ def segments_read(
         read: the counters of the same moment.
         segments: the segments of all cards, with their blocks.
         device_index: the card's index in the segments.
+        most_blocks: how many may be in the columns; a message is limited to `MOST_BLOCKS`.
     """
     own_segments = sorted(
         (segment for segment in segments if segment["device"] == device_index),
@@ -310,7 +314,7 @@ def segments_read(
     )
     blocks = map_of_snapshot(own_segments, device_index)
     free_bytes = read.free_bytes or 0
-    shown = _shown(own_segments)
+    shown = _shown(own_segments, most_blocks)
     shown_blocks = [block for segment in shown for block in segment["blocks"]]
     return SegmentsRead(
         device=read.device,
@@ -338,12 +342,12 @@ def _pool_of(segment: Mapping[str, Any]) -> tuple[int, int]:
     return int(first), int(second)
 
 
-def _shown(segments: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return as many whole segments as may be sent, from the lowest address on."""
+def _shown(segments: Sequence[Mapping[str, Any]], most_blocks: int) -> list[Mapping[str, Any]]:
+    """Return as many whole segments as fit, from the lowest address on."""
     shown, blocks = [], 0
     for segment in segments:
         blocks += len(segment["blocks"])
-        if blocks > MOST_BLOCKS:
+        if blocks > most_blocks:
             break
         shown.append(segment)
     return shown

@@ -63,6 +63,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     Attributes:
         device_index: the card's index in the program that made the snapshot.
         segments: as for a live card; a snapshot does not contain the driver's free memory.
+        whole: the same with all blocks, however many.
         reserved_bytes, allocated_bytes: the sums over its segments.
         history: oldest first.
         conf: the allocator's options.
@@ -70,6 +71,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     device_index: int
     segments: SegmentsRead
+    whole: SegmentsRead
     reserved_bytes: int
     allocated_bytes: int
     history: tuple[SnapshotEntry, ...]
@@ -121,9 +123,13 @@ def read_snapshot(
         reserved_bytes=reserved_bytes,
         mark="snapshot",
     )
+    shown = found = segments_read(read, segments, device_index)
+    if shown.left_out_segments:
+        found = segments_read(read, segments, device_index, MOST_SNAPSHOT_BLOCKS)
     return Snapshot(
         device_index=device_index,
-        segments=segments_read(read, segments, device_index),
+        segments=shown,
+        whole=found,
         reserved_bytes=reserved_bytes,
         allocated_bytes=allocated_bytes,
         history=tuple(_history(traces, device_index, is_over)),

@@ -104,8 +104,8 @@ def options_of(snapshot: Snapshot) -> AllocatorConfiguration:
     """
     conf = snapshot.conf
     actions = {entry.action for entry in snapshot.history}
-    is_expandable = "segment_map" in actions or any(snapshot.segments.is_expandable)
-    is_fixed = "segment_alloc" in actions or not all(snapshot.segments.is_expandable)
+    is_expandable = "segment_map" in actions or any(snapshot.whole.is_expandable)
+    is_fixed = "segment_alloc" in actions or not all(snapshot.whole.is_expandable)
     try:
         options = parse_configuration(conf)
         if options.expandable_segments and is_fixed and not is_expandable:

@@ -71,7 +71,7 @@ class _Undone:
         self.stretches: dict[int, _Stretch] = {}
         self.held: dict[int, _Held] = {}
         self._order: list[int] = []  # the addresses of the stretches
-        shown = snapshot.segments
+        shown = snapshot.whole
         at = 0
         for number, address in enumerate(shown.addresses):
             stream, is_small = shown.streams[number], shown.is_small[number]
@@ -198,8 +198,6 @@ class Beginning:
                 "This snapshot has no history. Call torch.cuda.memory._record_memory_history() "
                 "before the part that you want to see, and dump it before you stop the recording."
             )
-        if snapshot.segments.left_out_segments:
-            raise _refused("This snapshot has too many blocks to find its beginning.")
         _check_order(history)
         try:
             undone = _Undone(snapshot)

@@ -18,6 +18,7 @@ from gpu_studio.core.memory.modelled_memory import ModelledMemory, ModelledTenso
 from gpu_studio.core.memory.replay.replay import Replay, replay
 from gpu_studio.core.memory.replay.what_if import smallest_card, what_if
 from gpu_studio.core.memory.snapshot_file import Snapshot, open_snapshot, read_snapshot
+from gpu_studio.core.messages.memory_messages import MOST_BLOCKS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,6 +93,14 @@ def test_whether_segments_expand_is_seen(conf: str, claimed: str, tmp_path: Path
     whole = pickle.loads(path.read_bytes())
     whole["allocator_settings"] = {"PYTORCH_CUDA_ALLOC_CONF": claimed} if claimed else {}
     assert replay(read_snapshot(pickle.dumps(whole))).is_exact
+
+
+def test_a_snapshot_of_many_blocks_is_replayed(tmp_path: Path) -> None:
+    program = Program()
+    program.memory.start_history()
+    held = [program.memory.empty(512) for _ in range(MOST_BLOCKS + 5000)]
+    found = replay(program.recorded(tmp_path / "history"))
+    assert found.addresses_met == found.allocations == len(held)
 
 
 def changed(snapshot: Path, change: Any) -> Snapshot:
