@@ -55,11 +55,17 @@ _WINDOWS_PATH = re.compile(
     r"(?<!\w)(?:[A-Za-z]:[\\/]+|\\{2,})(?:[^\\/\"'\n]+[\\/]+)*([^\\/\s\"']*)"
 )
 # In an address: the user and password, and all that follows the path, where tokens are.
-_LOGIN = re.compile(r"\b([a-z][a-z0-9+.-]*://)[^\s/@\"'<>]*@", re.IGNORECASE)
+_LOGIN = re.compile(r"\b([a-z][a-z0-9+.-]*://)[^\s/\"'<>]*@", re.IGNORECASE)
 _QUERY = re.compile(r"\b(https?://[^\s?#\"'<>]*)[?#][^\s\"'<>]*", re.IGNORECASE)
-# Tokens of Hugging Face, GitHub, GitLab and PyPI, and those of a header.
+# What a setting, an option or a field is called that holds a secret, and its value.
+_SECRET = re.compile(
+    r"(\b[\w-]*(?:password|passwd|passphrase|token|secret|api[_-]?key)[\w-]*"
+    r"(?:[\"']?\s*[=:]\s*[\"']?|(?<=--password)\s+|(?<=--token)\s+))[^\s\"',;&]+",
+    re.IGNORECASE,
+)
+# Tokens of Hugging Face, GitHub, GitLab, PyPI and OpenAI, and those of a header.
 _TOKEN = re.compile(
-    r"\b(?:hf_|gh[opsur]_|github_pat_|glpat-|pypi-)[\w-]{16,}|"
+    r"\b(?:hf_|gh[opsur]_|github_pat_|glpat-|pypi-|sk-)[\w-]{16,}|"
     r"(?<=\bBearer )\S+|(?<=\bBasic )[A-Za-z0-9+/=]{8,}"
 )
 
@@ -70,6 +76,7 @@ def masked_text(text: str) -> str:
     text = _LOGIN.sub(rf"\1{MASK}@", text)
     text = _QUERY.sub(rf"\1?{MASK}", text)
     text = _TOKEN.sub(MASK, text)
+    text = _SECRET.sub(rf"\1{MASK}", text)
     text = _FILE_ADDRESS.sub("", text)
     text = _WINDOWS_HOME.sub(rf"\1{MASK}", text)
     text = _POSIX_HOME.sub(rf"\1{MASK}", text)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.engine.stopwatch import Stopwatch
 
-SLEPT_S = 80.0
+SLEPT_S = 3600.0
 
 
 class Sleeper:
