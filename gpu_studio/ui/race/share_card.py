@@ -193,6 +193,8 @@ def _paint_foot(painter: QPainter, shared: SharedRace) -> None:
 
 def _value(result: ContestantResult, unit: str) -> str:
     """Return a contestant's pace and its power, or that it did not come to an end."""
+    if result.verified is False:
+        return "wrong result"
     if result.failure or not result.seconds:
         return "stopped early"
     power = f" · {result.power_w:.0f}\u202fW" if result.power_w is not None else ""
@@ -200,7 +202,9 @@ def _value(result: ContestantResult, unit: str) -> str:
 
 
 def _share(result: ContestantResult) -> float:
-    """Return the share of all steps, 0 to 1."""
+    """Return the share of all steps, 0 to 1; wrong results are no progress."""
+    if result.verified is False:
+        return 0.0
     if not result.finish_steps:
         return 1.0 if result.reached else 0.0
     return min(result.steps / result.finish_steps, 1.0)

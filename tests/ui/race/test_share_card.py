@@ -55,6 +55,14 @@ def test_the_bars_are_the_progress_where_nobody_finished() -> None:
     assert card < 0.8 * colored(paint_card(order()), "gpu0", 527)
 
 
+def test_a_wrong_result_has_no_bar_to_win_with() -> None:
+    wrong = msgspec.structs.replace(contestant("cuda:0", steps=450), verified=False)
+    race = msgspec.structs.replace(shared_race().race, contestants=(contestant(), wrong))
+    image = paint_card(order(race=race))
+
+    assert colored(image, "gpu0", 527) < 20 < colored(image, "cpu", 479)
+
+
 def test_both_pictures_stand_beside_each_other() -> None:
     image = paint_card(order())
 
