@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton, QWidget
 from gpu_studio.core.benchmark.recording_writer import recording_of
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.race_messages import FrameReady
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 from gpu_studio.core.notice import Tone
@@ -457,6 +458,36 @@ def test_at_a_stand_the_next_race_follows(
     stage.close()
     drawn = dict.fromkeys(one.workload for one in requests_of(engines))
     assert list(drawn) == names
+    wait_until(lambda: not tab.race.state.is_busy)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lambda request: RunFailed(
+            run_id=request.run_id, failure=Failure(FailureKind.OUT_OF_MEMORY, "It is full.")
+        ),
+        lambda _request: EngineEnded(exit_code=-9),
+    ],
+    ids=["the card is full", "the engine is killed"],
+)
+def test_a_stand_says_what_failed_and_goes_on_with_the_next_race(
+    tab: RaceTab, engines: Engines, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: Any
+) -> None:
+    def answer(_engine: object, request: RunWorkload) -> Iterator[Any]:
+        if request.workload == "learn":
+            yield fault(request)
+        else:
+            yield from race_run(request, tmp_path)
+
+    monkeypatch.setattr(race_stage, "_RESULT_MS", 0)
+    engines.scripts[RunWorkload] = answer
+    said = []
+    tab.race.race_changed.connect(lambda: said.append(tab.race.notice.sentence))
+    stage = tab.show_stage(runs_on=True)
+    wait_until(lambda: "paint" in {one.workload for one in requests_of(engines)})
+    stage.close()
+    assert any("did not finish" in sentence for sentence in said)
     wait_until(lambda: not tab.race.state.is_busy)
 
 
