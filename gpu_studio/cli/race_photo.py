@@ -64,7 +64,7 @@ def engine_photo(path: Path | None) -> Iterator[EnginePhoto]:
 def _opened(path: Path) -> Photo:
     try:
         answer = ChildCall(DECODER, memory_bytes=MEMORY_BYTES).run(
-            os.fsencode(path), longest_s=LONGEST_S, most_bytes=MOST_ANSWER_BYTES
+            os.fsencode(path.absolute()), longest_s=LONGEST_S, most_bytes=MOST_ANSWER_BYTES
         )
     except OSError as error:
         raise _refused(path, "no process can be started for it") from error

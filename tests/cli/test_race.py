@@ -86,7 +86,9 @@ def contestants(engines):
     return [(one.device, one.race.threads, one.dtype) for one in asked(engines)]
 
 
-def test_a_picture_of_ones_own_is_learned(type_in, engines, tmp_path):
+def test_a_picture_beside_you_is_learned(type_in, engines, tmp_path, monkeypatch):
+    """The decoder's process works in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "me.png").write_bytes(png_bomb(40, 20, 8, 2))
     learned = []
 
@@ -95,7 +97,7 @@ def test_a_picture_of_ones_own_is_learned(type_in, engines, tmp_path):
         return raced(_engine, request)
 
     engines.scripts[RunWorkload] = run_and_read
-    status, _, _ = type_in("learn", "--device", "cpu", "--picture", str(tmp_path / "me.png"))
+    status, _, _ = type_in("learn", "--device", "cpu", "--picture", "me.png")
 
     (request,) = asked(engines)
     assert status == 0
