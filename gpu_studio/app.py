@@ -249,7 +249,8 @@ def main(*, kiosk: bool = False) -> int:
     if mark is not None:
         mark.clear()
     console.note_end()
-    if any(worker.isRunning() for worker in window.findChildren(Worker)):
+    workers = [*window.findChildren(Worker), *application.findChildren(Worker)]
+    if any(worker.isRunning() for worker in workers):
         # A PyTorch call in this process can only end with the process: Qt and Python would both
         # abort because of the thread that is still in the call.
         logging.shutdown()

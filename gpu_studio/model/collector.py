@@ -48,10 +48,16 @@ class Collector(QObject):
                 Collector._was_enabled = gc.isenabled()
             Collector._started += 1
             gc.disable()
-            forget_sources()
-            # The objects of the start stay: scanning them each time would block the window.
-            gc.freeze()
+            self.freeze()
             self._timer.start()
+
+    def freeze(self) -> None:
+        """Leave out what there is now: it stays, and scanning it each time would block the window.
+
+        The start calls this again once its parts are made.
+        """
+        forget_sources()
+        gc.freeze()
 
     def stop(self) -> None:
         """Give collection back to Python."""

@@ -6,11 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QWidget
 
 from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
-    from PySide6.QtWidgets import QWidget
+    from collections.abc import Generator, Iterator
 
 
 def imported(path: str) -> Any:
@@ -19,10 +20,36 @@ def imported(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
+class PageInSteps(QWidget):
+    """A page that can be made in several turns of the event loop, as it takes too long for one.
+
+    Args:
+        arguments: those of `build`.
+    """
+
+    def __init__(self, *arguments: Any, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        for _ in self.build(*arguments):
+            pass
+
+    def build(self, *arguments: Any) -> Iterator[None]:
+        """Make the parts of the page; each ``yield`` is a place for the turn of the event loop."""
+        raise NotImplementedError
+
+    @classmethod
+    def in_steps(cls, *arguments: Any) -> Generator[None, None, Any]:
+        """Make a page step by step; the generator returns it. Nobody may see it before."""
+        page = cls.__new__(cls)
+        QWidget.__init__(page)
+        yield from page.build(*arguments)
+        return page
+
+
 class LazyPage(QObject):
     """A page that is made on first use, or bit by bit after the first paint.
 
-    Importing a page's module takes as long as making the page, so it is a step of its own.
+    Importing a page's module takes as long as making the page, so a thread does it. Making it, and
+    giving it its place, are steps of their own.
 
     Signals:
         created(QWidget): the page, once.
@@ -42,27 +69,41 @@ class LazyPage(QObject):
         super().__init__(parent)
         self._path, self._arguments = path, arguments
         self._is_cancelled = False
+        self._steps: Iterator[None] | None = None
         self.page: QWidget | None = None
 
     def make(self) -> Any:
-        """Return the page; the first call makes it."""
-        if self.page is None:
-            self.page = imported(self._path)(*self._arguments)
-            self.created.emit(self.page)
+        """Return the page; the first call makes it, or the rest of it."""
+        while self.page is None:
+            self._make_next()
         return self.page
 
     def make_soon(self) -> None:
         """Make the page in steps of the event loop."""
-        steps().add(self._import, self._make)
+        steps().load(self._path.partition(":")[0])
+        steps().add(self._make)
 
     def cancel(self) -> None:
         """Take no more steps: the window is closed."""
         self._is_cancelled = True
 
-    def _import(self) -> None:
-        if not self._is_cancelled:
-            imported(self._path)
-
     def _make(self) -> None:
-        if not self._is_cancelled:
-            self.make()
+        if not self._is_cancelled and self.page is None:
+            self._make_next()
+            steps().add(self._make)
+
+    def _make_next(self) -> None:
+        """Take a step; after one that raised, the page is begun anew."""
+        taken, self._steps = self._steps or self._all_steps(), None
+        next(taken, None)
+        self._steps = taken
+
+    def _all_steps(self) -> Iterator[None]:
+        kind = imported(self._path)
+        if isinstance(kind, type) and issubclass(kind, PageInSteps):
+            page = yield from kind.in_steps(*self._arguments)
+        else:
+            page = kind(*self._arguments)
+        yield
+        self.page = page
+        self.created.emit(page)

@@ -78,6 +78,7 @@ class MainWindow(QMainWindow):
         self._bad_end, self._log_path = bad_end, log_path
         self._studio, self._theme = studio, theme
         self._has_started = self._is_closed = False
+        self._tabs_after_paint = tabs_after_paint
         self._collector = Collector(self)
         studio.setParent(self)
         theme.setParent(self)
@@ -165,6 +166,7 @@ class MainWindow(QMainWindow):
         super().paintEvent(event)
         if not self._has_started:
             self._has_started = True
+            self._collector.start()
             steps().add(self._go_on)
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -212,6 +214,7 @@ class MainWindow(QMainWindow):
         self._is_closed = True
         for page in self.findChildren(LazyPage):
             page.cancel()
+        steps().wait()
         # A signal or a logoff also closes the window behind a dialog, which would stay open.
         for dialog in self.findChildren(QDialog):
             dialog.done(QDialog.DialogCode.Rejected)  # also one that stops its work first
@@ -378,15 +381,29 @@ class MainWindow(QMainWindow):
                     return part
         return None
 
+    def _make_pages(self) -> None:
+        """Make the pages behind the first one of each tab, one at a time."""
+        tabs = [tab.page for tab in self._pages if isinstance(tab.page, TabContents)]
+        unmade = [page for tab in tabs for page in tab.pages_later if page.page is None]
+        if self._is_closed:
+            return
+        if unmade:
+            unmade[0].created.connect(self._make_pages)
+            unmade[0].make_soon()
+        else:
+            self._collector.freeze()
+
     def _start(self) -> None:
         """Start the engine and the sensors."""
         if not self._is_closed:
             self._order_keys()
-            self._collector.start()
+            self._collector.freeze()
             self._studio.start()
             builds = self._studio.builds
             if builds is not None and not builds.has_engine:
                 self.show_setup()
+            if self._tabs_after_paint:
+                steps().add(self._make_pages)
 
     def _restore(self) -> None:
         room = self.screen().availableSize()

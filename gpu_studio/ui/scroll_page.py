@@ -115,7 +115,9 @@ class PageStack(QWidget):
     def add(self, page: QWidget | LazyPage) -> None:
         """Append a page; the first one is shown."""
         self._pages.append(page)
-        if isinstance(page, QWidget):
+        if isinstance(page, LazyPage):
+            page.created.connect(self._place)
+        else:
             self._place(page)
 
     def show_page(self, index: int) -> None:
@@ -123,7 +125,6 @@ class PageStack(QWidget):
         page = self._pages[index]
         if isinstance(page, LazyPage):
             self._pages[index] = page = page.make()
-            self._place(page)
         if self.shown is not None and self.shown is not page:
             self.shown.hide()
         self.shown = page

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
+from functools import partial
+from importlib import import_module
 from types import MethodType
 from typing import TYPE_CHECKING
 from weakref import WeakMethod
@@ -11,6 +14,8 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
+from gpu_studio.model.task import Task
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -18,12 +23,15 @@ if TYPE_CHECKING:
 class Steps(QObject):
     """Runs one step in each turn of the event loop, in the order in which they were added.
 
-    With a timer of its own for each step, all steps that wait would run in the same turn.
+    With a timer of its own for each step, all steps that wait would run in the same turn. Between
+    two steps, a turn is left to what the first of them has posted: layouts, paints.
     """
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._waiting: deque[WeakMethod[Callable[[], object]]] = deque()
+        self._waiting: deque[WeakMethod[Callable[[], object]] | str] = deque()
+        self._import: Task | None = None
+        self._rests = False
         self._turns = QTimer(self)
         self._turns.setInterval(0)
         self._turns.timeout.connect(self._run_next)
@@ -31,15 +39,57 @@ class Steps(QObject):
     def add(self, *steps: Callable[[], object]) -> None:
         """Run each of these methods once; a step is left out if its object is gone by then."""
         self._waiting.extend(WeakMethod(step) for step in steps)
-        self._turns.start()
+        self._go_on()
+
+    def load(self, *modules: str) -> None:
+        """Import modules in a thread; the steps that are added after it wait for that.
+
+        In the window's thread, numpy and pyqtgraph would hold the event loop for half a second on
+        a PC with two cores; from another thread, at most for a tenth of that.
+        """
+        self._waiting.extend(modules)
+        self._go_on()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing waits or is under way."""
+        return self._import is None and not self._waiting
+
+    def wait(self) -> None:
+        """Wait for the import under way: the program ends."""
+        if self._import is not None:
+            self._import.wait()
+
+    def _go_on(self) -> None:
+        if self._import is None and self._waiting:
+            self._turns.start()
 
     def _run_next(self) -> None:
+        self._rests = not self._rests
+        if not self._rests:
+            return
         # A step may let the event loop run, or raise: it is taken off the list before.
-        step = self._waiting.popleft()() if self._waiting else None
+        step = self._waiting.popleft() if self._waiting else None
         if not self._waiting:
             self._turns.stop()
-        if isinstance(step, MethodType) and isValid(step.__self__):
-            step()
+        if isinstance(step, str):
+            self._start_import(step)
+        elif step is not None:
+            method = step()
+            if isinstance(method, MethodType) and isValid(method.__self__):
+                method()
+
+    def _start_import(self, module: str) -> None:
+        if module not in sys.modules:
+            self._turns.stop()
+            self._import = Task(partial(import_module, module), self)
+            self._import.finished.connect(self._end_import)
+            self._import.start()
+
+    def _end_import(self) -> None:
+        """Go on, also after a failed import: the step that needs it raises the error again."""
+        self._import = None
+        self._go_on()
 
 
 def steps() -> Steps:

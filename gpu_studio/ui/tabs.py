@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QWidget
-
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.user_file import SilentDriveError
 from gpu_studio.model import pages
-from gpu_studio.ui.lazy_page import imported
+from gpu_studio.ui.lazy_page import PageInSteps, imported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,14 +23,16 @@ if TYPE_CHECKING:
     from gpu_studio.ui.lazy_page import LazyPage
 
 
-class TabContents(QWidget):
+class TabContents(PageInSteps):
     """What a tab shows.
 
     Attributes:
         later: the parts that are made after the first paint, so that the window appears sooner.
+        pages_later: the pages that are made once the engine starts, so that each opens at once.
     """
 
     later: tuple[LazyPage, ...] = ()
+    pages_later: tuple[LazyPage, ...] = ()
 
     def go_to(self, destination: Destination) -> None:
         """Open or start what a destination names; the tab is already in front."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.model.benchmark.benchmark import Benchmark
+    from gpu_studio.model.sensors import SensorSource
 
 _LONGEST_WAIT_S = 300.0
 
@@ -32,12 +33,13 @@ class Driver:
 
     Args:
         budget_s: the time of each run.
+        sensors: those of this PC if there are no others.
     """
 
-    def __init__(self, budget_s: float) -> None:
+    def __init__(self, budget_s: float, sensors: SensorSource | None = None) -> None:
         settings = Settings(None)
         settings.change(budget_s=budget_s)
-        self.window = build_window(settings=settings, tabs_after_paint=True)
+        self.window = build_window(settings=settings, sensor_source=sensors, tabs_after_paint=True)
         self.studio = self.window.findChild(Studio)
 
     @cached_property  # looking through the whole window costs as much as what is measured

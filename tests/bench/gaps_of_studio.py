@@ -1,56 +1,310 @@
-"""The measured side of event_loop_gap.py: GPU Studio's gaps as it opens and in runs."""
+"""The measured side of event_loop_gap.py: the turns of GPU Studio's event loop in a minute of use.
+
+It prints a line of JSON for each turn that took a few milliseconds, `tests.bench.heartbeat.Turn`.
+The engine is the real one; the sensors are those of this PC, or those of two invented cards.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
+import tempfile
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QComboBox,
+    QScrollArea,
+    QTabBar,
+    QTabWidget,
+    QWidget,
+)
 
+from gpu_studio.core.check.record_page import page_of
+from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.model.engine_session import EngineState
+from gpu_studio.ui.benchmark.benchmark_plots import View
+from gpu_studio.ui.check.check_tab import CheckTab
+from gpu_studio.ui.race.race_tab import RaceTab
 from tests.bench.driver import Driver
 from tests.bench.heartbeat import Heartbeat
+from tests.driving import window as driving
+from tests.fakes.check_records import check_record
+from tests.fakes.pc import SteadySensors, reading, two_cards
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
-def measure(driver: Driver, heartbeat: Heartbeat) -> None:
-    session = driver.studio.session
-    # The engine starts once the window and its plots are there.
-    report(heartbeat, lambda: driver.wait(lambda: session.state is not EngineState.ABSENT))
-    report(heartbeat, lambda: driver.wait(lambda: session.state is EngineState.READY))
-    driver.wait_ready()
-    driver.show_benchmark()
-    driver.run("elementwise", "64")  # builds the plots
-    driver.wait(lambda: driver.is_plot_built)
-    heartbeat.take_longest()
-    report(
-        heartbeat, lambda: (driver.run("elementwise", "64, 512"), driver.run("matmul", "64, 512"))
-    )
-    driver.window.close()
-    QApplication.exit(0)
+_READ_MS = 1000
+_LOOK_S = 0.3  # a person looks at a page
+_SIZES = ((960, 540), (1600, 900), (1280, 800))
+_COMPARISONS = {"Feeding": "dataloader", "AMP and reproducibility": "train_step"}
 
 
-def report(heartbeat: Heartbeat, do: Callable[[], object]) -> None:
-    """Print the longest gap while something is done, and how long it took."""
-    begun_s = time.perf_counter()
-    do()
-    length_s = time.perf_counter() - begun_s
-    print(*heartbeat.take_longest(), length_s, flush=True)
+class Minute:
+    """A minute of use, a phase after the other. What the script does itself is left out.
+
+    Args:
+        driver: the window, shown.
+        heartbeat: counts its turns.
+        folder: for the files that are opened.
+    """
+
+    def __init__(self, driver: Driver, heartbeat: Heartbeat, folder: Path) -> None:
+        self._driver, self._heartbeat, self._folder = driver, heartbeat, folder
+        self._window = driver.window
+        self.phases: dict[str, Callable[[], None]] = {
+            "tabs": self._visit_tabs,
+            "benchmark": self._run_benchmark,
+            "sweep": self._sweep,
+            "comparison": self._compare,
+            "race": self._race,
+            "memory": self._break_memory,
+            "check": self._check,
+            "files": self._open_files,
+            "lists": self._open_lists,
+            "wheel": self._turn_wheel,
+            "resizing": self._resize,
+            "theme": self._change_theme,
+        }
+
+    def live(self, names: list[str]) -> None:
+        """Start, go through some phases, and close."""
+        self._heartbeat.phase = "start"
+        session = self._driver.studio.session
+        self._wait(lambda: session.state is not EngineState.ABSENT)
+        self._driver.wait_ready()
+        self._look(1.0)
+        for name in names:
+            self._begin(name)
+            self.phases[name]()
+        self._begin("close")
+        self._window.close()
+        QApplication.processEvents()
+        self._begin("")
+        self._heartbeat.stop()
+
+    def _begin(self, phase: str) -> None:
+        """Print the turns of the phase that ends here."""
+        self._heartbeat.take_longest()
+        with self._heartbeat.aside():
+            for turn in self._heartbeat.turns:
+                print(json.dumps(turn), flush=True)
+            self._heartbeat.turns.clear()
+        self._heartbeat.phase = phase
+
+    def _visit_tabs(self) -> None:
+        tabs = self._find("tabs", QTabWidget)
+        for index in (*range(tabs.count()), 0):
+            self._turn_to(tabs.tabBar(), index)
+            for bar in self._all(QTabBar, tabs.widget(index)):
+                for page in (*range(bar.count()), 0):
+                    self._turn_to(bar, page)
+
+    def _run_benchmark(self) -> None:
+        self._open("Benchmark")
+        self._type("benchmark.sizes", "64, 512")
+        for workload in ("elementwise", "matmul"):
+            self._choose("benchmark.workload", workload)
+            self._press("benchmark.run")
+            self._wait(lambda: self._driver.benchmark.state.is_busy)
+            self._wait(lambda: not self._driver.benchmark.state.is_busy)
+        for view in View:
+            self._press(f"benchmark.view.{view.name.lower()}")
+            self._look()
+
+    def _sweep(self) -> None:
+        self._open("Benchmark")
+        self._press("benchmark.sweep")
+        self._type("benchmark.sweep.low", "64")
+        self._type("benchmark.sweep.high", "512")
+        self._press("benchmark.run")
+        self._wait(lambda: self._driver.benchmark.state.is_busy)
+        self._wait(lambda: not self._driver.benchmark.state.is_busy)
+        for view in View:
+            self._press(f"benchmark.view.{view.name.lower()}")
+            self._look()
+
+    def _compare(self) -> None:
+        for title, workload in _COMPARISONS.items():
+            self._open("Switcher", title)
+            self._press(f"switcher.{workload}.run")
+            self._wait(lambda: not self._driver.studio.session.is_free)
+            self._wait(lambda: self._driver.studio.session.is_free)
+            self._look()
+
+    def _race(self) -> None:
+        self._open("Race")
+        with self._heartbeat.aside():
+            race = self._window.findChild(RaceTab).race
+        for picture in PICTURES:
+            self._press(f"race.picture.{picture.name}")
+            self._wait(lambda: race.can_run)
+            self._press("race.run")
+            self._wait(lambda: race.state.is_busy)
+            self._wait(lambda: race.verdict is not None and not race.state.is_busy)
+            self._look(1.0)
+
+    def _break_memory(self) -> None:
+        self._open("Memory", "Break it")
+        self._press("memory.oom.run")
+        self._wait(self._find("memory.oom.stop", QAbstractButton).isEnabled)
+        self._wait(self._find("memory.oom.run", QAbstractButton).isEnabled)
+        self._look()
+        self._open("Memory", "Segment map")
+        self._open("Memory", "Read an error")
+        self._press("memory.error.example")
+        self._look()
+
+    def _check(self) -> None:
+        self._open("Check")
+        with self._heartbeat.aside():
+            check = self._window.findChild(CheckTab).check
+        self._press("check.run")
+        self._wait(lambda: check.record is not None)
+        self._look(1.0)
+
+    def _open_files(self) -> None:
+        with self._heartbeat.aside():
+            photo = self._folder / "photo.png"
+            image = QImage(1600, 900, QImage.Format.Format_RGB32)
+            image.fill(Qt.GlobalColor.darkCyan)
+            image.save(str(photo))
+            record = self._folder / "record.html"
+            record.write_bytes(page_of(check_record()))
+        for path in (photo, record):
+            driving.drop(self._window, path)
+            self._look(1.0)
+
+    def _open_lists(self) -> None:
+        tabs = self._find("tabs", QTabWidget)
+        for index in range(tabs.count()):
+            self._turn_to(tabs.tabBar(), index)
+            for box in self._all(QComboBox, tabs.widget(index)):
+                if box.isEnabled() and box.count():
+                    box.showPopup()
+                    self._look()
+                    box.hidePopup()
+                    self._look()
+
+    def _turn_wheel(self) -> None:
+        tabs = self._find("tabs", QTabWidget)
+        for index in range(tabs.count()):
+            self._turn_to(tabs.tabBar(), index)
+            for area in self._all(QScrollArea, tabs.widget(index)):
+                for _ in range(5):
+                    QTest.wheelEvent(
+                        self._window.windowHandle(),
+                        area.mapTo(self._window, area.rect().center()),
+                        QPoint(0, -120),
+                    )
+                    self._look(0.02)
+
+    def _resize(self) -> None:
+        tabs = self._find("tabs", QTabWidget)
+        for index in range(tabs.count()):
+            self._turn_to(tabs.tabBar(), index)
+            for width, height in _SIZES:
+                self._window.resize(width, height)
+                self._look()
+
+    def _change_theme(self) -> None:
+        tabs = self._find("tabs", QTabWidget)
+        for index in range(tabs.count()):
+            self._turn_to(tabs.tabBar(), index)
+            for theme in ("dark", "light"):
+                self._driver.studio.settings.change(theme=theme)
+                self._look()
+
+    def _look(self, seconds: float = _LOOK_S) -> None:
+        end_s = time.perf_counter() + seconds
+        self._wait(lambda: time.perf_counter() >= end_s)
+
+    def _wait(self, is_so: Callable[[], object]) -> None:
+        def seen() -> object:
+            with self._heartbeat.aside():
+                return is_so()
+
+        self._driver.wait(seen)
+
+    def _find(self, name: str, kind: type[Any]) -> Any:
+        with self._heartbeat.aside():
+            return driving.find(self._window, name, kind)
+
+    def _all(self, kind: type[Any], root: Any) -> list[Any]:
+        """Return the visible widgets of a kind."""
+        with self._heartbeat.aside():
+            return [widget for widget in root.findChildren(kind) if widget.isVisible()]
+
+    def _open(self, tab: str, page: str = "") -> None:
+        bar = self._find("tabs", QTabWidget).tabBar()
+        self._turn_to(bar, _titles(bar).index(tab))
+        if page:
+            pages = self._find(f"{tab.lower()}.pages", QTabBar)
+            self._turn_to(pages, _titles(pages).index(page))
+
+    def _turn_to(self, bar: QTabBar, index: int) -> None:
+        place = bar.tabRect(index).center()
+        QTest.mouseClick(bar, Qt.MouseButton.LeftButton, pos=place)
+        self._look()
+
+    def _press(self, name: str) -> None:
+        button = self._find(name, QAbstractButton)
+        self._wait(button.isEnabled)
+        if button.isVisible():
+            driving.bring_into_sight(button)
+            self._look(0.05)
+        button.click()
+        self._look(0.05)
+
+    def _choose(self, name: str, value: object) -> None:
+        box = self._find(name, QComboBox)
+        box.setCurrentIndex(box.findData(value))
+        box.activated.emit(box.currentIndex())
+        self._look()
+
+    def _type(self, name: str, words: str) -> None:
+        field = self._find(name, QWidget)
+        QTest.keyClick(field, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+        for letter in words:
+            QTest.keyClick(field, letter)
+            self._look(0.02)
+
+
+def _titles(bar: QTabBar) -> list[str]:
+    return [bar.tabText(index).replace("&", "") for index in range(bar.count())]
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--phases", help="some of them, with commas between")
+    parser.add_argument("--cards", action="store_true", help="readings of two invented cards")
+    parser.add_argument("--owners", action="store_true", help="sample what runs in the turns")
+    parser.add_argument("--budget-s", type=float, default=1.0)
+    options = parser.parse_args()
     application = QApplication(sys.argv[:1])
-    driver = Driver(budget_s=float(sys.argv[1]))
-    heartbeat = Heartbeat(driver.window)
+    sensors = SteadySensors(two_cards()) if options.cards else None
+    driver = Driver(budget_s=options.budget_s, sensors=sensors)
+    readings = QTimer(driver.window)
+    if sensors is not None:
+        inventory = two_cards()
+        readings.timeout.connect(lambda: sensors.send(reading(inventory, time.time())))
+        readings.start(_READ_MS)
     driver.window.show()
-    QApplication.processEvents()  # the first paint
-    heartbeat.take_longest()
-    QTimer.singleShot(0, lambda: measure(driver, heartbeat))
-    return application.exec()
+    QApplication.processEvents()  # the first paint: start_up.py has its time
+    heartbeat = Heartbeat(driver.window, samples=options.owners)
+    with tempfile.TemporaryDirectory() as folder:
+        minute = Minute(driver, heartbeat, Path(folder))
+        names = options.phases.split(",") if options.phases else [*minute.phases]
+        QTimer.singleShot(0, lambda: (minute.live(names), application.exit()))
+        return application.exec()
 
 
 if __name__ == "__main__":

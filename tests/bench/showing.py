@@ -22,7 +22,7 @@ from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.engine.dispatcher import Dispatcher
-from tests.bench.event_loop_gap import lines_from
+from tests.bench.event_loop_gap import bare_paint_s, show_longest, turns_from
 from tests.bench.ratios import Ratio, describe_machine, paired_ratio
 
 if TYPE_CHECKING:
@@ -104,14 +104,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def print_gaps() -> None:
-    """Print the longest turn of the window's event loop during a race, and of an idle window."""
+    """Print the longest turn of the window's event loop during a race."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    ((wall_s, work_s, length_s),) = lines_from("tests.bench.gaps_of_race")
-    ((idle_s, _),) = lines_from("tests.bench.idle_window", length_s)
-    print(
-        f"event loop during a race of {length_s:.0f} s: longest turn {1000 * wall_s:.1f} ms on the "
-        f"wall, {1000 * work_s:.1f} ms of own work; an idle window {1000 * idle_s:.1f} ms"
-    )
+    bare_s = bare_paint_s()
+    print("event loop, over a bare window's first paint:")
+    show_longest([(turns_from("--phases=race"), bare_s)])
 
 
 if __name__ == "__main__":

@@ -186,7 +186,12 @@ def test_it_can_be_closed_while_it_starts(make_window, engines):
 
 @pytest.mark.parametrize(
     ("kind", "step"),
-    [(MainWindow, "_go_on"), (LazyPage, "_import"), (LazyPage, "_make"), (MainWindow, "_start")],
+    [
+        (MainWindow, "_go_on"),
+        (LazyPage, "_make"),
+        (MainWindow, "_start"),
+        (MainWindow, "_make_pages"),
+    ],
 )
 def test_closed_before_a_step_of_its_start_it_takes_none(
     qtbot, make_window, monkeypatch, kind, step
@@ -211,8 +216,7 @@ def test_closed_before_a_step_of_its_start_it_takes_none(
     monkeypatch.setattr(kind, step, close_first)
     window = make_window(tabs_after_paint=True)
     window.show()
-    turns = steps().findChild(QTimer)
-    qtbot.waitUntil(lambda: bool(at_close) and not turns.isActive())
+    qtbot.waitUntil(lambda: bool(at_close) and steps().is_done)
     assert state() == at_close[0]
     assert not window.findChild(Collector).findChild(QTimer).isActive()
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QObject
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from shiboken6 import delete
 
+from gpu_studio.ui.lazy_page import LazyPage, PageInSteps
 from gpu_studio.ui.plots import plot_canvas
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.steps import Steps, steps
@@ -74,6 +78,71 @@ def test_a_step_that_adds_a_step_comes_before_it(qtbot):
     line.add(adding.add, diary.second)
     qtbot.waitUntil(lambda: "third" in diary.lines)
     assert [entry for entry in diary.lines if entry != "turn"] == ["first", "second", "third"]
+
+
+def test_an_import_is_made_in_a_thread_and_the_next_step_waits_for_it(qtbot, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "slow_module.py").write_text(
+        "import threading\nTHREAD = threading.get_ident()\n", encoding="utf-8"
+    )
+    line, threads = Steps(), []
+
+    class Using(QObject):
+        def use(self) -> None:
+            threads.append(sys.modules["slow_module"].THREAD)
+
+    using = Using()
+    line.load("slow_module")
+    line.add(using.use)
+    qtbot.waitUntil(lambda: bool(threads))
+    monkeypatch.delitem(sys.modules, "slow_module")
+    assert threads[0] != threading.get_ident()
+    assert line.is_done
+
+
+def test_a_failed_import_holds_up_no_step(qtbot, monkeypatch):
+    diary, line = Diary(), Steps()
+    line.load("a_module_that_is_not_there")
+    line.add(diary.first)
+    qtbot.waitUntil(lambda: "first" in diary.lines)
+
+
+class ThreeParts(PageInSteps):
+    """A page of three parts."""
+
+    def build(self, diary):
+        for part in ("one", "two"):
+            diary.note(part)
+            yield
+        diary.note("three")
+
+
+@pytest.fixture
+def in_parts(qtbot):
+    diary = Diary()
+    lazy = LazyPage(f"{__name__}:ThreeParts", diary, parent=diary)
+    lazy.created.connect(lambda page: (qtbot.addWidget(page), diary.note("seen")))
+    return lazy, diary
+
+
+def test_a_page_is_made_a_part_in_a_turn_and_shown_when_all_are_there(qtbot, in_parts):
+    lazy, diary = in_parts
+    lazy.make_soon()
+    qtbot.waitUntil(lambda: lazy.page is not None and steps().is_done)
+    qtbot.waitUntil(lambda: diary.lines[-1] == "turn")
+    assert diary.lines == ["one", "turn", "two", "turn", "three", "turn", "seen", "turn"]
+
+
+def test_a_page_that_is_wanted_at_once_gets_the_rest_of_its_parts(qtbot, in_parts):
+    lazy, diary = in_parts
+    lazy.make_soon()
+    while "one" not in diary.lines:
+        QCoreApplication.processEvents()  # a turn at a time
+    assert lazy.page is None
+    assert lazy.make() is lazy.page
+    assert [line for line in diary.lines if line != "turn"] == ["one", "two", "three", "seen"]
+    qtbot.waitUntil(lambda: steps().is_done)
+    assert diary.lines.count("one") == 1
 
 
 def test_the_whole_application_has_one_line_of_steps(qapp):

@@ -39,6 +39,7 @@ from gpu_studio.ui.scroll_page import PageStack, TabScroll
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from PySide6.QtGui import QResizeEvent
@@ -63,17 +64,19 @@ _INDENT = 8
 class BenchmarkTab(TabContents):
     """Choices on the left; on the right the verdict, the curves and the table."""
 
-    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def build(self, studio: Studio, theme: Theme) -> Iterator[None]:
+        """Make the parts of the tab."""
         self._studio, self._theme = studio, theme
         self.benchmark = Benchmark(studio, self)
         self._choices = BenchmarkChoices(studio, theme, self)
+        yield
         self._history = BenchmarkHistory(studio, self.benchmark, self)
         self._experiment = PublishedExperiment(studio, self.benchmark, self)
         self._player = RecordingPlayer(studio, self.benchmark, self)
         self._comparison = QuickComparison(studio, self)
         self._panel = BenchmarkRunPanel(studio, self.benchmark, theme, self)
         self._plots = BenchmarkPlots(self.benchmark, studio.board, theme, self)
+        yield
         self._results = BenchmarkResults(self.benchmark, studio.board, theme, self)
         export = ExportButton(
             studio,
@@ -83,6 +86,7 @@ class BenchmarkTab(TabContents):
             head=lambda: self._head.portrait(),
         )
         self._results.offer_copies(export.copy_actions)
+        yield
         self._head = BenchmarkHead(studio, self.benchmark, theme, self)
         self._views = BenchmarkViews(self.benchmark, export, theme, self)
         export.notified.connect(self._head.show_outcome)
@@ -99,9 +103,11 @@ class BenchmarkTab(TabContents):
             self._escape,
             context=Qt.ShortcutContext.WidgetWithChildrenShortcut,
         )
+        self.pages_later = (self._history_page,)
         self._connect()
         self._choices_changed()
-        self._arrange()
+        yield
+        yield from self._arrange()
 
     def _connect(self) -> None:
         self._choices.changed.connect(self._choices_changed)
@@ -123,7 +129,7 @@ class BenchmarkTab(TabContents):
         self.benchmark.runs_cleared.connect(self._show_code)
         self.benchmark.plan_changed.connect(self._plan_changed)
 
-    def _arrange(self) -> None:
+    def _arrange(self) -> Iterator[None]:
         body = QWidget()
         below = QVBoxLayout(body)
         below.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
@@ -136,14 +142,18 @@ class BenchmarkTab(TabContents):
         column = QVBoxLayout()
         column.setSpacing(GAP)
         self._line.addLayout(column, 1)
+        yield
         self._arrange_right(column)
+        yield
         page = TabScroll(body)
         page.setObjectName("benchmark.page")
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(page)
+        yield
         self._order_by_tab_key()
         self._fold()
+        yield
         self._show_results()
 
     def _order_by_tab_key(self) -> None:

@@ -42,7 +42,7 @@ from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from PySide6.QtCore import QObject
     from PySide6.QtGui import QResizeEvent, QShowEvent
@@ -64,17 +64,19 @@ _WORDS_MS = 200  # words that change faster cannot be read
 class CheckTab(TabContents):
     """Choices and actions on top, the stages at the left, the result at the right."""
 
-    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def build(self, studio: Studio, theme: Theme) -> Iterator[None]:
+        """Make the parts of the tab."""
         self._studio = studio
         self.check = CardCheck(studio, self)
         self._coded, self._began = STAGE_NAMES[0], ""
         self._head = CheckHead(self.check, theme)
+        yield
         self._cut_off = CutOffCard(self.check)
         self._heading = Text("", "title", name="check.heading", wraps=True)
         self._stages = StageList(theme)
         self._side = Card(name="check.side")
         self._hero = CheckHero(studio, self.check, theme)
+        yield
         self._sensors = CheckCurves(theme)
         self._memory = MemoryCard(theme)
         self._findings = CheckFindings(theme)
@@ -89,8 +91,10 @@ class CheckTab(TabContents):
         self._soon.setSingleShot(True)
         self._soon.setInterval(_WORDS_MS)
         self._soon.timeout.connect(self._show_check)
+        yield
         self._arrange()
         self._connect()
+        yield
         self._show_check()
 
     @property

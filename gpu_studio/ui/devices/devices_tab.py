@@ -19,7 +19,7 @@ from gpu_studio.ui.parts import GAP, MARGIN, Text, button
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from PySide6.QtGui import QHideEvent, QShowEvent
 
@@ -111,8 +111,8 @@ class DevicesTab(TabContents):
     The sensors, programs and facts are for `later`.
     """
 
-    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def build(self, studio: Studio, theme: Theme) -> Iterator[None]:
+        """Make the parts of the tab."""
         self._theme = theme
         self._model = DevicesModel(studio, self)
         self._comparison = QuickComparison(studio, self)
@@ -133,6 +133,7 @@ class DevicesTab(TabContents):
         self._doctor = studio.doctor
         self._checked = Text("", "muted", name="devices.checked", wraps=True)
         self._trouble = Text("", "amber", name="devices.trouble", wraps=True)
+        yield
         self._column = self._laid_out()
         self._hero.list.device_selected.connect(self._select)
         # One inventory changes many parts. Each part updates once, in its own turn of the event

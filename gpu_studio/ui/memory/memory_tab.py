@@ -29,6 +29,8 @@ from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, keep_room, letters, sho
 from gpu_studio.ui.tabs import TabContents, tab_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from PySide6.QtGui import QHideEvent, QShowEvent
 
     from gpu_studio.model.engine_session import EngineSession
@@ -48,14 +50,15 @@ _OWN = "own"
 class MemoryTab(TabContents):
     """One page at a time, and the memory bar above it."""
 
-    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def build(self, studio: Studio, theme: Theme) -> Iterator[None]:
+        """Make the parts of the tab."""
         self.setObjectName("memory")
         self.model = MemoryModel(studio, self)
         self._polls = QTimer(self)
         self._polls.setInterval(_POLL_MS)
         self._polls.timeout.connect(self._poll)
         self._tank_card = TankCard(studio.session, self.model, theme, self)
+        yield
         self.pages = PageBar(tab_of(MEMORY))
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
@@ -64,15 +67,15 @@ class MemoryTab(TabContents):
         column.addWidget(self._tank_card)
         column.addWidget(self.pages.stack, 1)
         self._curves = MemoryCurves(self.model, theme, self)
+        yield
         self._lab = OomPage(studio, self.model, theme, self)
-        self.pages.add(
-            self._curves,
-            LazyPage(_SEGMENTS, self.model, theme, parent=self),
-            self._lab,
-            # These two import numpy, which alone takes 80 ms.
-            LazyPage(_ERROR, theme, parent=self),
-            LazyPage(_FIT, self.model, theme, parent=self),
-        )
+        yield
+        segments = LazyPage(_SEGMENTS, self.model, theme, parent=self)
+        # These two import numpy, which alone takes 80 ms.
+        error = LazyPage(_ERROR, theme, parent=self)
+        fit = LazyPage(_FIT, self.model, theme, parent=self)
+        self.pages_later = (segments, error, fit)
+        self.pages.add(self._curves, segments, self._lab, error, fit)
         self.pages.page_changed.connect(self._show_page)
         self._lab.segments_wanted.connect(self._go_to_segments)
         self.model.experiment.state_changed.connect(self._show_one_tank)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import html
 import math
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -35,6 +34,8 @@ FRAME_MS = 50
 # Four frames a second: with ten, a run on two cores took 2.6 % longer in the median.
 STEADY_FRAME_MS = 250
 _FEWEST_POINTS = 400
+_CANVAS = "gpu_studio.ui.plots.plot_canvas"
+_READING = "gpu_studio.ui.plots.plot_reading"
 
 _TOO_LOOSE = 0.5  # the data fills less than this share of the range
 _ALL_BUT_EQUAL = 1e-9
@@ -255,7 +256,8 @@ class LivePlot(QFrame):
             painter.end()
         if self.plot is None and not self._building:
             self._building = True
-            steps().add(self._load_numpy, self._load_pyqtgraph, self._make_canvas, self._build)
+            steps().load("numpy", "pyqtgraph", _CANVAS, _READING)
+            steps().add(self._make_canvas, self._build)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the legend to the new width."""
@@ -272,12 +274,6 @@ class LivePlot(QFrame):
         super().hideEvent(event)
         self._frames.stop()
 
-    def _load_numpy(self) -> None:
-        import_module("numpy")  # 80 ms
-
-    def _load_pyqtgraph(self) -> None:
-        import_module("pyqtgraph")  # 130 ms
-
     def lay_out(self) -> PlotCanvas:
         """Return the canvas at its size, also if it has not been painted: a picture is wanted."""
         self._building = True
@@ -292,7 +288,7 @@ class LivePlot(QFrame):
 
     def _make_canvas(self) -> None:
         if self._canvas is None:
-            canvas = imported("gpu_studio.ui.plots.plot_canvas:PlotCanvas")
+            canvas = imported(f"{_CANVAS}:PlotCanvas")
             self._canvas = canvas(self._style, self)
 
     def _build(self) -> None:
@@ -313,7 +309,7 @@ class LivePlot(QFrame):
         if self._zoom is not None:
             self._zoom.look_at(self.plot)
             self._zoom.changed.connect(self._zoomed)
-        reading = imported("gpu_studio.ui.plots.plot_reading:PlotReading")
+        reading = imported(f"{_READING}:PlotReading")
         shown = reading(self.plot, self._style, lambda: self._curves.values())
         shown.pointed.connect(self.pointed)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout
 
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Action, Notice, Tone, action_label
@@ -37,6 +37,8 @@ from gpu_studio.ui.theme import side_role
 from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from PySide6.QtGui import QImage, QResizeEvent, QShowEvent
 
     from gpu_studio.core.race.shared_race import SharedRace
@@ -62,8 +64,8 @@ _SEEDING = "Click in a picture, and the pattern starts there."
 class RaceTab(TabContents):
     """Choices and actions on top, the sentence, two equal pictures, and the size lever."""
 
-    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def build(self, studio: Studio, theme: Theme) -> Iterator[None]:
+        """Make the parts of the tab."""
         self._studio = studio
         self.race = Race(studio, RacePhoto(studio, FileOpening, self), self)
         self._history = RaceHistory(studio, self.race, self)
@@ -72,6 +74,7 @@ class RaceTab(TabContents):
         self._stage: RaceStage | None = None
         self._theme = theme
         self._head = RaceHead(self.race, theme)
+        yield
         self._sentence = Text("", "hero_words", name="race.sentence", wraps=True)
         self._chip = TrustChip(theme, name="race.trust")
         self._again = button(action_label(Action.RUN_AGAIN), self.race.start, name="race.again")
@@ -81,6 +84,7 @@ class RaceTab(TabContents):
         self._outcome.hide()
         self._contestants = RaceContestants(self.race, self._history)
         self._lanes = tuple(RaceLane(theme, name=f"race.{side}") for side in ("left", "right"))
+        yield
         self._size_title = Text("", "value", name="race.size.title")
         self._lever = SizeLever(theme, name="race.size")
         self._blank: dict[str, QImage] = {}
@@ -91,6 +95,7 @@ class RaceTab(TabContents):
         self._words_soon.setInterval(_WORDS_MS)
         self._words_soon.timeout.connect(self._show_words)
         self._arrange()
+        yield
         self._connect()
         self._show_all()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout
 
 from gpu_studio.model.pages import SWITCHER
 from gpu_studio.model.switcher.device_choice import DeviceChoice
@@ -18,6 +18,8 @@ from gpu_studio.ui.switcher.place_page import PlacePage
 from gpu_studio.ui.tabs import TabContents, tab_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpu_studio.model.pages import Destination
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
@@ -33,8 +35,8 @@ _WORKLOADS = (
 class SwitcherTab(TabContents):
     """A bar of pages; all but the first two are created on first use."""
 
-    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def build(self, studio: Studio, theme: Theme) -> Iterator[None]:
+        """Make the parts of the tab."""
         self.setObjectName("switcher")
         self.choice = DeviceChoice(studio, self)
         self.placement = PlacementModel(studio, self.choice, self)
@@ -45,14 +47,18 @@ class SwitcherTab(TabContents):
         column.setSpacing(GAP)
         column.addWidget(self.pages)
         column.addWidget(self.pages.stack, 1)
-        self.pages.add(
-            # With a parent: Qt orders only what is in the same window.
-            ChoosePage(studio, theme, self.choice, self.pitfalls, self.pages, self.pages.stack),
-            PlacePage(studio, theme, self.choice, self.placement),
-            # The modules of the others are a third of the tab's import: 14 ms each.
+        yield
+        # With a parent: Qt orders only what is in the same window.
+        choose = ChoosePage(studio, theme, self.choice, self.pitfalls, self.pages, self.pages.stack)
+        yield
+        place = PlacePage(studio, theme, self.choice, self.placement)
+        yield
+        # The modules of the others are a third of the tab's import: 14 ms each.
+        self.pages_later = (
             LazyPage(_PITFALLS, theme, self.pitfalls, parent=self),
             *(LazyPage(page, studio, theme, parent=self) for page in _WORKLOADS),
         )
+        self.pages.add(choose, place, *self.pages_later)
         self.pages.page_changed.connect(studio.snippets.turn_to)
         studio.snippets.turn_to(self.pages.front)
 
