@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
+from shiboken6 import isValid
 
 from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+
+_AT_ONCE = 40  # widgets: a few milliseconds
+_END = object()
 
 
 def imported(path: str) -> Any:
@@ -69,7 +73,8 @@ class LazyPage(QObject):
         super().__init__(parent)
         self._path, self._arguments = path, arguments
         self._is_cancelled = False
-        self._steps: Iterator[None] | None = None
+        self._steps = self._all_steps()
+        self._is_done = False
         self.page: QWidget | None = None
 
     def make(self) -> Any:
@@ -88,14 +93,14 @@ class LazyPage(QObject):
         self._is_cancelled = True
 
     def _make(self) -> None:
-        if not self._is_cancelled and self.page is None:
+        if not self._is_cancelled and not self._is_done:
             self._make_next()
             steps().add(self._make)
 
     def _make_next(self) -> None:
         """Take a step; after one that raised, the page is begun anew."""
-        taken, self._steps = self._steps or self._all_steps(), None
-        next(taken, None)
+        taken, self._steps = self._steps, self._all_steps()
+        self._is_done = next(taken, _END) is _END
         self._steps = taken
 
     def _all_steps(self) -> Iterator[None]:
@@ -107,3 +112,8 @@ class LazyPage(QObject):
         yield
         self.page = page
         self.created.emit(page)
+        for number, widget in enumerate(page.findChildren(QWidget)):
+            if number % _AT_ONCE == 0:
+                yield
+            if isValid(widget):
+                widget.ensurePolished()  # the style sheet: otherwise when the page is first shown

@@ -49,6 +49,22 @@ if TYPE_CHECKING:
 
 _BAD_END = "GPU Studio did not close properly last time."
 _NOTHING_LOST = "Your kept results are still there."
+# Modules that the engine's and the sensors' first answers need, and a person's first clicks.
+_USED_SOON = (
+    "gpu_studio.core.benchmark.plan",
+    "gpu_studio.core.devices.findings",
+    "gpu_studio.core.devices.peaks",
+    "gpu_studio.core.devices.published_builds",
+    "gpu_studio.core.devices.run_effect",
+    "gpu_studio.core.devices.sensor_history",
+)
+_USED_LATER = (
+    "gpu_studio.core.benchmark.result_import",
+    "gpu_studio.core.devices.report",
+    "gpu_studio.core.race.mountain_lake",
+    "gpu_studio.ui.diagnostics_dialog",
+    "gpu_studio.ui.race.race_stage",
+)
 _SMALLEST = (900, 520)
 _FIRST_SIZE = (1280, 800)
 
@@ -363,10 +379,12 @@ class MainWindow(QMainWindow):
         The same first paint requested the visible plots, so they are built before the start:
         importing pyqtgraph blocks the event loop, and the engine should not start meanwhile.
         """
+        self._collector.freeze()
         page = self._unmade()
         if self._is_closed:
             return
         if page is None:
+            steps().load(*_USED_SOON)
             steps().add(self._start)
         else:
             page.created.connect(self._go_on)
@@ -387,17 +405,17 @@ class MainWindow(QMainWindow):
         unmade = [page for tab in tabs for page in tab.pages_later if page.page is None]
         if self._is_closed:
             return
+        self._collector.freeze()
         if unmade:
             unmade[0].created.connect(self._make_pages)
             unmade[0].make_soon()
         else:
-            self._collector.freeze()
+            steps().load(*_USED_LATER)
 
     def _start(self) -> None:
         """Start the engine and the sensors."""
         if not self._is_closed:
             self._order_keys()
-            self._collector.freeze()
             self._studio.start()
             builds = self._studio.builds
             if builds is not None and not builds.has_engine:

@@ -13,13 +13,15 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMainWindow
+from shiboken6 import isValid
 
 from gpu_studio.core.device_name import DeviceName, is_cpu
 from gpu_studio.core.devices.card_colors import COLOR_COUNT
 from gpu_studio.core.resources import MissingResourceError, resource_path
+from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -75,6 +77,7 @@ COLOURS = {
     "amber_soft": ("#FCF1DC", "#3A2E14"),
     "failure_soft": ("#FDEEE6", "#43251A"),
 }
+
 
 HERO_SIZES = {
     "hero": (3.7, 700),
@@ -149,6 +152,9 @@ class Theme(QObject):
         self._settings = settings
         self._cards: Mapping[str, int] = MappingProxyType({})
         self.is_dark = False
+        self.is_dark = self._is_changing = False
+        self._held: list[QMainWindow] = []
+        self._asking: list[QObject] = []
         settings.choices_changed.connect(self._update)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._update)
 
@@ -194,19 +200,60 @@ class Theme(QObject):
         self._put_on()
 
     def _update(self) -> None:
-        if self._wants_dark() is not self.is_dark:
-            with _without_new_layouts():
-                self._put_on()
-            self.changed.emit()
+        """Change the look, in several turns of the event loop if there is a window.
+
+        If a sheet replaces another, Qt lays it over each widget once for each of its parents:
+        1,250 ms for 1,485 widgets. Taking the old one off first needs 300 ms on the same PC. Each
+        of the steps is shorter than the whole. The window is laid out and painted again after the
+        last one: without a sheet, nothing has its size.
+        """
+        if self._wants_dark() is self.is_dark or self._is_changing:
+            return
+        self._is_changing = True
+        self._held = [window for window in _windows() if window.isVisible()]
+        for window in self._held:
+            window.setUpdatesEnabled(False)
+        if self._held:
+            steps().add(self._take_off, self._change, self._show)
+        else:
+            self._take_off()
+            self._change()
+            self._show()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Put off new layouts between two steps: nothing has its size then."""
+        if event.type() is QEvent.Type.LayoutRequest:
+            self._asking.append(watched)
+            return True
+        return super().eventFilter(watched, event)
+
+    def _take_off(self) -> None:
+        with _without_new_layouts():
+            _application().setStyleSheet("")
+        # Only until the next step: a filter sees each of the many events of a new sheet.
+        _application().installEventFilter(self)
+
+    def _change(self) -> None:
+        _application().removeEventFilter(self)
+        with _without_new_layouts():
+            self._put_on()
+
+    def _show(self) -> None:
+        held, self._held = self._held, []
+        asking, self._asking = self._asking, []
+        self._is_changing = False
+        self.changed.emit()
+        for asked in filter(isValid, asking):
+            QCoreApplication.postEvent(asked, QEvent(QEvent.Type.LayoutRequest))
+        for window in filter(isValid, held):
+            window.setUpdatesEnabled(True)
+        self._update()  # it may have been chosen anew meanwhile
 
     def _put_on(self) -> None:
         """Put the palette and the style sheet of the theme that is wanted on the application."""
         application = _application()
         self.is_dark = self._wants_dark()
         application.setPalette(self._palette())
-        # If a sheet replaces another, Qt lays it over each widget once for each of its parents:
-        # 1,250 ms for 1,485 widgets. Taking the old one off first needs 300 ms on the same PC.
-        application.setStyleSheet("")
         application.setStyleSheet(self._style_sheet(application.font().pointSizeF()))
         _keep_to_one_font(application)
 
@@ -261,6 +308,10 @@ def _without_new_layouts() -> Iterator[None]:
     finally:
         for widget in widgets:
             widget.setAttribute(own, False)
+
+
+def _windows() -> list[QMainWindow]:
+    return [one for one in QApplication.topLevelWidgets() if isinstance(one, QMainWindow)]
 
 
 def _hero_rules() -> str:

@@ -323,8 +323,10 @@ def test_colours_are_exchanged_while_it_lives(qtbot, make_window, settings):
     window = shown(qtbot, make_window())
     light = window.palette().window().color().name()
     settings.change(theme="dark")
+    qtbot.waitUntil(lambda: steps().is_done)
     assert window.palette().window().color().name() != light
     settings.change(theme="light")
+    qtbot.waitUntil(lambda: steps().is_done)
     assert window.palette().window().color().name() == light
 
 
