@@ -6,7 +6,6 @@ It sends one request at a time, and starts a new engine if the old one ends.
 from __future__ import annotations
 
 import logging
-import time
 from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -44,7 +43,6 @@ _PATIENCE_MS = 150  # a stop takes effect in 200 ms; after this the engine is en
 _LONGEST_END_MS = 1500  # a call in this process may take longer; it ends with the process
 _LONGEST_FAREWELL_MS = 3000  # for an engine that was ended in the middle of a call
 _LONGEST_TAIL_MS = 100  # for a thread without further work
-_LONGEST_TURN_S = 0.003
 _MOST_DEATHS = 3  # in a row, before the window stops restarting by itself
 
 
@@ -171,10 +169,6 @@ class EngineSession(QObject):
         self.description: EngineDescribed | None = None
         self.current_device: str | None = None
         self._waiting: deque[Reply] = deque()
-        self._received: deque[EngineEvent] = deque()
-        self._turns = QTimer(self)
-        self._turns.setInterval(0)
-        self._turns.timeout.connect(self._take_received)
         self._reply: Reply | None = None
         self._worker: Worker | None = None
         self._deaths = self._idle_deaths = 0
@@ -374,19 +368,6 @@ class EngineSession(QObject):
         worker.start()
 
     def _receive(self, received: EngineEvent) -> None:
-        """Note an event: several at once would hold the event loop until all are shown."""
-        self._received.append(received)
-        self._turns.start()
-
-    def _take_received(self) -> None:
-        """Pass events on for some milliseconds; the rest waits for the loop's next turn."""
-        begun_s = time.perf_counter()
-        while self._received and time.perf_counter() - begun_s < _LONGEST_TURN_S:
-            self._pass_on(self._received.popleft())
-        if not self._received:
-            self._turns.stop()
-
-    def _pass_on(self, received: EngineEvent) -> None:
         if self._closed:
             return
         if received.engine is self._engines.retired:

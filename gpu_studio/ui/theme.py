@@ -151,7 +151,6 @@ class Theme(QObject):
         super().__init__(parent)
         self._settings = settings
         self._cards: Mapping[str, int] = MappingProxyType({})
-        self.is_dark = False
         self.is_dark = self._is_changing = False
         self._held: list[QMainWindow] = []
         self._asking: list[QObject] = []

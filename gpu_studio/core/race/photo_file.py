@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.race.detail import LAKE, Detail
 from gpu_studio.core.race.frame_file import LARGEST_SIDE
 from gpu_studio.core.user_file import UnusableFileError, read_own_file
 
@@ -30,10 +31,12 @@ class Photo(NamedTuple):
     Attributes:
         name: the file's name.
         pixels: shape (height, width, 3), ``uint8``, at most 512 on each side.
+        detail: what a lens shows of it.
     """
 
     name: str
     pixels: NDArray[np.uint8]
+    detail: Detail = LAKE
 
 
 def photo_id(photo: NDArray[np.uint8]) -> str:

@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, QSaveFile, Signal
 from gpu_studio.core.failure import Failure, StudioError, failure_from
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.plain_text import file_name
+from gpu_studio.core.race.detail import detail_of
 from gpu_studio.core.race.photo_file import Photo, encode_photo, photo_id
 from gpu_studio.core.race.shared_race import SharedRace
 from gpu_studio.model.task_queue import TaskQueue
@@ -187,9 +188,12 @@ class RacePhoto(QObject):
 def _run(opening: Opening) -> Photo | SharedRace | RecordedRace | Failure:
     """Return what a file holds, or why it cannot be opened."""
     try:
-        return opening.run()
+        opened = opening.run()
     except StudioError as error:
         return failure_from(error)
+    if isinstance(opened, Photo):
+        return opened._replace(detail=detail_of(opened.pixels))
+    return opened
 
 
 def _drawn() -> Photo:

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Action, Notice, Tone, action_label
 from gpu_studio.core.race.contestant import is_raceable
-from gpu_studio.core.race.detail import LAKE, Detail, detail_of
+from gpu_studio.core.race.detail import LAKE, Detail
 from gpu_studio.core.units import format_count
 from gpu_studio.model.race import race_words
 from gpu_studio.model.race.file_opening import FileOpening
@@ -289,9 +289,8 @@ class RaceTab(TabContents):
         if self.race.raced.name != "learn":
             return None
         if self._detail is None:
-            photo = self.race.choices.photo
-            own = photo.picture if photo.identity else None
-            self._detail = LAKE if own is None else detail_of(own.pixels)
+            photo = self.race.choices.photo.picture
+            self._detail = LAKE if photo is None else photo.detail
         return self._detail
 
     def _preview(self, side: RaceSide | None) -> QImage | None:
