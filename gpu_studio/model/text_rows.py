@@ -111,9 +111,12 @@ class TextRows(TextTable):
     def set_rows(self, rows: Sequence[tuple[str, ...]]) -> None:
         """Show other rows; if their number is the same, selection and scroll position stay."""
         if len(rows) == len(self._rows):
-            if list(rows) != self._rows:
-                self._rows = list(rows)
-                self._emit_all_cells()
+            pairs = enumerate(zip(self._rows, rows, strict=True))
+            changed = [number for number, (before, now) in pairs if before != now]
+            self._rows = list(rows)
+            if changed:
+                last = self.index(changed[-1], self.columnCount() - 1)
+                self.dataChanged.emit(self.index(changed[0], 0), last)
             return
         self.beginResetModel()
         self._rows = list(rows)
