@@ -48,6 +48,7 @@ class FlowRow(QWidget):
         super().__init__(parent)
         self._fills, self._is_centred, self._spacing = fills, centred, spacing
         self._widgets: list[QWidget] = []
+        self._sizes: dict[QWidget, QSize] = {}
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -64,18 +65,20 @@ class FlowRow(QWidget):
         widget.setVisible(not was_hidden)
         widget.ensurePolished()  # its size is another one without the style sheet
         self._widgets.append(widget)
+        self._sizes.clear()
         self.updateGeometry()
 
     def set_widgets(self, *widgets: QWidget) -> None:
         """Place these widgets from now on; those before already have another parent."""
         self._widgets = []
+        self._sizes.clear()
         for widget in widgets:
             self.add(widget)
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:
         """Return the size for everything in one line."""
-        sizes = [_size_of(widget) for widget in self._shown()]
+        sizes = [self._size_of(widget) for widget in self._shown()]
         gaps = self._spacing * max(len(sizes) - 1, 0)
         height = max((size.height() for size in sizes), default=0)
         return QSize(sum(size.width() for size in sizes) + gaps, height)
@@ -98,12 +101,14 @@ class FlowRow(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Place the widgets again: while the row is hidden, Qt requests no new layout."""
         super().showEvent(event)
+        self._sizes.clear()
         self.updateGeometry()
         self._arrange()
 
     def event(self, event: QEvent) -> bool:
         """Place the widgets again if one was shown or hidden, or changed its size hint."""
         if event.type() is QEvent.Type.LayoutRequest:
+            self._sizes.clear()
             self.updateGeometry()
             self._arrange()
         return super().event(event)
@@ -111,11 +116,23 @@ class FlowRow(QWidget):
     def _shown(self) -> list[QWidget]:
         return [widget for widget in self._widgets if not widget.isHidden()]
 
+    def _size_of(self, widget: QWidget) -> QSize:
+        """Return a widget's size, which a layout asks for often and at several widths.
+
+        A visible row hears of each change by a `LayoutRequest`; a hidden one does not.
+        """
+        if not self.isVisible():
+            return _size_of(widget)
+        size = self._sizes.get(widget)
+        if size is None:
+            size = self._sizes[widget] = _size_of(widget)
+        return size
+
     def _places(self, width: int) -> list[_Place]:
         places: list[_Place] = []
         line = left = 0
         for widget in self._shown():
-            size = _size_of(widget)
+            size = QSize(self._size_of(widget))
             if widget is self._fills:
                 size.setWidth(_least_width(widget))
             if left and left + size.width() > width:

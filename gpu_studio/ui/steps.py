@@ -55,10 +55,10 @@ class Steps(QObject):
         """Whether nothing waits or is under way."""
         return self._import is None and not self._waiting
 
-    def wait(self) -> None:
+    def wait(self, longest_ms: int | None = None) -> None:
         """Wait for the import under way: the program ends."""
         if self._import is not None:
-            self._import.wait()
+            self._import.wait(longest_ms)
 
     def _go_on(self) -> None:
         if self._import is None and self._waiting:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import logging
 import re
-from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication, QMainWindow
+from PySide6.QtWidgets import QApplication, QMainWindow, QWidget
 from shiboken6 import isValid
 
 from gpu_studio.core.device_name import DeviceName, is_cpu
@@ -24,7 +23,7 @@ from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.settings import Settings
@@ -78,6 +77,8 @@ COLOURS = {
     "failure_soft": ("#FDEEE6", "#43251A"),
 }
 
+
+_OWN_STYLE = Qt.WidgetAttribute.WA_SetStyle
 
 HERO_SIZES = {
     "hero": (3.7, 700),
@@ -154,6 +155,7 @@ class Theme(QObject):
         self.is_dark = self._is_changing = False
         self._held: list[QMainWindow] = []
         self._asking: list[QObject] = []
+        self._untold: list[QWidget] = []
         settings.choices_changed.connect(self._update)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._update)
 
@@ -213,8 +215,9 @@ class Theme(QObject):
         for window in self._held:
             window.setUpdatesEnabled(False)
         if self._held:
-            steps().add(self._take_off, self._change, self._show)
+            steps().add(self._prepare, self._take_off, self._change, self._show)
         else:
+            self._prepare()
             self._take_off()
             self._change()
             self._show()
@@ -226,18 +229,30 @@ class Theme(QObject):
             return True
         return super().eventFilter(watched, event)
 
+    def _prepare(self) -> None:
+        """Let the style sheet change without new layouts: both looks have the same sizes.
+
+        Qt tells each widget that its style changed, and the widget then asks for a new layout,
+        hidden or not: half of the work. Qt does not tell widgets that have a style of their own.
+        """
+        widgets = QApplication.allWidgets()
+        self._untold = [widget for widget in widgets if not widget.testAttribute(_OWN_STYLE)]
+        for widget in self._untold:
+            widget.setAttribute(_OWN_STYLE)
+
     def _take_off(self) -> None:
-        with _without_new_layouts():
-            _application().setStyleSheet("")
+        _application().setStyleSheet("")
         # Only until the next step: a filter sees each of the many events of a new sheet.
         _application().installEventFilter(self)
 
     def _change(self) -> None:
         _application().removeEventFilter(self)
-        with _without_new_layouts():
-            self._put_on()
+        self._put_on()
 
     def _show(self) -> None:
+        untold, self._untold = self._untold, []
+        for widget in filter(isValid, untold):
+            widget.setAttribute(_OWN_STYLE, False)
         held, self._held = self._held, []
         asking, self._asking = self._asking, []
         self._is_changing = False
@@ -289,24 +304,6 @@ class Theme(QObject):
         for image in ("chevron-down", "chevron-up", "check"):
             sheet = sheet.replace(f"url(@image:{image}@)", _url(f"icons/{image}-{shade}.svg"))
         return sheet
-
-
-@contextmanager
-def _without_new_layouts() -> Iterator[None]:
-    """Let the style sheet change without new layouts: both themes have the same fonts and sizes.
-
-    Qt tells each widget that its style changed, and the widget then asks for a new layout, hidden
-    or not: half of the work. Qt does not tell widgets that have a style of their own.
-    """
-    own = Qt.WidgetAttribute.WA_SetStyle
-    widgets = [widget for widget in QApplication.allWidgets() if not widget.testAttribute(own)]
-    for widget in widgets:
-        widget.setAttribute(own)
-    try:
-        yield
-    finally:
-        for widget in widgets:
-            widget.setAttribute(own, False)
 
 
 def _windows() -> list[QMainWindow]:
