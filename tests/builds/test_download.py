@@ -73,11 +73,11 @@ def test_what_is_counted_is_on_the_disk(server, downloader):
     server.files[URL_PATH] = Served(CONTENT)
     part, behind = downloader.folder / f"{URL_PATH[1:]}.part", []
 
-    def told(done):
+    def received(done):
         if part.exists():
             behind.append(done - part.stat().st_size)
 
-    downloader.fetch(wheel(server), told)
+    downloader.fetch(wheel(server), received)
     assert set(behind) == {0}
 
 
@@ -91,14 +91,14 @@ def test_a_broken_line_continues_where_it_broke(server, downloader, waits):
 def test_another_start_of_the_program_continues(server, downloader, waits):
     over = []
 
-    def told(done):
+    def received(done):
         if done > 500_000:
             over.append(True)
 
     stopping = Downloader(downloader.folder, is_over=lambda: bool(over), wait=waits)
     server.files[URL_PATH] = Served(CONTENT)
     with pytest.raises(StoppedError):
-        stopping.fetch(wheel(server), told)
+        stopping.fetch(wheel(server), received)
     saved = downloader.kept_bytes(wheel(server))
     assert 500_000 < saved < len(CONTENT)
     assert downloader.fetch(wheel(server)).read_bytes() == CONTENT

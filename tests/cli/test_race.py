@@ -406,5 +406,5 @@ def test_a_stand_and_a_race_of_nothing_are_refused_in_a_sentence(
 ) -> None:
     """A stand needs a window, which this command does not open."""
     assert cli.main(["race", *arguments]) == cli.WRONG_USE
-    said = capsys.readouterr().err
-    assert ("--kiosk" if "--kiosk" in arguments else "learn") in said
+    sentence = capsys.readouterr().err
+    assert ("--kiosk" if "--kiosk" in arguments else "learn") in sentence

@@ -6,7 +6,7 @@ from gpu_studio.core.engine_end import describe_exit
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "said"),
+    ("exit_code", "sentence"),
     [
         (None, "stopped answering"),
         (-9, "ran out of memory (RAM)"),
@@ -15,5 +15,5 @@ from gpu_studio.core.engine_end import describe_exit
         (3, "exit code 3"),
     ],
 )
-def test_an_engines_end_in_words(exit_code: int | None, said: str) -> None:
-    assert said in describe_exit(exit_code)
+def test_an_engines_end_in_words(exit_code: int | None, sentence: str) -> None:
+    assert sentence in describe_exit(exit_code)

@@ -72,14 +72,14 @@ def test_a_count_of_slowdowns_that_rises_is_a_brake(
     system(monkeypatch, tmp_path, degrees=97.0, has_clock=False)
     counter = tmp_path / "cpu0" / "thermal_throttle" / "package_throttle_count"
     counter.parent.mkdir(parents=True)
-    heat, told = CpuHeat(tmp_path), []
+    heat, received = CpuHeat(tmp_path), []
     for count in ("812", "812", "815", "815"):
         counter.write_text(count)
         vitals = heat.read()
         assert vitals is not None
-        told.append(vitals.clock_event_reasons)
+        received.append(vitals.clock_event_reasons)
     none = ClockReason(0)
-    assert told == [none, none, ClockReason.HARDWARE_HEAT, none]
+    assert received == [none, none, ClockReason.HARDWARE_HEAT, none]
 
 
 def test_a_laptop_and_the_limit_of_its_cpu_are_told(

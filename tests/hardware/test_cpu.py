@@ -65,10 +65,10 @@ def test_an_unknown_clock_is_none(error, monkeypatch):
     assert describe_cpu(Telemetry()).clock_max_mhz is None
 
 
-@pytest.mark.parametrize(("highest", "told"), [(0.0, None), (4600.0, 4600.0)])
-def test_a_clock_of_zero_is_none(highest, told, monkeypatch):
+@pytest.mark.parametrize(("highest", "expected"), [(0.0, None), (4600.0, 4600.0)])
+def test_a_clock_of_zero_is_none(highest, expected, monkeypatch):
     monkeypatch.setattr("psutil.cpu_freq", lambda: SimpleNamespace(max=highest))
-    assert describe_cpu(Telemetry()).clock_max_mhz == told
+    assert describe_cpu(Telemetry()).clock_max_mhz == expected
 
 
 def test_the_temperature_is_the_whole_package(monkeypatch):

@@ -80,7 +80,7 @@ _GIB = 1 << 30
 
 
 @pytest.mark.parametrize(
-    ("total", "used", "free", "reserved", "told"),
+    ("total", "used", "free", "reserved", "expected"),
     [
         (2 * _GIB, 1 * _GIB, 1 * _GIB, 0, (1 * _GIB, 1 * _GIB, 0)),
         (2 * _GIB, 977 * _GIB, 2**64 - 4096, 3 * _GIB, (None, None, None)),
@@ -92,13 +92,13 @@ _GIB = 1 << 30
         (NAN, NAN, NAN, NAN, (None, None, None)),
     ],
 )
-def test_memory_that_cannot_be_is_not_reported(total, used, free, reserved, told):
+def test_memory_that_cannot_be_is_not_reported(total, used, free, reserved, expected):
     answer = SimpleNamespace(total=total, used=used, free=free, reserved=reserved)
     card = Nvml(FakeNvml(GT_1030 | {("MemoryInfo", 0x02000028): answer})).card(0)
     device = describe_card(card, 0, lookup)
     now = device.telemetry
     assert device.memory_total_bytes == (total if total in (2 * _GIB, 12 * _GIB) else None)
-    assert (now.memory_used_bytes, now.memory_free_bytes, now.memory_reserved_bytes) == told
+    assert (now.memory_used_bytes, now.memory_free_bytes, now.memory_reserved_bytes) == expected
 
 
 @pytest.mark.parametrize("used", [3 * _GIB, 2**64 - 4096, NAN])
@@ -192,17 +192,17 @@ def test_a_lost_card_says_so_and_is_never_asked_again():
 
 
 @pytest.mark.parametrize(
-    ("code", "said", "kind"),
+    ("code", "sentence", "kind"),
     [(18, "Restart the PC", "driver_updated"), (999, "unknown error", "unknown")],
 )
-def test_a_card_that_answers_nothing_any_more_says_why(code, said, kind):
+def test_a_card_that_answers_nothing_any_more_says_why(code, sentence, kind):
     """A driver that was updated while it ran, for one: blanks would say that all is well."""
     library = FakeNvml(GT_1030)
     card = Nvml(library).card(0)
     read_telemetry(card)
     library.cards[0] = dict.fromkeys([*GT_1030, ("MemoryInfo", 0x02000028)], NVMLError(code))
     for _ in range(2):
-        with pytest.raises(CardUnreadableError, match=said) as raised:
+        with pytest.raises(CardUnreadableError, match=sentence) as raised:
             read_telemetry(card)
         assert raised.value.code == kind
     library.cards[0] = GT_1030

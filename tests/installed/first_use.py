@@ -143,7 +143,7 @@ def wait_for_engine(window: WatchedWindow) -> None:
         FailedError: it is not in time.
     """
     window.wait_for(
-        "a CPU engine", lambda told: "Engine: ready" in told["status"], _LONGEST_ENGINE_S
+        "a CPU engine", lambda state: "Engine: ready" in state["status"], _LONGEST_ENGINE_S
     )
 
 
@@ -156,11 +156,11 @@ def use_engine(window: WatchedWindow, person: Person) -> float:
 
 def _fail(window: WatchedWindow, person: Person, pictures: Path) -> None:
     """Press the one button while the index cannot be reached."""
-    window.wait_for("the engine's page", lambda told: "setup.begin" in told["places"],
+    window.wait_for("the engine's page", lambda state: "setup.begin" in state["places"],
                     _LONGEST_START_S)  # fmt: skip
     settle(pictures / "download-page.png", person)
     window.click("setup.begin", person)
-    window.wait_for("a failure", lambda told: "setup.again" in told["places"], _LONGEST_FAILURE_S)
+    window.wait_for("a failure", lambda state: "setup.again" in state["places"], _LONGEST_FAILURE_S)
     settle(pictures / "failed.png", person)
 
 
@@ -168,12 +168,12 @@ def _pause(window: WatchedWindow, person: Person, pictures: Path, index: WheelIn
     """Try again and pause in the middle; return the seconds that the first half took."""
     began_s = time.monotonic()
     window.click("setup.again", person)
-    window.wait_for("half of the download", lambda told: index.holds_back and _is_loading(told),
+    window.wait_for("half of the download", lambda state: index.holds_back and _is_loading(state),
                     _LONGEST_ENGINE_S)  # fmt: skip
     took_s = time.monotonic() - began_s
     settle(pictures / "downloading.png", person)
     window.click("setup.pause", person)
-    window.wait_for("a pause", lambda told: "setup.go_on" in told["places"], _LONGEST_END_S)
+    window.wait_for("a pause", lambda state: "setup.go_on" in state["places"], _LONGEST_END_S)
     settle(pictures / "paused.png", person)
     return took_s
 
@@ -184,7 +184,7 @@ def _go_on(window: WatchedWindow, person: Person, pictures: Path, index: WheelIn
     Raises:
         FailedError: the download began again.
     """
-    window.wait_for("the pause after a restart", lambda told: "setup.go_on" in told["places"],
+    window.wait_for("the pause after a restart", lambda state: "setup.go_on" in state["places"],
                     _LONGEST_START_S)  # fmt: skip
     settle(pictures / "paused-after-restart.png", person)
     index.let_go()
@@ -203,19 +203,19 @@ def _run(window: WatchedWindow, person: Person) -> float:
     window.click("benchmark.more", person)
     window.click("benchmark.sizes", person)
     person.press("ctrl+a", "2", "5", "6")
-    window.wait_for("256", lambda told: told["typed"] == "256", 60)
+    window.wait_for("256", lambda state: state["typed"] == "256", 60)
     began_s = time.monotonic()
     window.click("benchmark.run", person)
     window.wait_for("a result", has_a_finished_run, _LONGEST_RUN_S)
     return time.monotonic() - began_s
 
 
-def _is_loading(told: dict[str, Any]) -> bool:
-    return told["installation"].startswith("Downloading")
+def _is_loading(state: dict[str, Any]) -> bool:
+    return state["installation"].startswith("Downloading")
 
 
-def _is_installing(told: dict[str, Any]) -> bool:
-    return told["installation"].startswith("Installing") or "Engine: ready" in told["status"]
+def _is_installing(state: dict[str, Any]) -> bool:
+    return state["installation"].startswith("Installing") or "Engine: ready" in state["status"]
 
 
 def expect_nothing_runs(pc: InstalledPc) -> None:

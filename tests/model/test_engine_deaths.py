@@ -35,7 +35,7 @@ CRASH = EngineEnded(exit_code=-11)
 
 
 @pytest.mark.parametrize(
-    ("ending", "said"),
+    ("ending", "sentence"),
     [
         (CRASH, "crashed (signal 11)"),
         (EngineEnded(exit_code=-9), "ran out of memory"),
@@ -54,7 +54,7 @@ def test_a_death_is_told_and_a_fresh_engine_comes(
     watcher: Watcher,
     engines: Engines,
     ending: Event,
-    said: str,
+    sentence: str,
 ) -> None:
     engines.scripts[RunWorkload] = [started(run_request()), ending]
     start(qtbot, session)
@@ -65,7 +65,7 @@ def test_a_death_is_told_and_a_fresh_engine_comes(
     qtbot.waitUntil(lambda: watcher.types(waiting) == [MemoryRead])
     assert watcher.answer(request)[-1] == ending
     assert len(watcher.losses) == 1
-    assert said in watcher.losses[0]
+    assert sentence in watcher.losses[0]
     assert watcher.descriptions == 2
     # The new engine is described before it serves what waited.
     assert [type(request) for request in engines.requests] == [

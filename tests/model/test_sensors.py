@@ -89,12 +89,12 @@ def test_the_same_devices_with_the_same_numbers_change_nothing(qtbot, make):
     sensors = make(SteadySensors(two_cards()))
     with qtbot.waitSignal(sensors.inventory_changed):
         sensors.start()
-    news = []
-    sensors.inventory_changed.connect(news.append)
+    changes = []
+    sensors.inventory_changed.connect(changes.append)
     sensors.number_for(None)
-    assert news == []
+    assert changes == []
     sensors.number_for("1")
-    assert news == [sensors.inventory]
+    assert changes == [sensors.inventory]
 
 
 def test_a_card_that_the_driver_does_not_serve_takes_no_number(qtbot, make):

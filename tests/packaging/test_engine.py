@@ -27,9 +27,9 @@ READY = InstallProgress(InstallStage.READY, fraction=1.0, result="It ran.")
 def set_up(
     tmp_path: Path, console: Any, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., EngineSetUp]:
-    def with_lines(*told: InstallProgress, then: str = "") -> EngineSetUp:
+    def with_lines(*received: InstallProgress, then: str = "") -> EngineSetUp:
         more = {"family": "cu126", "reason": "A card wants it."}
-        lines = [json.dumps(one.value() | more) for one in told]
+        lines = [json.dumps(one.value() | more) for one in received]
         script = tmp_path / "command.py"
         script.write_text(
             f"import sys, time\nfor line in {lines!r}:\n    print(line, flush=True)\n"

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def _package(app: Path, name: str, told: str, texts: dict[str, str]) -> None:
+def _package(app: Path, name: str, received: str, texts: dict[str, str]) -> None:
     info = app / "packages" / f"{name}-1.0.dist-info"
     info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Name: {name}\nVersion: 1.0\n{told}\n", encoding="utf-8")
+    (info / "METADATA").write_text(f"Name: {name}\nVersion: 1.0\n{received}\n", encoding="utf-8")
     for path, text in texts.items():
         (info / path).parent.mkdir(parents=True, exist_ok=True)
         (info / path).write_text(text, encoding="utf-8")
@@ -70,7 +70,7 @@ def test_the_lgpl_comes_with_the_texts_that_its_package_only_names(
 
 
 @pytest.mark.parametrize(
-    ("told", "wanted"),
+    ("expected", "wanted"),
     [
         ("License-Expression: MIT\nLicense: old", "MIT"),
         ("License: BSD", "BSD"),
@@ -81,5 +81,5 @@ def test_the_lgpl_comes_with_the_texts_that_its_package_only_names(
         ("Summary: none", "see its text"),
     ],
 )
-def test_a_license_is_told_in_several_ways(told: str, wanted: str) -> None:
-    assert licenses.license_of(HeaderParser().parsestr(told)) == wanted
+def test_a_license_is_told_in_several_ways(expected: str, wanted: str) -> None:
+    assert licenses.license_of(HeaderParser().parsestr(expected)) == wanted

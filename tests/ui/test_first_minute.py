@@ -66,7 +66,7 @@ def test_one_click_compares_the_cpu_and_the_cards_and_shows_the_result(
     window = make_window(inventory, described_with_cuda(device_count=cards))
     assert "GPU" in find(window, "devices.compare", QPushButton).text()
     listening = len(window.findChildren(QuickComparison))
-    said = numbers(text(window, "devices.compare.note"))
+    sentence = numbers(text(window, "devices.compare.note"))
     click(window, "devices.compare")
     tabs = find(window, "tabs", QTabWidget)
     assert tabs.tabText(tabs.currentIndex()) == "Benchmark"
@@ -78,7 +78,7 @@ def test_one_click_compares_the_cpu_and_the_cards_and_shows_the_result(
         {"cpu", *(f"cuda:{number}" for number in range(cards))}
     )
     assert len({one.size for one in asked}) == 3
-    assert said == [f"{time_left_s([], asked):.0f}"]
+    assert sentence == [f"{time_left_s([], asked):.0f}"]
     assert sum(one.budget_s for one in asked if one.device == "cpu") < 10
     assert len(column(window, "benchmark.results", "Device")) == len(asked)
     # Each would listen to the engine for as long as the window lives.

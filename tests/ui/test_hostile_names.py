@@ -129,6 +129,8 @@ def test_a_refused_file_has_a_plain_name(window: MainWindow, tmp_path: Path) -> 
         path = tmp_path / f"{FILE_NAME}.{ending}"
         path.write_bytes(b"no file of any kind")
         assert drop(window, path)
-        outcome, said = ("check.outcome", "record") if ending == "json" else ("race.outcome", "RTX")
-        wait_until(lambda outcome=outcome, said=said: said in text(window, outcome))
+        outcome, sentence = (
+            ("check.outcome", "record") if ending == "json" else ("race.outcome", "RTX")
+        )
+        wait_until(lambda outcome=outcome, sentence=sentence: sentence in text(window, outcome))
         assert_plain()

@@ -113,7 +113,7 @@ class WatchedWindow:
         Raises:
             FailedError: it is not there in time.
         """
-        self.wait_for(name, lambda told: name in told["places"], _LONGEST_MOVE_S)
+        self.wait_for(name, lambda state: name in state["places"], _LONGEST_MOVE_S)
         self.wait_until_still()
         person.click(self.told["places"][name])
 
@@ -162,13 +162,13 @@ def use_window(pc: WindowsPc, picture: Path, tell: Callable[[str], None] = tell_
 def _use(pc: WindowsPc, person: Person, picture: Path) -> None:
     window = WatchedWindow(pc.start([PYTHON, "-m", "tests.windows.watched_window"]))
     window.wait_for(
-        "Engine: ready", lambda told: "Engine: ready" in told["status"], _LONGEST_START_S
+        "Engine: ready", lambda state: "Engine: ready" in state["status"], _LONGEST_START_S
     )
     window.click("tab", person)
     window.click("benchmark.more", person)
     window.click("benchmark.sizes", person)
     person.press("ctrl+a", "2", "5", "6")
-    window.wait_for("256", lambda told: told["typed"] == "256", 60)
+    window.wait_for("256", lambda state: state["typed"] == "256", 60)
     window.click("benchmark.run", person)
     window.wait_for("a run's end", has_a_finished_run, _LONGEST_RUN_S)
     window.wait_until_still()  # a busy PC paints later than it tells
@@ -180,10 +180,10 @@ def _use(pc: WindowsPc, person: Person, picture: Path) -> None:
     _expect_nothing_left(pc)
 
 
-def has_a_finished_run(told: dict[str, Any]) -> bool:
+def has_a_finished_run(state: dict[str, Any]) -> bool:
     """Return whether there is a result, and no run is going on."""
-    is_over = "benchmark.clear" in told["places"] and "Engine: ready" in told["status"]
-    return is_over and any(median.endswith("s") for median in told["medians"])
+    is_over = "benchmark.clear" in state["places"] and "Engine: ready" in state["status"]
+    return is_over and any(median.endswith("s") for median in state["medians"])
 
 
 def double_click(

@@ -150,8 +150,8 @@ def _check_times(contestant: ContestantResult, run: SharedRun) -> None:
     outcome = result.outcome if result is not None else None
     if result is None or outcome is None:
         return
-    told = (contestant.seconds, contestant.steps, contestant.reached)
-    if told != (outcome.seconds, outcome.steps, outcome.reached):
+    received = (contestant.seconds, contestant.steps, contestant.reached)
+    if received != (outcome.seconds, outcome.steps, outcome.reached):
         raise _refused("its seconds and steps contradict a contestant's result")
     if contestant.step_median_s not in (None, result.median_s):
         raise _refused("the time of a step contradicts a contestant's result")

@@ -50,8 +50,8 @@ def test_what_is_not_known_of_all_is_not_compared():
     assert "memory" not in compare_ways(results)
     assert compare_ways({"a": result(0.02)}) == ""
     for median_s in (0.02, 0.0202):
-        said = compare_ways({"a": result(0.02), "b": result(median_s)})
-        assert plain(said) == "All options take about the same time, 20.0 ms per call."
+        sentence = compare_ways({"a": result(0.02), "b": result(median_s)})
+        assert plain(sentence) == "All options take about the same time, 20.0 ms per call."
     assert "The fastest" in compare_ways({"a": turns(0.02), "b": turns(0.022)})
 
 

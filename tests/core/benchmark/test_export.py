@@ -238,5 +238,5 @@ def test_a_state_says_its_reason() -> None:
 def test_the_table_says_what_the_arithmetic_was_done_in_and_how_the_card_was_loaded() -> None:
     (line,) = lines([finished_run(request("cuda:0"), computed_in="tf32", sustained=True,
                                   loaded_s=15.5, power_capped=True)])  # fmt: skip
-    told = (line["computed_in"], line["sustained"], line["loaded_s"], line["power_capped"])
-    assert told == ("tf32", "true", "15.5", "true")
+    received = (line["computed_in"], line["sustained"], line["loaded_s"], line["power_capped"])
+    assert received == ("tf32", "true", "15.5", "true")

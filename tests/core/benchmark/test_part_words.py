@@ -33,7 +33,7 @@ def test_every_part_has_its_time_and_its_share():
 
 
 @pytest.mark.parametrize(
-    ("parts_s", "said"),
+    ("parts_s", "sentence"),
     [
         ({"copy in": 3e-3, "compute": 1e-3},
          "X: 75 % of 4.00 ms is copying the operands to the card."),
@@ -48,8 +48,8 @@ def test_every_part_has_its_time_and_its_share():
         ({"compute": 0.0}, ""),
     ],
 )  # fmt: skip
-def test_the_longest_part_is_told_in_words(parts_s, said):
-    assert plain(parts_sentence(result(**parts_s), "X")) == said
+def test_the_longest_part_is_told_in_words(parts_s, sentence):
+    assert plain(parts_sentence(result(**parts_s), "X")) == sentence
 
 
 def test_parts_that_took_no_time_have_no_share():
@@ -59,9 +59,9 @@ def test_parts_that_took_no_time_have_no_share():
 def test_parts_with_copies_are_set_beside_a_median_without() -> None:
     parts = {"copy in": 4e-3, "launch": 1e-5, "compute": 4e-5, "copy out": 5e-3}
     alone = finished(REQUEST, (51.2e-6,) * 20, parts_s=parts)
-    said = plain(parts_beside_median(alone))
-    assert "50.0 µs" in said
-    assert "51.2 µs" in said
+    sentence = plain(parts_beside_median(alone))
+    assert "50.0 µs" in sentence
+    assert "51.2 µs" in sentence
     with_them = msgspec.structs.replace(alone, transfers=True, median_s=9.05e-3)
     assert parts_beside_median(with_them) == ""
     assert parts_beside_median(msgspec.structs.replace(alone, parts_s={"compute": 4e-5})) == ""
@@ -71,9 +71,9 @@ def test_parts_that_do_not_add_up_to_the_call_are_set_beside_it() -> None:
     feeding = finished(
         REQUEST, (96e-3,) * 20, parts_s={"loading": 0.1, "copying": 6e-3, "computing": 0.03}
     )
-    said = plain(parts_beside_median(feeding))
-    assert "136 ms" in said
-    assert "96.0 ms" in said
+    sentence = plain(parts_beside_median(feeding))
+    assert "136 ms" in sentence
+    assert "96.0 ms" in sentence
     alike = msgspec.structs.replace(feeding, median_s=0.13)
     assert parts_beside_median(alike) == ""
 
@@ -84,11 +84,11 @@ def test_several_calls_are_set_beside_their_parts_once() -> None:
     shortest = msgspec.structs.replace(shorter, median_s=0.05)
     alike = msgspec.structs.replace(shorter, median_s=0.106)
     copies = finished(REQUEST, (5e-5,) * 20, parts_s={"copy in": 4e-3, "compute": 4e-5})
-    (said,) = parts_beside_medians({"a": shorter, "b": shortest})
-    assert "overlap" in said
-    assert "ms" not in said
+    (sentence,) = parts_beside_medians({"a": shorter, "b": shortest})
+    assert "overlap" in sentence
+    assert "ms" not in sentence
     some = parts_beside_medians({"a": shorter, "b": shortest, "c": alike, "d": copies})
-    assert some[0] == f"“a”, “b”: {said}"
+    assert some[0] == f"“a”, “b”: {sentence}"
     assert some[1] == f"d: {parts_beside_median(copies)}"
     assert len(some) == 2
 
@@ -101,6 +101,8 @@ def test_new_memory_is_not_worth_a_line_below_a_fifth(fresh_s: float | None) -> 
 
 def test_new_memory_that_costs_more_is_named_with_both_times() -> None:
     one = finished(REQUEST, (1e-3,) * 20, fresh_memory_s=6e-3)
-    said = plain(fresh_memory_sentence(one, "CPU"))
-    assert said.startswith("CPU: with new memory from the system for each result, a call takes ")
-    assert "6.00 ms instead of 1.00 ms" in said
+    sentence = plain(fresh_memory_sentence(one, "CPU"))
+    assert sentence.startswith(
+        "CPU: with new memory from the system for each result, a call takes "
+    )
+    assert "6.00 ms instead of 1.00 ms" in sentence

@@ -57,11 +57,11 @@ def written(*runs: Run, pc: RecordedPc = PC) -> bytes:
 
 
 def test_what_is_replayed_is_what_was_run() -> None:
-    told = list(run_events(REQUEST))
-    content = written(run_with(*told))
+    received = list(run_events(REQUEST))
+    content = written(run_with(*received))
     engine = RecordedEngine(decode_recording(content, "a.jsonl"), speed=math.inf)
     label = "GT 1030 with Ryzen 7 5700G, 2026-01-02 03:04"
-    *begun, end = told
+    *begun, end = received
     timing = RunPhaseChanged(
         run_id=REQUEST.run_id, phase="timing", expected_call_s=call_time_s(REQUEST)
     )
@@ -119,8 +119,8 @@ def test_a_simulated_card_is_told_in_the_label() -> None:
 def test_a_run_that_did_not_finish_is_there_without_a_traceback(
     end: Event, kind: type[Event]
 ) -> None:
-    told = [event for event in run_events(REQUEST) if not isinstance(event, RunPhaseChanged)]
-    content = written(run_with(*told[:2], end))
+    received = [event for event in run_events(REQUEST) if not isinstance(event, RunPhaseChanged)]
+    content = written(run_with(*received[:2], end))
     assert b"/home/me" not in content
     (run,) = decode_recording(content, "a.jsonl").runs
     assert len(run.samples_s) == 20

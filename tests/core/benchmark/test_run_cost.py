@@ -55,14 +55,14 @@ def test_the_time_left_holds_within_a_factor_after_the_first_run(
 ) -> None:
     pc, requests = Pc(growth), plan(*devices)
     begun: list[Run] = []
-    told: list[tuple[float, float]] = []
+    received: list[tuple[float, float]] = []
     for number, request in enumerate(requests):
         begun.append(pc.run(request))
-        told.append((pc.clock_s, time_left_s(begun, requests[number + 1 :])))
-    for at_s, left_s in told[:-1]:
+        received.append((pc.clock_s, time_left_s(begun, requests[number + 1 :])))
+    for at_s, left_s in received[:-1]:
         truth_s = pc.clock_s - at_s
         assert truth_s / 1.5 <= left_s <= 1.5 * truth_s, (at_s, left_s, truth_s)
-    assert told[-1][1] == 0.0
+    assert received[-1][1] == 0.0
 
 
 def test_a_plan_that_ran_before_is_known_before_its_first_run() -> None:

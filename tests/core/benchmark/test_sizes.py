@@ -49,7 +49,7 @@ def test_sizes(text: str, sizes: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("", "at least one size"),
         (" , ;", "at least one size"),
@@ -66,10 +66,10 @@ def test_sizes(text: str, sizes: list[int]) -> None:
         (" ".join(str(size) for size in range(1, MOST_SIZES + 2)), f"at most {MOST_SIZES}"),
     ],
 )
-def test_mistakes_are_named(text: str, said: str) -> None:
+def test_mistakes_are_named(text: str, sentence: str) -> None:
     with pytest.raises(StudioError) as caught:
         parse_sizes(text)
-    assert said in str(caught.value)
+    assert sentence in str(caught.value)
     assert caught.value.kind is FailureKind.BAD_REQUEST
 
 
@@ -90,7 +90,7 @@ def test_a_sweep_is_both_ends_and_the_powers_of_two_between(text: str, sizes: li
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("64", "64 is a single size, not a range"),
         ("64,64", "64 is a single size, not a range"),
@@ -103,8 +103,8 @@ def test_a_sweep_is_both_ends_and_the_powers_of_two_between(text: str, sizes: li
         ("x" * 50, "“xxxxxxxxxxxxxxxxx…” is not a size"),
     ],
 )
-def test_mistakes_in_a_sweep_are_named(text: str, said: str) -> None:
+def test_mistakes_in_a_sweep_are_named(text: str, sentence: str) -> None:
     with pytest.raises(StudioError) as caught:
         parse_sweep(text)
-    assert said in str(caught.value)
+    assert sentence in str(caught.value)
     assert caught.value.kind is FailureKind.BAD_REQUEST

@@ -149,9 +149,9 @@ def test_what_is_no_check_is_passed_over(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     folder = CheckFolder(tmp_path / "file")
-    with pytest.raises(StudioError, match="could not be kept") as told:
+    with pytest.raises(StudioError, match="could not be kept") as received:
         folder.keep_state(run_until("load").state())
-    assert told.value.kind is FailureKind.NOT_SAVED
+    assert received.value.kind is FailureKind.NOT_SAVED
     with pytest.raises(StudioError, match="could not be kept"):
         folder.keep_record(record(), "a", "")
 

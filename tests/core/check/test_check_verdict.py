@@ -98,12 +98,12 @@ def test_an_interruption_is_no_pass() -> None:
 
 
 def test_an_interruption_in_words() -> None:
-    def said(after_s: float, *, is_restart: bool) -> str:
+    def sentence(after_s: float, *, is_restart: bool) -> str:
         return interruption_sentence(Interruption(after_s=after_s, is_restart=is_restart))
 
-    assert said(2499, is_restart=True) == "The PC restarted 41 minutes into the check."
-    assert said(61, is_restart=False) == "The program ended 1 minute into the check."
-    assert said(59, is_restart=True) == "The PC restarted less than a minute into the check."
+    assert sentence(2499, is_restart=True) == "The PC restarted 41 minutes into the check."
+    assert sentence(61, is_restart=False) == "The program ended 1 minute into the check."
+    assert sentence(59, is_restart=True) == "The PC restarted less than a minute into the check."
 
 
 def test_a_card_that_is_not_the_one_of_its_name_does_not_pass() -> None:
@@ -180,12 +180,12 @@ def test_untested_memory_asks_for_free_memory_and_a_stop_for_patience() -> None:
 
 
 def test_a_disagreement_does_not_call_the_card_broken() -> None:
-    said = CheckFinding(
+    finding = CheckFinding(
         kind="disagreement", severity="error", stage="layouts", count=3,
         sentence="PyTorch and this card disagree on addcmul_ with a transposed tensor.",
     )  # fmt: skip
-    sentence = result_sentence("failed", [outcome("failed")], [said])
-    assert sentence == said.sentence
+    sentence = result_sentence("failed", [outcome("failed")], [finding])
+    assert sentence == finding.sentence
 
 
 def test_a_partial_check_says_what_was_tested() -> None:

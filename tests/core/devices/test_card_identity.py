@@ -170,6 +170,6 @@ def test_a_divided_card_has_only_its_chip_compared() -> None:
 
 def test_pytorch_says_what_an_old_driver_does_not() -> None:
     silent = card("NVIDIA GeForce GTX 1060 6GB", 0x1C03, None, None, None, None)
-    told = TorchCard(torch_index=0, name="", compute_capability="6.1", multiprocessors=6)
-    assert "6" in identity_of(silent, told).contradiction
+    received = TorchCard(torch_index=0, name="", compute_capability="6.1", multiprocessors=6)
+    assert "6" in identity_of(silent, received).contradiction
     assert identity_of(silent, None).agreement

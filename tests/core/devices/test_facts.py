@@ -133,8 +133,8 @@ def test_peaks_are_computed_from_what_the_card_tells():
     assert plain(rows["peak_float64"].value) == "45.9 GFLOP/s"
     assert plain(rows["peak_bandwidth"].value) == "48.1 GB/s"
     assert "no tensor cores" in rows["peak_tensor"].reason
-    untold = numbered(multiprocessors=None)
-    missing = rows_of(untold, card_snapshot(untold))["peak_float32"]
+    unreported = numbered(multiprocessors=None)
+    missing = rows_of(unreported, card_snapshot(unreported))["peak_float32"]
     assert not missing.is_known
     assert "does not report enough" in missing.reason
 

@@ -49,7 +49,7 @@ def test_on_the_cpu_nothing_moves_and_nothing_is_counted():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "words"),
     [
         (
             {"same_output": False, "largest_difference": 0.031},
@@ -59,9 +59,9 @@ def test_on_the_cpu_nothing_moves_and_nothing_is_counted():
         ({"same_output": None, "largest_difference": None}, "not compared"),
     ],
 )
-def test_a_move_that_is_not_proved_says_so(changes, said):
+def test_a_move_that_is_not_proved_says_so(changes, words):
     sentence = explain_move(place_finished(**changes))
-    assert said in sentence
+    assert words in sentence
     assert "same output" not in sentence
 
 
@@ -98,7 +98,7 @@ def test_all_three_deltas_of_memory_are_told():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "sentence"),
     [
         ({"tolerance": 0.0, "largest_difference": 0.0}, "identical to the file bit for bit"),
         ({"tolerance": 0.01, "largest_difference": 0.002}, "except for rounding"),
@@ -106,8 +106,8 @@ def test_all_three_deltas_of_memory_are_told():
         ({"same_output": False, "tolerance": 0.0}, "different from the file"),
     ],
 )
-def test_a_files_proof_is_its_values(changes, said):
-    assert said in explain_move(place_finished(proof="values", **changes))
+def test_a_files_proof_is_its_values(changes, sentence):
+    assert sentence in explain_move(place_finished(proof="values", **changes))
 
 
 def test_a_file_is_described_before_it_is_opened():

@@ -116,9 +116,9 @@ def test_a_stopped_run_takes_no_samples(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_difference_is_explained_from_the_measurement():
-    told = explain(NaiveStopwatch(0.5e-3, 1.5e-3, 2e-3, 9.5e-3), 4e-3, CARD)
-    assert (told.printed_s, told.finished_s) == (2e-3, 9.5e-3)
-    sentence = told.sentence.replace("\u202f", " ")
+    received = explain(NaiveStopwatch(0.5e-3, 1.5e-3, 2e-3, 9.5e-3), 4e-3, CARD)
+    assert (received.printed_s, received.finished_s) == (2e-3, 9.5e-3)
+    sentence = received.sentence.replace("\u202f", " ")
     for words in (
         "new process", "2.00 ms, 0.50 × the median of 4.00 ms", "500 µs went into starting CUDA",
         "1.00 ms went", "500 µs into the very first call", "without waiting for the card",
@@ -135,8 +135,8 @@ def test_the_cpu_is_not_waited_for():
 
 
 def test_a_number_that_is_right_by_chance_is_said_to_be():
-    told = explain(NaiveStopwatch(0.0, 1e-4, 1.05e-3, 1.05e-3), 1e-3, CPU)
-    assert "which happens to be right here" in told.sentence
+    received = explain(NaiveStopwatch(0.0, 1e-4, 1.05e-3, 1.05e-3), 1e-3, CPU)
+    assert "which happens to be right here" in received.sentence
 
 
 def test_a_run_has_it_on_request_and_says_what_it_does(monkeypatch: pytest.MonkeyPatch):

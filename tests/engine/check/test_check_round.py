@@ -209,21 +209,21 @@ def test_the_sensors_are_read_once_a_second(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_fingerprint_does_not_hold_the_uuid(monkeypatch: pytest.MonkeyPatch) -> None:
     short_stages(monkeypatch)
-    told = []
+    received = []
     for uuid in ("GPU-1", "GPU-2", "GPU-1"):
         monkeypatch.setattr(check_round, "uuid_of", lambda _device, uuid=uuid: uuid)
         started = events_of(request(stages=("load",)))[0]
         assert isinstance(started, CheckStarted)
         assert "GPU-" not in encode(started).decode()
-        told.append(started.fingerprint)
-    assert told[0] == told[2] != told[1]
+        received.append(started.fingerprint)
+    assert received[0] == received[2] != received[1]
 
 
 def test_the_cpu_is_described_by_its_name_and_its_memory() -> None:
-    told = checked_device(torch.device("cpu"), "cpu", None, "Ryzen 7")
-    assert (told.address, told.name) == ("cpu", "Ryzen 7")
-    assert told.memory_total_bytes
-    assert told.torch_version == str(torch.__version__)
+    received = checked_device(torch.device("cpu"), "cpu", None, "Ryzen 7")
+    assert (received.address, received.name) == ("cpu", "Ryzen 7")
+    assert received.memory_total_bytes
+    assert received.torch_version == str(torch.__version__)
 
 
 def test_a_plant_reaches_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,13 +116,13 @@ def test_a_card_that_never_reported_a_temperature_has_not_lost_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("warm", "rested", "told"),
+    ("warm", "rested", "expected"),
     [((60.0,), (48.0, 45.0), []), ((60.0,), (60.0, 60.0), [("heat_unknown", "doubt")]),
      ((78.0, 79.0, 80.0), (80.0, 80.0), [("not_cooling", "doubt")]),
      ((41.0, 42.0, 43.0), (43.0, 43.0), [])],
 )  # fmt: skip
 def test_a_pause_shows_a_stuck_sensor_and_a_card_that_does_not_cool(
-    warm: tuple[float, ...], rested: tuple[float, ...], told: list[tuple[str, str]]
+    warm: tuple[float, ...], rested: tuple[float, ...], expected: list[tuple[str, str]]
 ) -> None:
     watch = HeatWatch()
     worked = [with_(temperature_c=warm[min(at_s // 30, len(warm) - 1)]) for at_s in range(90)]
@@ -131,7 +131,7 @@ def test_a_pause_shows_a_stuck_sensor_and_a_card_that_does_not_cool(
     bench = read_all("cool", resting, offset_s=90.0)
     bench.pause = (0.0, 14.5)
     judged(bench, watch)
-    assert kinds(bench) == told
+    assert kinds(bench) == expected
 
 
 def slowed(reasons: int) -> list[Reading]:
@@ -140,17 +140,17 @@ def slowed(reasons: int) -> list[Reading]:
 
 
 @pytest.mark.parametrize(
-    ("reasons", "told"),
+    ("reasons", "expected"),
     [(0x0, [("low_clock", "doubt")]), (0x4, [("low_clock", "note")]),
      (0x2, [("low_clock", "note")]), (0x1, [])],
 )  # fmt: skip
 def test_a_clock_that_falls_by_half_is_told_with_its_reason(
-    reasons: int, told: list[tuple[str, str]]
+    reasons: int, expected: list[tuple[str, str]]
 ) -> None:
     """No GeForce reports its base clock."""
     bench = read_all("load", slowed(reasons))
     judged(bench)
-    assert kinds(bench) == told
+    assert kinds(bench) == expected
 
 
 def test_a_power_limit_at_rest_is_told() -> None:

@@ -183,6 +183,6 @@ def test_a_layout_changes_the_memory_and_no_value(layout: str) -> None:
 
 
 def test_the_stages_words_count_what_is_there() -> None:
-    said = stage_named("layouts").tests
-    assert said.startswith(f"{len(OPERATIONS)} operations in seven dtypes")
+    sentence = stage_named("layouts").tests
+    assert sentence.startswith(f"{len(OPERATIONS)} operations in seven dtypes")
     assert len(DTYPES) == 7

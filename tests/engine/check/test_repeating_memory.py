@@ -26,10 +26,10 @@ def test_memory_that_repeats_is_called_so_with_the_size_that_is_there() -> None:
     assert len(one.chunks) >= 4
     # Two of the chunks are there, and the others are the same memory again.
     one.chunks = [one.chunks[number % 2] for number in range(4)]
-    said = sentences(one)
+    found = sentences(one)
     size = 2 * one.chunks[0].nbytes // MIB
-    assert "the memory repeats" in said[0]
-    assert f"{size}" in said[0]
+    assert "the memory repeats" in found[0]
+    assert f"{size}" in found[0]
     assert one._bench.errors > 0
 
 

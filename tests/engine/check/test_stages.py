@@ -70,8 +70,8 @@ def sensor_of(*readings: Vitals) -> Callable[[], Vitals]:
 
 def test_a_card_is_read_at_most_once_a_second() -> None:
     bench = bench_for("load", read=lambda: Vitals(temperature_c=50.0), clock=TickingClock(0.25))
-    told = [bench.vitals() is not None for _ in range(20)]
-    assert told[:5] == [True, False, False, False, True]
+    received = [bench.vitals() is not None for _ in range(20)]
+    assert received[:5] == [True, False, False, False, True]
     assert len(bench.readings) == 5
     assert bench.vitals(at_once=True) is not None
 

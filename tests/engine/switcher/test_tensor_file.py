@@ -94,7 +94,7 @@ def test_what_pytorchs_safe_reader_makes_beside_the_tensors_is_left_out(value: A
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "sentence"),
     [
         (np.ones(4), "NumPy arrays or numbers"),
         (np.float64(0.5), "number.item()"),
@@ -108,13 +108,13 @@ def test_what_pytorchs_safe_reader_makes_beside_the_tensors_is_left_out(value: A
     ids=lambda value: type(value).__name__,
 )
 def test_what_does_no_harm_is_refused_without_calling_it_code(
-    value: Any, said: str, tmp_path: Path
+    value: Any, sentence: str, tmp_path: Path
 ):
     path = tmp_path / "checkpoint.pt"
     path.write_bytes(saved({"w": torch.ones(3), "beside": value}))
     with pytest.raises(pickle.UnpicklingError):  # as PyTorch does; otherwise it could be opened
         torch.load(path, weights_only=True)
-    assert said in refusal(path)
+    assert sentence in refusal(path)
     assert "code" not in refusal(path)
 
 

@@ -85,7 +85,7 @@ def test_a_refusal_is_a_row_and_the_plan_goes_on(
 
 
 @pytest.mark.parametrize(
-    ("ending", "said"),
+    ("ending", "sentence"),
     [
         (EngineEnded(exit_code=-11), "The engine crashed (signal 11)"),
         (lambda request: RunFailed(run_id=request.run_id, failure=FATAL), "illegal memory access"),
@@ -94,14 +94,14 @@ def test_a_refusal_is_a_row_and_the_plan_goes_on(
 )
 def test_the_end_of_the_engine_ends_the_plan_and_keeps_the_results(
     qtbot: QtBot, benchmark: Benchmark, engines: Engines, ready_studio: Studio,
-    ending: Any, said: str,
+    ending: Any, sentence: str,
 ) -> None:  # fmt: skip
     engines.scripts[RunWorkload] = at(128, ending)
     benchmark.start(plan(64, 128, 256))
     wait_over(qtbot, benchmark)
     assert states(benchmark) == [RunState.FINISHED, RunState.FAILED]
     assert len(benchmark.runs[1].series) == 3
-    assert said in benchmark.notice.sentence
+    assert sentence in benchmark.notice.sentence
     assert "kept. Press Run" in benchmark.notice.sentence
     assert benchmark.notice.tone is Tone.FAILURE
     # and Run goes on with the new engine

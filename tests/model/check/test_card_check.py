@@ -373,13 +373,13 @@ def test_a_running_check_is_not_offered_to_another_window_and_runs_alone(
     wait_until(lambda: not check._keeper.is_busy)
 
     other = make_check()
-    told: list[Notice] = []
-    other.notified.connect(told.append)
+    received: list[Notice] = []
+    other.notified.connect(received.append)
     assert other.cut_off is None
     other.start()
-    wait_until(lambda: told)
+    wait_until(lambda: received)
 
-    assert "Another check is running" in told[0].sentence
+    assert "Another check is running" in received[0].sentence
     assert not other.phase.is_busy
     assert len(requests_of(engines)) == 1
     engine.go()
@@ -390,13 +390,13 @@ def test_where_nothing_can_be_kept_the_check_runs_and_it_is_told(
     check: CardCheck, tmp_path: Path
 ) -> None:
     (tmp_path / "checks").write_text("")
-    told: list[Notice] = []
-    check.notified.connect(told.append)
+    received: list[Notice] = []
+    check.notified.connect(received.append)
     check.start()
 
     assert finish(check).verdict == "passed"
-    wait_until(lambda: told)
-    assert "could not be kept" in told[0].sentence
+    wait_until(lambda: received)
+    assert "could not be kept" in received[0].sentence
 
 
 def test_other_work_comes_first(check: CardCheck, engines: Engines) -> None:

@@ -46,36 +46,36 @@ def test_empty_cache_admits_that_it_freed_something_else(model, scripts, qtbot):
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "sentence"),
     [
         (RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "The card is lost.")), "is lost"),
         (EngineEnded(exit_code=-11), "did not answer"),
     ],
 )
-def test_empty_cache_that_fails_says_so(model, scripts, qtbot, answer, said):
+def test_empty_cache_that_fails_says_so(model, scripts, qtbot, answer, sentence):
     scripts[EmptyCache] = [answer]
     model.poll()
     idle(qtbot, model.parent())
     emitted = []
     model.emptying.changed.connect(lambda: emitted.append(model.emptying.result))
     model.empty_cache()
-    qtbot.waitUntil(lambda: any(said in text for text in emitted))
+    qtbot.waitUntil(lambda: any(sentence in text for text in emitted))
     assert not model.emptying.is_going_on
     idle(qtbot, model.parent())
 
 
 @pytest.mark.parametrize(
-    ("allocated", "reserved", "releasable", "said"),
+    ("allocated", "reserved", "releasable", "sentence"),
     [
         (100, 100, 0, "nothing to free"),
         (100, 120, 20, "can free all 20 MiB"),
         (100, 120, 0, "can free 0 bytes of 20 MiB"),
     ],
 )
-def test_the_prediction(model, scripts, qtbot, allocated, reserved, releasable, said):
+def test_the_prediction(model, scripts, qtbot, allocated, reserved, releasable, sentence):
     scripts[ReadMemory] = [
         memory_read(allocated=allocated, reserved=reserved, releasable_bytes=releasable * MIB)
     ]
     model.poll()
     idle(qtbot, model.parent())
-    assert said in plain(model.cache_sentence)
+    assert sentence in plain(model.cache_sentence)

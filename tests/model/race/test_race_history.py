@@ -159,10 +159,10 @@ def test_a_folder_that_cannot_be_written_is_told(
     (tmp_path / "data").write_text("a file in place of the folder")
     kept = RaceHistory(ready_studio, race, race)
 
-    with qtbot.waitSignal(kept.notified) as told:
+    with qtbot.waitSignal(kept.notified) as received:
         run(qtbot, race)
 
-    assert told.args[0].tone is Tone.FAILURE
+    assert received.args[0].tone is Tone.FAILURE
     kept.close()
 
 

@@ -97,19 +97,19 @@ def test_what_the_fix_did_to_the_number_is_told_once_both_are_known(model, engin
         outcome = msgspec.structs.replace(outcome, figures=(figure,))
         return [msgspec.structs.replace(finished, **{request.part: outcome})]
 
-    def told(part, device="cpu"):
+    def received(part, device="cpu"):
         model.run("tiny_model", part, device)
         qtbot.waitUntil(lambda: model.can_run)
         return model.tried("tiny_model").comparison.replace("\u202f", " ")
 
     engines.scripts[RunPitfall] = measure
-    assert told("broken") == ""
-    assert "2.00 ms instead of 4.00 ms" in told("fixed")
-    assert "not help" not in told("fixed")
+    assert received("broken") == ""
+    assert "2.00 ms instead of 4.00 ms" in received("fixed")
+    assert "not help" not in received("fixed")
     values_s["broken"] = 0.001
-    assert "2.00 ms instead of 1.00 ms" in told("broken")
-    assert "not help" in told("broken")
-    assert told("broken", CARD) == ""  # the other part was seen on the CPU
+    assert "2.00 ms instead of 1.00 ms" in received("broken")
+    assert "not help" in received("broken")
+    assert received("broken", CARD) == ""  # the other part was seen on the CPU
 
 
 @with_a_card

@@ -63,7 +63,7 @@ def test_a_different_output_is_a_failure(model, scripts, qtbot):
 
 
 @pytest.mark.parametrize(
-    ("ending", "said"),
+    ("ending", "sentence"),
     [
         (
             RequestFailed(failure=Failure(FailureKind.NO_KERNEL, "No code for this card.")),
@@ -72,11 +72,11 @@ def test_a_different_output_is_a_failure(model, scripts, qtbot):
         (EngineEnded(exit_code=-11), "signal 11"),
     ],
 )
-def test_a_move_that_fails_in_the_middle_keeps_its_rows(model, scripts, qtbot, ending, said):
+def test_a_move_that_fails_in_the_middle_keeps_its_rows(model, scripts, qtbot, ending, sentence):
     scripts[PlaceModel] = [place_row(), ending]
     model.move("linear_10")
     qtbot.waitUntil(lambda: not model.is_moving)
-    assert said in model.notice.sentence
+    assert sentence in model.notice.sentence
     assert model.notice.tone == Tone.FAILURE
     assert model.table.rowCount() == 1
     idle(qtbot, model)

@@ -75,8 +75,8 @@ def test_switching_both_ways_keeps_to_the_card_and_not_to_its_number(
         person.click(f"switcher.radio.{uuid}")
         used = use(person)
         assert (used.uuid, used.device) == (uuid, f"cuda:{index}")
-        said = f"cuda:{index} {used.name.removeprefix('NVIDIA ')} is now the current card."
-        person.until(lambda said=said: person.text("switcher.said") == said)
+        sentence = f"cuda:{index} {used.name.removeprefix('NVIDIA ')} is now the current card."
+        person.until(lambda sentence=sentence: person.text("switcher.said") == sentence)
     assert "cuda:1 RTX 3060" in person.text("status")
 
     every_card = person.engine

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "sentence"),
     [
         ("0", " 0 "),
         ("-5", "“-5”"),
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     ],
 )
 def test_a_wrong_size_gets_a_sentence_and_disables_run_alone(
-    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, typed: str, said: str
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, typed: str, sentence: str
 ) -> None:
     field = type_sizes(ready, typed)
-    assert said in text(ready, "benchmark.sizes.error")
+    assert sentence in text(ready, "benchmark.sizes.error")
     assert field.property("invalid") is True
     assert not find(ready, "benchmark.run", QPushButton).isEnabled()
     assert find(ready, "benchmark.workload", QComboBox).isEnabled()
@@ -78,16 +78,16 @@ def test_a_sweep_looks_closer_where_the_winner_changes(
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "said"),
+    ("low", "high", "sentence"),
     [("64", "32", "empty"), ("", "64", "size"), ("64", "x", "“x”")],
 )
 def test_a_wrong_range_gets_a_sentence(
-    qtbot: QtBot, ready: BenchmarkTab, low: str, high: str, said: str
+    qtbot: QtBot, ready: BenchmarkTab, low: str, high: str, sentence: str
 ) -> None:
     click(ready, "benchmark.sweep")
     find(ready, "benchmark.sweep.low", QLineEdit).setText(low)
     find(ready, "benchmark.sweep.high", QLineEdit).setText(high)
-    assert said in text(ready, "benchmark.sizes.error")
+    assert sentence in text(ready, "benchmark.sizes.error")
     assert not find(ready, "benchmark.run", QPushButton).isEnabled()
     click(ready, "benchmark.sweep")  # the list is as it was
     assert find(ready, "benchmark.run", QPushButton).isEnabled()

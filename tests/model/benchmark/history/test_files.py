@@ -85,7 +85,7 @@ def test_an_export_that_cannot_be_written_is_said(
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "sentence"),
     [
         (b"{", "is damaged"),
         (kept_bytes()[:200], "is damaged"),
@@ -101,13 +101,13 @@ def test_a_bad_file_is_refused_and_the_rest_is_untouched(
     notices: list[Notice],
     tmp_path: Path,
     content: bytes,
-    said: str,
+    sentence: str,
 ) -> None:
     run(qtbot, benchmark, history, 64)
     path = tmp_path / "bad.json"
     path.write_bytes(content)
     history.import_file(path)
     qtbot.waitUntil(lambda: len(notices) == 2)
-    assert said in notices[1].sentence
+    assert sentence in notices[1].sentence
     assert notices[1].tone is Tone.FAILURE
     assert len(history.entries) == 1
