@@ -12,6 +12,7 @@ from gpu_studio.cli import answers
 from gpu_studio.cli import main as cli
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.engine.client import ProcessEngine
+from tests.fakes.scripted_engine import Engines
 from tests.own_home import own_home
 
 if TYPE_CHECKING:
@@ -31,6 +32,33 @@ def environment(tmp_path):
         "CUDA_VISIBLE_DEVICES": "",
         "PYTHONIOENCODING": "utf-8",
     }
+
+
+@pytest.fixture
+def engines_of(monkeypatch, tmp_path):
+    """Return engines that answer from scripts; the commands' log and history are the test's own."""
+
+    def engines_of(scripts):
+        engines = Engines(scripts)
+        monkeypatch.setattr(
+            answers, "ProcessEngine", lambda environment, log_path: engines(environment)
+        )
+        monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
+        monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
+        return engines
+
+    return engines_of
+
+
+@pytest.fixture
+def typed(capsys):
+    """Return what types a command: its exit status, its output and its errors."""
+
+    def typed(*arguments):
+        status = cli.main([*arguments])
+        return status, *capsys.readouterr()
+
+    return typed
 
 
 @pytest.fixture(scope="package")

@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from gpu_studio.cli import answers
 from gpu_studio.cli import main as cli
 from gpu_studio.cli import race as race_module
 from gpu_studio.core.benchmark.history import History
@@ -33,9 +34,11 @@ from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.race_answers import FRAMES, pictures_of, race_run
 from tests.fakes.run_answers import batch, finished, samples_of, started
-from tests.fakes.scripted_engine import Engines
 from tests.hostile_pictures import HOSTILE, png_bomb
 from tests.own_home import own_home
+
+if TYPE_CHECKING:
+    from tests.fakes.scripted_engine import Engines
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -52,30 +55,19 @@ def raced(_engine, request):
 
 
 @pytest.fixture
-def engines(monkeypatch, tmp_path):
-    """A PC with a card; engine, log and history are the test's own."""
-    engines = Engines(
+def engines(engines_of):
+    """A PC with a card."""
+    return engines_of(
         {
             DescribeEngine: [described_with_cuda(pictures=PICTURES, cpu_threads=4)],
             RunWorkload: raced,
         }
     )
-    monkeypatch.setattr(
-        answers, "ProcessEngine", lambda environment, log_path: engines(environment)
-    )
-    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
-    monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
-    return engines
 
 
 @pytest.fixture
-def type_in(engines, capsys):
-    def type_in(*arguments):
-        status = cli.main(["race", *arguments])
-        output, errors = capsys.readouterr()
-        return status, output, errors
-
-    return type_in
+def type_in(engines, typed):
+    return partial(typed, "race")
 
 
 def asked(engines):
