@@ -25,6 +25,7 @@ from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.race.race_tab import RaceTab
+from gpu_studio.ui.switcher.pitfall_page import PitfallPage
 from tests.driving.pages import settle
 from tests.driving.window import (
     choose,
@@ -90,6 +91,7 @@ class Photographer:
         self.wait(lambda: self._studio.session.is_free)
         self.take("switcher")
         find(self._window, "switcher.pages", QTabBar).setCurrentIndex(2)
+        self._window.findChild(PitfallPage).choose("starved_gpu")
         for button in ("switcher.lab.break", "switcher.lab.fix"):
             self.press(button)
             self.wait(lambda: self._studio.session.is_free)
