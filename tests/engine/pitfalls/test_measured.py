@@ -198,7 +198,7 @@ def test_a_script_of_the_loader_that_breaks_off_is_a_failure(monkeypatch: pytest
 def test_two_times_of_the_same_device_are_not_compared():
     """Without a card broken and fixed train on the CPU: that their times differ means nothing."""
     finished = finish("model_on_cpu")
-    assert finished.fixed.sentence.endswith("that is chance and says nothing about a card.")
+    assert finished.fixed.sentence.endswith("is chance and says nothing about a card.")
     assert "by chance" not in finished.broken.sentence
     assert not finished.comparison
 
