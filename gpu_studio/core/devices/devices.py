@@ -215,7 +215,7 @@ def short_name(name: str) -> str:
         return name
     for word in ("(R)", "(TM)", *_MAKERS, "GeForce "):
         name = name.replace(word, "")
-    return " ".join(_SPARE_WORDS.sub("", name).split())
+    return _SPARE_WORDS.sub("", " ".join(name.split())).strip()
 
 
 class Driver(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from gpu_studio.core.devices.facts import PcSnapshot
 from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.devices.link import Link
 from gpu_studio.core.devices.report import (
+    MASK,
     masked_text,
     pc_value,
     report_json,
@@ -223,3 +224,10 @@ def test_the_text_begins_with_a_table_like_nvidia_smi_s(snapshot):
     row = table[5]
     assert row.split("|")[1:4] == [" 0   ", " cuda:0  ", " NVIDIA GeForce GT 1030 "]
     assert row.split("|")[9:11] == [" 10 / 30 W ", " 256 / 2048 MiB "]
+
+
+@pytest.mark.parametrize("part", ["a.", "a-", "password", "token", "http://", "https://a/", "sk-"])
+def test_one_long_line_is_masked_as_soon_as_a_short_one(part):
+    """A search that runs to the end of the line from each of its words would take minutes."""
+    text = part * ((64 << 10) // len(part))
+    assert masked_text(f"{text} --token hf_{'a' * 20}").endswith(f"--token {MASK}")
