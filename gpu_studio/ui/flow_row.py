@@ -68,9 +68,9 @@ class FlowRow(QWidget):
         self._sizes.clear()
         self.updateGeometry()
 
-    def set_widgets(self, *widgets: QWidget) -> None:
-        """Place these widgets from now on; those before already have another parent."""
-        self._widgets = []
+    def set_widgets(self, *widgets: QWidget, fills: QWidget | None = None) -> None:
+        """Place these widgets from now on; others from before already have another parent."""
+        self._widgets, self._fills = [], fills
         self._sizes.clear()
         for widget in widgets:
             self.add(widget)

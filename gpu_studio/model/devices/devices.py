@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.devices.facts import FactGroup, PcSnapshot, facts_of
@@ -278,7 +277,7 @@ class DevicesModel(QObject):
     def _show_processes(self) -> None:
         device, engine = self.device, self._studio.session.description
         processes = self._studio.sensors.processes(device) if device else ()
-        self.processes.show(processes, engine.pid if engine else None)
+        self.processes.show(processes, engine.pid if engine else None, self.memory_used)
 
 
 def verdict_before_devices(is_silent: bool) -> Headline:
@@ -312,7 +311,6 @@ def verdict_of_card(
         return lost_headline(card, trouble)
     failures = [finding for finding in findings if finding.severity == "failure"]
     usable = [finding for finding in findings if finding.code == "ok"]
-    doubts = [f for f in findings if f.severity == "warning" and f.device_uuid == card.identity]
     # A note about the whole PC does not answer whether PyTorch can use the card.
     is_card = not card.is_cpu
     answers = [
@@ -321,9 +319,7 @@ def verdict_of_card(
         if not (is_card and finding.severity == "note" and finding.device_uuid is None)
     ]
     for finding in failures or usable or answers:
-        headline = headline_from(finding)
-        is_doubted = headline.tone is Tone.GOOD and bool(doubts)
-        return msgspec.structs.replace(headline, tone=Tone.AMBER) if is_doubted else headline
+        return headline_from(finding)
     return _verdict_without_findings(card, engine, state, trouble)
 
 

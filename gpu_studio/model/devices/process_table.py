@@ -36,6 +36,7 @@ class ProcessTable(QAbstractTableModel):
         self.processes: list[GpuProcess] = []
         """The shown processes."""
         self._engine_pid: int | None = None
+        self._memory_used = ""
 
     @property
     def own_pids(self) -> set[int]:
@@ -46,6 +47,8 @@ class ProcessTable(QAbstractTableModel):
     def note(self) -> str:
         """A sentence about the whole table; empty if there is nothing to say."""
         if not self.processes:
+            if self._memory_used:
+                return f"{self._memory_used} used. The driver does not say by which programs."
             return "The driver lists no program on this card."
         if all(process.memory_bytes is None for process in self.processes):
             if IS_WINDOWS:
@@ -53,8 +56,17 @@ class ProcessTable(QAbstractTableModel):
             return "Process memory: n/a, this driver does not report it."
         return ""
 
-    def show(self, processes: Sequence[GpuProcess], engine_pid: int | None) -> None:
-        """Show these processes; the one with ``engine_pid`` is this program's engine."""
+    def show(
+        self, processes: Sequence[GpuProcess], engine_pid: int | None, memory_used: str = ""
+    ) -> None:
+        """Show these processes.
+
+        Args:
+            processes: those that the driver lists on the card.
+            engine_pid: the one that is this program's engine.
+            memory_used: the memory used on the card of all there is, in words; empty if unknown.
+        """
+        self._memory_used = memory_used
         by_pid = {process.pid: process for process in processes}
         before = [*self.processes, self._engine_pid]
         self._engine_pid = engine_pid

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from PySide6.QtGui import QResizeEvent
+    from PySide6.QtWidgets import QPushButton
 
     from gpu_studio.core.devices.devices import Device, GpuProcess
     from gpu_studio.core.devices.facts import Fact, FactGroup
@@ -164,25 +165,39 @@ def _shape(groups: Sequence[FactGroup]) -> list[tuple[str, list[tuple[str, str]]
 class DeviceDetails(QWidget):
     """Shows the selected device of a model; the facts and processes are folded at first.
 
+    Args:
+        all_sensors: the button that shows them all.
+        all_facts: the button that shows the facts and processes.
+
     Signals:
         readings_wanted(): another time span or other sensors are shown now.
+
+    Attributes:
+        tools: what stands beside the two buttons.
     """
 
     readings_wanted = Signal()
 
     def __init__(
-        self, model: DevicesModel, settings: Settings, theme: Theme, parent: QWidget | None = None
+        self,
+        model: DevicesModel,
+        settings: Settings,
+        theme: Theme,
+        all_sensors: QPushButton,
+        all_facts: QPushButton,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._model = model
         self._log = SensorLogButton(model.log, self)
-        self._sensors = SensorGrid(theme, self._log.press)
+        self._sensors = SensorGrid(theme, all_sensors, self._log.press)
         self._effect = Text("", "muted", name="devices.effect", wraps=True)
         self._theme = theme
         self._programs = ProgramMemory(theme)
-        self._fold = button("All facts", self._show_facts, name="devices.facts")
-        self._fold.setCheckable(True)
+        self._fold = all_facts
+        self._fold.toggled.connect(self._show_facts)
         self._copy = CopyButton(model, theme)
+        self.tools = (self._copy, *self._sensors.tools)
         self._facts = FactGrid(name="devices.details")
         self._facts_card = Card()
         self._facts_card.column.addWidget(self._facts)
@@ -207,7 +222,6 @@ class DeviceDetails(QWidget):
             self._model.memory_used,
             self._role(device),
         )
-        self._fold.show()
         self._show_facts()
 
     def show_readings(self) -> None:
@@ -225,19 +239,12 @@ class DeviceDetails(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(GAP)
-        facts = QHBoxLayout()
-        facts.setSpacing(GAP)
         column.addWidget(self._sensors, 1)  # its plots fill the page
-        column.addWidget(self._effect)
-        column.addWidget(self._log.outcome)
-        column.addWidget(self._programs)
-        column.addLayout(facts)
-        facts.addWidget(self._fold)
-        facts.addWidget(self._copy, 1)
-        column.addWidget(self._facts_card)
-        column.addWidget(self._processes)
+        for part in (
+            self._facts_card, self._processes, self._programs, self._effect, self._log.outcome,
+        ):
+            column.addWidget(part)
         self._effect.hide()
-        self._fold.hide()
         self._facts_card.hide()
         self._processes.hide()
 

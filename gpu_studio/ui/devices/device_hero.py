@@ -251,7 +251,7 @@ class DeviceHero(Card):
             tip="See the same picture drawn by both, one after the other",
         )  # fmt: skip
         self._race.setIcon(icon("flag", theme))
-        self.presses = FlowRow(self._check, self._race, self._test, spacing=GAP)
+        self.presses = FlowRow(self._check, self._test, self._race, spacing=GAP)
         self._without_card = self._without_card_row()
         self._side = self._make_side()
         self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight)

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidg
 from gpu_studio.core.notice import Tone
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import GAP, Text, button, set_property
+from gpu_studio.ui.parts import GAP, Text, button, keep_room, set_property
 
 if TYPE_CHECKING:
     from gpu_studio.model.headline import Headline
@@ -47,6 +47,8 @@ class DeviceVerdict(QWidget):
         self._sign = QLabel()
         self._sentence = Text(role="title", name=f"{name}.sentence", wraps=True)
         self._evidence = Text(role="muted", name=f"{name}.evidence", wraps=True)
+        self._evidence.setMinimumHeight(self._evidence.fontMetrics().lineSpacing())
+        keep_room(self._evidence)  # it comes seconds after the sentence
         self._action = button("", self._request_action, name=f"{name}.action", primary=True)
         self._more = button("Details", self._show_command, name=f"{name}.more")
         self._more.setCheckable(True)

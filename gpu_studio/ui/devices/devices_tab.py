@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.ui.devices.device_hero import DeviceHero
 from gpu_studio.ui.devices.device_verdict import SIGNS
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.parts import GAP, MARGIN, Text, button
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 class FindingLine(QWidget):
     """Shows a headline.
 
+    Attributes:
+        headline: the shown one; None at first.
+
     Signals:
         action_requested(Headline): the button of this headline was pressed.
     """
@@ -42,7 +46,7 @@ class FindingLine(QWidget):
         super().__init__()
         self.setObjectName(name)
         self._theme = theme
-        self._headline: Headline | None = None
+        self.headline: Headline | None = None
         self._sign = QLabel()
         self._sentence = Text(name=f"{name}.sentence", wraps=True)
         self._action = button("", self._act, name=f"{name}.action")
@@ -64,9 +68,9 @@ class FindingLine(QWidget):
 
     def show_headline(self, headline: Headline) -> None:
         """Show a headline; a command is copied by the button and told in the details."""
-        if headline == self._headline:
+        if headline == self.headline:
             return
-        self._headline = headline
+        self.headline = headline
         self._sentence.setText(headline.sentence)
         action = headline.action_label or ("Copy command" if headline.command else "")
         self._action.setText(action)
@@ -81,7 +85,7 @@ class FindingLine(QWidget):
         self._paint_sign()
 
     def _paint_sign(self) -> None:
-        tone = self._headline.tone if self._headline else Tone.PLAIN
+        tone = self.headline.tone if self.headline else Tone.PLAIN
         side = self.fontMetrics().height()
         name, role = SIGNS[tone]
         sign = icon(name, self._theme, role)
@@ -91,11 +95,20 @@ class FindingLine(QWidget):
         self._details.setVisible(self._more.isChecked())
 
     def _act(self) -> None:
-        assert self._headline is not None
-        if self._headline.action:
-            self.action_requested.emit(self._headline)
+        assert self.headline is not None
+        if self.headline.action:
+            self.action_requested.emit(self.headline)
         else:
-            QGuiApplication.clipboard().setText(self._headline.command)
+            QGuiApplication.clipboard().setText(self.headline.command)
+
+
+def _fold(text: str, *, name: str) -> QPushButton:
+    """Return a button that shows more as long as it is down."""
+    shown = QPushButton(text)
+    shown.setObjectName(name)
+    shown.setAccessibleName(text)
+    shown.setCheckable(True)
+    return shown
 
 
 _DETAILS = "gpu_studio.ui.devices.device_details:DeviceDetails"
@@ -106,9 +119,9 @@ _EXPLAIN_TROUBLE = frozenset(
 
 
 class DevicesTab(TabContents):
-    """The findings, the answers about this PC, and below them its sensors, programs and facts.
+    """The answers about this PC and the findings, and below its sensors, programs and facts.
 
-    The sensors, programs and facts are for `later`.
+    The sensors, programs and facts are for `later`. Their controls are above all that grows.
     """
 
     def build(self, studio: Studio, theme: Theme) -> Iterator[None]:
@@ -116,10 +129,19 @@ class DevicesTab(TabContents):
         self._theme = theme
         self._model = DevicesModel(studio, self)
         self._comparison = QuickComparison(studio, self)
+        self._all_sensors = _fold("All sensors", name="devices.sensors.all")
+        self._all_facts = _fold("All facts", name="devices.facts")
+        self._all_facts.setText("Hide facts (100)")
+        self._all_facts.setMinimumWidth(self._all_facts.sizeHint().width())  # with any count
+        self._all_facts.setText("All facts")
+        self._tools = FlowRow(self._all_sensors, self._all_facts)
         self._hero = DeviceHero(studio, self._model.list, self._comparison, theme)
         self._details: DeviceDetails | None = None
         # Its import takes 22 ms, as long as that of all that stands above it.
-        details = LazyPage(_DETAILS, self._model, studio.settings, theme, parent=self)
+        details = LazyPage(
+            _DETAILS, self._model, studio.settings, theme,
+            self._all_sensors, self._all_facts, parent=self,
+        )  # fmt: skip
         details.created.connect(self._add_details)
         self.later = (details,)
         self._act = studio.headlines.act
@@ -172,7 +194,7 @@ class DevicesTab(TabContents):
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
         column.setSpacing(GAP)
-        for widget in (self._findings, self._hero, self._checked, self._trouble):
+        for widget in (self._tools, self._hero, self._findings, self._checked, self._trouble):
             column.addWidget(widget)
         column.addStretch(1)
         self._checked.hide()
@@ -181,6 +203,9 @@ class DevicesTab(TabContents):
 
     def _add_details(self, details: DeviceDetails) -> None:
         self._details = details
+        self._tools.set_widgets(
+            self._all_sensors, self._all_facts, *details.tools, fills=details.tools[0]
+        )
         self._details.readings_wanted.connect(self._update_sensors_soon)
         # The plots of the sensors fill the page, and the space that stood for them goes.
         self._column.takeAt(self._column.count() - 1)
@@ -234,7 +259,10 @@ class DevicesTab(TabContents):
         self._trouble.setVisible(bool(trouble) and verdict.code not in _EXPLAIN_TROUBLE)
 
     def _show_also_found(self, headlines: Sequence[Headline]) -> None:
-        """Show the other findings above the answers, each in a line."""
+        """Show the other findings below the answers, each in a line; new ones are at the end."""
+        before = [line.headline for line in self._also_found]
+        known = [one for one in before if one is not None and one in headlines]
+        headlines = [*known, *(one for one in headlines if one not in known)]
         for number in range(len(self._also_found), len(headlines)):
             line = FindingLine(self._theme, name=f"devices.finding.{number}")
             line.action_requested.connect(self._act)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
     from PySide6.QtGui import QKeyEvent, QResizeEvent
-    from PySide6.QtWidgets import QTableView
+    from PySide6.QtWidgets import QPushButton, QTableView
 
     from gpu_studio.core.devices.run_effect import RunMark
     from gpu_studio.core.devices.sensor_history import SensorSpan
@@ -66,7 +66,11 @@ class SensorGrid(QWidget):
 
     Args:
         theme: gives the colors.
-        tools: buttons for the heading while all sensors are shown.
+        all_sensors: the button that shows them all.
+        tools: more buttons for the time when all sensors are shown.
+
+    Attributes:
+        tools: what belongs beside ``all_sensors``; hidden as long as that is up.
 
     Signals:
         readings_wanted(): another time span or other sensors are shown now.
@@ -74,7 +78,13 @@ class SensorGrid(QWidget):
 
     readings_wanted = Signal()
 
-    def __init__(self, theme: Theme, *tools: QWidget, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        all_sensors: QPushButton,
+        *tools: QWidget,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self.setObjectName("devices.sensors")
         self.setAccessibleName("Live sensors")
@@ -96,8 +106,8 @@ class SensorGrid(QWidget):
         for title, span_s in _SPANS:
             self._choice.addItem(title, span_s)
         self._choice.activated.connect(self.readings_wanted)
-        self._all = button("All sensors", self._show_all, name="devices.sensors.all")
-        self._all.setCheckable(True)
+        self._all = all_sensors
+        self._all.toggled.connect(self._show_all)
         self._toggle = button("Show as table", self._exchange, name="devices.sensors.toggle")
         self._reading = SpareText("", "muted", name="devices.sensors.cursor")
         self._grid = QGridLayout(self._plots)
@@ -108,20 +118,20 @@ class SensorGrid(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(6)
-        self._tools = (self._choice, self._toggle, *tools)
-        for tool in self._tools:
+        self.tools = (self._choice, self._toggle, *tools)
+        for tool in self.tools:
             tool.hide()
         self._name = Text("Sensors", "value", name="devices.name")
         self._identity = ElidedText("", "muted", name="devices.identity")
-        head = FlowRow(
-            self._name, self._identity, self._choice, self._reading, self._toggle, *tools,
-            self._all, fills=self._reading,
-        )  # fmt: skip
-        self._column.addWidget(head)
+        self._column.addWidget(
+            FlowRow(self._name, self._identity, self._reading, fills=self._reading)
+        )
         self._column.addWidget(self._plots, 1)
         for kind in CPU_SENSORS:
             self._make_card(kind.key, kind)
         self._arrange([kind.key for kind in CPU_SENSORS])
+        if self.shows_all:
+            self._show_all()
 
     @property
     def span_s(self) -> float:
@@ -264,7 +274,7 @@ class SensorGrid(QWidget):
 
     def _show_all(self) -> None:
         """Show all sensors with their tools, or the row of tiles again."""
-        for tool in self._tools:
+        for tool in self.tools:
             tool.setVisible(self.shows_all)
         if self._shows_table:
             self._exchange()

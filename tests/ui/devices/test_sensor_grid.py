@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QTableView, QWidge
 from gpu_studio.core.devices.run_effect import RunMark
 from gpu_studio.core.devices.sensor_history import SensorTrack
 from gpu_studio.ui.devices.sensor_grid import SensorCard, SensorGrid
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import letters
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.window import click, find, move_mouse, sees
@@ -25,8 +26,12 @@ def track():
 
 @pytest.fixture
 def grid(qtbot, theme, track):
-    created = SensorGrid(theme)
+    more = QPushButton("All sensors")
+    more.setObjectName("devices.sensors.all")
+    more.setCheckable(True)
+    created = SensorGrid(theme, more)
     qtbot.addWidget(created)
+    created.layout().insertWidget(0, FlowRow(more, *created.tools))
     created.resize(900, 500)
     created.show_spans(track.spans(60.0), "gpu0")
     created.show()

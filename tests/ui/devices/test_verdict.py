@@ -52,7 +52,7 @@ def test_where_all_is_well_there_is_nothing_to_type(qtbot, studio, with_cuda, ta
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_finding_is_one_line_that_unfolds_and_takes_the_tick_away(
+def test_a_finding_is_one_line_that_unfolds_and_has_the_amber_sign_itself(
     qtbot, studio, with_cuda, tab, inventory, monkeypatch
 ):
     start(studio, tab)
@@ -65,7 +65,8 @@ def test_a_finding_is_one_line_that_unfolds_and_takes_the_tick_away(
     qtbot.waitUntil(lambda: sees(tab, "devices.findings"))
     assert text(tab, "devices.finding.0.sentence") == slow.sentence
     assert text(tab, "devices.verdict.sentence") == found(studio, "ok")
-    assert find(tab, "devices.verdict", QWidget).property("tone") == "amber"
+    assert find(tab, "devices.verdict", QWidget).property("tone") == "good"
+    assert not sees(tab, "devices.finding.1")  # nothing is said twice
     assert not sees(tab, "devices.finding.0.details")
     click(tab, "devices.finding.0.more")
     assert "x1 of x4" in text(tab, "devices.finding.0.details")
