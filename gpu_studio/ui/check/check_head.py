@@ -52,6 +52,7 @@ _LENGTHS = (
 )
 _RECORDS = "Records of a check (*.png *.html *.htm *.json);;All files (*)"
 _KEPT = "Earlier checks"
+_LETTERS = 16  # of a device, whichever they are: what is beside it stays
 _TIP = Qt.ItemDataRole.ToolTipRole
 _HEADS: tuple[Role, ...] = ("hero", "hero_words", "headline", "title")
 _WIDE_LETTERS = 84
@@ -66,7 +67,7 @@ class CheckHead(FlowRow):
         gap.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         super().__init__(fills=gap, parent=parent)
         self._check = check
-        self._device = _combo("check.device", "Device to check")
+        self._device = narrow_combo("check.device", "Device to check", _LETTERS)
         self._device.activated.connect(self._choose_device)
         self._minutes = _combo("check.minutes", "Length of the check")
         for title, minutes in _LENGTHS:
@@ -104,6 +105,8 @@ class CheckHead(FlowRow):
             self._records, self._open,
         ):  # fmt: skip
             self.add(widget)
+        for pressed in (self.run, self.stop):  # one takes the place of the other
+            pressed.setMinimumWidth(max(self.run.sizeHint().width(), self.stop.sizeHint().width()))
         self.show_check()
 
     def show_check(self, *, is_primary: bool = True) -> None:

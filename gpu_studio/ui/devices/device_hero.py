@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.devices.devices import short_name, without_maker
 from gpu_studio.model.devices.device_list import DEVICE_ROLE, SUMMARY_ROLE
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.pages import BENCHMARK, BREAK_IT, CHECK, PITFALLS, RACE
 from gpu_studio.ui.devices.device_verdict import DeviceVerdict
 from gpu_studio.ui.flow_row import FlowRow
@@ -308,7 +309,8 @@ class DeviceHero(Card):
         self._test.setText("Stop the test" if is_testing else _TEST)
         self._test.setAccessibleName(self._test.text())
         self._test.setEnabled(is_testing or self._doctor.can_check)
-        self._without_card.setVisible(has_cards is False)
+        is_settled = self._studio.session.state is not EngineState.STARTING
+        self._without_card.setVisible(has_cards is False and is_settled)  # below what comes then
         self._lay_out()
 
     def _lay_out(self) -> None:

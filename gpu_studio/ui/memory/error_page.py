@@ -95,6 +95,12 @@ class ErrorPage(QWidget):
                 "muted", wraps=True,
             )
         )  # fmt: skip
+        example = button(
+            "Show example", self._show_example, name="memory.error.example",
+            tip="The error text for a full GT 1030, from a simulated card",
+        )  # fmt: skip
+        clear = button("Clear", self._clear, name="memory.error.clear")
+        card.column.addWidget(FlowRow(example, clear))
         self._text = _ErrorText()
         self._text.setObjectName("memory.error.text")
         self._text.setAccessibleName("Text of the error")
@@ -109,12 +115,6 @@ class ErrorPage(QWidget):
         self._last.setObjectName("memory.error.last")
         self._last.toggled.connect(self._explain)
         card.column.addWidget(self._last)
-        example = button(
-            "Show example", self._show_example, name="memory.error.example",
-            tip="The error text for a full GT 1030, from a simulated card",
-        )  # fmt: skip
-        clear = button("Clear", self._clear, name="memory.error.clear")
-        card.column.addWidget(FlowRow(example, clear))
         return card
 
     def _make_account(self, theme: Theme) -> PageColumn:

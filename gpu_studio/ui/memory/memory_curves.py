@@ -46,7 +46,7 @@ class MemoryCurves(Card):
         )  # fmt: skip
         self._more.toggled.connect(self._show_more)
         self._empty_cache = button(_EMPTY, model.empty_cache, name="memory.empty_cache")
-        controls = (self._title, self._more, self._as_table, self._empty_cache)
+        controls = (self._title, self._empty_cache, self._more, self._as_table)
         self.column.addWidget(FlowRow(*controls, fills=self._title, spacing=GAP))
         self._plot = LivePlot(
             theme,

@@ -181,7 +181,7 @@ class TankCard(Card):
     def _lay_out_head(self) -> None:
         between = QWidget()
         self._head = FlowRow(
-            self._title, self._badge, between, self._numbers, self._engines, self._cards,
+            self._title, self._badge, between, self._engines, self._cards, self._numbers,
             fills=between, spacing=GAP,
         )  # fmt: skip
         self.column.addWidget(self._head)

@@ -119,7 +119,6 @@ class OomPanel(Card):
     def _lay_out(self) -> None:
         column = self.column
         column.setSpacing(8)
-        column.addWidget(self._reason)
         column.addWidget(self._preset)
         column.addWidget(self._source)
         column.addWidget(self._sliders)
@@ -131,6 +130,7 @@ class OomPanel(Card):
         column.addLayout(foot)
         foot.addWidget(self._run, 1)
         foot.addWidget(self._stop)
+        column.addWidget(self._reason)  # it comes and goes, so it is at the end
         column.addStretch(1)
 
     def _connect(self, studio: Studio) -> None:

@@ -97,9 +97,13 @@ class SegmentPage(QWidget):
             "Back to live", self._snapshot.close, name="memory.snapshot.close",
             tip="Close the snapshot and show the allocator again",
         )  # fmt: skip
-        card.column.addWidget(
-            FlowRow(self._largest, self._close, self._open, fills=self._largest, spacing=GAP)
+        scale = toggle(
+            "To scale", "memory.segments.to_scale", "Draw all segments to the same scale"
         )
+        scale.setChecked(True)
+        scale.toggled.connect(self._view.set_to_scale)
+        parts = (self._largest, self._close, scale, self._open)
+        card.column.addWidget(FlowRow(*parts, fills=self._largest, spacing=GAP))
         card.column.addWidget(self._fragmentation)
         self._refusal = Text(role="failure", name="memory.snapshot.refusal", wraps=True)
         self._refusal.hide()
@@ -107,13 +111,8 @@ class SegmentPage(QWidget):
         return card
 
     def _add_legend(self, card: Card, theme: Theme) -> None:
-        scale = toggle(
-            "To scale", "memory.segments.to_scale", "Draw all segments to the same scale"
-        )
-        scale.setChecked(True)
-        scale.toggled.connect(self._view.set_to_scale)
         entries = [_legend_entry(theme, text, look) for text, look in _LEGEND]
-        card.column.addWidget(FlowRow(*entries, scale, fills=entries[-1], spacing=_LEGEND_SPACING))
+        card.column.addWidget(FlowRow(*entries, fills=entries[-1], spacing=_LEGEND_SPACING))
 
     def _make_table(self) -> Card:
         card = Card(name="memory.blocks_card")

@@ -6,16 +6,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker
-from PySide6.QtWidgets import QComboBox
 
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.model.tool_tip import plain_tip
-from gpu_studio.ui.combo_box import ComboBox
+from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import Text
 
 if TYPE_CHECKING:
-    from PySide6.QtWidgets import QWidget
+    from PySide6.QtWidgets import QComboBox, QWidget
 
     from gpu_studio.model.race.race import Race
     from gpu_studio.model.race.race_entries import RaceEntry
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.race.race_side import RaceSide
 
 _SIDES = ("left", "right")
+_LETTERS = 20  # a list that gets another entry moves nothing
 
 
 class RaceContestants(FlowRow):
@@ -39,10 +39,7 @@ class RaceContestants(FlowRow):
         self._choices: list[list[Contestant | RaceSide]] = [[], []]
         self._shown_places = [0, 0]  # of the shown choices
         for number, side in enumerate(_SIDES):
-            made = ComboBox()
-            made.setObjectName(f"race.contestants.{side}")
-            made.setAccessibleName(f"Contestant at the {side}")
-            made.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+            made = narrow_combo(f"race.contestants.{side}", f"Contestant at the {side}", _LETTERS)
             made.activated.connect(partial(self._choose, number))
             self._lists.append(made)
         self.add(self._lists[0])

@@ -99,10 +99,12 @@ class RaceHead(FlowRow):
         self.stop = self._action("Stop race", race.stop, "race.stop", "stop")
         stops(self.stop)
         for widget in (
-            self._pictures, self._photo, self._open, self._clear, gap, self._replay, self._save,
-            self._record, self._full, self.stop, self.run,
+            self._pictures, self.run, self.stop, self._full, self._photo, self._open, self._clear,
+            gap, self._replay, self._save, self._record,
         ):  # fmt: skip
             self.add(widget)
+        for pressed in (self.run, self.stop):  # one takes the place of the other
+            pressed.setMinimumWidth(max(self.run.sizeHint().width(), self.stop.sizeHint().width()))
         self.show_race()
 
     def show_race(self) -> None:

@@ -109,12 +109,12 @@ class PlacePage(QWidget):
         self._place = button("Place", self._place_tensors, name="switcher.tensors.place")
         card.column.addWidget(Text("2  Place tensors", "title", wraps=True))
         self._add_pair(card, self._sizes, self._tensor_dtypes)
+        card.column.addWidget(self._place)
         card.column.addWidget(
             Text("x is created on the CPU and moved. w is created directly on the device.", "muted",
                  wraps=True)
         )  # fmt: skip
         card.column.addStretch(1)
-        card.column.addWidget(self._place)
         return card
 
     def _make_model(self) -> Card:
@@ -134,14 +134,14 @@ class PlacePage(QWidget):
         self._about_model = Text(role="muted", name="switcher.about_model", wraps=True)
         card.column.addWidget(Text("3  Place the model", "title", wraps=True))
         self._add_pair(card, self._models, self._dtypes)
-        card.column.addWidget(self._about_model)
-        card.column.addStretch(1)
         foot = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         foot.setSpacing(8)
         card.column.addLayout(foot)
         foot.addWidget(self._open)
         foot.addWidget(self._move, 1)
         self._pairs.append(foot)
+        card.column.addWidget(self._about_model)
+        card.column.addStretch(1)
         return card
 
     def _add_pair(self, card: Card, wide: QWidget, narrow: QWidget) -> None:

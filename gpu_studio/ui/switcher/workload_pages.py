@@ -59,6 +59,7 @@ _BUDGET_S = 1.0
 _WORK = ("compute", "computing")
 _HATCHES = (Qt.BrushStyle.SolidPattern, Qt.BrushStyle.BDiagPattern, Qt.BrushStyle.DiagCrossPattern)
 _BOX_SPACING = 14
+_MOST_WAYS = 16
 
 
 def feeding_page(studio: Studio, theme: Theme) -> QWidget:
@@ -93,11 +94,12 @@ def _page(
 ) -> QWidget:
     page = PageColumn(title)
     page.column.addWidget(Text(title, "title"))
+    cards = []
     for place, (workload, sentence) in enumerate(parts):
         model = ComparisonModel(studio, workload, shown_on, page)
-        page.column.addWidget(
-            ComparisonCard(studio, theme, model, sentence, checked, is_primary=place == 0)
-        )
+        cards.append(ComparisonCard(studio, theme, model, sentence, checked, is_primary=place == 0))
+    for part in (*cards, *(card.results for card in cards)):
+        page.column.addWidget(part)
     page.column.addStretch(1)
     return page
 
@@ -113,6 +115,9 @@ class ComparisonCard(Card):
         checked: the option values that are checked at first; by default, all values of the first
             option and the default of every other.
         is_primary: whether its Run is the page's primary button, which Ctrl+Return presses.
+
+    Attributes:
+        results: what comes of it, for the end of the page: it moves no control.
     """
 
     def __init__(
@@ -167,11 +172,15 @@ class ComparisonCard(Card):
         runs(self._run, self._is_primary)
         stops(self._stop)
         self._progress = Text(role="muted", name=f"{self._name}.progress")
-        self.column.addWidget(
-            FlowRow(self._run, self._stop, self._device, self._size, self._progress)
-        )
+        self._run.setText(_ways_words(_MOST_WAYS))
+        row = FlowRow(self._run, self._device, self._size, self._stop, self._progress)
+        self._run.setMinimumWidth(self._run.sizeHint().width())  # with any number of variants
+        self.column.addWidget(row)
 
     def _make_results(self) -> None:
+        self.results = Card(name=f"{self._name}.results.card")
+        self.results.column.setSpacing(9)
+        self._subject = Text(role="value", name=f"{self._name}.results.title")
         self._verdict = Text(name=f"{self._name}.verdict", wraps=True)
         again = action_label(Action.RUN_AGAIN)
         self._again = button(again, self.model.run_again, name=f"{self._name}.again")
@@ -188,12 +197,13 @@ class ComparisonCard(Card):
         self._beside.hide()
         self._plot: LossPlot | None = None
         self._findings = Text(role="muted", name=f"{self._name}.findings", wraps=True)
-        self.column.addWidget(self._verdict)
-        self.column.addWidget(self._again, 0, Qt.AlignmentFlag.AlignLeft)
+        self.results.column.addWidget(self._subject)
+        self.results.column.addWidget(self._verdict)
+        self.results.column.addWidget(self._again, 0, Qt.AlignmentFlag.AlignLeft)
         for widget in (
             self._table, self._bars_title, self._bars, self._beside, self._findings,
         ):  # fmt: skip
-            self.column.addWidget(widget)
+            self.results.column.addWidget(widget)
 
     # ── choices ──────────────────────────────────────────────────────────────────────────────
 
@@ -204,6 +214,7 @@ class ComparisonCard(Card):
         if workload is not None and workload != self._described:
             self._described = workload
             self._title.setText(workload.title)
+            self._subject.setText(workload.title)
             self._list_options(workload)
             self._size.clear()
             for size in workload.sizes:
@@ -212,6 +223,10 @@ class ComparisonCard(Card):
         self._title.setVisible(workload is not None)  # its title is not known before
         items = [(row.number or "", row.identity) for row in self.model.devices]
         show_items(self._device, items)
+        for choice in (self._device, self._size):  # there is nothing to choose before
+            choice.setVisible(workload is not None and choice.count() > 0)
+        if not self._is_primary:  # it stands below one that is as high as its options
+            self.setVisible(workload is not None or not self.model.what_is_missing)
         self._show_buttons()
 
     def _why_not(self, workload: WorkloadDescription | None) -> str:
@@ -263,7 +278,7 @@ class ComparisonCard(Card):
 
     def _show_buttons(self) -> None:
         ways = len(self.model.combinations(self._checked))
-        self._run.setText("Run" if ways == 1 else f"Run {ways} variants")
+        self._run.setText(_ways_words(ways))
         self._run.setAccessibleName(self._run.text())
         self._run.setEnabled(self.model.can_start and self._device.count() > 0)
         self._stop.setVisible(self.model.is_running)
@@ -274,6 +289,7 @@ class ComparisonCard(Card):
         self._show_buttons()
         runs, workload = self.model.runs, self._described
         shown = bool(runs) and workload is not None
+        self.results.setVisible(shown)
         for widget in (self._table, self._verdict, self._findings, self._bars, self._bars_title):
             widget.setVisible(shown)
         if workload is None or not runs:
@@ -335,10 +351,15 @@ class ComparisonCard(Card):
         if curves and self._plot is None:
             self._plot = LossPlot(self._theme, name=f"{self._name}.loss")
             self._plot.setAccessibleName("Loss over steps")
-            self.column.insertWidget(self.column.indexOf(self._findings), self._plot)
+            column = self.results.column
+            column.insertWidget(column.indexOf(self._findings), self._plot)
         if self._plot is not None:
             self._plot.setVisible(bool(curves))
             self._plot.show_curves(curves)
+
+
+def _ways_words(ways: int) -> str:
+    return "Run" if ways == 1 else f"Run {ways} variants"
 
 
 def _cells(label: str, run: Run) -> tuple[str, ...]:
