@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 
 
 class SteadySensors:
-    """Satisfies `model.sensors.SensorSource`: an inventory, some readings, then silence."""
+    """Satisfies `model.sensors.SensorSource`: an inventory, some readings, then silence.
 
-    def __init__(self, inventory: Inventory, readings: Iterable[Reading] = ()) -> None:
+    Without an inventory, a slow PC: it comes when the test sends it.
+    """
+
+    def __init__(self, inventory: Inventory | None, readings: Iterable[Reading] = ()) -> None:
         self.calls: list[str] = []
-        self._events: list[SensorEvent] = [inventory, *readings]
+        self._events: list[SensorEvent] = [*([inventory] if inventory else []), *readings]
         self._more = threading.Condition()
         self._closed = False
 

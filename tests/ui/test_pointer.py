@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QAbstractSlider,
     QApplication,
     QComboBox,
+    QFrame,
     QLineEdit,
     QScrollBar,
     QTabBar,
@@ -19,11 +20,13 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.app import build_window
+from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving.pages import PAGES, go, page_called, scripts_of_all_pages, settle
+from tests.driving.pages import PAGES, go, page_called, press, scripts_of_all_pages, settle
 from tests.driving.window import find
 from tests.fakes.pc import SteadySensors, reading, two_cards
+from tests.fakes.scripted_engine import Pause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,6 +64,102 @@ def places(window: QWidget) -> dict[str, QPoint]:
         for control in window.findChildren(kind)
         if control.isVisible() and control.objectName()
     }
+
+
+# These move while nobody sees them: a run is kept behind the live view.
+_BELOW_KEPT_RUNS = ("benchmark.recording.", "benchmark.preset.")
+
+
+class FirstPlaces:
+    """Where each control of each page was when it was first seen, and which have moved since."""
+
+    def __init__(self, window: QWidget) -> None:
+        self._window = window
+        self._first: dict[str, dict[str, QPoint]] = {}
+
+    def look(self) -> set[str]:
+        """Return what has moved on any page, of all that stayed."""
+        moved = set()
+        for page in PAGES:
+            go(self._window, page)
+            now, first = places(self._window), self._first.get(page.title, {})
+            self._first[page.title] = {name: first.get(name, place) for name, place in now.items()}
+            for name in now.keys() & first.keys():
+                if name.startswith(_BELOW_KEPT_RUNS):
+                    continue
+                if (now[name] - first[name]).manhattanLength() > 1:
+                    moved.add(f"{page.title}: {name} {(now[name] - first[name]).toTuple()}")
+        return moved
+
+
+@pytest.fixture
+def starting_window(qtbot, engines, settings) -> Iterator[MainWindow]:
+    """The window on a PC that has not yet said anything, its engine held at its start."""
+    engines.scripts |= scripts_of_all_pages()
+    described = engines.scripts[DescribeEngine]
+    engines.scripts[DescribeEngine] = [Pause(), *described]
+    sensors = SteadySensors(None)
+    made = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
+    made.sensors = sensors
+    made.resize(1280, 800)
+    made.show()
+    yield made
+    made.close()
+    made.deleteLater()
+
+
+def test_each_control_stays_where_it_was_first_painted(qtbot, starting_window, engines):
+    """Devices, engine, readings, runs and results arrive; the run is started by a blind click."""
+    window = starting_window
+    studio, seen = window.findChild(Studio), FirstPlaces(window)
+    assert not seen.look()
+    go(window, page_called("LIVE"))
+    run = find(window, "benchmark.run", QAbstractButton)
+    at_first = run.mapTo(window, run.rect().center())
+    window.sensors.send(two_cards())
+    qtbot.waitUntil(lambda: studio.sensors.inventory is not None)
+    assert not seen.look()
+    engines.scripts[DescribeEngine] = engines.scripts[DescribeEngine][1:]
+    engines.latest.go()
+    qtbot.waitUntil(lambda: studio.session.is_free)
+    assert not seen.look()
+    hot = reading(two_cards(), 1.0, temperature_c=88.0, pstate=0)
+    with qtbot.waitSignal(studio.sensors.reading_taken):
+        window.sensors.send(hot)
+    assert not seen.look()
+    go(window, page_called("LIVE"))
+    find(window, "benchmark.sizes", QLineEdit).setText("64, 512")
+    settle()
+    pressed = window.childAt(at_first)
+    assert pressed is run
+    qtbot.mouseClick(pressed, Qt.MouseButton.LeftButton)
+    assert not run.isEnabled()
+    qtbot.waitUntil(run.isEnabled)
+    assert not seen.look()
+    for page, button in (
+        ("AMP and reproducibility", "switcher.train_step.run"),
+        ("Break it", "memory.oom.run"),
+        ("Read an error", "memory.error.example"),
+    ):
+        go(window, page_called(page))
+        press(window, button)
+        qtbot.waitUntil(find(window, button, QAbstractButton).isEnabled)
+        assert not seen.look()
+
+
+def test_all_pages_end_at_one_right_edge(window):
+    """The edge of a page is that of its outermost card."""
+    edges = {}
+    for page in PAGES:
+        go(window, page)
+        cards = [one for one in window.tabs.currentWidget().findChildren(QFrame) if shows(one)]
+        edges[page.title] = max(one.mapTo(window, one.rect().topRight()).x() for one in cards)
+    assert len(set(edges.values())) == 1, edges
+
+
+def shows(frame: QFrame) -> bool:
+    """Return whether a frame is a card that is seen."""
+    return frame.isVisible() and bool(frame.property("card"))
 
 
 def test_a_banner_moves_nothing(qtbot, window):

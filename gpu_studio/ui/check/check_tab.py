@@ -134,7 +134,7 @@ class CheckTab(TabContents):
 
     def _arrange(self) -> None:
         column = QVBoxLayout(self)
-        column.setContentsMargins(MARGIN, GAP, 2 * MARGIN, MARGIN)
+        column.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
         column.setSpacing(GAP)
         column.addWidget(self._head)
         column.addWidget(self._cut_off)

@@ -113,7 +113,7 @@ class RaceTab(TabContents):
 
     def _arrange(self) -> None:
         column = QVBoxLayout(self)
-        column.setContentsMargins(MARGIN, GAP, 2 * MARGIN, GAP)
+        column.setContentsMargins(MARGIN, GAP, MARGIN, GAP)
         column.setSpacing(GAP)
         column.addWidget(self._head)
         line = QHBoxLayout()
