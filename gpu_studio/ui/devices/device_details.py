@@ -241,7 +241,11 @@ class DeviceDetails(QWidget):
         column.setSpacing(GAP)
         column.addWidget(self._sensors, 1)  # its plots fill the page
         for part in (
-            self._facts_card, self._processes, self._programs, self._effect, self._log.outcome,
+            self._facts_card,
+            self._processes,
+            self._programs,
+            self._effect,
+            self._log.outcome,
         ):
             column.addWidget(part)
         self._effect.hide()
