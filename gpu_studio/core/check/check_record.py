@@ -62,7 +62,23 @@ class StageSpan(msgspec.Struct, frozen=True, kw_only=True):
     end_s: Seconds
 
 
-class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
+class CheckFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check measured so far; a record and an interrupted check have it alike."""
+
+    highest_temperature_c: Amount | None = None
+    highest_hotspot_c: Amount | None = None
+    largest_hotspot_gap_c: Amount | None = None
+    highest_memory_temperature_c: Amount | None = None
+    lowest_clock_mhz: Amount | None = None
+    highest_power_w: Amount | None = None
+    coverage: MemoryCoverage | None = None
+    load_steps: LoadSteps = ()
+    memory_rates: MemoryRates | None = None
+    interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=MOST_INTERRUPTIONS)] = ()
+    pauses: Pauses = ()
+
+
+class CheckRecord(CheckFigures, frozen=True, kw_only=True):
     """A whole check.
 
     ``started_at`` is ISO 8601, ``minutes`` the chosen length, ``seconds`` the time really spent.
@@ -88,19 +104,8 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     next_action: Text
     planted: PlantKind | None = None
     is_stopped: bool = False
-    highest_temperature_c: Amount | None = None
-    highest_hotspot_c: Amount | None = None
-    largest_hotspot_gap_c: Amount | None = None
-    highest_memory_temperature_c: Amount | None = None
-    lowest_clock_mhz: Amount | None = None
-    highest_power_w: Amount | None = None
     readings: Annotated[tuple[RecordedReading, ...], Meta(max_length=MOST_READINGS)] = ()
     spans: Annotated[tuple[StageSpan, ...], Meta(max_length=MOST_SPANS)] = ()
-    coverage: MemoryCoverage | None = None
-    load_steps: LoadSteps = ()
-    memory_rates: MemoryRates | None = None
-    interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=MOST_INTERRUPTIONS)] = ()
-    pauses: Pauses = ()
     program: ShortText = ""
     uuid: ShortText | None = None
     serial: ShortText | None = None

@@ -7,12 +7,13 @@ knows at any time what was found so far. If the engine dies or falls silent, tha
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from gpu_studio.core.check.check_record import (
     MOST_SPANS,
+    CheckFigures,
     CheckRecord,
     Interruption,
     StageSpan,
@@ -65,7 +66,6 @@ from gpu_studio.core.messages.check_messages import (
 )
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
-    Amount,
     Count,
     PositiveCount,
     Seconds,
@@ -116,7 +116,7 @@ class StageTrack(msgspec.Struct, kw_only=True):
         return self.errors + self.round_errors
 
 
-class CheckState(msgspec.Struct, frozen=True, kw_only=True):
+class CheckState(CheckFigures, frozen=True, kw_only=True):
     """Everything that an interrupted check needs to continue, and to be told as a result."""
 
     plan: CheckPlan
@@ -129,19 +129,8 @@ class CheckState(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_s: Seconds
     device: CheckedDevice | None = None
     fingerprint: str = ""
-    highest_temperature_c: Amount | None = None
-    highest_hotspot_c: Amount | None = None
-    largest_hotspot_gap_c: Amount | None = None
-    highest_memory_temperature_c: Amount | None = None
-    lowest_clock_mhz: Amount | None = None
-    highest_power_w: Amount | None = None
     readings: tuple[RecordedReading, ...] = ()
     spans: tuple[StageSpan, ...] = ()
-    coverage: MemoryCoverage | None = None
-    load_steps: tuple[LoadStep, ...] = ()
-    memory_rates: MemoryRates | None = None
-    interruptions: tuple[Interruption, ...] = ()
-    pauses: tuple[Pause, ...] = ()
     rounds_done: Count = 0
 
 
@@ -232,16 +221,10 @@ class CheckRun:
         run = cls(state.plan, state.started_at, program=program)
         run.check_id, run.round = state.check_id, state.round
         run.device, run.fingerprint = state.device, state.fingerprint
-        run.findings, run.coverage = list(state.findings), state.coverage
-        run.load_steps, run.memory_rates = state.load_steps, state.memory_rates
+        run.findings = list(state.findings)
+        for name in CheckFigures.__struct_fields__:
+            setattr(run, name, getattr(state, name))
         run.interruptions = (*state.interruptions, interruption)
-        run.pauses = state.pauses
-        run.highest_temperature_c = state.highest_temperature_c
-        run.highest_hotspot_c = state.highest_hotspot_c
-        run.largest_hotspot_gap_c = state.largest_hotspot_gap_c
-        run.highest_memory_temperature_c = state.highest_memory_temperature_c
-        run.lowest_clock_mhz = state.lowest_clock_mhz
-        run.highest_power_w = state.highest_power_w
         run.vitals, run.spans = restored(state.readings), list(state.spans)
         run._before_s, run._rounds_done = state.elapsed_s, state.rounds_done
         outcomes = {outcome.name: outcome for outcome in state.stages}
@@ -389,6 +372,9 @@ class CheckRun:
         verdict = whole_verdict(
             stages, self.interruptions, is_complete=is_complete, contradiction=contradiction
         )
+        figures = self._figures
+        if not has_moved(self.vitals):
+            figures["highest_hotspot_c"] = None
         return CheckRecord(
             device=self.device or self._known or self._unknown,
             started_at=self.started_at,
@@ -410,20 +396,10 @@ class CheckRun:
             ),
             planted=self.plan.plant,
             is_stopped=self.is_stopped,
-            highest_temperature_c=self.highest_temperature_c,
-            highest_hotspot_c=self.highest_hotspot_c if has_moved(self.vitals) else None,
-            largest_hotspot_gap_c=self.largest_hotspot_gap_c,
-            highest_memory_temperature_c=self.highest_memory_temperature_c,
-            lowest_clock_mhz=self.lowest_clock_mhz,
-            highest_power_w=self.highest_power_w,
             readings=recorded(self.vitals),
             spans=tuple(self.spans),
-            coverage=self.coverage,
-            load_steps=self.load_steps,
-            memory_rates=self.memory_rates,
-            interruptions=self.interruptions,
-            pauses=self.pauses,
             program=self._program,
+            **figures,
         )  # fmt: skip
 
     def outcomes(self) -> tuple[StageOutcome, ...]:
@@ -443,21 +419,15 @@ class CheckRun:
             elapsed_s=self.elapsed_s,
             device=self.device,
             fingerprint=self.fingerprint,
-            highest_temperature_c=self.highest_temperature_c,
-            highest_hotspot_c=self.highest_hotspot_c,
-            largest_hotspot_gap_c=self.largest_hotspot_gap_c,
-            highest_memory_temperature_c=self.highest_memory_temperature_c,
-            lowest_clock_mhz=self.lowest_clock_mhz,
-            highest_power_w=self.highest_power_w,
             readings=recorded(self.vitals),
             spans=tuple(self.spans),
-            coverage=self.coverage,
-            load_steps=self.load_steps,
-            memory_rates=self.memory_rates,
-            interruptions=self.interruptions,
-            pauses=self.pauses,
             rounds_done=self._rounds_done,
+            **self._figures,
         )
+
+    @property
+    def _figures(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in CheckFigures.__struct_fields__}
 
     @property
     def _unknown(self) -> CheckedDevice:
