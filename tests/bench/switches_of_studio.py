@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QTabWidget
 
+from gpu_studio.ui.steps import steps
 from tests.bench.driver import Driver
 from tests.driving.window import find
 
@@ -29,6 +30,13 @@ def own_work_s(act: Callable[[], object]) -> float:
     return time.thread_time() - begun_s
 
 
+def put_on(change: Callable[..., None], theme: str) -> None:
+    """Change the theme, which takes several turns of the event loop."""
+    change(theme=theme)
+    while not steps().is_done:
+        QApplication.processEvents()
+
+
 def measure(driver: Driver) -> None:
     driver.wait_ready()
     tabs = find(driver.window, "tabs", QTabWidget)
@@ -40,7 +48,7 @@ def measure(driver: Driver) -> None:
         for theme in _THEMES:
             QApplication.processEvents()
             change = driver.studio.settings.change
-            changes.append(own_work_s(lambda change=change, theme=theme: change(theme=theme)))
+            changes.append(own_work_s(lambda change=change, theme=theme: put_on(change, theme)))
     print(*changes, flush=True)
     driver.window.close()
     QApplication.exit(0)
