@@ -93,8 +93,8 @@ def test_a_device_that_is_not_there_is_a_failure_that_names_those_that_are(type_
     assert "cpu" in line.replace(device, "")
 
 
-def test_bench_prints_the_events_and_the_result(type_in):
-    done = type_in(
+def test_bench_prints_the_events_and_the_result(type_here):
+    done = type_here(
         "bench", "elementwise", "--size", "64,32", "--dtype", "float32,float64", "--device", "cpu",
         "--budget-s", "0.05", "--json",
     )  # fmt: skip

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.engine.check import load
+from gpu_studio.engine.check import compute, load
 
 
 @pytest.fixture(autouse=True)
 def little_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a CPU that passes for a card copy and multiply little: these clocks tick alone."""
+    """Let the stages copy and multiply little: the clocks of these tests tick alone."""
     monkeypatch.setattr(load, "_LARGEST_BYTES", 1 << 20)
     monkeypatch.setattr(load, "_SIDE", load._CPU_SIDE)
+    monkeypatch.setattr(compute, "_FLOAT_SIDE", 128)
