@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from gpu_studio.core.failure import Failure
 
 _log = logging.getLogger(__name__)
-# If the window closes during a read, the file is not needed anymore.
-_LONGEST_READ_MS = 1000
-_LONGEST_WRITE_MS = 10_000
+# A job that reads looks at `TaskQueue.is_closed` and ends at once; Qt ends the program if a thread
+# is still running when its owner goes.
+_LONGEST_END_MS = 10_000
 
 
 class TaskQueue(QObject):
@@ -71,7 +71,8 @@ class TaskQueue(QObject):
         self.is_closed = True
         task, self._task = self._task, None
         if task is not None:
-            task.wait(_LONGEST_WRITE_MS if self._jobs.popleft().keeps else _LONGEST_READ_MS)
+            self._jobs.popleft()
+            task.wait(_LONGEST_END_MS)
         for job in self._jobs:
             if job.keeps:
                 try:
