@@ -10,6 +10,7 @@ The same is done for a side against itself, which says how far this PC can tell 
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 import threading
 from random import Random
@@ -30,14 +31,18 @@ _WITHIN = 0.02
 
 
 def step_seconds(requests: Sequence[RunWorkload], *, in_slices: bool) -> list[float]:
-    """Return the mean seconds of a step of each contestant."""
+    """Return the seconds of a step of each contestant: the median of its slices.
+
+    Both kinds of races report a mean for each 0.3 s of work. Their median leaves out the slices in
+    which this PC stood still for other programs, which has nothing to do with taking turns.
+    """
     dispatcher = Dispatcher()
     asked = [RunInTurns(runs=tuple(requests))] if in_slices else list(requests)
     paces: dict[str, float] = {}
     for request in asked:
         for event in dispatcher.run(request, threading.Event()):
-            if isinstance(event, RunFinished) and event.outcome is not None:
-                paces[event.run_id] = event.outcome.seconds / event.outcome.steps
+            if isinstance(event, RunFinished):
+                paces[event.run_id] = statistics.median(event.rounds_s)
     dispatcher.close()
     return [paces[request.run_id] for request in requests]
 
