@@ -199,7 +199,7 @@ def test_a_saved_race_opens_as_the_race(tmp_path: Path) -> None:
 # ── what is hostile ──────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", HOSTILE.keys() - _ENDLESS)
+@pytest.mark.parametrize("name", sorted(HOSTILE.keys() - _ENDLESS))
 def test_a_hostile_file_is_a_small_answer(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(HOSTILE[name]())
 
