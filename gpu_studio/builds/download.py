@@ -24,10 +24,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from gpu_studio.builds.held_files import ERRORS_HELD, patiently
+from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.addresses import is_wheel_name, whole_number, why_refused
-from gpu_studio.core.builds.record import parsed_json
+from gpu_studio.core.builds.record import LARGEST_FILE_BYTES, parsed_json
 from gpu_studio.core.builds.trouble import Trouble, TroubleError
+from gpu_studio.core.user_file import UnusableFileError, read_own_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -410,8 +412,8 @@ class Downloader:
 
     def _read_mark(self, file: WheelFile) -> dict[str, str]:
         """Return the address and the ETag of a part; "" for those that are unknown."""
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            mark = parsed_json(self._mark(file).read_text(encoding="utf-8"))
+        with contextlib.suppress(UnusableFileError, ValueError, KeyError, TypeError):
+            mark = parsed_json(read_own_text(self._mark(file), LARGEST_FILE_BYTES))
             return {"url": str(mark["url"]), "etag": str(mark["etag"])}
         return {"url": "", "etag": ""}
 
@@ -419,7 +421,7 @@ class Downloader:
         # A weak ETag promises no equal bytes: RFC 9110, section 13.1.5.
         mark = {"url": file.url, "etag": "" if etag.startswith("W/") else etag}
         try:
-            self._mark(file).write_text(json.dumps(mark), encoding="utf-8")
+            write_atomically(self._mark(file), json.dumps(mark).encode())
         except OSError as error:
             raise TroubleError(disk_trouble(error, str(self.folder), None)) from error
 

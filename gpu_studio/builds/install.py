@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpu_studio.builds.child_log import ChildLog, last_words
 from gpu_studio.builds.download import Downloader, StoppedError, disk_trouble
-from gpu_studio.builds.plan import Planner, WheelPlan, plan_from
+from gpu_studio.builds.plan import Planner, WheelPlan, kept_plan
 from gpu_studio.builds.shelf import OWN_PYTHON, extended, require_short
 from gpu_studio.builds.unpack import Unpacker, unpacked_bytes
 from gpu_studio.core import operating_system
+from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.progress import DownloadPace, InstallProgress, InstallStage
 from gpu_studio.core.builds.record import BuildRecord, parsed_json
@@ -250,12 +251,11 @@ class BuildInstaller:
             return self._planner.from_folder(family, wheels)
         path = self._plan_path(family)
         wanted = f"{self._table.torch_version}+{family}"
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            saved = plan_from(path.read_text(encoding="utf-8"))
-            if saved is not None and (saved.torch_version, saved.python) == (wanted, OWN_PYTHON):
-                return saved
+        saved = kept_plan(path)
+        if saved is not None and (saved.torch_version, saved.python) == (wanted, OWN_PYTHON):
+            return saved
         plan = self._planner.from_index(family)
-        path.write_text(plan.text(), encoding="utf-8")
+        write_atomically(path, plan.text().encode())
         return plan
 
     def _needed_bytes(self, family: str, plan: WheelPlan) -> int:
@@ -339,7 +339,7 @@ class BuildInstaller:
         others = [
             other.name
             for path in self._shelf.downloads.glob("*.plan.json")
-            if (saved := plan_from(path.read_text(encoding="utf-8"))) is not None
+            if (saved := kept_plan(path)) is not None
             for other in saved.files
         ]
         for file in plan.files:

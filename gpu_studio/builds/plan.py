@@ -29,8 +29,9 @@ from gpu_studio.builds.unpack import metadata_of
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.addresses import why_refused
 from gpu_studio.core.builds.package_page import fits, links_in, version_of, wheel_for
-from gpu_studio.core.builds.record import FAMILIES, parsed_json
+from gpu_studio.core.builds.record import FAMILIES, LARGEST_FILE_BYTES, parsed_json
 from gpu_studio.core.builds.trouble import TroubleError
+from gpu_studio.core.user_file import UnusableFileError, read_own_text
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import own_platform_key
 from gpu_studio.process.child_process import ChildProcess
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 _PYPI_FILES = "files.pythonhosted.org"
 _POLL_S = 0.1
+_LARGEST_REPORT_BYTES = 64 << 20  # pip's, with the description of each package
 _LONGEST_END_S = 1.0
 # PyPI's wheels have no build in their version; for these systems they are these builds.
 _PLAIN_BUILDS = {"windows": "cpu", "linux": "cu130", "darwin": "cpu"}
@@ -87,6 +89,14 @@ class WheelPlan:
     def text(self) -> str:
         """Return it for a file."""
         return json.dumps(asdict(self))
+
+
+def kept_plan(path: Path) -> WheelPlan | None:
+    """Return the plan that was written to a file; None if there is none."""
+    try:
+        return plan_from(read_own_text(path, LARGEST_FILE_BYTES))
+    except UnusableFileError:
+        return None
 
 
 def plan_from(text: str) -> WheelPlan | None:
@@ -318,10 +328,10 @@ class Planner:
             "--quiet", "--report", str(report), *arguments,
         )  # fmt: skip
         try:
-            content: Any = parsed_json(report.read_text(encoding="utf-8"))
+            content: Any = parsed_json(read_own_text(report, _LARGEST_REPORT_BYTES))
             found = [_address_and_hash(one) for one in content["install"]]
             direct = [one for one in content["install"] if one.get("is_direct")]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (UnusableFileError, ValueError, KeyError, TypeError, AttributeError):
             return None
         for url, _ in map(_address_and_hash, direct):
             if own is None or url != own.as_uri():

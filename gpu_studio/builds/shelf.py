@@ -25,6 +25,7 @@ from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.record import (
     FAMILIES,
+    LARGEST_FILE_BYTES,
     BuildRecord,
     Wanted,
     best_of,
@@ -33,6 +34,7 @@ from gpu_studio.core.builds.record import (
 )
 from gpu_studio.core.builds.trouble import TroubleError
 from gpu_studio.core.file_lock import try_lock
+from gpu_studio.core.user_file import UnusableFileError, read_own_text
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.process.packages_folder import has_own_torch
 
@@ -76,8 +78,8 @@ class BuildShelf:
     def record(self, family: str) -> BuildRecord | None:
         """Return a build's record; None if there is no such build, or an unfinished one."""
         try:
-            text = self._record_path(family).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+            text = read_own_text(self._record_path(family), LARGEST_FILE_BYTES)
+        except UnusableFileError:
             return None
         record = record_from(text)
         is_whole = record is not None and record.family == family and self.folder(family).is_dir()
@@ -168,11 +170,11 @@ class BuildShelf:
     def wanted(self) -> Wanted:
         """Return what the user asked for; nothing if the file is missing or broken."""
         try:
-            content: Any = parsed_json(self._wanted_path.read_text(encoding="utf-8"))
+            content: Any = parsed_json(read_own_text(self._wanted_path, LARGEST_FILE_BYTES))
             builds = tuple(one for one in content["builds"] if one in FAMILIES)
             used = content["used"] if content["used"] in FAMILIES else ""
             return Wanted(builds, used, bool(content["is_paused"]))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (UnusableFileError, ValueError, KeyError, TypeError):
             return Wanted()
 
     def write_wanted(self, wanted: Wanted) -> None:

@@ -127,6 +127,18 @@ def read_own_file(
     raise UnusableFileError(_STOPPED)
 
 
+def read_own_text(path: Path, most_bytes: int) -> str:
+    """Return the text of a file as `read_own_file` its content; UTF-8.
+
+    Raises:
+        UnusableFileError: as `read_own_file`, or it is no text.
+    """
+    try:
+        return read_own_file(path, most_bytes).decode()
+    except UnicodeDecodeError as error:
+        raise UnusableFileError("it is not UTF-8 text") from error
+
+
 def create_user_file(path: Path) -> TextIO:
     """Open an ordinary file for writing UTF-8, new or emptied; never wait for another program.
 

@@ -22,6 +22,7 @@ from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.record import BuildRecord
 from gpu_studio.core.builds.trouble import TroubleError, TroubleKind, disk_full
 from tests.builds.indexes import NEEDS, OWN, TAGS, TORCH, put_needed, put_torch
+from tests.builds.strange_files import put_strange
 from tests.builds.wheels import write_wheel
 
 STAGES = InstallStage
@@ -118,6 +119,17 @@ def test_the_start_after_a_pause_continues(server, bench, tmp_path, wheel_table)
     # The plan was kept: only files are asked for, and PyTorch's from its middle on.
     assert server.asked[asked][1:] == (f"/whl/cpu/{TORCH}", f"bytes={first.done_bytes}-")
     assert all(path.endswith(".whl") for _, path, _ in server.asked[asked:])
+
+
+@pytest.mark.parametrize("kind", ["pipe", "no text"])
+def test_plans_that_anyone_may_have_left_stop_no_installation(server, bench, kind):
+    put_torch(server)
+    put_needed(server)
+    bench.shelf.downloads.mkdir(parents=True)
+    for name in ("cpu.plan.json", "cu126.plan.json", f"{TORCH}.part.json"):
+        put_strange(bench.shelf.downloads / name, kind)
+    (bench.shelf.downloads / f"{TORCH}.part").write_bytes(b"begun")
+    assert bench.installer.install("cpu")
 
 
 def test_a_broken_line_is_told_as_resuming(server, bench):

@@ -19,6 +19,7 @@ from gpu_studio.builds.shelf import (
 )
 from gpu_studio.core.builds.record import BuildRecord, Wanted
 from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
+from tests.builds.strange_files import put_strange
 
 CPU = BuildRecord("cpu", "2.13.0+cpu", "3.11", size_bytes=7)
 
@@ -136,6 +137,15 @@ def test_what_is_wanted_is_remembered(shelf):
         '{"builds": ["rocm", "cpu"], "used": "rocm", "is_paused": false}'
     )
     assert shelf.wanted() == Wanted(("cpu",))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "large", "no text", "nested", "folder"])
+def test_files_that_anyone_may_have_left_hold_and_stop_nothing(shelf, kind):
+    shelf.root.mkdir(parents=True)
+    for name in ("wanted.json", "cpu.json"):
+        put_strange(shelf.root / name, kind)
+    assert shelf.wanted() == Wanted()
+    assert shelf.records() == ()
 
 
 _HOLDER = """

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 # The builds that this program installs, from the one that runs on every PC on.
 FAMILIES = ("cpu", "cu126", "cu130")
+LARGEST_FILE_BYTES = 1 << 20
+"""Of a record, a plan, a mark of a download, and what the user asked for: each has some KB."""
 _FORMAT = 1
 
 
