@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence, QShortcut
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu
+from PySide6.QtWidgets import QHeaderView, QMenu
 
 from gpu_studio.core.benchmark.run import describe_run, mode_words
 from gpu_studio.model.benchmark.results_table import (
@@ -18,7 +18,8 @@ from gpu_studio.model.benchmark.results_table import (
 )
 from gpu_studio.model.benchmark.run_labels import run_label
 from gpu_studio.ui.benchmark.swatch import SwatchDelegate
-from gpu_studio.ui.parts import Card, Text, height_of_rows, letters, table
+from gpu_studio.ui.parts import Card, Text, letters, show_whole_rows, table
+from gpu_studio.ui.scroll_page import keep_row_in_view
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QPoint
@@ -38,13 +39,14 @@ _SPARE_COLUMNS = (
 # Texts that appear during a run, after its row was fitted.
 _LONGEST_TEXTS = {Column.MEDIAN: "888 ms", Column.IQR: "1888 %", Column.SAMPLES: "8888"}
 _CELL_PADDING = 24  # pixels
+_FITTED_ROWS = 40  # a thousand would hold the window
 _DETAIL_LINES = 4
 # A running phase. Other columns make room up to the second; a failure's reason is longer.
 _STAMP_LETTERS = (14, 21)
 
 
 class BenchmarkResults(Card):
-    """One row for each run.
+    """One row for each run; the page scrolls, not the table.
 
     Signals:
         run_selected(Run): a row was selected; None if no row is selected.
@@ -71,19 +73,16 @@ class BenchmarkResults(Card):
         self._table.setItemDelegateForColumn(
             Column.DEVICE, SwatchDelegate(theme, ADDRESS_ROLE, self)
         )
-        self._table.setMinimumHeight(height_of_rows(self._table, 2))
         self.setFocusProxy(self._table)
         self._details = Text("", "muted", name="benchmark.details", wraps=True)
         self._details.setIndent(10)
         # Always this many lines: otherwise the plot above would jump with each selection.
         self._details.setMinimumHeight(_DETAIL_LINES * self._details.fontMetrics().lineSpacing())
         self._details.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.column.addWidget(self._table, 1)
+        self.column.addWidget(self._table)
         self.column.addWidget(self._details)
+        self.column.addStretch(1)
         self._details.hide()
-        # Rows arrived, or the window or the details below changed the table's height.
-        self._table.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self._table.verticalScrollBar().rangeChanged.connect(self._follow)
         self._table.selectionModel().selectionChanged.connect(self._selection_changed)
         self._table.setMouseTracking(True)
         self._table.entered.connect(self._hover)
@@ -103,7 +102,7 @@ class BenchmarkResults(Card):
         # Fitting the columns after each change would measure every row each time.
         header = self._table.horizontalHeader()
         header.setStretchLastSection(False)
-        header.setResizeContentsPrecision(0)  # fit the visible rows, not a thousand
+        header.setResizeContentsPrecision(_FITTED_ROWS)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setSectionResizeMode(Column.STAMP, QHeaderView.ResizeMode.Stretch)
 
@@ -138,6 +137,8 @@ class BenchmarkResults(Card):
     def _selection_changed(self) -> None:
         run = self.selected
         self._describe(run)
+        if run is not None and self._table.hasFocus():
+            keep_row_in_view(self._table, self._table.currentIndex().row())
         self.run_selected.emit(run)
 
     def _hover(self, index: QModelIndex) -> None:
@@ -247,11 +248,4 @@ class BenchmarkResults(Card):
         # Fitting narrowed this column, too; stretched again, it takes the remaining width.
         header = self._table.horizontalHeader()
         header.setSectionResizeMode(Column.STAMP, QHeaderView.ResizeMode.Stretch)
-
-    def _follow(self) -> None:
-        """Keep the selected run visible, or the newest if none is selected."""
-        rows = self._table.selectionModel().selectedRows(Column.SIZE)  # column 0 may be hidden
-        if rows:
-            self._table.scrollTo(rows[0])
-        else:
-            self._table.scrollToBottom()
+        show_whole_rows(self._table)

@@ -55,8 +55,8 @@ _PLOT_TO_TABLE = (62, 38)
 _LOW = 620  # pixels
 # In a window that is this narrow, in pixels or in letters, the choices are a bar on top.
 _NARROW, _NARROW_LETTERS = 1024, 132
-# In a low window with a banner, the user scrolls to the table: a lower plot is unreadable.
-_LEAST_PLOT = 250
+# The plot keeps this share of the page, however many rows the table gets; a lower one is unreadable.
+_PLOT_SHARE, _LEAST_PLOT = 0.4, 250
 
 _INDENT = 8
 
@@ -216,11 +216,10 @@ class BenchmarkTab(TabContents):
 
     def _arrange_right(self, column: QVBoxLayout) -> None:
         column.addWidget(self._head)
-        plots = Card()
+        plots = self._plot_card = Card()
         plots.column.setContentsMargins(6, 8, 6, 4)
         plots.column.addWidget(self._caption)
         plots.column.addWidget(self._plots, 1)
-        plots.setMinimumHeight(_LEAST_PLOT)
         runs = QWidget()
         halves = QVBoxLayout(runs)
         halves.setContentsMargins(0, 0, 0, 0)
@@ -317,6 +316,7 @@ class BenchmarkTab(TabContents):
         """Shorten the texts in a low window, so that the plot gets their space."""
         super().resizeEvent(event)
         self._fold()
+        self._plot_card.setMinimumHeight(max(_LEAST_PLOT, round(_PLOT_SHARE * self.height())))
         self._head.set_brief(self._is_low)
         self._show_caption()
 

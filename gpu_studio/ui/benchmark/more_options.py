@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
 
 from gpu_studio.ui.parts import Text
@@ -32,7 +33,7 @@ class MoreOptions(QWidget):
         outer = self._outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.setSpacing(_GAP)
-        outer.addWidget(self.button)
+        outer.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
         outer.addWidget(self._summary)
         outer.addWidget(self._body)
         self.column = QVBoxLayout(self._body)
@@ -44,15 +45,16 @@ class MoreOptions(QWidget):
     def set_bar(self, is_bar: bool) -> None:
         """Leave the button to a bar above, or take it back."""
         self._is_bar = is_bar
+        self.button.setText(_text(is_open=True, changes=_MOST_CHANGES))
+        # In a bar another count moves nothing; in a column its words begin where all others do.
+        self.button.setMinimumWidth(self.button.sizeHint().width() if is_bar else 0)
         if not is_bar:
-            self._outer.insertWidget(0, self.button)
+            self._outer.insertWidget(0, self.button, 0, Qt.AlignmentFlag.AlignLeft)
         self._show()
 
     def offer(self) -> None:
         """Show the button and the line: it is known what can be chosen."""
         self._is_offered = True
-        self.button.setText(_text(is_open=True, changes=_MOST_CHANGES))
-        self.button.setMinimumWidth(self.button.sizeHint().width())  # another count moves nothing
         self._show()
 
     def open(self) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import QLabel, QPushButton, QTableView, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QScrollArea, QTableView, QWidget
 
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
@@ -119,24 +119,30 @@ def test_selecting_a_row_shows_that_run(qtbot: QtBot, ready: BenchmarkTab) -> No
     assert text(ready, "benchmark.details") == ""
 
 
-def test_the_newest_row_is_in_sight_and_stays_so_when_its_details_take_room(
+def test_the_table_is_as_tall_as_its_rows_and_the_page_scrolls_to_a_chosen_one(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
-    def newest_is_in_sight() -> bool:
-        row = view.visualRect(view.model().index(5, Column.SIZE))
-        return view.viewport().rect().contains(row)
-
-    ready.resize(1400, 1000)  # in a lower page the table has its least height already
-    run(ready, "32, 64, 128, 256, 512, 1024")
+    ready.resize(1280, 700)
+    page = find(ready, "benchmark.page", QScrollArea)
     view = find(ready, "benchmark.results", QTableView)
-    qtbot.waitUntil(newest_is_in_sight)
-    settle()
-    before = view.viewport().height()
-    select_row(ready, 5)
-    assert text(ready, "benchmark.details") != ""
+    plot = find(ready, "benchmark.plot.sizes", LivePlot)
+    run(ready, "32, 64, 128, 256, 512, 1024, 2048, 4096, 8192")
     settle()  # until every part has found its place
-    assert view.viewport().height() < before
-    assert newest_is_in_sight()
+    assert view.model().rowCount() == 9
+    assert view.verticalScrollBar().maximum() == 0
+    assert view.viewport().height() >= 9 * view.rowHeight(0)
+    assert plot.height() > 0.35 * page.height()
+    assert page.verticalScrollBar().value() == 0
+    view.setFocus()
+    select_row(ready, 0)
+    for _ in range(8):
+        qtbot.keyClick(view, Qt.Key.Key_Down)
+    assert "8192 × 8192" in text(ready, "benchmark.details")
+    last = view.visualRect(view.model().index(8, Column.SIZE)).center()
+    qtbot.waitUntil(
+        lambda: page.viewport().rect().contains(view.viewport().mapTo(page.viewport(), last))
+    )
+    assert view.verticalScrollBar().maximum() == 0
 
 
 def test_rows_can_be_reached_by_the_keyboard(qtbot: QtBot, ready: BenchmarkTab) -> None:
