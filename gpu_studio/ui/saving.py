@@ -23,7 +23,12 @@ def suggested_path(name: str) -> str:
     """Return a dated path for a new file: pictures in Pictures, everything else in Documents."""
     file = PurePath(name)
     dated = f"{file.stem}-{datetime.now():%Y-%m-%d-%H%M%S}{file.suffix}"
-    return str(Path(_folder_for(file.suffix)) / dated)
+    return usual_path(dated)
+
+
+def usual_path(name: str) -> str:
+    """Return the path of a file in the folder where people look for its kind."""
+    return str(Path(_folder_for(PurePath(name).suffix)) / name)
 
 
 def ask_save_path(parent: QWidget, title: str, name: str, kind: str) -> str:

@@ -363,6 +363,7 @@ class CardCheck(QObject):
             self._studio.headlines.withdraw(self._interruption)
 
     def _begin(self, run: CheckRun) -> None:
+        self.notified.emit(Notice())  # what became of a file of the check before
         self.run, self.record, self.file_name = run, None, ""
         self._recorded = (0, ())
         self._asked_earlier = self._knows_earlier = self._has_ended = False

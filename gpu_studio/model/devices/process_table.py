@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 
 from gpu_studio.core.devices.facts import NOT_AVAILABLE
 from gpu_studio.core.units import format_bytes
@@ -29,7 +29,13 @@ _NO_PARENT = QModelIndex()
 
 
 class ProcessTable(QAbstractTableModel):
-    """One row for each process; rows stay while their process runs, so a selection stays too."""
+    """One row for each process; rows stay while their process runs, so a selection stays too.
+
+    Signals:
+        note_changed(): the sentence about the whole table is another one.
+    """
+
+    note_changed = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -66,6 +72,7 @@ class ProcessTable(QAbstractTableModel):
             engine_pid: the one that is this program's engine.
             memory_used: the memory used on the card of all there is, in words; empty if unknown.
         """
+        note = self.note
         self._memory_used = memory_used
         by_pid = {process.pid: process for process in processes}
         before = [*self.processes, self._engine_pid]
@@ -85,6 +92,8 @@ class ProcessTable(QAbstractTableModel):
             self.beginInsertRows(_NO_PARENT, first, first + len(by_pid) - 1)
             self.processes.extend(by_pid.values())
             self.endInsertRows()
+        if self.note != note:
+            self.note_changed.emit()
 
     def rowCount(self, parent: _Index = _NO_PARENT) -> int:
         """Return the number of processes."""

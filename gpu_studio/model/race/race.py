@@ -66,6 +66,7 @@ class Race(QObject):
     """Runs one race at a time, and remembers who led at each size.
 
     Signals:
+        begun(): a race was started.
         choices_changed(): another picture, size, photo or contestant is chosen or can be.
         race_changed(): the race began, progressed or ended; its words changed.
         moment_changed(): the race's clock stands at another time: other frames are to be shown.
@@ -77,6 +78,7 @@ class Race(QObject):
         verdict: the result; None before the end.
     """
 
+    begun = Signal()
     choices_changed = Signal()
     race_changed = Signal()
     moment_changed = Signal()
@@ -188,6 +190,7 @@ class Race(QObject):
         choices.is_locked = True
         live = [side.run for side in sides if not side.is_over]
         self._studio.wakefulness.need(RACE, needed=True)
+        self.begun.emit()
         self._queue.start(_InTurns(live), self._studio.session)
 
     def stop(self) -> None:

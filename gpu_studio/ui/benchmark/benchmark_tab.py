@@ -55,7 +55,7 @@ _PLOT_TO_TABLE = (62, 38)
 _LOW = 620  # pixels
 # In a window that is this narrow, in pixels or in letters, the choices are a bar on top.
 _NARROW, _NARROW_LETTERS = 1024, 132
-# The plot keeps this share of the page, however many rows the table gets; a lower one is unreadable.
+# The plot keeps this share of the page however many rows there are; a lower one is unreadable.
 _PLOT_SHARE, _LEAST_PLOT = 0.4, 250
 
 _INDENT = 8

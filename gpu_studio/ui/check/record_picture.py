@@ -49,7 +49,7 @@ from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import clock_text
 from gpu_studio.ui.check.painter_canvas import PainterCanvas
 from gpu_studio.ui.png import png_bytes
-from gpu_studio.ui.saving import write_file
+from gpu_studio.ui.saving import usual_path, write_file
 from gpu_studio.ui.theme import COLOURS, application_font
 
 if TYPE_CHECKING:
@@ -300,8 +300,9 @@ def _color(role: str) -> QColor:
 
 def save_record(window: QWidget, record: CheckRecord) -> Notice:
     """Ask for a file and write the record into it."""
+    suggested = usual_path(f"{record_file_name(record)}.png")
     path, kind = QFileDialog.getSaveFileName(
-        window, "Save record", f"{record_file_name(record)}.png", f"{_PICTURE};;{_PAGE}"
+        window, "Save record", suggested, f"{_PICTURE};;{_PAGE}"
     )
     if not path:
         return Notice()

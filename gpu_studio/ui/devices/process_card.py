@@ -85,6 +85,7 @@ class ProcessCard(Card):
         for rows in (processes, self._sorted):
             for signal in (rows.rowsInserted, rows.rowsRemoved, rows.dataChanged):
                 signal.connect(self._fit)
+        processes.note_changed.connect(self._fit)
         self._filter.textChanged.connect(self._fit)
         settings.choices_changed.connect(self._fit)
         self._fit()

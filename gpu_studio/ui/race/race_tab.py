@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout
 
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Action, Notice, Tone, action_label
@@ -31,7 +31,7 @@ from gpu_studio.ui.race.race_lane import LaneFigures, RaceLane
 from gpu_studio.ui.race.share_card import png_of_card
 from gpu_studio.ui.race.size_lever import SizeLever, SizeMark
 from gpu_studio.ui.race.stage_view import animation_order
-from gpu_studio.ui.saving import save_as
+from gpu_studio.ui.saving import ask_save_path, save_as
 from gpu_studio.ui.tabs import TabContents
 from gpu_studio.ui.theme import side_role
 from gpu_studio.ui.trust_chip import TrustChip
@@ -146,6 +146,7 @@ class RaceTab(TabContents):
 
     def _connect(self) -> None:
         race = self.race
+        race.begun.connect(self._forget_outcome)
         race.choices_changed.connect(self._update)
         race.race_changed.connect(self._update)
         race.moment_changed.connect(self._update_moment)
@@ -364,7 +365,7 @@ class RaceTab(TabContents):
         elif destination.starts:
             self.race.start()
         if destination.path is not None and not self.race.state.is_busy:
-            self._outcome.show_notice(Notice())
+            self._forget_outcome()
             self.race.choices.photo.open_file(destination.path)
 
     def _open_race(self, shared: SharedRace) -> None:
@@ -395,6 +396,10 @@ class RaceTab(TabContents):
         self.race.choices.race_against(ghost, picture, size)
         text = f"Ghost: {ghost.entry.label}. Press Run race to race against it."
         self._outcome.show_notice(Notice(text))
+
+    def _forget_outcome(self) -> None:
+        """Hide what became of a file of the race before."""
+        self._outcome.show_notice(Notice())
 
     def _save(self) -> None:
         order = order_of(self.race, self._studio, local_now(), self._roles)
@@ -442,11 +447,10 @@ class RaceTab(TabContents):
         """Save an animation: ask for the file, then let a child paint it."""
         if self.race.verdict is None:
             return
-        path, _ = QFileDialog.getSaveFileName(
+        path = ask_save_path(
             self.window(), "Save animation", "race.webp", "WebP animation (*.webp)"
         )
         if path:
-            path = path if path.lower().endswith(".webp") else f"{path}.webp"
             order = animation_order(self.race, self._roles, self._shown_detail())
             self._outcome.show_notice(Notice("Painting the animation…"))
             self._animation.save(order, Path(path))

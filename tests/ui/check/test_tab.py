@@ -359,13 +359,14 @@ def test_a_record_is_saved_and_opens_again(
     run(tab)
     first = tab.check.record
     assert saved(tab, tmp_path / name, monkeypatch) == first
-    assert str(tmp_path / name) in text(tab, "check.outcome")
+    assert text(tab, "check.outcome") == f"Saved as {tmp_path / name}"
     begins = b"<!DOCTYPE" if name.endswith(".html") else b"\x89PNG"
     assert (tmp_path / name).read_bytes().startswith(begins)
     answers(engines)
     wait_until(find(tab, "check.run").isEnabled)
     run(tab)
     assert text(tab, "check.errors") == "0 errors"
+    assert not sees(tab, "check.outcome"), "what was saved is the check before"
 
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(tmp_path / name), ""))
     click(tab, "check.open")

@@ -52,6 +52,19 @@ def test_a_filter_finds_by_any_column_and_says_what_it_hides(card):
     assert (programs(card), note.isVisible()) == (["python", "Xorg"], False)
 
 
+def test_a_card_whose_programs_cannot_be_listed_says_what_is_used(card):
+    """On it a driver that hides programs read as one that nobody uses, at 800 MiB used."""
+    processes = card.findChild(ProcessTable)
+    note = card.findChild(QLabel, "devices.processes.note")
+    processes.show((), None)
+    assert "no program" in note.text()
+    processes.show((), None, "800 MiB of 2.00 GiB")
+    assert "800 MiB of 2.00 GiB used" in note.text()
+    assert "no program" not in note.text()
+    processes.show((PYTHON,), None, "900 MiB of 2.00 GiB")
+    assert note.isHidden()
+
+
 def test_nothing_can_be_ended_unless_a_setting_allows_it(card, settings):
     end = card.findChild(QPushButton, "devices.processes.end")
     assert not end.isVisible()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QAction, QColor, QImage, QImageReader
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton, QWidget
+from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QPushButton, QWidget
 
 from gpu_studio.core.benchmark.recording_writer import recording_of
 from gpu_studio.core.benchmark.run import Run
@@ -54,7 +56,6 @@ from tests.fakes.scripted_engine import Pause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pytestqt.qtbot import QtBot
 
@@ -401,7 +402,7 @@ def test_a_race_is_saved_and_opens_again_as_a_ghost(
     run(tab)
     find(tab, "race.save.picture", QAction).trigger()
 
-    assert str(path) in text(tab, "race.outcome")
+    assert text(tab, "race.outcome") == f"Saved as {path}"
     shared = decode_shared(QImage(str(path)).text(CHUNK))
     assert shared.race == tab.race.verdict.finished
     assert shared.torch_version == "2.13.0+cpu"
@@ -426,6 +427,10 @@ def test_where_a_race_cannot_be_saved_it_is_told(
 
     assert missing in text(tab, "race.outcome")
     assert property_of(tab, "race.outcome", "tone") == "failure"
+    # It was about the race before.
+    click(tab, "race.run")
+    assert not find(tab, "race.outcome", QLabel).isVisible()
+    wait_over(tab)
 
 
 def test_full_screen_is_the_race_alone_again_and_again_until_esc(
@@ -521,9 +526,15 @@ def test_a_race_is_saved_as_an_animation(
     tab: RaceTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "race.webp"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "race"), ""))
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(
+        QFileDialog,
+        "getSaveFileName",
+        lambda *args: asked.append(args) or (str(tmp_path / "race"), ""),
+    )
     run(tab)
     find(tab, "race.save.animation", QAction).trigger()
+    assert re.fullmatch(r"race-\d{4}-\d\d-\d\d-\d{6}\.webp", Path(str(asked[0][2])).name)
     wait_until(lambda: text(tab, "race.outcome") == f"Saved as {path}")
 
     film = QImageReader(str(path))
