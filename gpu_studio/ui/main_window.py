@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.notice import Action
 from gpu_studio.core.plain_text import file_name
 from gpu_studio.model.collector import Collector
-from gpu_studio.model.file_reading import FileReading
+from gpu_studio.model.file_reading import FileReading, opening
 from gpu_studio.model.pages import CHECK, DEVICES, RACE, Destination
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
@@ -118,7 +118,8 @@ class MainWindow(QMainWindow):
         self._pages[self._last_tab()].make()
         while not tabs_after_paint and (page := self._unmade()) is not None:
             page.make()
-        self.statusBar().addWidget(StatusLine(studio))  # at the left on every tab
+        self._status = StatusLine(studio)
+        self.statusBar().addWidget(self._status)  # at the left on every tab
         self._effect = EffectLine(studio)
         self.statusBar().addPermanentWidget(self._effect, 1)
         self.statusBar().setSizeGripEnabled(False)
@@ -126,6 +127,9 @@ class MainWindow(QMainWindow):
         studio.headlines.log_wanted.connect(self.show_diagnostics)
         studio.destination_wanted.connect(self._go_to)
         self._recognizing = FileReading(self)
+        self._dropped = Path()
+        self._recognizing.delayed.connect(self._show_delayed)
+        self._recognizing.idled.connect(self._on_recognized)
         self._recognizing.succeeded.connect(self._go_to)
         self._recognizing.failed.connect(self._show_silent)
         studio.closing.connect(self._recognizing.close)
@@ -345,9 +349,16 @@ class MainWindow(QMainWindow):
 
     def _open(self, path: Path) -> None:
         """Open a dropped file on the tab that is for such files."""
+        self._dropped = path
         self._recognizing.read(
             lambda is_over: Destination(page=tab_for_file(path, is_over).page, path=path)
         )
+
+    def _show_delayed(self) -> None:
+        self._status.show_opening(opening(self._dropped))
+
+    def _on_recognized(self) -> None:
+        self._status.show_opening("")
 
     def _show_silent(self, failure: Failure) -> None:
         self._studio.headlines.notify(failure.message)

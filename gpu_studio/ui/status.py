@@ -10,7 +10,7 @@ from gpu_studio.core.devices.devices import short_name
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.eliding import ElidedText
-from gpu_studio.ui.parts import MARGIN, Text
+from gpu_studio.ui.parts import MARGIN, Text, letters
 
 if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
@@ -20,6 +20,7 @@ _RELEASED = "waiting for other work"
 _STARTING = "starting and loading PyTorch"  # it takes seconds: longer than any other state
 _MISSING = "not installed"
 _AWAKE = "this PC stays awake until it is done"
+_OPENING_LETTERS = 40
 
 
 class StatusLine(Text):
@@ -28,12 +29,19 @@ class StatusLine(Text):
     def __init__(self, studio: Studio) -> None:
         super().__init__("", "muted", name="status")
         self._studio = studio
+        self._opening = ""
         studio.session.state_changed.connect(self._update)
         studio.session.engine_described.connect(self._update)
         studio.board.changed.connect(self._update)
         studio.sensors.inventory_changed.connect(self._update)
         studio.wakefulness.changed.connect(self._update)
         studio.runs.marks_changed.connect(self._update)
+        self._update()
+
+    def show_opening(self, sentence: str) -> None:
+        """Show first which file is being opened; nothing of it without a sentence."""
+        room = letters(self, _OPENING_LETTERS)
+        self._opening = self.fontMetrics().elidedText(sentence, Qt.TextElideMode.ElideMiddle, room)
         self._update()
 
     def _update(self) -> None:
@@ -46,7 +54,7 @@ class StatusLine(Text):
         elif title := self._studio.runs.running_title:
             doing = f"running {title}"
         awake = _AWAKE if self._studio.wakefulness.is_kept else ""
-        parts = [f"Engine: {doing}", awake, self._device(), *self._versions()]
+        parts = [self._opening, f"Engine: {doing}", awake, self._device(), *self._versions()]
         self.setText("  ·  ".join(part for part in parts if part))
 
     def _device(self) -> str:

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from PySide6.QtGui import QColor, QImage
-from PySide6.QtWidgets import QComboBox
+from PySide6.QtWidgets import QComboBox, QFileDialog
 
 from gpu_studio.core import user_file
 from gpu_studio.model.benchmark.recording import RecordingPlayer
 from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
-from gpu_studio.model.pages import BENCHMARK, CHECK, RACE, SEGMENTS
+from gpu_studio.model.pages import BENCHMARK, CHECK, FIT, RACE, SEGMENTS
+from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.main_window import MainWindow
-from tests.driving.window import drop, find, sees, text, wait_until
+from tests.driving.window import click, drop, find, sees, text, wait_until
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -79,6 +80,38 @@ def test_a_later_file_takes_the_place_of_one_that_does_not_come(
     assert drop(window, tmp_path / "me.png")
     wait_until(lambda: sees(window, "race.photo"))
     wait_until(lambda: find(window, "race.photo", QComboBox).currentText() == "me.png")
+
+
+def test_every_page_says_which_file_it_opens(
+    window: MainWindow,
+    drive: SilentDrive,
+    ready_studio: Studio,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def says(name: str, widget: str) -> None:
+        wait_until(lambda: f"Opening {name}…" in text(window, widget))
+        assert sees(window, widget)
+
+    assert drop(window, tmp_path / "silent.png")  # a picture, or a record's: not known yet
+    says("silent.png", "status")
+    assert drop(window, tmp_path / "silent.json")
+    says("silent.json", "check.outcome")
+    assert "Opening" not in text(window, "status")  # the page says it
+    ready_studio.go_to(BENCHMARK)
+    assert drop(window.findChild(BenchmarkTab), tmp_path / "silent.jsonl")
+    says("silent.jsonl", "benchmark.recording.outcome")
+    for page, name, opens, widget in (
+        (SEGMENTS, "silent.pickle", "memory.snapshot.open", "memory.snapshot.outcome"),
+        (FIT, "silent.safetensors", "memory.fit.open", "memory.fit.reason"),
+    ):
+        chosen = (str(tmp_path / name), "")
+        monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_, chosen=chosen: chosen)
+        ready_studio.go_to(page)
+        click(window, opens)
+        says(name, widget)
+    drive.answer()
+    wait_until(lambda: "does not exist" in text(window, "memory.fit.reason"))
 
 
 def test_a_drive_that_does_not_answer_is_told(

@@ -17,9 +17,8 @@ from gpu_studio.core.devices.devices import short_name, without_maker
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.units import counted
-from gpu_studio.model.file_reading import FileReading
+from gpu_studio.model.file_reading import FileReading, opening
 from gpu_studio.model.kept_device import kept_card, kept_name
 from gpu_studio.model.task_queue import TaskQueue
 
@@ -151,7 +150,7 @@ class BenchmarkHistory(QObject):
         """Import the results in a file from elsewhere, as the terminal command does."""
         from gpu_studio.core.benchmark.result_import import import_results  # numpy: 80 ms
 
-        self.notified.emit(Notice(f"Reading {file_name(path)}…"))
+        self.notified.emit(Notice(opening(path)))
         self._reading.read(lambda is_over: import_results(path, local_now(), is_over))
 
     def export_file(self, key: str, path: Path) -> None:

@@ -24,7 +24,7 @@ from gpu_studio.core.program_version import program_title
 from gpu_studio.model.benchmark.benchmark import RunSource
 from gpu_studio.model.benchmark.published_experiment import FixedRuns
 from gpu_studio.model.engine_session import EngineSession
-from gpu_studio.model.file_reading import FileReading
+from gpu_studio.model.file_reading import FileReading, opening
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,6 +68,7 @@ class RecordingPlayer(QObject):
         self._speed = OWN_PACE
         self._session = EngineSession(self._engine, self)
         self._reading = FileReading(self)
+        self._reading.delayed.connect(self._on_delayed)
         self._reading.succeeded.connect(self._on_read)
         self._reading.failed.connect(self._fail)
         self._reading.idled.connect(self.changed)
@@ -129,6 +130,9 @@ class RecordingPlayer(QObject):
         assert factory is not None
         assert self.recording is not None
         return factory(self.recording, self._speed)
+
+    def _on_delayed(self) -> None:
+        self.notified.emit(Notice(opening(self._asked_path)))
 
     def _on_read(self, recording: Recording) -> None:
         self.path, self.recording = self._asked_path, recording

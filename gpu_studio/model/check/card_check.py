@@ -29,6 +29,7 @@ from gpu_studio.model.awake_timer import AwakeTimer, PauseTimer
 from gpu_studio.model.check.check_keeper import CheckKeeper
 from gpu_studio.model.check.known_device import known_device
 from gpu_studio.model.engine_session import EngineSession, EngineState
+from gpu_studio.model.file_reading import opening
 from gpu_studio.model.headline import Headline, headline_from
 from gpu_studio.model.pages import CHECK
 from gpu_studio.model.run_queue import QueueStep, RunQueue
@@ -115,6 +116,7 @@ class CardCheck(QObject):
         self._keeper.claimed.connect(self._begin_alone)
         self._keeper.looked.connect(self._show_found)
         self._keeper.earlier_found.connect(self._on_earlier_found)
+        self._keeper.delayed.connect(self._on_delayed)
         self._keeper.opened.connect(self._show_opened)
         self._keeper.failed.connect(self._fail)
         self._queue = RunQueue(self)
@@ -356,6 +358,9 @@ class CardCheck(QObject):
     def _fail(self, sentence: str) -> None:
         self.notified.emit(Notice(sentence, Tone.FAILURE))
 
+    def _on_delayed(self, path: Path) -> None:
+        self.notified.emit(Notice(opening(path)))
+
     def _drop_first(self) -> None:
         """Offer a check that was cut off no longer, nor tell about it."""
         self._cut_off = self._cut_off[1:]
@@ -486,9 +491,12 @@ class CardCheck(QObject):
         self.check_changed.emit()
 
     def _show_opened(self, opened: OpenedRecord) -> None:
-        if not self.phase.is_busy:
-            self.run, self.file_name = None, opened.file_name
-            self._show_record(opened.record)
+        if self.phase.is_busy:
+            self._fail(_OPEN_LATER)
+            return
+        self.run, self.file_name = None, opened.file_name
+        self.notified.emit(Notice())
+        self._show_record(opened.record)
 
     def _show_record(self, record: CheckRecord) -> None:
         self.record = record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
@@ -12,8 +13,6 @@ from gpu_studio.model.file_reading import FileReading
 from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gpu_studio.core.check.check_folder import CheckFolder, CutOffCheck
     from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.check.check_run import CheckRun, CheckState
@@ -42,6 +41,7 @@ class CheckKeeper(QObject):
             and the kept records, the last one first.
         claimed(bool): whether it is this program's turn to check: no other one of this user does.
         earlier_found(EarlierCheck): the last record of a card.
+        delayed(Path): the file from elsewhere with a record has not come for a while.
         opened(OpenedRecord): the record in a file from elsewhere.
         failed(str): something could not be written or read, as a sentence.
     """
@@ -49,6 +49,7 @@ class CheckKeeper(QObject):
     looked = Signal(object, object)
     claimed = Signal(bool)
     earlier_found = Signal(object)
+    delayed = Signal(object)
     opened = Signal(object)
     failed = Signal(str)
 
@@ -58,6 +59,8 @@ class CheckKeeper(QObject):
         self._files = TaskQueue(self)
         self._files.failed.connect(self._fail)
         self._reading = FileReading(self)  # a drive that hangs must not hold what is kept
+        self._path = Path()
+        self._reading.delayed.connect(self._on_delayed)
         self._reading.succeeded.connect(self.opened)
         self._reading.failed.connect(self._fail)
 
@@ -106,6 +109,7 @@ class CheckKeeper(QObject):
 
     def open_file(self, path: Path) -> None:
         """Open the record in a file, and no earlier one any more."""
+        self._path = path
         self._reading.read(
             lambda is_over: OpenedRecord(read_record(path, is_over), file_name(path))
         )
@@ -115,6 +119,9 @@ class CheckKeeper(QObject):
         self._reading.close()
         self._files.close()
         self._folder.close()
+
+    def _on_delayed(self) -> None:
+        self.delayed.emit(self._path)
 
     def _fail(self, failure: Failure) -> None:
         self.failed.emit(failure.message)

@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.memory.fit import fit_on, model_fit
 from gpu_studio.core.memory.networks import read_network
+from gpu_studio.model.file_reading import opening, opening_delay
 from gpu_studio.model.task import Task
 
 if TYPE_CHECKING:
@@ -48,10 +49,15 @@ class FitQuestion(QObject):
 
     Signals:
         answered(FitAnswer)
+        delayed(): a network's file has not been read for a while; `opening` says which.
         failed(str): there is no answer, for this reason.
+
+    Attributes:
+        opening: the words that a file is being opened; empty if none is, or not for long.
     """
 
     answered = Signal(object)
+    delayed = Signal()
     failed = Signal(str)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -65,6 +71,9 @@ class FitQuestion(QObject):
         self._pause.setSingleShot(True)
         self._pause.setInterval(_AFTER_TYPING_MS)
         self._pause.timeout.connect(self._begin)
+        self.opening = ""
+        self._delay = opening_delay(self)
+        self._delay.timeout.connect(self._on_delayed)
 
     def ask(self, question: Question) -> None:
         """Ask; repeating the last question does nothing."""
@@ -76,6 +85,7 @@ class FitQuestion(QObject):
         """Stop answering, and wait for the thread: it must not outlive its owner."""
         self._is_closed = True
         self._pause.stop()
+        self._delay.stop()
         if self._task is not None:
             self._task.wait()
 
@@ -102,13 +112,26 @@ class FitQuestion(QObject):
         self._task.failed.connect(self._on_failed)
         self._task.finished.connect(self._finish)
         self._task.start()
+        if isinstance(question.network, Path):
+            self._delay.start()
+
+    def _on_delayed(self) -> None:
+        if self._asked is not None and isinstance(self._asked.network, Path):
+            self.opening = opening(self._asked.network)
+            self.delayed.emit()
+
+    def _on_opened(self) -> None:
+        self._delay.stop()
+        self.opening = ""
 
     def _on_answered(self, answer: FitAnswer) -> None:
+        self._on_opened()
         self._fits[answer.question.card] = answer.fit
         if answer.question == self._wanted:
             self.answered.emit(answer)
 
     def _on_failed(self, failure: Failure) -> None:
+        self._on_opened()
         is_refused = failure.kind is FailureKind.BAD_REQUEST
         unknown = "This cannot be computed. The log says why."
         self.failed.emit(failure.message if is_refused else unknown)

@@ -27,6 +27,7 @@ from gpu_studio.core.switcher.placement_words import (
     explain_move,
     explain_tensors,
 )
+from gpu_studio.model.file_reading import opening
 from gpu_studio.model.switcher.placement_table import PlacementTable
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class PlacementModel(QObject):
             self.file = None
             self._inspecting = self._session.submit(InspectFile(path=path))
             self._inspecting.finished.connect(self._finish_inspection)
-            self._set_file_notice("Reading the file…")
+            self._set_file_notice(opening(Path(path)))
 
     def forget_refusal(self) -> None:
         """Clear the message about a refused file: the choice changed."""

@@ -62,6 +62,7 @@ class FitPage(QWidget):
         page.column.addStretch(1)
         self._question.answered.connect(self._show_answer)
         self._question.failed.connect(self._show_failure)
+        self._question.delayed.connect(self._show_opening)
         model.chosen_changed.connect(self._ask)
         model.memory_changed.connect(self._ask)
         model.closing.connect(self._question.close)
@@ -190,7 +191,7 @@ class FitPage(QWidget):
         elif card is None:
             self._show_reason("Choose a card above, or a simulated card.", is_wrong=False)
         else:
-            self._show_reason("", is_wrong=False)
+            self._show_opening()
             self._question.ask(
                 Question(
                     card=card,
@@ -212,6 +213,9 @@ class FitPage(QWidget):
             self._count.setCurrentText(name)
             self._ask()
 
+    def _show_opening(self) -> None:
+        self._show_reason(self._question.opening, is_wrong=False)
+
     def _show_reason(self, reason: str, *, is_wrong: bool) -> None:
         self._reason.setText(reason)
         self._reason.setVisible(bool(reason))
@@ -222,6 +226,7 @@ class FitPage(QWidget):
     # ── answering ────────────────────────────────────────────────────────────────────────────
 
     def _show_answer(self, answer: FitAnswer) -> None:
+        self._show_opening()
         card, fit, network = answer.question.card, answer.fit, answer.model_fit
         shown = "simulated" if self._model.chosen.is_modelled else "computed, not measured"
         self._card_name.setText(f"{card.name}, {format_bytes(card.free_bytes)} free · {shown}")

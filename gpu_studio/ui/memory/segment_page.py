@@ -105,9 +105,9 @@ class SegmentPage(QWidget):
         parts = (self._largest, self._close, scale, self._open)
         card.column.addWidget(FlowRow(*parts, fills=self._largest, spacing=GAP))
         card.column.addWidget(self._fragmentation)
-        self._refusal = Text(role="failure", name="memory.snapshot.refusal", wraps=True)
-        self._refusal.hide()
-        card.column.addWidget(self._refusal)
+        self._outcome = Text(role="muted", name="memory.snapshot.outcome", wraps=True)
+        self._outcome.hide()
+        card.column.addWidget(self._outcome)
         return card
 
     def _add_legend(self, card: Card, theme: Theme) -> None:
@@ -145,8 +145,7 @@ class SegmentPage(QWidget):
     def _show(self) -> None:
         if not self.isVisible():
             return
-        self._refusal.setText(self._snapshot.refusal)
-        self._refusal.setVisible(bool(self._snapshot.refusal))
+        self._outcome.show_notice(self._snapshot.notice)
         self._close.setVisible(self._snapshot.blocks is not None)
         self._open.setText("Reading…" if self._snapshot.is_reading else _OPEN)
         self._open.setEnabled(not self._snapshot.is_reading)

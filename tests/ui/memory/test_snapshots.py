@@ -59,8 +59,8 @@ def test_anything_else_is_refused_with_the_reason(segments, tmp_path, qtbot, cap
     path = tmp_path / "theirs.pickle"
     path.write_bytes(content)
     segments.open_snapshot(path)
-    qtbot.waitUntil(lambda: "theirs.pickle" in text(segments, "memory.snapshot.refusal"))
-    assert find(segments, "memory.snapshot.refusal").isVisible()
+    qtbot.waitUntil(lambda: "theirs.pickle" in text(segments, "memory.snapshot.outcome"))
+    assert find(segments, "memory.snapshot.outcome").isVisible()
     assert find(segments, "memory.segments", SegmentMapView).blocks is None
     assert capsys.readouterr().out == ""
 

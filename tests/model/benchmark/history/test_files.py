@@ -27,7 +27,7 @@ def test_a_file_from_elsewhere_is_imported(
     path = tmp_path / "theirs.json"
     path.write_bytes(kept_bytes(device_name="<img onerror=alert(1)>"))
     history.import_file(path)
-    assert notices == [Notice("Reading theirs.json…")]  # a large file takes seconds
+    assert notices == [Notice("Opening theirs.json…")]  # a large file takes seconds
     qtbot.waitUntil(lambda: len(history.entries) == 1)
     assert notices[-1].tone is Tone.PLAIN
     assert "<img onerror=alert(1)>" in notices[-1].sentence
