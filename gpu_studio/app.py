@@ -24,8 +24,6 @@ from PySide6.QtWidgets import QApplication
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.resources import MissingResourceError, resource_path
-from gpu_studio.engine.client import ProcessEngine
-from gpu_studio.engine.local_engine import LocalEngine
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.hardware.surroundings import are_cards_simulated, boot_mark
 from gpu_studio.model.collector import forget_sources
@@ -125,11 +123,15 @@ def build_window(
         # builds that are not a package of this Python.
         is_plain = environment == EngineEnvironment() and builds is None
         if used_settings.choices.engine == "window" and is_plain:
+            from gpu_studio.engine.local_engine import LocalEngine
+
             return LocalEngine(are_cards_asleep=_are_cards_asleep)
-        return ProcessEngine(environment, log_path=log_path, packages=packages)
+        return lab_engine(environment)
 
     def lab_engine(environment: EngineEnvironment) -> Engine:
         # The lab breaks a separate process, regardless of the setting.
+        from gpu_studio.engine.client import ProcessEngine  # 4 ms: all messages
+
         return ProcessEngine(environment, log_path=log_path, packages=packages)
 
     def real_probe(is_over: Callable[[], bool]) -> Iterator[TorchCard | PcProbed]:

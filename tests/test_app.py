@@ -236,6 +236,19 @@ def test_the_window_is_made_without_the_source_text_of_the_imports():
     assert ended.stdout.split() == ["True", "False"]
 
 
+_LOADED = """
+import gc, sys
+from gpu_studio.__main__ import load_window
+collected = [generation["collections"] for generation in gc.get_stats()]
+load_window()
+sys.exit(gc.isenabled() or collected != [now["collections"] for now in gc.get_stats()])
+"""
+
+
+def test_no_garbage_is_collected_before_the_first_paint():
+    subprocess.run([sys.executable, "-c", _LOADED], timeout=PATIENCE_S, check=True)
+
+
 def test_a_log_that_has_grown_large_is_put_aside_and_a_small_one_goes_on(tmp_path):
     path = tmp_path / "gpu-studio.log"
     _keep_small(path)

@@ -57,6 +57,7 @@ _USED_SOON = (
     "gpu_studio.core.devices.published_builds",
     "gpu_studio.core.devices.run_effect",
     "gpu_studio.core.devices.sensor_history",
+    "gpu_studio.core.protocol",
 )
 _USED_LATER = (
     "gpu_studio.core.benchmark.result_import",

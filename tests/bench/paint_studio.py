@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QEvent, QObject, QTimer
 
-import gpu_studio.app
+from gpu_studio.__main__ import load_window
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QMainWindow
@@ -40,6 +40,8 @@ def build_watched_window(**options: Any) -> QMainWindow:
     return window
 
 
-build_window = gpu_studio.app.build_window
-gpu_studio.app.build_window = build_watched_window
-sys.exit(gpu_studio.app.main())
+open_window = load_window()
+app = sys.modules["gpu_studio.app"]
+build_window = app.build_window
+app.build_window = build_watched_window
+sys.exit(open_window())
