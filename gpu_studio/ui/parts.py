@@ -244,9 +244,11 @@ def table(model: QAbstractItemModel, *, name: str, accessible_name: str) -> QTab
 
 
 def set_property(widget: QWidget, name: str, value: object) -> None:
-    """Set a property that the style sheet uses, and restyle the widget."""
-    if widget.property(name) != value:
-        widget.setProperty(name, value)
+    """Set a property that the style sheet uses, and restyle a widget that has its style."""
+    if widget.property(name) == value:
+        return
+    widget.setProperty(name, value)
+    if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
         widget.style().unpolish(widget)
         widget.style().polish(widget)
 
