@@ -372,6 +372,8 @@ QToolButton { background: transparent; border: 1px solid transparent; border-rad
     padding: 4px 8px; }
 QToolButton:hover, QToolButton:checked { background: @hover@; }
 QToolButton:focus { border: 2px solid @accent@; padding: 3px 7px; }
+QToolButton[fold="true"] { padding-left: 0; }
+QToolButton[fold="true"]:focus { padding-left: 0; border-left-width: 1px; }
 QToolButton::menu-indicator { image: none; }
 QLineEdit, QComboBox, QSpinBox, QDoubleSpinBox, QPlainTextEdit, QTextEdit { background: @field@;
     border: 1px solid @border@; border-radius: 6px; padding: 5px 8px;

@@ -66,10 +66,6 @@ def places(window: QWidget) -> dict[str, QPoint]:
     }
 
 
-# These move while nobody sees them: a run is kept behind the live view.
-_BELOW_KEPT_RUNS = ("benchmark.recording.", "benchmark.preset.")
-
-
 class FirstPlaces:
     """Where each control of each page was when it was first seen, and which have moved since."""
 
@@ -85,8 +81,6 @@ class FirstPlaces:
             now, first = places(self._window), self._first.get(page.title, {})
             self._first[page.title] = {name: first.get(name, place) for name, place in now.items()}
             for name in now.keys() & first.keys():
-                if name.startswith(_BELOW_KEPT_RUNS):
-                    continue
                 if (now[name] - first[name]).manhattanLength() > 1:
                     moved.add(f"{page.title}: {name} {(now[name] - first[name]).toTuple()}")
         return moved

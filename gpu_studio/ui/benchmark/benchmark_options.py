@@ -183,6 +183,7 @@ class ModeSwitches(QWidget):
         self._expert = QToolButton()
         self._expert.setObjectName("benchmark.expert")
         self._expert.setCheckable(True)
+        self._expert.setProperty("fold", True)
         self._expert.toggled.connect(self._show_expert)
         return self._expert
 

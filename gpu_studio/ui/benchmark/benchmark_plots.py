@@ -31,6 +31,14 @@ class View(Enum):
     HISTORY = "History"
 
 
+class HistoryPart(Enum):
+    """What the history has to compare with; its value is the title of its page."""
+
+    RUNS = "Kept runs"
+    RECORDINGS = "Recordings"
+    PUBLISHED = "Published"
+
+
 class BenchmarkPlots(PageStack):
     """Live samples, time over size, or one result explained.
 

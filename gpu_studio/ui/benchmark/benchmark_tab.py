@@ -24,7 +24,7 @@ from gpu_studio.model.pages import BENCHMARK
 from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.benchmark.benchmark_choices import BenchmarkChoices
 from gpu_studio.ui.benchmark.benchmark_head import BenchmarkHead
-from gpu_studio.ui.benchmark.benchmark_plots import BenchmarkPlots, View
+from gpu_studio.ui.benchmark.benchmark_plots import BenchmarkPlots, HistoryPart, View
 from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark.benchmark_run_panel import BenchmarkRunPanel
 from gpu_studio.ui.benchmark.benchmark_views import BenchmarkViews
@@ -56,7 +56,7 @@ _LOW = 620  # pixels
 # In a window that is this narrow, in pixels or in letters, the choices are a bar on top.
 _NARROW, _NARROW_LETTERS = 1024, 132
 # The plot keeps this share of the page however many rows there are; a lower one is unreadable.
-_PLOT_SHARE, _LEAST_PLOT = 0.4, 250
+_PLOT_SHARE, _LEAST_PLOT = 0.28, 242
 
 _INDENT = 8
 
@@ -235,23 +235,20 @@ class BenchmarkTab(TabContents):
         self._pages.add(self._history_page)
         column.addWidget(self._pages, 1)
 
-    def _choose_history(self) -> HistoryPage:
+    def _choose_history(self, part: HistoryPart) -> HistoryPage:
         self._choose_view(View.HISTORY)
         page: HistoryPage = self._history_page.make()
+        page.go_to(part)
         return page
 
     def _choose_published(self) -> None:
-        page = self._choose_history()
-        page.bring_into_view(page.published)
+        self._choose_history(HistoryPart.PUBLISHED)
 
     def _choose_recording(self) -> None:
-        page = self._choose_history()
-        page.bring_into_view(page.recording)
-        page.recording.choose_file()
+        self._choose_history(HistoryPart.RECORDINGS).recording.choose_file()
 
     def _open_recording(self, path: Path) -> None:
-        page = self._choose_history()
-        page.bring_into_view(page.recording)
+        self._choose_history(HistoryPart.RECORDINGS)
         self._player.open_file(path)
 
     def _run(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QHeaderView, QLineEdit
+from PySide6.QtWidgets import QHeaderView, QLineEdit, QTabBar
 
 from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.run import interval_words
@@ -16,6 +16,7 @@ from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.kept_device import identity_note
 from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.benchmark.benchmark_plots import HistoryPart
 from gpu_studio.ui.benchmark.published_card import PublishedCard
 from gpu_studio.ui.benchmark.recording_card import RecordingCard
 from gpu_studio.ui.flow_row import FlowRow
@@ -28,7 +29,7 @@ from gpu_studio.ui.parts import (
     table,
 )
 from gpu_studio.ui.saving import ask_open_path, ask_save_path
-from gpu_studio.ui.scroll_page import PageColumn, bring_into_view, keep_row_in_view
+from gpu_studio.ui.scroll_page import PageColumn, PageStack, keep_row_in_view
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent, QShowEvent
@@ -68,15 +69,25 @@ class HistoryPage(PageColumn):
         self.setObjectName("benchmark.history")
         self._history, self._benchmark, self._theme = history, benchmark, theme
         self._deletes: str | None = None
-        self._is_asked = self._fits = True
-        self._wanted: QWidget | None = None
         self._texts: list[tuple[str, ...]] = []
         self._widths: list[int] = []
-        self._make_runs()
+        self._pages = QTabBar()
+        self._pages.setObjectName("benchmark.history.pages")
+        self._pages.setAccessibleName("History pages")
+        self._pages.setDrawBase(False)
+        self._pages.setExpanding(False)
+        self._stack = PageStack()
         self.recording = RecordingCard(player, history, theme)
-        self.published = PublishedCard(experiment, theme)
-        for card in (self.recording, self.published):
-            self.column.addWidget(card)
+        self.recording.kept.connect(self._show_runs)
+        published = PublishedCard(experiment, theme)
+        # One at a time: a list of kept runs, as long as it gets, pushes no button away.
+        pages = (self._make_runs(), self.recording, published)
+        for part, page in zip(HistoryPart, pages, strict=True):
+            self._pages.addTab(part.value)
+            self._stack.add(page)
+        self._pages.currentChanged.connect(self._stack.show_page)
+        self.column.addWidget(self._pages)
+        self.column.addWidget(self._stack, 1)
         history.contents_changed.connect(self._show_contents)
         history.ghost_changed.connect(self._ghost_changed)
         history.notified.connect(self._outcome.show_notice)
@@ -87,12 +98,12 @@ class HistoryPage(PageColumn):
         super().showEvent(event)
         self._history.refresh()
 
-    def bring_into_view(self, card: QWidget) -> None:
-        """Scroll to a card, once the kept runs above it are read."""
-        if self._history.is_read:
-            bring_into_view(card)
-        else:
-            self._wanted = card
+    def go_to(self, part: HistoryPart) -> None:
+        """Bring a part to the front."""
+        self._pages.setCurrentIndex(list(HistoryPart).index(part))
+
+    def _show_runs(self) -> None:
+        self.go_to(HistoryPart.RUNS)
 
     @property
     def selected(self) -> HistoryEntry | None:
@@ -103,12 +114,11 @@ class HistoryPage(PageColumn):
 
     # ── its cards ────────────────────────────────────────────────────────────────────────────
 
-    def _make_runs(self) -> None:
+    def _make_runs(self) -> Card:
         card = Card()
-        card.column.addWidget(Text("Kept runs", "title"))
         self._trouble = Text("", "amber", name="benchmark.history.trouble", wraps=True)
         self._save = button(
-            "Save again", self._save_again, name="benchmark.history.save",
+            "Save again", self._history.save_again, name="benchmark.history.save",
             tip="Try again to save the runs that are only in memory",
         )  # fmt: skip
         self._rows = TextRows(_HEAD, (3, 4), self)
@@ -126,7 +136,7 @@ class HistoryPage(PageColumn):
             name="benchmark.history.empty", wraps=True,
         )  # fmt: skip
         self._more = button(
-            "", self._show_more, name="benchmark.history.more",
+            "", self._history.show_more, name="benchmark.history.more",
             tip="Show older runs as well",
         )  # fmt: skip
         self._details = Text("", "muted", name="benchmark.history.details", wraps=True)
@@ -137,13 +147,12 @@ class HistoryPage(PageColumn):
         card.column.addWidget(self._save, 0, Qt.AlignmentFlag.AlignLeft)
         card.column.addWidget(self._empty)
         card.column.addWidget(self._table)
-        card.column.addWidget(self._more, 0, Qt.AlignmentFlag.AlignLeft)
         card.column.addWidget(self._details)
         self._outcome.hide()
         card.column.addWidget(self._outcome)
         card.column.addWidget(self._refused)
         card.column.addStretch(1)
-        self.column.addWidget(card, 1)
+        return card
 
     def _make_buttons(self, card: Card) -> None:
         self._ghost = button(
@@ -175,7 +184,7 @@ class HistoryPage(PageColumn):
         )  # fmt: skip
         self._export.setIcon(icon("export", self._theme))
         card.column.addWidget(FlowRow(self._ghost, self._end, self._name, fills=self._name))
-        card.column.addWidget(FlowRow(self._delete, self._export, import_))
+        card.column.addWidget(FlowRow(self._delete, self._export, import_, self._more))
         delete = QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), self._table)
         delete.setContext(Qt.ShortcutContext.WidgetShortcut)
         delete.activated.connect(self._delete_selected)
@@ -192,15 +201,7 @@ class HistoryPage(PageColumn):
             self._measure_columns()
         self._table.setVisible(bool(entries))
         self._fit_columns()
-        # A run that ends while one looks makes the table scroll: it pushes nothing away.
-        self._fits = self._is_asked or not self.isVisible()
-        self._is_asked = not self._history.is_read
         self._fit_rows()
-        for part in (self.recording, self.published):
-            part.setVisible(self._history.is_read)
-        if self._history.is_read and self._wanted is not None:
-            bring_into_view(self._wanted)
-            self._wanted = None
         unread_count = self._history.unread_count
         self._more.setText(f"Show more ({unread_count:,} older)")
         self._more.setAccessibleName(self._more.text())
@@ -224,8 +225,7 @@ class HistoryPage(PageColumn):
 
     def _fit_rows(self) -> None:
         """Make the table as high as its rows: the tab scrolls."""
-        if self._fits:
-            show_whole_rows(self._table)
+        show_whole_rows(self._table)
 
     def _measure_columns(self) -> None:
         """Make each column as wide as its longest text; only these cells are asked for."""
@@ -301,14 +301,6 @@ class HistoryPage(PageColumn):
         if self.selected is not None:
             self._history.race(self.selected, self._latest())
 
-    def _save_again(self) -> None:
-        self._is_asked = True
-        self._history.save_again()
-
-    def _show_more(self) -> None:
-        self._is_asked = True
-        self._history.show_more()
-
     def _rename(self) -> None:
         if self.selected is not None:
             self._table.setFocus()
@@ -320,7 +312,6 @@ class HistoryPage(PageColumn):
         if entry is None:
             return
         if self._deletes == entry.key:
-            self._is_asked = True
             self._history.delete(entry.key)
             self._table.clearSelection()
         else:
@@ -341,7 +332,6 @@ class HistoryPage(PageColumn):
             self.window(), "Import a result", "GPU Studio result (*.json);;All files (*)"
         )
         if path:
-            self._is_asked = True
             self._history.import_file(Path(path))
 
 

@@ -26,6 +26,7 @@ class MoreOptions(QWidget):
         self.button = QToolButton()
         self.button.setObjectName("benchmark.more")
         self.button.setCheckable(True)
+        self.button.setProperty("fold", True)
         self.button.setToolTip("Sizes, precision, time per run, and how to measure")
         self.button.toggled.connect(self._show)
         self._summary = Text("", "muted", name="benchmark.more.summary", wraps=True)

@@ -55,12 +55,13 @@ class PublishedCard(Card):
             tip="Make as many calls as the published program",
         )  # fmt: skip
         self.column.addWidget(Text("Published: the GT 1030 experiment", "title"))
+        self.column.addWidget(FlowRow(self._run, self._full))
         self.column.addWidget(self._source)
         self.column.addLayout(self._place)
         self.column.addWidget(self._scaling)
         self.column.addWidget(Text(_NOTE, "muted", wraps=True))
-        self.column.addWidget(FlowRow(self._run, self._full))
         self.column.addWidget(self._full_text)
+        self.column.addStretch(1)
         experiment.changed.connect(self._show)
         self._show()
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import Signal
+
 from gpu_studio.model.benchmark.recording import AT_ONCE, OWN_PACE, RECORDING_ENDING
 from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.flow_row import FlowRow
@@ -33,7 +35,13 @@ _KINDS = f"GPU Studio recording (*{RECORDING_ENDING});;All files (*)"
 
 
 class RecordingCard(Card):
-    """One recording at a time; its runs appear in the live plot and in the results table."""
+    """One recording at a time; its runs appear in the live plot and in the results table.
+
+    Signals:
+        kept(): its results are being added to the kept runs.
+    """
+
+    kept = Signal()
 
     def __init__(
         self,
@@ -62,12 +70,12 @@ class RecordingCard(Card):
             "Keep the results", self._keep_it, name="benchmark.recording.keep",
             tip="Add its results to the kept runs, labeled, so that you can compare with them",
         )  # fmt: skip
-        self.column.addWidget(Text("Recordings", "title"))
+        self.column.addWidget(FlowRow(self.open_button, self._keep))
+        self.column.addWidget(FlowRow(self._play, self._pace))
         self.column.addWidget(self._about)
         self.column.addWidget(self._sentences)
         self.column.addWidget(self._outcome)
-        self.column.addWidget(FlowRow(self.open_button, self._keep))
-        self.column.addWidget(FlowRow(self._play, self._pace))
+        self.column.addStretch(1)
         player.changed.connect(self._show)
         player.notified.connect(self._outcome.show_notice)
         self._outcome.hide()
@@ -85,6 +93,7 @@ class RecordingCard(Card):
     def _keep_it(self) -> None:
         if self._player.path is not None:
             self._history.import_file(self._player.path)
+            self.kept.emit()
 
     def _show(self) -> None:
         sentences = self._player.sentences

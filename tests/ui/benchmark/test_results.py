@@ -131,7 +131,7 @@ def test_the_table_is_as_tall_as_its_rows_and_the_page_scrolls_to_a_chosen_one(
     assert view.model().rowCount() == 9
     assert view.verticalScrollBar().maximum() == 0
     assert view.viewport().height() >= 9 * view.rowHeight(0)
-    assert plot.height() > 0.35 * page.height()
+    assert plot.height() > 0.25 * page.height()
     assert page.verticalScrollBar().value() == 0
     view.setFocus()
     select_row(ready, 0)
