@@ -13,6 +13,7 @@ A page that only pip can read, with its passwords, leaves a file unproven, and t
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
@@ -342,7 +343,14 @@ class Planner:
             named = (*named, *self._configured_indexes())
         for url in urls:
             require_followed(url, named)
-        return [_file_of(url, sha256) for url, sha256 in found]
+        return [_file_of(url, sha256 or self._hash_of_arrived(url)) for url, sha256 in found]
+
+    def _hash_of_arrived(self, url: str) -> str:
+        """Return the hash of what an index without hashes gives: pip 23.0 does not report it."""
+        if urlsplit(url).scheme == "file":
+            return ""
+        path = self._downloader.fetch(_wheel_at(url, ""))
+        return hashlib.sha256(path.read_bytes()).hexdigest()
 
     def _configured_indexes(self) -> tuple[str, ...]:
         """Return the addresses of indexes and folders in pip's configuration."""
@@ -490,9 +498,13 @@ def _address_and_hash(item: dict[str, Any]) -> tuple[str, str]:
 
 
 def _file_of(url: str, sha256: str) -> WheelFile:
-    parts = urlsplit(url)
-    if parts.scheme != "file":
+    if urlsplit(url).scheme != "file":
         _require_hash(url, sha256)
+    return _wheel_at(url, sha256)
+
+
+def _wheel_at(url: str, sha256: str) -> WheelFile:
+    parts = urlsplit(url)
     try:
         return WheelFile(unquote(parts.path.rpartition("/")[2]), url, sha256)
     except ValueError as error:
