@@ -146,9 +146,8 @@ def test_a_card_that_comes_later_ends_the_consolation(qtbot, studio, tab, sensor
 def test_the_plots_of_a_pc_without_a_card_fill_its_page(tab, studio, sensor_source, qtbot):
     start(studio, tab)
     show_reading(studio, sensor_source, reading(cpu_only(), 1.0))
-    facts, plot = find(tab, "devices.facts"), find(tab, "devices.sensor.utilization.plot")
+    plot = find(tab, "devices.sensor.utilization.plot")
     click(tab, "devices.facts")  # folds them
-    qtbot.waitUntil(lambda: tab.height() - facts.mapTo(tab, facts.rect().bottomLeft()).y() < 30)
     low = plot.height()
     tab.resize(tab.width(), tab.height() + 100)
     qtbot.waitUntil(lambda: plot.height() > low + 90)
