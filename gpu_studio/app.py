@@ -32,6 +32,7 @@ from gpu_studio.model.start_mark import StartMark
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
 from gpu_studio.process.console_end import ConsoleEnd
+from gpu_studio.process.lean_memory import give_large_back
 from gpu_studio.process.packages_folder import has_own_torch
 from gpu_studio.process.sleep_block import SleepBlock
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
@@ -212,7 +213,11 @@ def main(*, kiosk: bool = False) -> int:
         application.commitDataRequest.connect(mark.clear)
     if not has_letters(application.font()):
         return _end_without_font(mark)
+    settings = Settings(_settings_path())
+    if settings.choices.engine != "window":  # its times are those of kept memory
+        give_large_back()
     window = build_window(
+        settings=settings,
         log_path=log_path,
         data_folder=_data_folder(),
         tabs_after_paint=True,

@@ -36,6 +36,14 @@ def glibc_version() -> tuple[int, ...] | None:
         return None
 
 
+def is_set_by_user(environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether the user decided what glibc keeps."""
+    return VARIABLE not in environ and (
+        any(name in environ for name in _THRESHOLDS)
+        or "glibc.malloc." in environ.get(_TUNABLES, "")
+    )
+
+
 def steady_variables(
     environ: Mapping[str, str] = os.environ, version: tuple[int, ...] | None = glibc_version()
 ) -> dict[str, str]:
@@ -47,11 +55,7 @@ def steady_variables(
         environ: This process's variables.
         version: The version of glibc; None for another C library.
     """
-    is_users = VARIABLE not in environ and (
-        any(name in environ for name in _THRESHOLDS)
-        or "glibc.malloc." in environ.get(_TUNABLES, "")
-    )
-    if version is None or is_users:
+    if version is None or is_set_by_user(environ):
         return {}
     largest_bytes = KEPT_BYTES if version >= _WITHOUT_LIMIT else _OLD_LARGEST_BYTES
     trim, mmap = _THRESHOLDS

@@ -23,6 +23,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 
+from gpu_studio.process.lean_memory import give_large_back
 from tests.bench.driver import Driver
 from tests.bench.heartbeat import Heartbeat
 from tests.bench.ratios import describe_machine
@@ -49,6 +50,7 @@ def main() -> None:
     parser.add_argument("--files", default="", help="only files with this in their name")
     options = parser.parse_args()
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    give_large_back()  # as the program does
     application = QApplication(sys.argv[:1])
     with tempfile.TemporaryDirectory() as folder:
         files = [path for path in write_all(Path(folder)) if options.files in path.name]
