@@ -119,6 +119,11 @@ class Race(QObject):
         return not self.state.is_busy and self._studio.session.description is not None
 
     @property
+    def what_is_missing(self) -> str:
+        """The reason why no race can start yet; empty once the engine has described itself."""
+        return self._studio.session.what_is_missing
+
+    @property
     def can_run_again(self) -> bool:
         """Whether `start` would repeat the race that is shown; not one from a file."""
         is_own = bool(self.sides) and not any(side.origin for side in self.sides)

@@ -66,6 +66,7 @@ class RaceStage(QWidget):
         self._again.timeout.connect(self._go_on)
         race.moment_changed.connect(self.update)
         race.race_changed.connect(self._update)
+        race.choices_changed.connect(self.update)
         theme.changed.connect(self.update)
         if self._runs_on and not race.sides:
             self._race.start()

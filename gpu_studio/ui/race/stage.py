@@ -5,6 +5,7 @@ The same painting fills a screen and makes the frames of an animation.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QRectF, Qt
@@ -30,6 +31,7 @@ _LINE = 1.45  # of a font's size
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _SMALLEST_HEAD = 0.4
+_MOST_LINES = 4
 
 
 class StageSide(NamedTuple):
@@ -96,8 +98,12 @@ class _Stage:
         )
         head = QRectF(inner.left(), inner.top(), inner.width(), _HEAD * _LINE * unit)
         self._headline(head)
-        sub = QRectF(inner.left(), head.bottom(), inner.width(), _SUB * _LINE * unit)
-        self._text(sub, self._view.detail, _SUB, "muted", Qt.AlignmentFlag.AlignCenter)
+        sub = QRectF(inner.left(), head.bottom(), inner.width(), 0)
+        sub.setHeight(self._detail_lines(sub.width()) * _SUB * _LINE * unit)
+        self._painter.setFont(self._font(_SUB, QFont.Weight.Normal))
+        self._painter.setPen(self._color("muted"))
+        centered = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+        self._painter.drawText(sub, centered, self._view.detail)
         foot = QRectF(inner)
         foot.setTop(inner.bottom() - _FOOT * _LINE * unit)
         half = foot.width() * 0.62
@@ -111,10 +117,26 @@ class _Stage:
         stage = QRectF(inner.left(), sub.bottom() + gap, inner.width(), 0)
         stage.setBottom(foot.top() - gap)
         count = max(len(self._view.sides), 1)
-        width = (stage.width() - (count - 1) * gap) / count
+        # Side by side, two pictures would be a stamp each on a screen that stands upright.
+        is_upright = self._place.height() > self._place.width()
+        length = stage.height() if is_upright else stage.width()
+        step = (length + gap) / count
         for number, side in enumerate(self._view.sides):
-            left_edge = stage.left() + number * (width + gap)
-            self._lane(QRectF(left_edge, stage.top(), width, stage.height()), side)
+            lane = QRectF(stage)
+            if is_upright:
+                lane.setTop(stage.top() + number * step)
+                lane.setHeight(step - gap)
+            else:
+                lane.setLeft(stage.left() + number * step)
+                lane.setWidth(step - gap)
+            self._lane(lane, side)
+
+    def _detail_lines(self, width: float) -> int:
+        """Return how many lines the words below the headline take; at least one."""
+        metrics = QFontMetricsF(self._font(_SUB, QFont.Weight.Normal))
+        room = QRectF(0, 0, width, _MOST_LINES * metrics.lineSpacing())
+        taken = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, self._view.detail)
+        return max(math.ceil(taken.height() / metrics.lineSpacing() - 0.1), 1)
 
     def _headline(self, place: QRectF) -> None:
         font = self._font(_HEAD, QFont.Weight.Bold)

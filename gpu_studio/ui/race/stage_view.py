@@ -47,6 +47,8 @@ def stage_view(race: Race, roles: Sequence[str], lens: Detail | None) -> StageVi
     )
     if not race.sides or race.state.is_busy:
         headline, detail = notice.sentence, notice.detail
+    if not race.sides:
+        detail = race.what_is_missing or detail
     trust = race_words.trust(race.verdict) if race.verdict is not None else None
     return StageView(
         headline=headline,

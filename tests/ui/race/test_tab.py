@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QPushButton, QWidg
 from gpu_studio.core.benchmark.recording_writer import recording_of
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.engine_messages import EngineEnded
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.race_messages import FrameReady
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 from gpu_studio.core.notice import Tone
@@ -33,6 +33,7 @@ from gpu_studio.ui.race.race_contestants import RaceContestants
 from gpu_studio.ui.race.race_head import RaceHead
 from gpu_studio.ui.race.race_lane import ProgressLine
 from gpu_studio.ui.race.race_picture import RacePicture
+from gpu_studio.ui.race.stage_view import stage_view
 from gpu_studio.ui.trust_chip import TrustChip
 from tests.driving.race import chips, gray, lever, run, wait_over
 from tests.driving.window import (
@@ -464,6 +465,19 @@ def test_at_a_stand_the_next_race_follows(
     drawn = dict.fromkeys(one.workload for one in requests_of(engines))
     assert list(drawn) == names
     wait_until(lambda: not tab.race.state.is_busy)
+
+
+def test_a_stand_says_that_the_engine_starts(tab: RaceTab, engines: Engines) -> None:
+    described = engines.scripts[DescribeEngine]
+    engines.scripts[DescribeEngine] = [Pause(), *described]
+    tab._studio.session.restart()
+    wait_until(engines.latest.paused.is_set)
+    stage = tab.show_stage()
+    assert "engine is starting" in stage_view(tab.race, ("cpu", "cpu"), None).detail
+    engines.latest.go()
+    wait_until(lambda: tab.race.can_run)
+    assert "engine" not in stage_view(tab.race, ("cpu", "cpu"), None).detail
+    stage.close()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,43 @@
+"""The stage of a race on screens of all shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QImage, QPainter
+
+from gpu_studio.core.race.animation_order import AnimatedSide
+from gpu_studio.ui.race.stage import StageSide, StageView, paint_stage
+
+WORDS = AnimatedSide(
+    name="", role="", clock="", pace="", steps="", achieved="", share=0.0, is_reached=False
+)
+
+
+def painted(size: tuple[int, int], detail: str) -> np.ndarray:
+    """Return the stage in red where words are and in green where pictures are: (y, x, color)."""
+    picture = QImage(160, 90, QImage.Format.Format_RGB32)
+    picture.fill(QColor("lime"))
+    ground = QImage(*size, QImage.Format.Format_RGB32)
+    ground.fill(QColor("black"))
+    painter = QPainter(ground)
+    view = StageView(headline="", sides=(StageSide(WORDS, picture),) * 2, detail=detail)
+    paint_stage(
+        painter, QRectF(ground.rect()), view, lambda role: QColor("red" if role == "muted" else 0)
+    )
+    painter.end()
+    return np.frombuffer(ground.constBits(), np.uint8).reshape(size[1], size[0], 4).copy()
+
+
+@pytest.mark.parametrize("size", [(1080, 1920), (1024, 768), (1280, 720)])
+def test_the_pictures_fill_the_stage_and_no_word_is_cut(qapp, size):
+    width, height = size
+    green = painted(size, "")[:, :, 1] > 200
+    across, down = green.any(axis=0), green.any(axis=1)
+    pictures = 2 if height > width else 1
+    assert np.count_nonzero(np.diff(down.astype(int)) == 1) == pictures
+    assert np.count_nonzero(np.diff(across.astype(int)) == 1) == 3 - pictures
+    assert across.mean() > 0.9
+    one, all_words = (painted(size, "word " * count)[:, :, 2] > 200 for count in (1, 40))
+    assert np.count_nonzero(all_words) > 25 * np.count_nonzero(one)
