@@ -27,6 +27,7 @@ from gpu_studio.ui.parts import Card, Text, button, keep_room, section, show_who
 from gpu_studio.ui.plots.loss_plot import LossPlot
 from gpu_studio.ui.scroll_page import PageColumn
 from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
+from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -151,7 +152,7 @@ class ComparisonCard(Card):
             self.column.addWidget(widget)
         self.column.addLayout(self._choices)
         self._make_results()
-        model.description_changed.connect(self._show_description)
+        model.description_changed.connect(self._show_described)
         model.runs_changed.connect(self._show_runs)
         self._show_description()
         self._show_runs()
@@ -206,6 +207,13 @@ class ComparisonCard(Card):
             self.results.column.addWidget(widget)
 
     # ── choices ──────────────────────────────────────────────────────────────────────────────
+
+    def _show_described(self) -> None:
+        """Show what an engine offers: each hidden card does in a turn of its own."""
+        if self.isVisible():
+            self._show_description()
+        else:
+            steps().add(self._show_description)
 
     def _show_description(self) -> None:
         workload = self.model.description
