@@ -1,6 +1,7 @@
 """Everything that a stranger may drop on a window: files of all kinds, and what is none.
 
-`write_small` takes a moment; `write_all` also has the large and the costly ones.
+`write_small` takes a moment; `write_all` also has the large and the costly ones, among them most
+pictures: each needs a process.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def texts(fired: Path) -> Iterator[tuple[str, bytes]]:
         yield f"empty.{ending}", b""
         yield f"noise.{ending}", os.urandom(5_000)
     for name in _NAMES:
-        yield f"{name}.png", PNG_HEAD
+        yield f"{name}.jsonl", b"{}"
         yield f"{name}.txt", b""
 
 
@@ -96,7 +97,12 @@ def write_small(folder: Path) -> list[Path]:
 def write_all(folder: Path) -> list[Path]:
     """Write the whole corpus; return the paths."""
     pictures = ((name, make()) for name, make in HOSTILE.items())
-    parts = {"pictures": pictures, "records": hostile_records(), "recordings": hostile_recordings()}
+    parts = {
+        "pictures": pictures,
+        "names": ((f"{name}.png", PNG_HEAD) for name in _NAMES),
+        "records": hostile_records(),
+        "recordings": hostile_recordings(),
+    }
     found = write_small(folder)
     for name, files in parts.items():
         (folder / name).mkdir()
