@@ -83,5 +83,7 @@ class ChangedCode(QTextEdit):
         cursor.insertText(text, letters)
 
     def _fit(self) -> None:
-        around = self.height() - self.viewport().height()
-        self.setFixedHeight(math.ceil(self.document().size().height()) + around)
+        # Not from the viewport's height: while this is hidden, that is the one of before.
+        frame = self.contentsMargins()
+        height = math.ceil(self.document().size().height())
+        self.setFixedHeight(height + frame.top() + frame.bottom())

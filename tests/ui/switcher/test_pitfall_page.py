@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -21,10 +23,12 @@ from gpu_studio.core.messages.pitfall_messages import (
     PitfallOutcome,
     RunPitfall,
 )
+from gpu_studio.core.switcher.changed_lines import ChangedLine
 from gpu_studio.model import pages
 from gpu_studio.model.pages import SWITCHER
 from gpu_studio.ui.result_bars import ResultBars
 from gpu_studio.ui.scroll_page import TabScroll
+from gpu_studio.ui.switcher.changed_code import ChangedCode
 from tests.driving.window import click, find, numbers, text
 from tests.fakes.descriptions import described
 from tests.fakes.scripted_engine import Pause
@@ -288,3 +292,14 @@ def block(box, number):
 def top_of(card, place):
     """Return how far under the top of what is shown a card begins, in pixels."""
     return card.mapTo(place.viewport(), QPoint(0, 0)).y()
+
+
+def test_changed_lines_that_come_while_hidden_have_their_height_when_shown(theme, qtbot):
+    box = ChangedCode(theme, name="code")
+    qtbot.addWidget(box)
+    few = ((ChangedLine(is_added=True, text="x = 1"),),)
+    for _ in range(3):
+        box.show_places(few * 20)
+        box.show_places(few)
+    box.show()
+    assert box.viewport().height() == math.ceil(box.document().size().height())
