@@ -73,6 +73,11 @@ def end():
     print(window.banner.sentence, flush=True)
     if sys.argv[1] == "badly":
         os._exit(3)
+    if sys.argv[1] == "well":
+        window.close()
+
+def tidy():
+    print("tidied", flush=True)
     window.close()
 
 def build(**options):
@@ -84,6 +89,8 @@ def build(**options):
     return window
 
 build_window, app.build_window = app.build_window, build
+if sys.argv[1] == "tidying":
+    app._TIDY_EVERY_MS, app.remove_killed_windows_folders = 10, tidy
 sys.exit(app.main())
 """
 
@@ -106,6 +113,11 @@ def test_the_start_after_a_bad_end_says_so_and_the_one_after_it_does_not(tmp_pat
     assert _start(tmp_path, "badly") == ""
     assert "did not close" in _start(tmp_path, "well")
     assert _start(tmp_path, "well") == ""
+
+
+def test_a_window_that_stays_open_removes_what_killed_ones_have_left(tmp_path):
+    """Now and then, and not only at its start."""
+    assert "tidied" in _start(tmp_path, "tidying")
 
 
 # A start that ends in the middle of a check, by its window or by a signal.
