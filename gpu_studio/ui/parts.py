@@ -149,6 +149,16 @@ def keep_room(*widgets: QWidget) -> None:
         widget.setSizePolicy(policy)
 
 
+def keep_width(*buttons: QPushButton) -> None:
+    """Keep the width of buttons that are the page's primary one at times: its type is wider."""
+    for made in buttons:
+        widths = []
+        for is_primary in (not made.property("primary"), bool(made.property("primary"))):
+            set_property(made, "primary", is_primary)
+            widths.append(made.sizeHint().width())
+        made.setMinimumWidth(max(widths))
+
+
 def letters(widget: QWidget, count: int) -> int:
     """Return the width of a number of lower-case letters in a widget's font, in pixels."""
     return round(count * widget.fontMetrics().horizontalAdvance(_ALPHABET) / len(_ALPHABET))

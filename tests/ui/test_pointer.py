@@ -131,6 +131,7 @@ def test_each_control_stays_where_it_was_first_painted(qtbot, starting_window, e
     qtbot.waitUntil(run.isEnabled)
     assert not seen.look()
     for page, button in (
+        ("Pitfalls", "switcher.lab.break"),
         ("AMP and reproducibility", "switcher.train_step.run"),
         ("Break it", "memory.oom.run"),
         ("Read an error", "memory.error.example"),

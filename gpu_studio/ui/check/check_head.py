@@ -228,7 +228,8 @@ class CheckHero(Card):
         self._identify.setObjectName("check.identify")
         self._identify.setAccessibleName(self._identify.text())
         self._identify.setToolTip("They identify this one copy of the card")
-        self._presses = (self._fix, self._again, self._share, self._instead, self._save)
+        # What each record has is above what only some have.
+        self._presses = (self._save, self._share, self._fix, self._again, self._instead)
         self._arrange()
 
     def _arrange(self) -> None:
@@ -258,9 +259,12 @@ class CheckHero(Card):
         side.addLayout(self._row)
         for press in self._presses:
             self._row.addWidget(press)
+        self._row.insertWidget(self._presses.index(self._share) + 1, self._identify)
         side.addWidget(self._caption)
-        side.addWidget(self._identify)
         side.addStretch(1)
+        # As wide in each result: another one moves no button.
+        widest = max(one.sizeHint().width() for one in (*self._presses, self._identify))
+        self._side.setMinimumWidth(widest)
         self._halves.addWidget(self._side)
         self.column.addWidget(self._outcome)
 

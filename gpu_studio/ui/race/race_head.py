@@ -158,7 +158,11 @@ class RaceHead(FlowRow):
             made.setText(name)
             made.setAccessibleName(name)
             made.setToolTip(tips.get(made, name))
-        if self.sizeHint().width() > self.width():
+        self._sizes.clear()  # they have other words now
+        # As if all were there: those that come after a race shorten no button that is pressed.
+        later = [one for one in (*names, self._photo, self._open) if one.isHidden()]
+        room = sum(one.sizeHint().width() + self._spacing for one in later)
+        if self.sizeHint().width() + room > self.width():
             for made in names:
                 made.setText("")
 

@@ -22,7 +22,17 @@ from gpu_studio.core.switcher.pitfall_words import compared_figures, format_figu
 from gpu_studio.ui.combo_box import ComboBox, show_items
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, stops
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, keep_room, letters, set_property
+from gpu_studio.ui.parts import (
+    GAP,
+    MARGIN,
+    Card,
+    Text,
+    button,
+    keep_room,
+    keep_width,
+    letters,
+    set_property,
+)
 from gpu_studio.ui.plots.loss_plot import LossPlot
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
 from gpu_studio.ui.scroll_page import PageColumn, bring_into_view
@@ -155,6 +165,7 @@ class PitfallPage(QWidget):
         for widget in (self._stop, self._break, self._fix):
             head.addWidget(widget, 0, Qt.AlignmentFlag.AlignTop)
         keep_room(self._stop)
+        keep_width(self._break, self._fix)
         column.addWidget(self._sentence)
         column.addWidget(self._failure_card)
         column.addWidget(self._lesson)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from PySide6.QtCore import QStandardPaths, Qt, QUrl
+from PySide6.QtCore import QPoint, QStandardPaths, Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QLabel, QPushButton, QTabWidget
@@ -376,6 +376,19 @@ def test_a_record_is_saved_and_opens_again(
     assert name in text(tab, "check.heading")
     assert not sees(tab, "check.identify")
     assert chart(tab).lanes, "the curves are in the record"
+
+
+@with_cards
+def test_another_result_moves_no_button(tab: CheckTab, engines: Engines) -> None:
+    """Save and Share were below what only some results have."""
+    places = []
+    for findings in ({}, {"memory": (wrong_bit(),)}):
+        answers(engines, findings=findings)
+        run(tab)
+        wait_until(find(tab, "check.run").isEnabled)
+        names = ("check.save", "check.share", "check.identify")
+        places.append([find(tab, name).mapTo(tab, QPoint(0, 0)) for name in names])
+    assert places[0] == places[1]
 
 
 @with_cards

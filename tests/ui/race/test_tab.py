@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from PySide6.QtCore import QPoint, QSize, Qt
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QAction, QColor, QImage, QImageReader
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QPushButton, QWidget
@@ -35,6 +35,7 @@ from gpu_studio.ui.race.race_lane import ProgressLine
 from gpu_studio.ui.race.race_picture import RacePicture
 from gpu_studio.ui.race.stage_view import stage_view
 from gpu_studio.ui.trust_chip import TrustChip
+from tests.driving.pages import settle
 from tests.driving.race import chips, gray, lever, run, wait_over
 from tests.driving.window import (
     choose,
@@ -520,6 +521,22 @@ def test_the_lens_follows_the_mouse_on_both_pictures(tab: RaceTab) -> None:
     QTest.mouseClick(picture, Qt.MouseButton.LeftButton, pos=picture.rect().center())
     moved = find(tab, "race.left.picture", RacePicture)._lens
     assert (moved.x, moved.y) == pytest.approx((0.5, 0.5), abs=0.02)
+
+
+def test_what_comes_after_a_race_moves_no_button_of_a_narrow_window(tab: RaceTab) -> None:
+    def places() -> list[list[QRect]]:
+        found = []
+        for width in range(760, 1160, 50):
+            tab.resize(width, 440)
+            settle()
+            names = ("race.full_screen", "race.photo", "race.open")
+            found.append([find(tab, name).geometry() for name in names])
+        return found
+
+    before = places()
+    run(tab)
+    assert find(tab, "race.save").isVisible()
+    assert places() == before
 
 
 def test_the_result_moves_no_picture(tab: RaceTab, engines: Engines, tmp_path: Path) -> None:
