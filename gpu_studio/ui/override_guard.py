@@ -28,10 +28,9 @@ _VIRTUAL = frozenset({
     "boundingRect", "childrenBoundingRect", "clone", "columnCount", "data", "dropMimeData",
     "event", "eventFilter", "fixup", "focusNextPrevChild", "hasHeightForWidth", "headerData",
     "heightForWidth", "initializeGL", "initStyleOption", "insertFromMimeData", "isSequential",
-    "itemChange",
-    "minimumSizeHint", "paint", "paintGL", "pixmap", "readData", "reject", "rowCount", "run",
-    "scaledPixmap", "selectionChanged", "setVisible", "shape", "showPopup", "sizeHint", "sort",
-    "stepBy", "stepEnabled", "validate",
+    "itemChange", "minimumSizeHint", "paint", "paintGL", "pixmap", "readData", "reject",
+    "rowCount", "run", "scaledPixmap", "selectionChanged", "setVisible", "shape", "showPopup",
+    "sizeHint", "sort", "stepBy", "stepEnabled", "validate",
 })  # fmt: skip
 _BINDINGS = ("PySide6", "Shiboken", "shiboken6")
 _MADE_BY_SHIBOKEN: Any = shiboken6.Shiboken.Object
