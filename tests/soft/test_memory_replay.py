@@ -9,6 +9,7 @@ import pytest
 from gpu_studio.core.memory.replay.replay import replay
 from gpu_studio.core.memory.replay.what_if import what_if
 from gpu_studio.core.memory.snapshot_file import open_snapshot
+from tests.core.memory.replay.test_replay import CONFS
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import MODERN_1996_MIB
 
@@ -16,14 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.soft.conftest import MakeChild, MakePc
-
-CONFS = (
-    "",
-    "expandable_segments:True",
-    "max_split_size_mb:64",
-    "roundup_power2_divisions:4",
-    "garbage_collection_threshold:0.6,per_process_memory_fraction:0.8",
-)
 
 
 @pytest.mark.parametrize("skip", [0, 700])
