@@ -39,6 +39,7 @@ def pc() -> Iterator[SoftPc]:
 def engine(pc: SoftPc, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineChild]:
     env = {**pc.env, **EngineEnvironment().variables()}
     one = EngineChild(tmp_path_factory.mktemp("engine") / "log", env=env)
+    run_on(one, "cuda:1")  # so that the PC knows the process, whichever test comes first
     yield one
     one.kill()
 
