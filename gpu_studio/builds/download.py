@@ -420,8 +420,9 @@ class Downloader:
     def _write_mark(self, file: WheelFile, etag: str) -> None:
         # A weak ETag promises no equal bytes: RFC 9110, section 13.1.5.
         mark = {"url": file.url, "etag": "" if etag.startswith("W/") else etag}
+        content = json.dumps(mark).encode()
         try:
-            write_atomically(self._mark(file), json.dumps(mark).encode())
+            patiently(lambda: write_atomically(self._mark(file), content), self._wait)
         except OSError as error:
             raise TroubleError(disk_trouble(error, str(self.folder), None)) from error
 

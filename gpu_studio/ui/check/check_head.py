@@ -251,7 +251,7 @@ class CheckHero(Card):
             words.addWidget(widget)
         words.addStretch(1)
         self._side = QWidget()
-        side = QVBoxLayout(self._side)
+        self._beside = side = QVBoxLayout(self._side)
         side.setContentsMargins(0, 0, 0, 0)
         side.setSpacing(6)
         self._row = QBoxLayout(QBoxLayout.Direction.TopToBottom)
@@ -259,7 +259,7 @@ class CheckHero(Card):
         side.addLayout(self._row)
         for press in self._presses:
             self._row.addWidget(press)
-        self._row.insertWidget(self._presses.index(self._share) + 1, self._identify)
+        side.addWidget(self._identify)
         side.addWidget(self._caption)
         side.addStretch(1)
         # As wide in each result: another one moves no button.
@@ -275,6 +275,11 @@ class CheckHero(Card):
         directions = QBoxLayout.Direction
         self._halves.setDirection(directions.LeftToRight if is_wide else directions.TopToBottom)
         self._row.setDirection(directions.TopToBottom if is_wide else directions.LeftToRight)
+        # What it is about is above it; a row has no room for its words.
+        if is_wide and self._row.indexOf(self._identify) < 0:
+            self._row.insertWidget(self._presses.index(self._share) + 1, self._identify)
+        elif not is_wide and self._beside.indexOf(self._identify) < 0:
+            self._beside.insertWidget(1, self._identify)
         self._fit()
 
     @property

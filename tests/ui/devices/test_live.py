@@ -156,7 +156,7 @@ def test_no_process_is_a_sentence(qtbot, studio, with_cuda, tab, sensor_source, 
     start(studio, tab)
     show_reading(studio, sensor_source, with_processes(inventory, 1.0))
     assert not sees(tab, "devices.processes")
-    assert "no program" in text(tab, "devices.processes.note")
+    assert "by which programs" in text(tab, "devices.processes.note")
     one = GpuProcess(pid=1, name="python", memory_bytes=1)
     show_reading(studio, sensor_source, with_processes(inventory, 2.0, one))
     assert sees(tab, "devices.processes")
