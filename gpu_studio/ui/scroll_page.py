@@ -64,14 +64,16 @@ class TabScroll(QScrollArea):
         if tab is None:
             return
         least = tab.minimumSizeHint()
-        bar = self._bar.sizeHint().width() if tab.findChild(TabScroll) is None else 0
+        bar, covered = self._bar.sizeHint().width(), self._covered
+        if tab.findChild(TabScroll) is not None:  # which scrolls instead; it may come late
+            bar = covered = 0
         width = max(self.width() - bar, least.width())
         height = least.height()
         layout = tab.layout()
         if layout is not None and layout.hasHeightForWidth():
             # A layout's own minimum assumes a narrow column for wrapped text: use this width.
             height = layout.totalMinimumHeightForWidth(width)
-        tab.resize(width, max(self.viewport().height() + self._covered, height))
+        tab.resize(width, max(self.viewport().height() + covered, height))
 
 
 class CoverWatch(QObject):
@@ -91,8 +93,7 @@ class CoverWatch(QObject):
         """Follow the height of the line."""
         if event.type() is QEvent.Type.Resize:
             for area in self._tabs.findChildren(TabScroll):
-                if area.findChild(TabScroll) is None:  # the one around it scrolls nothing
-                    area.set_covered(self._line.height())
+                area.set_covered(self._line.height())
         return super().eventFilter(watched, event)
 
 

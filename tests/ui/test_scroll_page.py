@@ -37,3 +37,20 @@ def test_a_scroll_bar_that_comes_or_goes_does_not_lay_out_the_page_again(qtbot, 
     assert len(page.widths) > 1
     assert len(set(page.widths)) == 1
     assert page.width() <= place.viewport().width()
+
+
+def test_a_tab_whose_own_area_comes_while_a_line_covers_it_does_not_scroll(qtbot, theme):
+    tab = QWidget()
+    column = QVBoxLayout(tab)
+    area = TabScroll(tab)
+    qtbot.addWidget(area)
+    area.resize(400, 300)
+    area.show()
+    qtbot.waitExposed(area)
+    area.set_covered(40)
+    assert area.verticalScrollBar().maximum() == 40
+    column.addWidget(TabScroll(Text("inside", wraps=True)))
+    qtbot.waitUntil(lambda: area.verticalScrollBar().maximum() == 0)
+    assert area.horizontalScrollBar().maximum() == 0
+    area.set_covered(0)
+    assert area.verticalScrollBar().maximum() == 0
