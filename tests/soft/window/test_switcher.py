@@ -188,8 +188,12 @@ def test_amp_and_several_cards_say_what_they_measured_on_which_card(
     person.open_tab("Switcher")
     amp = compared(person, "AMP and reproducibility", "train_step")
     assert [row[0] for row in amp] == ["AMP off", "AMP on"]
-    curves = [person.curve("switcher.train_step.loss", key)[1] for key in ("AMP off", "AMP on")]
-    assert all(len(losses) > 1 for losses in curves)
+    person.until(  # a plot draws in a turn after it is shown
+        lambda: all(
+            len(person.curve("switcher.train_step.loss", key)[1]) > 1
+            for key in ("AMP off", "AMP on")
+        )
+    )
     # Kernels compute nothing on these cards: no way is praised without that being said.
     assert "wrong results" in person.text("switcher.train_step.verdict")
     open_page(person, "Several cards")
