@@ -231,16 +231,48 @@ class Beginning:
         for address, rest_bytes in rests.items():
             requested_bytes = self._undone.held[address].requested_bytes
             first_used[address] = self._options.rounded_bytes(requested_bytes) + rest_bytes
-        return list(
-            _segments(
-                self._undone,
-                self._addresses,
-                self._history,
-                self._options,
-                first_used,
-                self.reservation_bytes,
-            )
-        )
+        stretches = sorted(self._undone.stretches.values())
+        blocks = {one: list(self._blocks(one, first_used)) for one in stretches}
+        in_use = sum(block.state == IN_USE for found in blocks.values() for block in found)
+        if in_use != len(self._addresses):
+            raise _refused("This history has tensors outside of every segment.")
+        if not self._options.expandable_segments:
+            return [
+                FoundSegment(one.stream, one.is_small, tuple(found))
+                for one, found in blocks.items()
+            ]
+        pools: dict[tuple[int, bool], list[_Stretch]] = {}
+        for one in stretches:
+            pools.setdefault((one.stream, one.is_small), []).append(one)
+        return [segment for pool in pools.values() for segment in self._expandable(pool, blocks)]
+
+    def _blocks(self, stretch: _Stretch, first_used: Mapping[int, int]) -> Iterator[FoundBlock]:
+        first, end = (bisect_left(self._addresses, at) for at in (stretch.address, stretch.end))
+        inside = self._addresses[first:end]
+        return _blocks(stretch, inside, self._undone, first_used, self._options)
+
+    def _expandable(
+        self, stretches: Sequence[_Stretch], blocks: Mapping[_Stretch, Sequence[FoundBlock]]
+    ) -> Iterator[FoundSegment]:
+        """Yield the expandable segments of one pool, with their addresses without memory."""
+        stream, is_small = stretches[0].stream, stretches[0].is_small
+        page_bytes = self._options.page_bytes(is_small=is_small)
+        base = _base_of(stretches, self._history, page_bytes)
+        room_bytes = -(-self.reservation_bytes // page_bytes) * page_bytes
+        found: list[FoundBlock] = []
+        at = base
+        for stretch in stretches:
+            if stretch.address >= base + room_bytes:  # the next reservation of the same pool
+                found.append(FoundBlock(at, base + room_bytes - at, 0, UNMAPPED))
+                yield FoundSegment(stream, is_small, tuple(found))
+                base = at = stretch.address
+                found = []
+            elif stretch.address > at:
+                found.append(FoundBlock(at, stretch.address - at, 0, UNMAPPED))
+            found += blocks[stretch]
+            at = stretch.end
+        found.append(FoundBlock(at, max(base + room_bytes, at + _PAGE_BYTES) - at, 0, UNMAPPED))
+        yield FoundSegment(stream, is_small, tuple(found))
 
 
 def action_of_frees(history: Iterable[SnapshotEntry]) -> str:
@@ -267,51 +299,6 @@ def _check_order(history: Sequence[SnapshotEntry]) -> None:
         if entry.time_us and entry.time_us < latest_us - _MOST_BACKWARDS_US:
             raise _refused(f"The time of this history goes back at entry {number + 1:,}.")
         latest_us = max(latest_us, entry.time_us)
-
-
-def _segments(
-    undone: _Undone,
-    addresses: Sequence[int],
-    history: Sequence[SnapshotEntry],
-    options: AllocatorConfiguration,
-    first_used: Mapping[int, int],
-    reserved_bytes: int,
-) -> Iterable[FoundSegment]:
-    groups: dict[tuple[int, bool], list[_Stretch]] = {}
-    counted = 0
-    for stretch in sorted(undone.stretches.values()):
-        inside = addresses[
-            bisect_left(addresses, stretch.address) : bisect_left(addresses, stretch.end)
-        ]
-        counted += len(inside)
-        if options.expandable_segments:
-            groups.setdefault((stretch.stream, stretch.is_small), []).append(stretch)
-        else:
-            blocks = _blocks(stretch, inside, undone, first_used, options)
-            yield FoundSegment(stretch.stream, stretch.is_small, tuple(blocks))
-    if counted != len(addresses):
-        raise _refused("This history has tensors outside of every segment.")
-    for (stream, is_small), stretches in groups.items():
-        page_bytes = options.page_bytes(is_small=is_small)
-        base = _base_of(stretches, history, page_bytes)
-        room_bytes = -(-reserved_bytes // page_bytes) * page_bytes
-        found: list[FoundBlock] = []
-        at = base
-        for stretch in stretches:
-            if stretch.address >= base + room_bytes:  # the next reservation of the same pool
-                found.append(FoundBlock(at, base + room_bytes - at, 0, UNMAPPED))
-                yield FoundSegment(stream, is_small, tuple(found))
-                base = at = stretch.address
-                found = []
-            elif stretch.address > at:
-                found.append(FoundBlock(at, stretch.address - at, 0, UNMAPPED))
-            inside = addresses[
-                bisect_left(addresses, stretch.address) : bisect_left(addresses, stretch.end)
-            ]
-            found += _blocks(stretch, inside, undone, first_used, options)
-            at = stretch.end
-        found.append(FoundBlock(at, max(base + room_bytes, at + _PAGE_BYTES) - at, 0, UNMAPPED))
-        yield FoundSegment(stream, is_small, tuple(found))
 
 
 def _reservation_bytes(history: Iterable[SnapshotEntry], stretches: Iterable[_Stretch]) -> int:
@@ -341,7 +328,9 @@ RESERVED_BYTES = 1 << 45
 _PAGE_BYTES = 2 << 20
 
 
-def _base_of(stretches: list[_Stretch], history: Sequence[SnapshotEntry], page_bytes: int) -> int:
+def _base_of(
+    stretches: Sequence[_Stretch], history: Sequence[SnapshotEntry], page_bytes: int
+) -> int:
     """Return the lowest address that an expandable segment is known to have had.
 
     Pages that had been unmapped before the history began are mapped again from the lowest one on,
