@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.devices.card_identity import identity_of
-from gpu_studio.core.devices.cards import known_card, silicon_text
+from gpu_studio.core.check.checked_card import checked_card
+from gpu_studio.core.devices.cards import known_card
 from gpu_studio.core.devices.devices import CardState
 from gpu_studio.core.devices.facts import resizable_bar_text
 from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
@@ -207,25 +207,14 @@ def read_checked_device(
     """
     device = describe_card(card, None, lambda _pid: ("", None))
     known = known_card(device.name)
-    identity = identity_of(device, torch_card)
-    return CheckedDevice(
-        address=address,
-        name=device.name,
-        silicon=silicon_text(device.pci_device_id),
-        contradiction=identity.contradiction,
-        agreement=identity.agreement,
-        vbios=device.vbios,
+    return msgspec.structs.replace(
+        checked_card(device, address, torch_card),
         driver_version=driver.version if driver else None,
-        compute_capability=device.compute_capability,
-        memory_total_bytes=device.memory_total_bytes,
         shutdown_c=_limit_c(card, _THRESHOLD_SHUTDOWN),
         slowdown_c=_limit_c(card, _THRESHOLD_SLOWDOWN),
         operating_max_c=_limit_c(card, _THRESHOLD_OPERATING),
         base_clock_mhz=base_clock_mhz(card) or (known.base_clock_mhz if known else None),
-        clock_max_mhz=device.sm_clock_max_mhz,
         power_limit_w=device.telemetry.power_limit_w,
-        pcie_generation_max=device.pcie_generation_max,
-        pcie_width_max=device.pcie_width_max,
         resizable_bar=resizable_bar_text(device) or "",
         ecc=f"{_ecc(device)} {_replaced(card)}",
     )

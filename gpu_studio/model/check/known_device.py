@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.devices.card_identity import identity_of
-from gpu_studio.core.devices.cards import silicon_text
+import msgspec
+
+from gpu_studio.core.check.checked_card import checked_card
 from gpu_studio.core.devices.devices import uuid_tail
 from gpu_studio.core.messages.check_messages import CheckedDevice
 
@@ -24,22 +25,11 @@ def known_device(
     address = row.address or row.number or row.identity
     if device is None:
         return CheckedDevice(address=address, name=row.name, torch_version=torch_version)
-    identity = identity_of(device, None)
     is_of_driver = inventory is not None and device.compute_capability is not None
-    return CheckedDevice(
-        address=address,
-        name=device.name,
-        silicon=silicon_text(device.pci_device_id),
-        contradiction=identity.contradiction,
-        agreement=identity.agreement,
-        vbios=device.vbios,
+    return msgspec.structs.replace(
+        checked_card(device, address),
         # The inventory's first driver is NVIDIA's, and only its cards have a compute capability.
         driver_version=inventory.driver.version if inventory and is_of_driver else None,
         torch_version=torch_version,
-        compute_capability=device.compute_capability,
-        memory_total_bytes=device.memory_total_bytes,
-        clock_max_mhz=device.sm_clock_max_mhz,
-        pcie_generation_max=device.pcie_generation_max,
-        pcie_width_max=device.pcie_width_max,
         uuid_tail=uuid_tail(device.uuid),
     )
