@@ -1,4 +1,4 @@
-"""The letters in which every page must be readable."""
+"""The letters in which every page must be readable, and a shown window."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtGui import QFont
 
 from gpu_studio.ui import theme
+from gpu_studio.ui.main_window import MainWindow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from PySide6.QtWidgets import QApplication
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
 
 # Per cent of the letters' own width, and points: the four extremes, and what is usual.
 LETTERS = ((85, 9.0), (125, 9.0), (100, 10.0), (85, 13.0), (125, 13.0))
@@ -39,3 +44,14 @@ def letters(
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
     qapp.setFont(before)
     qapp.setStyleSheet(sheet)
+
+
+@pytest.fixture
+def window(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> Iterator[MainWindow]:
+    """A main window with a ready engine."""
+    window = MainWindow(ready_studio, theme)
+    qtbot.addWidget(window)
+    window.show()
+    qtbot.waitExposed(window)
+    yield window
+    window.close()

@@ -4,34 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QLabel
 
-from gpu_studio.ui.main_window import MainWindow
 from tests.driving.pages import PAGES, go
 from tests.driving.window import text, wait_until
 from tests.hostile_corpus import addresses, write_small
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.theme import Theme
-
-
-@pytest.fixture
-def window(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> Iterator[MainWindow]:
-    window = MainWindow(ready_studio, theme)
-    qtbot.addWidget(window)
-    window.show()
-    qtbot.waitExposed(window)
-    yield window
-    window.close()
+    from gpu_studio.ui.main_window import MainWindow
 
 
 def drop(window: MainWindow, urls: Sequence[QUrl]) -> None:

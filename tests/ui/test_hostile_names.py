@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
-import pytest
 from PySide6.QtCore import QAbstractTableModel, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QComboBox
@@ -17,7 +16,6 @@ from gpu_studio.core.packed_frame import pack_frame
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.benchmark.recording import AT_ONCE, RecordingPlayer
 from gpu_studio.model.pages import BENCHMARK
-from gpu_studio.ui.main_window import MainWindow
 from tests.core.race.racing import CARD, over
 from tests.core.test_plain_text import hostile_json
 from tests.driving.window import drop, sees, text, wait_until
@@ -29,10 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytestqt.qtbot import QtBot
-
     from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.theme import Theme
+    from gpu_studio.ui.main_window import MainWindow
 
 _ROLES = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
 # The program itself: a menu has a tab before its key, a long word may break between its letters.
@@ -69,16 +65,6 @@ def assert_plain() -> None:
         if set(text) & set(UNSHOWABLE) - _ALLOWED
     ]
     assert not kept
-
-
-@pytest.fixture
-def window(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> Iterator[MainWindow]:
-    window = MainWindow(ready_studio, theme)
-    qtbot.addWidget(window)
-    window.show()
-    qtbot.waitExposed(window)
-    yield window
-    window.close()
 
 
 def hostile_recording() -> bytes:

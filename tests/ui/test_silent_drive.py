@@ -17,7 +17,6 @@ from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
 from gpu_studio.model.pages import BENCHMARK, CHECK, FIT, RACE, SEGMENTS
 from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.check.check_tab import CheckTab
-from gpu_studio.ui.main_window import MainWindow
 from tests.driving.window import click, drop, find, sees, text, wait_until
 from tests.patience import PATIENCE_S
 
@@ -26,10 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from pytestqt.qtbot import QtBot
-
     from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.theme import Theme
+    from gpu_studio.ui.main_window import MainWindow
 
 
 class SilentDrive:
@@ -56,16 +53,6 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Iterator[SilentDrive]:
     monkeypatch.setattr(user_file, "open_user_file", drive.open)
     yield drive
     drive.answer()
-
-
-@pytest.fixture
-def window(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> Iterator[MainWindow]:
-    window = MainWindow(ready_studio, theme)
-    qtbot.addWidget(window)
-    window.show()
-    qtbot.waitExposed(window)
-    yield window
-    window.close()
 
 
 def test_a_later_file_takes_the_place_of_one_that_does_not_come(
