@@ -11,6 +11,8 @@ from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.parts import GAP, own_viewport
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from PySide6.QtGui import QResizeEvent
     from PySide6.QtWidgets import QTableView, QTabWidget
 
@@ -152,13 +154,10 @@ def bring_into_view(widget: QWidget) -> None:
     """Scroll the tab to a widget once it is laid out: at least to its top."""
 
     def scroll() -> None:
-        place = widget.parentWidget()
-        while place is not None and not isinstance(place, QScrollArea):
-            place = place.parentWidget()
-        inside = place.widget() if place is not None else None
-        if place is None or inside is None or not widget.isVisible():
+        place = _scroll_area_around(widget)
+        if place is None or not widget.isVisible():
             return
-        top = widget.mapTo(inside, QPoint(0, 0)).y()
+        top = widget.mapTo(place.widget(), QPoint(0, 0)).y()
         bar, room = place.verticalScrollBar(), place.viewport().height()
         shown = bar.value() <= top and top + widget.height() <= bar.value() + room
         if not shown:
@@ -166,19 +165,32 @@ def bring_into_view(widget: QWidget) -> None:
             last = top + widget.height() + GAP - room
             bar.setValue(min(max(last, 0), max(top - GAP, 0)) if last > bar.value() else top - GAP)
 
-    # The first turn lays the page out, the second one the tab around it.
-    QTimer.singleShot(0, widget, lambda: QTimer.singleShot(0, widget, scroll))
+    _once_laid_out(widget, scroll)
 
 
 def keep_row_in_view(view: QTableView, row: int) -> None:
     """Scroll the tab to a row of a table that is shown in full, as the arrow keys move."""
-    place = view.parentWidget()
+
+    def scroll() -> None:
+        place = _scroll_area_around(view)
+        if place is None or not view.isVisible():
+            return
+        height = view.rowHeight(row)
+        middle = QPoint(0, view.rowViewportPosition(row) + height // 2)
+        y = view.viewport().mapTo(place.widget(), middle).y()
+        place.ensureVisible(place.horizontalScrollBar().value(), y, 0, height)
+
+    _once_laid_out(view, scroll)
+
+
+def _scroll_area_around(widget: QWidget) -> QScrollArea | None:
+    """Return the nearest scroll area that holds a widget, if it has something to scroll."""
+    place = widget.parentWidget()
     while place is not None and not isinstance(place, QScrollArea):
         place = place.parentWidget()
-    inside = place.widget() if place is not None else None
-    if place is None or inside is None:
-        return
-    height = view.rowHeight(row)
-    middle = QPoint(0, view.rowViewportPosition(row) + height // 2)
-    y = view.viewport().mapTo(inside, middle).y()
-    place.ensureVisible(place.horizontalScrollBar().value(), y, 0, height)
+    return place if place is not None and place.widget() is not None else None
+
+
+def _once_laid_out(widget: QWidget, scroll: Callable[[], None]) -> None:
+    """Call back in two turns: the first lays the page out, the second one the tab around it."""
+    QTimer.singleShot(0, widget, lambda: QTimer.singleShot(0, widget, scroll))
