@@ -154,10 +154,10 @@ def bring_into_view(widget: QWidget) -> None:
     """Scroll the tab to a widget once it is laid out: at least to its top."""
 
     def scroll() -> None:
-        place = _scroll_area_around(widget)
-        if place is None or not widget.isVisible():
+        place, inside = _scroll_area_around(widget)
+        if place is None or inside is None or not widget.isVisible():
             return
-        top = widget.mapTo(place.widget(), QPoint(0, 0)).y()
+        top = widget.mapTo(inside, QPoint(0, 0)).y()
         bar, room = place.verticalScrollBar(), place.viewport().height()
         shown = bar.value() <= top and top + widget.height() <= bar.value() + room
         if not shown:
@@ -172,23 +172,23 @@ def keep_row_in_view(view: QTableView, row: int) -> None:
     """Scroll the tab to a row of a table that is shown in full, as the arrow keys move."""
 
     def scroll() -> None:
-        place = _scroll_area_around(view)
-        if place is None or not view.isVisible():
+        place, inside = _scroll_area_around(view)
+        if place is None or inside is None or not view.isVisible():
             return
         height = view.rowHeight(row)
         middle = QPoint(0, view.rowViewportPosition(row) + height // 2)
-        y = view.viewport().mapTo(place.widget(), middle).y()
+        y = view.viewport().mapTo(inside, middle).y()
         place.ensureVisible(place.horizontalScrollBar().value(), y, 0, height)
 
     _once_laid_out(view, scroll)
 
 
-def _scroll_area_around(widget: QWidget) -> QScrollArea | None:
-    """Return the nearest scroll area that holds a widget, if it has something to scroll."""
+def _scroll_area_around(widget: QWidget) -> tuple[QScrollArea | None, QWidget | None]:
+    """Return the nearest scroll area that holds a widget, and what it scrolls."""
     place = widget.parentWidget()
     while place is not None and not isinstance(place, QScrollArea):
         place = place.parentWidget()
-    return place if place is not None and place.widget() is not None else None
+    return place, place.widget() if place is not None else None
 
 
 def _once_laid_out(widget: QWidget, scroll: Callable[[], None]) -> None:
