@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -11,7 +13,6 @@ from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import check_device, started_engine
 from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.command import Command, WrongUseError
-from gpu_studio.cli.race_photo import engine_photo
 from gpu_studio.cli.recorder import Recorder
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
 from gpu_studio.core.atomic_file import write_atomically
@@ -27,6 +28,7 @@ from gpu_studio.core.messages.race_messages import (
     Showing,
 )
 from gpu_studio.core.messages.run_messages import RunInTurns, RunsEnded
+from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.race.contestant import (
     Contestant,
@@ -37,6 +39,14 @@ from gpu_studio.core.race.contestant import (
 )
 from gpu_studio.core.race.frame_file import read_frame
 from gpu_studio.core.race.kept_frames import kept_frames
+from gpu_studio.core.race.photo_file import Photo, encode_photo, photo_id
+from gpu_studio.core.race.picture_answer import (
+    DECODER,
+    LONGEST_S,
+    MEMORY_BYTES,
+    MOST_ANSWER_BYTES,
+    opened_picture,
+)
 from gpu_studio.core.race.picture_order import picture_order
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
 from gpu_studio.core.race.race_track import MOST_BYTES, RaceFrame, RaceTrack
@@ -50,14 +60,14 @@ from gpu_studio.core.units import (
 )
 from gpu_studio.hardware.cpu import cpu_name
 from gpu_studio.process.child_call import ChildCall
+from gpu_studio.process.family_folder import FamilyFolder
 from gpu_studio.process.sleep_block import SleepBlock
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from gpu_studio.cli.answers import CommandEngine
-    from gpu_studio.cli.race_photo import EnginePhoto
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import WorkloadDescription
@@ -368,3 +378,60 @@ COMMAND = Command(
     run=_run,
     add_arguments=_add_arguments,
 )
+
+
+_FILE_NAME = "race-photo.ppm"
+
+
+class EnginePhoto(NamedTuple):
+    """A picture to learn, as a request names it; both are empty for that of this program.
+
+    Attributes:
+        identity: `RaceParameters.photo`.
+        path: `Showing.photo_path`.
+    """
+
+    identity: str = ""
+    path: str = ""
+
+
+@contextlib.contextmanager
+def engine_photo(path: Path | None) -> Iterator[EnginePhoto]:
+    """Yield the picture in a file for the engine, which reads it from a temporary folder.
+
+    Raises:
+        StudioError: the file is no picture to learn, or there is no room for its copy.
+    """
+    if path is None:
+        yield EnginePhoto()
+        return
+    photo = _opened(path)
+    try:
+        folder = FamilyFolder()
+    except OSError as error:
+        raise _refused(path, f"its copy cannot be saved ({error.strerror or error})") from error
+    try:
+        copy = folder.path / _FILE_NAME
+        copy.write_bytes(encode_photo(photo.pixels))
+        yield EnginePhoto(photo_id(photo.pixels), str(copy))
+    finally:
+        folder.close()
+
+
+def _opened(path: Path) -> Photo:
+    try:
+        answer = ChildCall(DECODER, memory_bytes=MEMORY_BYTES).run(
+            os.fsencode(path.absolute()), longest_s=LONGEST_S, most_bytes=MOST_ANSWER_BYTES
+        )
+    except OSError as error:
+        raise _refused(path, "no process can be started for it") from error
+    photo = opened_picture(
+        path, answer.content, is_answered=answer.exit_code == 0, is_late=answer.is_late
+    )
+    if not isinstance(photo, Photo):
+        raise _refused(path, "it is the result of a race. Drop it on the window to race against it")
+    return photo
+
+
+def _refused(path: Path, reason: str) -> StudioError:
+    return StudioError(FailureKind.FILE_REFUSED, f"{file_name(path)} cannot be learned: {reason}.")

@@ -98,12 +98,12 @@ def test_a_replay_is_labelled_asks_no_engine_and_is_kept_nowhere(engines, type_i
 
 
 def test_a_replay_takes_the_time_it_took(type_in, path, monkeypatch):
-    from gpu_studio.cli import bench_replay
+    from gpu_studio.cli import bench
 
     speeds = []
-    engine = bench_replay.RecordedEngine
+    engine = bench.RecordedEngine
     monkeypatch.setattr(
-        bench_replay,
+        bench,
         "RecordedEngine",
         lambda recording, speed: speeds.append(speed) or engine(recording, speed=float("inf")),
     )
