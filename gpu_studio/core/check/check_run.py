@@ -28,7 +28,6 @@ from gpu_studio.core.check.check_verdict import (
 from gpu_studio.core.check.engine_loss import loss_finding
 from gpu_studio.core.check.heat import LoggedReading, joined_heat
 from gpu_studio.core.check.hot_spot import has_moved, steady_gap_c
-from gpu_studio.core.check.load_steps import joined_rates, joined_steps
 from gpu_studio.core.check.readings import RecordedReading, recorded, restored
 from gpu_studio.core.check.stages import (
     SPARE_TIME_OF,
@@ -38,6 +37,7 @@ from gpu_studio.core.check.stages import (
     round_s,
     stage_budget_s,
 )
+from gpu_studio.core.check.steps_table import joined_rates, joined_steps
 from gpu_studio.core.check.thresholds import is_enough
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.check_messages import (

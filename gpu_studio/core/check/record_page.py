@@ -21,7 +21,6 @@ from gpu_studio.core.check.check_record import (
 )
 from gpu_studio.core.check.finding_lines import FINDING_TONES, finding_lines
 from gpu_studio.core.check.memory_map import memory_map
-from gpu_studio.core.check.record_style import RECORD_STYLE
 from gpu_studio.core.check.record_words import (
     LIMITS_TITLE,
     PROMISE,
@@ -38,7 +37,6 @@ from gpu_studio.core.check.record_words import (
 )
 from gpu_studio.core.check.stages import stage_title
 from gpu_studio.core.check.steps_table import STEPS_NOTE, STEPS_TITLE, steps_table
-from gpu_studio.core.check.svg_canvas import EM, SvgCanvas
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.plain_text import file_name
@@ -47,9 +45,10 @@ from gpu_studio.core.units import clock_text
 from gpu_studio.core.user_file import SilentDriveError, UnusableFileError, read_part, read_user_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from gpu_studio.core.check.check_drawing import Anchor, Dash
     from gpu_studio.core.check.check_record import CheckRecord
 
 CHUNK = "gpu-studio-check"
@@ -243,3 +242,143 @@ def _text(value: str) -> str:
 
 def _refused(name: str, reason: str) -> StudioError:
     return StudioError(FailureKind.FILE_REFUSED, f"{name} cannot be opened: {reason}.")
+
+
+# role: (light, dark), the roles of the window's theme that the page and its drawings use.
+_COLOURS = {
+    "window": ("#F3F5F7", "#13171C"),
+    "card": ("#FFFFFF", "#1D2229"),
+    "border": ("#D5DBE1", "#313943"),
+    "grid": ("#E7EBEF", "#2A313A"),
+    "text": ("#1A2027", "#E9EDF1"),
+    "muted": ("#56626F", "#9DA9B5"),
+    "disabled": ("#9AA4AE", "#5F6A75"),
+    "track": ("#EDF0F3", "#2A313A"),
+    "amber": ("#9A6200", "#E69F00"),
+    "good": ("#007A59", "#19B98C"),
+    "allocated": ("#009E73", "#009E73"),
+    "failure": ("#D55E00", "#D55E00"),
+    "failure_ink": ("#B64F00", "#F0812F"),
+    "gpu0_ink": ("#0072B2", "#56B4E9"),
+    "good_soft": ("#E2F3EC", "#16352D"),
+    "amber_soft": ("#FCF1DC", "#3A2E14"),
+    "failure_soft": ("#FDEEE6", "#43251A"),
+}
+
+
+def _variables(which: int) -> str:
+    return " ".join(f"--{role}: {colours[which]};" for role, colours in _COLOURS.items())
+
+
+_CLASSES = "\n".join(
+    f".f-{role} {{ fill: var(--{role}); }} .s-{role} {{ stroke: var(--{role}); fill: none; }}"
+    for role in _COLOURS
+)
+RECORD_STYLE = f"""
+:root {{ color-scheme: light dark; {_variables(0)} }}
+@media (prefers-color-scheme: dark) {{ :root {{ {_variables(1)} }} }}
+* {{ box-sizing: border-box; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; color: var(--text); background: var(--window);
+  margin: 0; overflow-wrap: anywhere; }}
+main {{ max-width: 60rem; margin: 1.5rem auto; padding: 1.5rem; background: var(--card);
+  border: 1px solid var(--border); border-radius: 8px; }}
+.over {{ color: var(--muted); margin: 0; }}
+h1 {{ font-size: 1.5rem; margin: 0.25rem 0 0; }}
+h2 {{ font-size: 1.15rem; margin: 2rem 0 0.5rem; }}
+.verdict {{ font-size: 2.6rem; line-height: 1.15; font-weight: 700; margin: 0.5rem 0; }}
+.chip {{ display: inline-block; font-size: 1rem; font-weight: 600; padding: 0.2rem 0.8rem;
+  border-radius: 2rem; vertical-align: middle; margin-left: 0.5rem; }}
+.good {{ color: var(--good); }} .failure {{ color: var(--failure_ink); }}
+.amber {{ color: var(--amber); }}
+.chip.good {{ background: var(--good_soft); }} .chip.failure {{ background: var(--failure_soft); }}
+.chip.amber {{ background: var(--amber_soft); }}
+.planted {{ background: var(--failure_soft); border: 2px solid var(--failure); padding: 0.75rem;
+  font-weight: 600; }}
+table {{ border-collapse: collapse; width: 100%; }}
+th, td {{ text-align: left; vertical-align: top; padding: 0.35rem 0.75rem 0.35rem 0;
+  border-bottom: 1px solid var(--grid); }}
+th {{ color: var(--muted); font-weight: 500; }}
+.facts th {{ width: 30%; }} .across {{ overflow-x: auto; overflow-wrap: normal; }}
+.number {{ text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }}
+ul {{ padding-left: 1.25rem; margin: 0.5rem 0; }} li {{ margin: 0.25rem 0; }}
+.note, footer {{ color: var(--muted); font-size: 0.9rem; }} footer {{ margin-top: 2rem; }}
+svg {{ display: block; width: 100%; height: auto; font-family: system-ui, sans-serif; }}
+svg .thick {{ stroke-width: 2; stroke-linejoin: round; }}
+.narrow {{ display: none; }}
+{_CLASSES}
+@media (max-width: 40rem) {{
+  main {{ margin: 0; padding: 1rem; border: none; border-radius: 0; }}
+  .verdict {{ font-size: 2rem; }}
+  .wide {{ display: none; }} .narrow {{ display: block; }}
+  .stages tr:first-child {{ display: none; }}
+  .stages tr {{ display: block; padding: 0.5rem 0; border-bottom: 1px solid var(--grid); }}
+  .stages td {{ display: block; border: none; padding: 0; }}
+  .stages .number {{ display: inline-block; margin-right: 1rem; }}
+}}
+@media print {{
+  :root {{ color-scheme: light; {_variables(0)} }}
+  body {{ background: #FFFFFF; font-size: 12px; }}
+  main {{ border: none; margin: 0; padding: 0; max-width: none; }}
+  * {{ print-color-adjust: exact; -webkit-print-color-adjust: exact; }}
+  h2, svg, tr {{ break-inside: avoid; }} h2 {{ break-after: avoid; }}
+}}
+"""
+
+
+EM = 13.0
+_ANCHORS = {"left": "start", "middle": "middle", "right": "end"}
+_DASHES = {"solid": "", "dashed": ' stroke-dasharray="6 4"', "dotted": ' stroke-dasharray="2 3"'}
+# A little more than the mean width of a letter in the widest of the usual fonts.
+_LETTER, _BOLD_LETTER = 0.6, 0.66
+
+
+class SvgCanvas:
+    """Collects elements; `svg` returns them as one picture."""
+
+    def __init__(self) -> None:
+        self._elements: list[str] = []
+
+    def line(
+        self, x1: float, y1: float, x2: float, y2: float, role: str, *, dash: Dash = "solid"
+    ) -> None:
+        self._elements.append(
+            f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
+            f'class="s-{role}"{_DASHES[dash]}/>'
+        )
+
+    def curve(
+        self, points: Sequence[tuple[float, float]], role: str, *, dash: Dash = "solid"
+    ) -> None:
+        places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self._elements.append(
+            f'<polyline points="{places}" class="s-{role} thick"{_DASHES[dash]}/>'
+        )
+
+    def box(
+        self, x: float, y: float, width: float, height: float, role: str, *, tip: str = ""
+    ) -> None:
+        title = f"<title>{html.escape(tip)}</title>" if tip else ""
+        self._elements.append(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="2" '
+            f'class="f-{role}">{title}</rect>'
+        )
+
+    def text(
+        self, x: float, y: float, text: str, role: str, *, anchor: Anchor = "left",
+        bold: bool = False,
+    ) -> None:  # fmt: skip
+        weight = ' font-weight="600"' if bold else ""
+        self._elements.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{_ANCHORS[anchor]}" '
+            f'dominant-baseline="central" class="f-{role}"{weight}>{html.escape(text)}</text>'
+        )
+
+    def text_width(self, text: str, *, bold: bool = False) -> float:
+        return len(text) * EM * (_BOLD_LETTER if bold else _LETTER)
+
+    def svg(self, width: float, height: float, description: str) -> str:
+        """Return the picture; the description is for people who do not see it."""
+        return (
+            f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-size="{EM:.0f}" '
+            f'aria-label="{html.escape(description, quote=True)}">{"".join(self._elements)}</svg>'
+        )

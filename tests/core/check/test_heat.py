@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpu_studio.core.check.heat import LoggedReading, is_steady, joined_heat, seconds_of
-from gpu_studio.core.check.load_steps import joined_steps
+from gpu_studio.core.check.steps_table import joined_steps
 from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.messages.check_messages import Brake, LoadStep, StageHeat, Vitals
 
