@@ -7,7 +7,7 @@ import pytest
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import EmptyCache, ReadMemory
-from gpu_studio.model.devices import card_memory
+from gpu_studio.model.devices import devices
 from tests.fakes.descriptions import described
 from tests.fakes.pc import gt_1030, two_cards
 from tests.fakes.scripted_engine import Pause
@@ -156,4 +156,4 @@ def test_a_question_that_an_engine_failed_over_is_not_asked_again(
 
 
 def test_the_question_comes_at_most_every_two_seconds():
-    assert card_memory._EVERY_MS >= 2000
+    assert devices._READ_MEMORY_EVERY_MS >= 2000

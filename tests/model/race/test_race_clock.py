@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.model.race.race_clock import RaceClock
+from gpu_studio.model.race.race import RaceClock
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
