@@ -25,8 +25,7 @@ from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button, letters, show_label
 from gpu_studio.ui.race.framed_picture import image_of
 from gpu_studio.ui.race.picture_chip import PictureChip
-from gpu_studio.ui.race.race_contestants import RaceContestants
-from gpu_studio.ui.race.race_head import RaceHead
+from gpu_studio.ui.race.race_head import RaceContestants, RaceHead
 from gpu_studio.ui.race.race_lane import LaneFigures, RaceLane
 from gpu_studio.ui.race.share_card import png_of_card
 from gpu_studio.ui.race.size_lever import SizeLever, SizeMark

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QFileDialog, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QMessageBox,
+    QProgressBar,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.record import FAMILIES
@@ -20,7 +27,6 @@ from gpu_studio.model.builds import CPU
 from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, section, set_property
-from gpu_studio.ui.setup.question import ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,7 +114,7 @@ class BuildList(Card):
         record = next((one for one in self._builds.installed.records if one.family == family), None)
         if record is None:
             return
-        ask(
+        _ask(
             self,
             "setup.remove",
             "Remove engine",
@@ -353,7 +359,7 @@ class SetupHero(Card):
         """Ask once: what was downloaded has to be downloaded again."""
         unfinished = self._builds.installed.unfinished_bytes
         frees = f"This frees {format_size(unfinished)}. " if unfinished else ""
-        ask(
+        _ask(
             self,
             "setup.give_up.question",
             "Give up the installation",
@@ -365,3 +371,31 @@ class SetupHero(Card):
 
     def _copy_details(self) -> None:
         QGuiApplication.clipboard().setText(words.details_text(self._builds))
+
+
+def _ask(
+    parent: QWidget, name: str, title: str, question: str, details: str, answer: str,
+    do: Callable[[], object],
+) -> None:  # fmt: skip
+    """Ask in a dialog of the window, and do it if the answer is yes.
+
+    Args:
+        parent: the part of the window that asks.
+        name: the dialog's object name; the button's is the same with ".sure".
+        title: the dialog's title.
+        question: what is asked.
+        details: what it means.
+        answer: the text of the button that does it.
+        do: does it.
+    """
+    box = QMessageBox(parent)
+    box.setObjectName(name)
+    box.setWindowTitle(title)
+    box.setText(question)
+    box.setInformativeText(details)
+    box.setStandardButtons(QMessageBox.StandardButton.Cancel)
+    sure = box.addButton(answer, QMessageBox.ButtonRole.AcceptRole)
+    sure.setObjectName(f"{name}.sure")
+    sure.clicked.connect(do)
+    box.setDefaultButton(QMessageBox.StandardButton.Cancel)
+    box.open()

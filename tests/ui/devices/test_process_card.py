@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMessageBox, QPus
 
 from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.model.devices.process_table import ProcessTable
-from gpu_studio.ui.devices import process_card as module
-from gpu_studio.ui.devices.process_card import ProcessCard
+from gpu_studio.ui.devices import device_details as module
+from gpu_studio.ui.devices.device_details import ProcessCard
 from tests.driving.window import numbers
 
 PYTHON = GpuProcess(pid=4711, name="python", user="you", memory_bytes=336 << 20)

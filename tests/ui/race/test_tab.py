@@ -29,8 +29,7 @@ from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.race import race_stage
 from gpu_studio.ui.race.animation import LARGEST_BYTES, SIZE
-from gpu_studio.ui.race.race_contestants import RaceContestants
-from gpu_studio.ui.race.race_head import RaceHead
+from gpu_studio.ui.race.race_head import RaceContestants, RaceHead
 from gpu_studio.ui.race.race_lane import ProgressLine
 from gpu_studio.ui.race.race_picture import RacePicture
 from gpu_studio.ui.race.stage_view import stage_view
