@@ -1,0 +1,87 @@
+"""AMD's and Intel's chips, by PCI device id and by the names that PyTorch's builds use.
+
+The table is `resources/gpu_chips.json`, which names its sources. NVIDIA's are in `cards.py`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import msgspec
+
+from gpu_studio.core.json_resource import read_resource
+from gpu_studio.core.resources import MissingResourceError
+
+_TABLE = "gpu_chips.json"
+
+
+class GpuChip(msgspec.Struct, frozen=True, kw_only=True):
+    """One chip, or several that programs are compiled for in the same way.
+
+    ``target`` is what code is compiled for: LLVM's name of an AMD chip, ``gfx1032``, or the short
+    name of an Intel platform, ``bmg``. ``products`` says in words which cards have it.
+    ``device_ids`` are PCI device ids and ranges of them, both ends included.
+    """
+
+    maker: str
+    name: str
+    target: str
+    generation: str
+    is_integrated: bool
+    products: str
+    device_ids: tuple[str, ...] = ()
+
+    def has(self, device_id: int) -> bool:
+        """Return whether a PCI device id belongs to this chip."""
+        return any(first <= device_id <= last for first, last in map(_ends, self.device_ids))
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True):
+    chips: tuple[GpuChip, ...]
+
+
+def known_chips() -> tuple[GpuChip, ...]:
+    """Return the table, AMD's chips first, each maker's oldest first; empty if it is missing."""
+    return _table().chips
+
+
+def gpu_chip(maker: str, device_id: int | None) -> GpuChip | None:
+    """Return the chip with a PCI device id; None if the table does not have it.
+
+    Args:
+        maker: "AMD" or "Intel".
+        device_id: the PCI device id, without the vendor's.
+    """
+    if device_id is None:
+        return None
+    return next((c for c in _table().chips if c.maker == maker and c.has(device_id)), None)
+
+
+def chip_for_target(target: str) -> GpuChip | None:
+    """Return the newest chip with a target, ``gfx1032``; None if the table has none."""
+    return next((c for c in reversed(_table().chips) if c.target == target), None)
+
+
+def gfx_target(version: int) -> str:
+    """Return LLVM's name of an AMD chip from Linux' ``gfx_target_version``: 100302 → "gfx1032".
+
+    Two decimal digits each for the minor version and the stepping; LLVM writes the stepping as one
+    hexadecimal digit: 90010 is gfx90a. Linux, drivers/gpu/drm/amd/amdkfd/kfd_device.c.
+    """
+    major, rest = divmod(version, 10_000)
+    minor, stepping = divmod(rest, 100)
+    return f"gfx{major}{minor}{stepping:x}"
+
+
+def _ends(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    return int(first, 16), int(last or first, 16)
+
+
+@cache
+def _table() -> _Table:
+    """Return the table; an empty one if the file is missing, as "unknown" is a valid answer."""
+    try:
+        return read_resource(_TABLE, _Table)
+    except MissingResourceError:
+        return _Table(chips=())
