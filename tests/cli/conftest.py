@@ -64,7 +64,9 @@ def typed(capsys):
 @pytest.fixture(scope="package")
 def started_engine() -> Iterator[ProcessEngine]:
     """A real engine for many commands: its start takes most of their time."""
-    engine = ProcessEngine(EngineEnvironment(visible_devices=""))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONIOENCODING", "utf-8")  # a pipe of Windows has its own
+        engine = ProcessEngine(EngineEnvironment(visible_devices=""))
     yield engine
     engine.close()
 
