@@ -23,6 +23,7 @@ from PySide6.QtGui import QFont, QFontMetrics, QIcon
 from PySide6.QtWidgets import QApplication
 
 from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.packages_folder import has_own_torch
 from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.hardware.surroundings import are_cards_simulated, boot_mark
@@ -33,7 +34,6 @@ from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
 from gpu_studio.process.console_end import ConsoleEnd
 from gpu_studio.process.lean_memory import give_large_back
-from gpu_studio.process.packages_folder import has_own_torch
 from gpu_studio.process.sleep_block import SleepBlock
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.override_guard import guard_overrides

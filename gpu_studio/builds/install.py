@@ -29,10 +29,10 @@ from gpu_studio.core.builds.progress import DownloadPace, InstallProgress, Insta
 from gpu_studio.core.builds.record import BuildRecord, parsed_json
 from gpu_studio.core.builds.trouble import TroubleError
 from gpu_studio.core.builds.words import unproven_sentence
+from gpu_studio.core.packages_folder import variables_for
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import own_platform_key
 from gpu_studio.process.child_process import ChildProcess
-from gpu_studio.process.packages_folder import variables_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

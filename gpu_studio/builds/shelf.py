@@ -34,9 +34,9 @@ from gpu_studio.core.builds.record import (
 )
 from gpu_studio.core.builds.trouble import TroubleError
 from gpu_studio.core.file_lock import try_lock
+from gpu_studio.core.packages_folder import has_own_torch
 from gpu_studio.core.user_file import UnusableFileError, read_own_text
 from gpu_studio.core.wheel_table import load_table
-from gpu_studio.process.packages_folder import has_own_torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

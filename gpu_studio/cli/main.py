@@ -154,7 +154,7 @@ def _use_installed_build() -> None:
     """Let every child import the PyTorch that this program has installed, if it installs one."""
     from gpu_studio.builds.shelf import own_shelf
     from gpu_studio.cli.data_folder import data_folder
-    from gpu_studio.process.packages_folder import variables_for
+    from gpu_studio.core.packages_folder import variables_for
 
     shelf = own_shelf(data_folder)
     if shelf is not None:

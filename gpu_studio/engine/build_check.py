@@ -9,8 +9,8 @@ import json
 import os
 from pathlib import Path
 
+from gpu_studio.core.packages_folder import VARIABLE, use_packages
 from gpu_studio.process.child_streams import take_over_stdout
-from gpu_studio.process.packages_folder import VARIABLE, use_packages
 
 _SIDE = 64
 

@@ -10,9 +10,9 @@ import msgspec
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, Heartbeat, RequestFailed, Stop
+from gpu_studio.core.packages_folder import variables_for
 from gpu_studio.core.protocol import decode_line, encode
 from gpu_studio.process.child_process import LONGEST_LINE, ChildProcess
-from gpu_studio.process.packages_folder import variables_for
 from gpu_studio.process.steady_memory import steady_variables
 
 if TYPE_CHECKING:

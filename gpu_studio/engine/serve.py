@@ -21,13 +21,13 @@ import msgspec
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import Heartbeat, RequestFailed, Stop
 from gpu_studio.core.messages.run_messages import RunFailed
+from gpu_studio.core.packages_folder import use_packages
 from gpu_studio.core.protocol import decode_request, encode
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.hardware.cpu import cpu_name
 from gpu_studio.hardware.engine_sensor import EngineSensor
 from gpu_studio.hardware.makers import are_all_cards_asleep
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
-from gpu_studio.process.packages_folder import use_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

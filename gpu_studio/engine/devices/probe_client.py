@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep
+from gpu_studio.core.packages_folder import variables_for
 from gpu_studio.process.child_process import ChildProcess
-from gpu_studio.process.packages_folder import variables_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

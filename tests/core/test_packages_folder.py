@@ -14,9 +14,9 @@ from gpu_studio.builds import shelf as shelves
 from gpu_studio.builds.shelf import OWN_PYTHON, BuildShelf
 from gpu_studio.cli import main as cli
 from gpu_studio.core.builds.record import BuildRecord
+from gpu_studio.core.packages_folder import VARIABLE, has_own_torch, variables_for
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.process.child_process import ChildProcess
-from gpu_studio.process.packages_folder import VARIABLE, has_own_torch, variables_for
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,7 +44,7 @@ def where_torch_is(tmp_path, folder, *options):
     """Return the file of PyTorch in a new Python that got the folder."""
     script = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        "from gpu_studio.process.packages_folder import use_packages\n"
+        "from gpu_studio.core.packages_folder import use_packages\n"
         "use_packages()\n"
         "import torch; print(torch.__file__)\n"
     )
