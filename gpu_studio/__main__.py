@@ -27,9 +27,11 @@ def main() -> int:
     try:
         open_window = load_window()
     except ImportError as error:
+        from gpu_studio.core.program_form import typed
+
         _show_error(
-            f"The window cannot open because a library is missing: {error}. In a checkout, "
-            "“python3 packaging/bootstrap.py run” installs it. “gpu-studio devices” works anyway."
+            f"The window cannot open because a library is missing: {error}. "
+            f"“{typed('gpu-studio devices')}” works anyway."
         )
         return 1
     return open_window(kiosk=is_kiosk)

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import QApplication
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.packages_folder import has_own_torch
+from gpu_studio.core.program_form import typed
 from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.hardware.surroundings import are_cards_simulated, boot_mark
@@ -60,7 +61,7 @@ _LARGEST_LOG_BYTES = 1 << 20
 _WITHOUT_FONT = (
     "This PC has no font, so a window cannot show text. Install a font (on Debian and Ubuntu, type "
     "“sudo apt-get install -y fonts-dejavu-core”), then start GPU Studio again. The terminal "
-    "commands, such as “gpu-studio devices”, work without a font."
+    "commands, such as “{command}”, work without a font."
 )
 _WHEELS = "GPU_STUDIO_WHEELS"  # for an installation without a person: in a school, in a test
 _TIDY_EVERY_MS = 3_600_000
@@ -274,7 +275,7 @@ def remove_killed_windows_folders() -> None:
 
 def _end_without_font(mark: StartMark | None) -> int:
     """Say why there is no window; this is not a crash, so the next start does not report it."""
-    sys.stderr.write(f"{_WITHOUT_FONT}\n")
+    sys.stderr.write(_WITHOUT_FONT.format(command=typed("gpu-studio devices")) + "\n")
     if mark is not None:
         mark.clear()
     return 1

@@ -23,6 +23,7 @@ from gpu_studio.core.builds.record import FAMILIES, Wanted
 from gpu_studio.core.builds.words import build_title, bytes_sentence, stage_title
 from gpu_studio.core.devices.pc_facts import recommended_build
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.program_form import typed
 from gpu_studio.core.wheels import choose_wheel
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 _OWN_TORCH = (
-    "PyTorch is a package of this Python, so GPU Studio installs none. Install another build with "
-    "pip; “gpu-studio doctor” shows the command."
+    "PyTorch is a package of this Python, so GPU Studio installs none. “{doctor}” shows the "
+    "command that installs another build."
 )
 
 
@@ -123,7 +124,7 @@ def _recommended(log_path: Path) -> WheelChoice:
 def _required_shelf() -> BuildShelf:
     shelf = own_shelf(data_folder)
     if shelf is None:
-        raise WrongUseError(_OWN_TORCH)
+        raise WrongUseError(_OWN_TORCH.format(doctor=typed("gpu-studio doctor")))
     return shelf
 
 

@@ -10,6 +10,7 @@ from gpu_studio.cli.devices import device_lines, finding_lines
 from gpu_studio.cli.screen import Progress, print_line
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.program_form import typed
 from gpu_studio.engine.client import ProcessEngine
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ _WORKLOADS = ("elementwise", "matmul")
 _SIZES = (128, 512, 2048)
 _BUDGET_S = 0.5
 _HOW_TO_GET_THE_WINDOW = (
-    "The window shows live curves and your card's memory: start gpu-studio on a desktop, or "
-    "connect with “ssh -X”. “gpu-studio --help” lists the terminal commands."
+    "The window shows live curves and your card's memory: start GPU Studio on a desktop, or "
+    "connect with “ssh -X”. “{help}” lists the terminal commands."
 )
 
 
@@ -55,7 +56,7 @@ def show_first_look(log_path: Path) -> int:
     for sentence in verdicts(runs.results):
         print_line(sentence)
     print_line()
-    print_line(_HOW_TO_GET_THE_WINDOW)
+    print_line(_HOW_TO_GET_THE_WINDOW.format(help=typed("gpu-studio --help")))
     return runs.exit_status
 
 

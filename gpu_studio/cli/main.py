@@ -26,6 +26,7 @@ from gpu_studio.cli.command import (
     WrongUseError,
 )
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.program_form import own_program
 from gpu_studio.core.program_version import program_title
 
 if TYPE_CHECKING:
@@ -54,22 +55,22 @@ _LETTERS_FOR = {
 
 _ABOUT = """\
 See what your graphics card is, whether PyTorch can use it, how fast it is, and where its memory
-goes. Without a command, gpu-studio opens the window."""
-_EXAMPLES = """\
-examples:
-  gpu-studio                                    open the window
-  gpu-studio devices                            what is in this PC
-  gpu-studio doctor                             can PyTorch use it, and if not, what next?
-  gpu-studio race learn                         let the CPU and the GPU learn a picture
-  gpu-studio bench list                         what can be timed
-  gpu-studio bench matmul --size 512,2048       time it on every device
-  gpu-studio bench matmul --sweep 64:4096       find the size from which the GPU is faster
-  gpu-studio bench elementwise --size 512 --dtype float32 --device cpu,cuda:0 --json
-  gpu-studio bench replay run.jsonl             replay runs saved with --record or --json
-  gpu-studio check --minutes 6                  is this card sound?
-  gpu-studio memory explain error.txt           what an out-of-memory error means
-  gpu-studio place convnet --device cuda:0      move a model, and see that nothing changed
-  gpu-studio pitfall mixed_devices              make a common mistake, then fix it"""
+goes. Without a command, the window opens."""
+_EXAMPLES = (
+    ("", "open the window"),
+    ("devices", "what is in this PC"),
+    ("doctor", "can PyTorch use it, and if not, what next?"),
+    ("race learn", "let the CPU and the GPU learn a picture"),
+    ("bench list", "what can be timed"),
+    ("bench matmul --size 512,2048", "time it on every device"),
+    ("bench matmul --sweep 64:4096", "find the size from which the GPU is faster"),
+    ("bench elementwise --size 512 --dtype float32 --device cpu,cuda:0 --json", ""),
+    ("bench replay run.jsonl", "replay runs saved with --record or --json"),
+    ("check --minutes 6", "is this card sound?"),
+    ("memory explain error.txt", "what an out-of-memory error means"),
+    ("place convnet --device cuda:0", "move a model, and see that nothing changed"),
+    ("pitfall mixed_devices", "make a common mistake, then fix it"),
+)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -121,10 +122,11 @@ def _letters_for(sign: str) -> str:
 
 def build_parser(arguments: Sequence[str] = ()) -> CommandParser:
     """Return the parser of the command line; of the commands, only those named are complete."""
+    start = own_program().start
     parser = CommandParser(
-        prog="gpu-studio",
+        prog=start,
         description=_ABOUT,
-        epilog=_EXAMPLES,
+        epilog=_examples(start),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -138,6 +140,11 @@ def build_parser(arguments: Sequence[str] = ()) -> CommandParser:
             command: Command = import_module(f"gpu_studio.cli.{name}").COMMAND
             command.fill(command_parser)
     return parser
+
+
+def _examples(start: str) -> str:
+    lines = (f"  {start} {words:<34} {about}".rstrip() for words, about in _EXAMPLES)
+    return "\n".join(("examples:", *lines))
 
 
 def _run(options: argparse.Namespace) -> int:

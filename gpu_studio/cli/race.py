@@ -29,6 +29,7 @@ from gpu_studio.core.messages.race_messages import (
 )
 from gpu_studio.core.messages.run_messages import RunInTurns, RunsEnded
 from gpu_studio.core.plain_text import file_name
+from gpu_studio.core.program_form import typed
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.race.contestant import (
     Contestant,
@@ -90,8 +91,8 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Run a race; return the exit status."""
     if options.kiosk:
         raise WrongUseError(
-            "--kiosk fills a screen: give it alone, as “gpu-studio race --kiosk”, where a window "
-            "can open."
+            f"--kiosk fills a screen: give it alone, as “{typed('gpu-studio race --kiosk')}”, "
+            "where a window can open."
         )
     if options.picture is None:
         raise WrongUseError(f"Choose what to draw: {', '.join(_NAMES)}.")

@@ -61,8 +61,13 @@ class WheelChoice:
     sentence: str
 
     @property
+    def install_command(self) -> str:
+        """The command that installs this build, before `program_form` gives it its form."""
+        return f"gpu-studio engine install {self.tag}"
+
+    @property
     def pip_command(self) -> str:
-        """The command that installs this build in the program's environment."""
+        """The command that installs this build in an environment of the user's."""
         index = f" --index-url {self.index_url}" if self.index_url else ""
         return f"python -m pip install {self.requirement}{index}"
 

@@ -18,6 +18,7 @@ from gpu_studio.cli import devices
 from gpu_studio.cli import main as cli
 from gpu_studio.cli.main import COMMANDS, _prepare_output, build_parser, main
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.program_form import own_program
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -282,7 +283,8 @@ def test_each_command_and_each_part_has_its_help(capsys, name):
         with pytest.raises(SystemExit) as ended:
             main([*words, "--help"])
         assert ended.value.code == 0
-        assert f"usage: gpu-studio {' '.join(words)} " in capsys.readouterr().out
+        usage = " ".join(capsys.readouterr().out.split())
+        assert f"usage: {own_program().start} {' '.join(words)} " in usage
     assert all(part.help and part.run for part in command.parts.values())
     assert bool(command.parts) != bool(command.run)
     assert command.usual_part in ("", *command.parts)

@@ -262,7 +262,7 @@ def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
         evidence=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; found driver "
         f"{facts.driver.version}, which runs CUDA up to {facts.driver.cuda_version or 'unknown'}; "
         f"needed {floor}",
-        command=other.pip_command if other else nvidia.driver_page(facts),
+        command=other.install_command if other else nvidia.driver_page(facts),
         build_tag=other.tag if other else "",
     )
 

@@ -7,18 +7,15 @@ are for people who are new to CUDA, the evidence is for people who are not.
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
-import sys
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices import card_findings, driver_findings, torch_findings
-from gpu_studio.core.devices.finding import Finding, worst_first
+from gpu_studio.core.devices.finding import TORCH_PAGE, Finding, worst_first
 from gpu_studio.core.devices.pc_facts import PcFacts
+from gpu_studio.core.program_form import own_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +24,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.link import Link
     from gpu_studio.core.devices.torch_facts import PcProbed
     from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.program_form import Program
 
 
 _EXPLAINING = frozenset(
@@ -70,7 +68,7 @@ def find(
     links: Mapping[str, Link] | None = None,
     system: str | None = None,
     machine: str | None = None,
-    executable: str = sys.executable,
+    program: Program | None = None,
 ) -> tuple[Finding, ...]:
     """Return the findings, worst first, with an ``ok`` for every card that PyTorch can use.
 
@@ -84,7 +82,7 @@ def find(
             ``readings``.
         system: "Linux" or "Windows"; this PC's if None.
         machine: "x86_64" or "aarch64"; this PC's if None.
-        executable: the Python that the actions are for.
+        program: the program that the commands are for; this one if None.
     """
     facts = PcFacts(
         inventory,
@@ -98,10 +96,16 @@ def find(
     found: list[Finding] = []
     for rule in _RULES:
         found.extend(rule(facts))
+    program = program or own_program()
     return tuple(
-        msgspec.structs.replace(finding, command=typed(finding.command, executable))
+        msgspec.structs.replace(finding, command=_typed(finding.command, program))
         for finding in worst_first(_unexplained(found, facts))
     )
+
+
+def _typed(command: str, program: Program) -> str:
+    """Return a command as the user types it, or PyTorch's page where the user has no Python."""
+    return program.typed(command) or (TORCH_PAGE if command else "")
 
 
 def _unexplained(found: Sequence[Finding], facts: PcFacts) -> Sequence[Finding]:
@@ -121,46 +125,3 @@ def _is_explained(found: Sequence[Finding], facts: PcFacts) -> bool:
     if codes.count("hidden_by_environment") == len(facts.cards) > 0:
         return True
     return not _EXPLAINING.isdisjoint(codes)
-
-
-_PYTHON = "python "
-_STUDIO = "gpu-studio "
-
-
-def python_here(executable: str = sys.executable) -> str:
-    """Return the shell command for this Python: ``python`` only if that is this very Python.
-
-    Args:
-        executable: the path of this Python; empty if Python does not know it.
-    """
-    folder, name = os.path.split(executable)
-    if name.lower() == "pythonw.exe":  # runs the window and has no console
-        executable = os.path.join(folder, "python.exe")
-    found = shutil.which("python")
-    if not executable or (found is not None and _normal(found) == _normal(executable)):
-        return "python"
-    if os.name == "nt":
-        return f'"{executable}"' if " " in executable else executable
-    return shlex.quote(executable)
-
-
-def typed(command: str, executable: str = sys.executable) -> str:
-    """Return a ``python`` or ``gpu-studio`` command in a form that works in the user's shell."""
-    python = python_here(executable)
-    if command.startswith(_PYTHON):
-        return f"{python} {command.removeprefix(_PYTHON)}"
-    if command.startswith(_STUDIO) and not _is_ours(shutil.which("gpu-studio"), executable):
-        return f"{python} -m gpu_studio {command.removeprefix(_STUDIO)}"
-    return command
-
-
-def _is_ours(script: str | None, executable: str) -> bool:
-    """Return whether a script is in the folder of this Python, as pip puts it there."""
-    return script is not None and _normal(os.path.dirname(script)) == _normal(
-        os.path.dirname(executable)
-    )
-
-
-def _normal(path: str) -> str:
-    # Links are not followed: an environment's Python is often a link to the system's.
-    return os.path.normcase(os.path.abspath(path))

@@ -66,7 +66,7 @@ def build_without_cuda(facts: PcFacts) -> Iterator[Finding]:
         code="build_without_cuda",
         sentence=f"Your {names} {is_or_are} fine, but this PyTorch is {engine.build_words}.{other}",
         evidence=evidence,
-        command=choice.pip_command if choice else "",
+        command=choice.install_command if choice else "",
         build_tag=choice.tag if choice else "",
     )
 
@@ -106,7 +106,7 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
         if is_jetson:
             command = nvidia.JETSON_PAGE
         elif other:
-            command = other.pip_command
+            command = other.install_command
         arch_list = " ".join(engine.arch_list) or "unknown; the published build's list is used"
         probed = facts.probed(card)
         tried = f"; a real kernel failed: {probed.message}" if probed and probed.message else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
 
+from gpu_studio.core.program_form import typed
 from gpu_studio.model.benchmark.recording import AT_ONCE, OWN_PACE, RECORDING_ENDING
 from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.flow_row import FlowRow
@@ -29,7 +30,7 @@ _PACES = (
 )
 _ABOUT = (
     "A recording contains every sample of a run, replayable in order. Make one with Export or "
-    "“gpu-studio bench --record FILE”. Its numbers are always labeled as recorded, with the device."
+    "“{command}”. Its numbers are always labeled as recorded, with the device."
 )
 _KINDS = f"GPU Studio recording (*{RECORDING_ENDING});;All files (*)"
 
@@ -52,7 +53,10 @@ class RecordingCard(Card):
     ) -> None:
         super().__init__(parent, name="benchmark.recording")
         self._player, self._history = player, history
-        self._about = Text(_ABOUT, "muted", name="benchmark.recording.about", wraps=True)
+        self._about = Text(
+            _ABOUT.format(command=typed("gpu-studio bench --record FILE")), "muted",
+            name="benchmark.recording.about", wraps=True,
+        )  # fmt: skip
         self._sentences = Text("", name="benchmark.recording.sentences", wraps=True)
         self._outcome = Text("", "failure", name="benchmark.recording.outcome", wraps=True)
         self.open_button = button(

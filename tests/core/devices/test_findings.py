@@ -6,8 +6,9 @@ import pytest
 
 from gpu_studio.core.devices import pc_facts
 from gpu_studio.core.devices.devices import ASLEEP, Device, Driver, Inventory
-from gpu_studio.core.devices.findings import find, python_here
+from gpu_studio.core.devices.findings import find
 from gpu_studio.core.messages.engine_messages import EngineDescribed
+from gpu_studio.core.program_form import Program, ProgramForm
 from gpu_studio.core.resources import MissingResourceError
 
 CPU = Device(kind="cpu", name="AMD Ryzen 7 5700G")
@@ -159,10 +160,18 @@ def test_a_card_without_code_gets_the_command_of_the_build_that_has_it():
         "This PyTorch has no code for your GT 1030 (6.1): install the cu126 build."
     )
     assert finding.command == (
-        f"{python_here()} -m pip install torch==2.13.0+cu126 "
+        "python -m pip install torch==2.13.0+cu126 "
         "--index-url https://download.pytorch.org/whl/cu126"
     )
     assert finding.device_uuid == GT_1030.uuid
+
+
+def test_an_installed_program_is_told_its_own_command_and_never_pip():
+    installed = Program(ProgramForm.INSTALLED, "gpu-studio")
+    (finding,) = find(pc(GT_1030), torch("cpu"), program=installed)
+    assert finding.command == "gpu-studio engine install cu126"
+    (other,) = find(pc(others=("AMD Radeon RX 7600",)), torch("cpu"), program=installed)
+    assert other.command.startswith("https://")
 
 
 def test_a_card_that_no_build_serves_gets_no_command():

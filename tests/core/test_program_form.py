@@ -1,0 +1,137 @@
+"""What the user is told to type fits the form of the program that says it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpu_studio.core import program_form
+from gpu_studio.core.program_form import Program, ProgramForm, own_program, python_here
+from gpu_studio.core.wheels import choice_of_tag
+
+ENDING = ".exe" if sys.platform == "win32" else ""
+BIN = "Scripts" if sys.platform == "win32" else "bin"
+COMMANDS = (
+    "gpu-studio doctor", "python -m pip install torch==2.13.0", "gpu-studio engine install cu126",
+    'python -c "import torch"',
+)  # fmt: skip
+
+
+def program(folder: Path, name: str) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}{ENDING}"
+    path.write_text("")
+    path.chmod(0o755)
+    return str(path)
+
+
+def has_torch(monkeypatch: pytest.MonkeyPatch, is_there: bool) -> None:
+    monkeypatch.setattr(program_form, "has_own_torch", lambda: is_there)
+
+
+@pytest.fixture
+def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    has_torch(monkeypatch, True)
+    return program(tmp_path / ".venv" / BIN, "python")
+
+
+def typed(command: str, ours: str) -> str:
+    folder = Path(ours).parent.parent
+    return own_program(ours, home=folder, prefix=str(folder)).typed(command)
+
+
+def test_an_installed_program_has_no_python_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_torch(monkeypatch, False)
+    (tmp_path / "installed.json").write_text("{}")
+    starter = program(tmp_path, "gpu-studio")
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    unpacked = own_program("/app/python", home=tmp_path)
+    assert unpacked.form is ProgramForm.INSTALLED
+    assert [unpacked.typed(one) for one in COMMANDS] == [
+        f"{starter} doctor", "", f"{starter} engine install cu126", "",
+    ]  # fmt: skip
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert own_program("/app/python", home=tmp_path).typed("gpu-studio doctor") == (
+        "gpu-studio doctor"
+    )
+
+
+def test_a_checkout_is_run_by_its_setup_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_torch(monkeypatch, False)
+    (tmp_path / "packaging").mkdir()
+    (tmp_path / "packaging" / "bootstrap.py").write_text("")
+    prefix = tmp_path / ".venv"
+    prefix.mkdir()
+    (prefix / "made-by-gpu-studio").write_text("")
+    checkout = own_program("python", home=tmp_path, prefix=str(prefix))
+    assert checkout.form is ProgramForm.CHECKOUT
+    assert str(tmp_path) in checkout.typed("gpu-studio doctor")
+    monkeypatch.chdir(tmp_path)
+    here = own_program("python", home=tmp_path, prefix=str(prefix))
+    script = Path("packaging", "bootstrap.py")
+    start = f"{'py' if os.name == 'nt' else 'python3'} {script} run"
+    assert [here.typed(one) for one in COMMANDS] == [
+        f"{start} doctor", "", f"{start} engine install cu126", "",
+    ]  # fmt: skip
+
+
+def test_a_python_with_its_own_pytorch_installs_builds_with_what_it_has() -> None:
+    form, pip_command = ProgramForm.OWN_ENVIRONMENT, choice_of_tag("cu126").pip_command
+    own = Program(form, "gpu-studio", "/v/python", has_own_torch=True)
+    command = "gpu-studio engine install cu126"
+    assert own.typed(command) == pip_command.replace("python", "/v/python", 1)
+    without_pip = Program(form, "gpu-studio", "/v/python", has_own_torch=True, has_pip=False)
+    assert without_pip.typed(command).startswith("uv pip install --python /v/python torch==")
+    without_torch = Program(form, "gpu-studio", "/v/python")
+    assert without_torch.typed(command) == command
+
+
+def test_another_python_in_the_shell_is_not_the_one_to_install_into(
+    ours: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path / "usr", "python")
+    program(tmp_path / "usr", "gpu-studio")
+    monkeypatch.setenv("PATH", str(tmp_path / "usr"))
+    assert typed("python -m pip install torch==2.13.0", ours) == (
+        f"{ours} -m pip install torch==2.13.0"
+    )
+    assert typed("gpu-studio bench matmul", ours) == f"{ours} -m gpu_studio bench matmul"
+
+
+def test_in_an_activated_environment_the_short_words_do(
+    ours: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(Path(ours).parent, "gpu-studio")
+    monkeypatch.setenv("PATH", os.path.dirname(ours))
+    for command in ("python -m pip install torch", "gpu-studio bench matmul"):
+        assert typed(command, ours) == command
+
+
+@pytest.mark.parametrize("action", ["", "nvidia-smi", "export CUDA_DEVICE_ORDER=PCI_BUS_ID"])
+def test_other_commands_and_addresses_stay(action: str, ours: str) -> None:
+    assert typed(action, ours) == action
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="quoted for a shell of Linux")
+def test_a_folder_with_a_space_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    path = program(tmp_path / "my programs" / BIN, "python")
+    assert python_here(path) == f"'{path}'"
+
+
+def test_the_windows_own_python_has_no_console(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert python_here(str(tmp_path / "pythonw.exe")) == str(tmp_path / "python.exe")
+
+
+def test_a_python_that_does_not_know_its_path_is_called_python() -> None:
+    assert python_here("") == "python"
