@@ -55,16 +55,23 @@ def wait_samples(tab: BenchmarkTab) -> None:
     wait_until(timed)
 
 
-def cells(tab: QWidget, which: Column) -> list[str]:
-    """Return a column of the results."""
-    return column(tab, "benchmark.results", int(which))
+def cells(tab: QWidget, which: Column | str) -> list[str]:
+    """Return a column of the results; that of a device by its name."""
+    return column(tab, "benchmark.results", which if isinstance(which, str) else int(which))
 
 
-def select_row(tab: QWidget, row: int) -> None:
-    """Click on a result."""
+def medians_of(tab: QWidget) -> list[str]:
+    """Return the names of the devices that have a column."""
+    model = find(tab, "benchmark.results", QTableView).model()
+    across = range(len(Column), model.columnCount())
+    return [str(model.headerData(section, Qt.Orientation.Horizontal)) for section in across]
+
+
+def select_row(tab: QWidget, row: int, column: int = Column.SIZE) -> None:
+    """Click on a size, or on the median of a device."""
     view = find(tab, "benchmark.results", QTableView)
     view.scrollTo(view.model().index(row, 0))
-    place = view.visualRect(view.model().index(row, Column.SIZE)).center()
+    place = view.visualRect(view.model().index(row, column)).center()
     QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place)
 
 
@@ -101,7 +108,7 @@ def hero_bars(tab: QWidget) -> dict[str, str]:
 
 
 def hover_row(tab: QWidget, row: int) -> None:
-    """Move the mouse onto a result."""
+    """Move the mouse onto a size."""
     view = find(tab, "benchmark.results", QTableView)
     view.scrollTo(view.model().index(row, 0))
     place = view.visualRect(view.model().index(row, Column.SIZE)).center()

@@ -56,11 +56,13 @@ def account_of(window: QMainWindow) -> dict[str, object]:
 
 
 def medians_in(results: QAbstractItemView) -> list[str]:
-    """Return what a table of results shows in its column Median, one text a row."""
+    """Return the medians of the CPU in a table of results, one text a row."""
     model = results.model()
     columns = range(model.columnCount())
     heads = [model.headerData(one, Qt.Orientation.Horizontal) for one in columns]
-    column = heads.index("Median")
+    if "CPU" not in heads:
+        return []
+    column = heads.index("CPU")
     return [model.index(row, column).data() for row in range(model.rowCount())]
 
 

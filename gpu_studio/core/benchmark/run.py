@@ -237,12 +237,17 @@ def state_text(run: Run) -> str:
     return run.state.value
 
 
-def mode_words(run: Run) -> str:
-    """Return the unusual settings of a run's measurement; empty if there are none."""
+def mode_words(run: Run, *, with_copies: bool = True) -> str:
+    """Return the unusual settings of a run's measurement; empty if there are none.
+
+    Args:
+        run: at any stage.
+        with_copies: name the copies as well, unless something beside it does.
+    """
     request = run.request
     words = option_words(request.options)
     words += ["cold cache"] if request.cache == "cold" else []
-    words += ["with copies"] if request.transfers else []
+    words += ["with copies"] if request.transfers and with_copies else []
     words += ["sustained"] if request.sustained else []
     words += ["custom CUDA kernel"] if request.has_own_kernel else []
     return ", ".join(words)

@@ -1,10 +1,10 @@
-"""The runs as a table. Texts are built when a run changes, not when a cell is painted."""
+"""The runs as a table, a row for each size. Texts are built when a run changes, not when shown."""
 
 from __future__ import annotations
 
 import math
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PySide6.QtCore import (
     QAbstractTableModel,
@@ -15,25 +15,36 @@ from PySide6.QtCore import (
 )
 
 from gpu_studio.core.benchmark.ceilings import believed_share, share_text
-from gpu_studio.core.benchmark.run import describe_run, mode_words, sign_of, spread_text
+from gpu_studio.core.benchmark.run import (
+    RunState,
+    describe_run,
+    mode_words,
+    sign_of,
+    spread_text,
+)
 from gpu_studio.core.benchmark.verdict import speed_up
+from gpu_studio.core.device_name import CPU
 from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.units import (
     format_duration,
     format_rate,
 )
 from gpu_studio.model.benchmark.run_labels import run_label
+from gpu_studio.model.devices.device_board import label_of
 from gpu_studio.model.tool_tip import rich_tip
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from PySide6.QtCore import QObject
 
+    from gpu_studio.core.benchmark.comparison import Comparison
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.devices.device_board import DeviceBoard
 
 ADDRESS_ROLE = Qt.ItemDataRole.UserRole
-"""The device's address of a cell of `Column.DEVICE`, for its color: ``cpu`` or ``cuda:0``."""
+"""The device's address of a median, for its color: ``cpu`` or ``cuda:0``."""
 SORT_ROLE = Qt.ItemDataRole.UserRole + 1
 """The sort key of a cell: the number behind its text."""
 RUN_ORDER = -1
@@ -45,29 +56,28 @@ _SIGNS = {Qt.SortOrder.AscendingOrder: "↑", Qt.SortOrder.DescendingOrder: "↓
 
 
 class Column(IntEnum):
-    """The table's columns, left to right."""
+    """The columns that are always there. Those of the devices follow, one each."""
 
     WORKLOAD = 0
     SIZE = 1
     DTYPE = 2
-    DEVICE = 3
-    MODE = 4
-    MEDIAN = 5
-    IQR = 6
-    SAMPLES = 7
-    THROUGHPUT = 8
-    CEILING = 9
-    SPEED_UP = 10
-    STAMP = 11
+    MODE = 3
+    IQR = 4
+    SAMPLES = 5
+    THROUGHPUT = 6
+    CEILING = 7
+    FASTER = 8
+    STAMP = 9
 
+
+OF_ONE_RUN = (Column.IQR, Column.SAMPLES, Column.THROUGHPUT, Column.CEILING)
+"""The columns that say something about one run: empty in a row of several."""
 
 _HEAD = {
     Column.WORKLOAD: ("Workload", "The work that ran"),
     Column.SIZE: ("Size", "Work per call; each workload explains its sizes"),
     Column.DTYPE: ("Precision", "Data type of the numbers"),
-    Column.DEVICE: ("Device", "Where the workload ran"),
-    Column.MODE: ("Mode", "Options of the workload, cold cache, with copies"),
-    Column.MEDIAN: ("Median", "Half of the samples took less time per call"),
+    Column.MODE: ("Mode", "Options of the workload, cold cache"),
     Column.IQR: (
         "IQR",
         "How much the times varied: the range of their middle half, as a share of the median",
@@ -75,10 +85,11 @@ _HEAD = {
     Column.SAMPLES: ("Samples", "Number of timed batches of calls"),
     Column.THROUGHPUT: ("Throughput", "Work per second, from the median"),
     Column.CEILING: ("% of peak", "Throughput as a share of this device's peak"),
-    Column.SPEED_UP: ("Speed-up", "How many times faster than the CPU, for the same work"),
-    Column.STAMP: ("Trust", "Whether you can trust the number, and if not, why"),
+    Column.FASTER: ("Faster", "Which device is faster for the same work, and how many times"),
+    Column.STAMP: ("Trust", "Whether you can trust the numbers, and if not, why"),
 }
-_TEXT_COLUMNS = (Column.WORKLOAD, Column.DTYPE, Column.DEVICE, Column.MODE, Column.STAMP)
+_MEDIAN_TIP = "Median: half of the samples took less time per call"
+_TEXT_COLUMNS = (Column.WORKLOAD, Column.DTYPE, Column.MODE, Column.STAMP)
 _LEFT, _RIGHT = (
     side | Qt.AlignmentFlag.AlignVCenter
     for side in (Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight)
@@ -86,31 +97,75 @@ _LEFT, _RIGHT = (
 _ALIGNMENTS = tuple(_LEFT if column in _TEXT_COLUMNS else _RIGHT for column in Column)
 
 
+class _Medians(NamedTuple):
+    """A column of medians: a device, without or with copies, here or of a recording."""
+
+    address: str
+    transfers: bool
+    recording: str | None
+
+
+class _Row:
+    """The runs of one work, at most one in each column of medians."""
+
+    def __init__(self, work: tuple[object, ...]) -> None:
+        self.work = work
+        self.runs: dict[_Medians, Run] = {}
+        self.texts: tuple[str, ...] = ()
+        self.keys: tuple[float | str, ...] = ()
+
+    @property
+    def first(self) -> Run:
+        """Return the oldest run, which says what the work is."""
+        return next(iter(self.runs.values()))
+
+    @property
+    def only(self) -> Run | None:
+        """Return the run of a row that has one."""
+        return self.first if len(self.runs) == 1 else None
+
+    @property
+    def latest(self) -> Run:
+        """Return the run that began last, or else the one that will be first."""
+        begun = [run for run in self.runs.values() if run.has_begun]
+        return begun[-1] if begun else self.first
+
+
 class ResultsTable(QAbstractTableModel):
-    """One row for each run of a `Benchmark`, oldest first."""
+    """A row for each size of a `Benchmark`, oldest first, with the median of each device.
+
+    A work that is measured again has a row of its own, so that no run is hidden by another.
+    """
 
     def __init__(
         self, benchmark: Benchmark, board: DeviceBoard, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._benchmark, self._board = benchmark, board
-        self._runs: list[Run] = []
-        self._texts: list[tuple[str, ...]] = []
-        self._keys: list[tuple[float | str, ...]] = []
+        self._rows: list[_Row] = []
+        # Each with its first run, whose device names the column.
+        self._medians: dict[_Medians, Run] = {}
         benchmark.run_begun.connect(self._add)
         benchmark.run_changed.connect(self._change)
         benchmark.runs_cleared.connect(self._clear)
 
-    def run(self, row: int) -> Run:
-        return self._runs[row]
+    def run(self, row: int, column: int = 0) -> Run:
+        """Return the run of a median; in another column the latest of the row."""
+        shown = self._rows[row]
+        median = self._median_at(column)
+        return (shown.runs.get(median) if median is not None else None) or shown.latest
+
+    def runs(self, row: int) -> list[Run]:
+        """Return the runs of a row, in the order of the columns."""
+        return [run for one in self._medians if (run := self._rows[row].runs.get(one)) is not None]
 
     def rowCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
-        """Return the number of runs."""
-        return 0 if parent.isValid() else len(self._runs)
+        """Return the number of sizes."""
+        return 0 if parent.isValid() else len(self._rows)
 
     def columnCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
-        """Return the number of columns."""
-        return 0 if parent.isValid() else len(Column)
+        """Return the number of columns, with those of the devices."""
+        return 0 if parent.isValid() else len(Column) + len(self._medians)
 
     def data(
         self,
@@ -120,16 +175,18 @@ class ResultsTable(QAbstractTableModel):
         """Return a cell's text, alignment, sort key or device address, or its row's tool tip."""
         if not index.isValid():
             return None
+        row, column = self._rows[index.row()], index.column()
         if role == Qt.ItemDataRole.DisplayRole:
-            return self._texts[index.row()][index.column()]
+            return row.texts[column]
         if role == SORT_ROLE:
-            return self._keys[index.row()][index.column()]
+            return row.keys[column]
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _ALIGNMENTS[index.column()]
+            return _alignment(column)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return self._tool_tip(self._runs[index.row()])
-        if role == ADDRESS_ROLE and index.column() == Column.DEVICE:
-            return self._runs[index.row()].request.device
+            return self._tool_tip(index.row(), column)
+        median = self._median_at(column)
+        if role == ADDRESS_ROLE and median is not None and median in row.runs:
+            return median.address
         return None
 
     def headerData(
@@ -138,101 +195,177 @@ class ResultsTable(QAbstractTableModel):
         """Return a column's name, its meaning, or its alignment."""
         if orientation is not Qt.Orientation.Horizontal:
             return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return _HEAD[Column(section)][0]
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return _HEAD[Column(section)][1]
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _ALIGNMENTS[section]
-        return None
+            return _alignment(section)
+        if role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+            return None
+        is_tip = role == Qt.ItemDataRole.ToolTipRole
+        median = self._median_at(section)
+        if median is not None:
+            return _MEDIAN_TIP if is_tip else self._label(median)
+        return _HEAD[Column(section)][is_tip]
 
     def _add(self, run: Run) -> None:
-        row = len(self._runs)
-        self.beginInsertRows(_NO_PARENT, row, row)
-        self._runs.append(run)
-        self._texts.append(self._row_texts(run))
-        self._keys.append(self._row_keys(run))
+        column = _Medians(run.request.device, run.request.transfers, run.recording)
+        if column not in self._medians:
+            last = self.columnCount()
+            self.beginInsertColumns(_NO_PARENT, last, last)
+            self._medians[column] = run
+            for row in self._rows:
+                row.texts, row.keys = (*row.texts, _NOTHING), (*row.keys, math.inf)
+            self.endInsertColumns()
+        work = _work(run)
+        for number, row in enumerate(self._rows):
+            if row.work == work and column not in row.runs:
+                row.runs[column] = run
+                self._renew(number)
+                return
+        row = _Row(work)
+        row.runs[column] = run
+        row.texts, row.keys = self._cells(row)
+        number = len(self._rows)
+        self.beginInsertRows(_NO_PARENT, number, number)
+        self._rows.append(row)
         self.endInsertRows()
 
     def _change(self, run: Run) -> None:
-        self._renew(self._runs.index(run))
-        if run.result is not None:  # other runs of the same work can be compared with it now
-            work = _work(run)
-            for row, other in enumerate(self._runs):
-                if other is not run and other.result is not None and _work(other) == work:
-                    self._renew(row)
+        work = _work(run)
+        for number, row in enumerate(self._rows):
+            # Other runs of the same work can be compared with a result now.
+            if run in row.runs.values() or (run.result is not None and row.work == work):
+                self._renew(number)
 
-    def _renew(self, row: int) -> None:
-        texts = self._row_texts(self._runs[row])
-        if texts != self._texts[row]:
-            self._texts[row], self._keys[row] = texts, self._row_keys(self._runs[row])
-            self.dataChanged.emit(self.index(row, 0), self.index(row, len(Column) - 1))
+    def _renew(self, number: int) -> None:
+        row = self._rows[number]
+        cells = self._cells(row)
+        if cells[0] != row.texts:
+            row.texts, row.keys = cells
+            last = self.columnCount() - 1
+            self.dataChanged.emit(self.index(number, 0), self.index(number, last))
 
     def _clear(self) -> None:
         self.beginResetModel()
-        self._runs, self._texts, self._keys = [], [], []
+        self._rows, self._medians = [], {}
         self.endResetModel()
 
-    def _row_texts(self, run: Run) -> tuple[str, ...]:
-        request, result, summary = run.request, run.result, run.summary
-        compared = speed_up(result, self._benchmark.results) if result else None
-        texts = {
-            Column.WORKLOAD: self._benchmark.title_of(request.workload),
-            Column.SIZE: run.size_label if run.size_text != SQUARE else str(request.size),
-            Column.DTYPE: request.dtype,
-            Column.DEVICE: run_label(run, self._board.rows),
-            Column.MODE: mode_words(run),
-            Column.MEDIAN: format_duration(summary.median_s) if summary else _NOTHING,
-            Column.IQR: (
-                spread_text(summary.iqr_s, summary.median_s, summary.samples)
-                if summary
-                else _NOTHING
-            ),
-            Column.SAMPLES: str(len(run.series)) if summary else _NOTHING,
-            Column.THROUGHPUT: (
-                format_rate(result.throughput, result.throughput_unit) if result else _NOTHING
-            ),
-            Column.CEILING: (share_text(result) if result else "") or _NOTHING,
-            Column.SPEED_UP: compared.cell if compared else _NOTHING,
-            Column.STAMP: sign_of(run),
-        }
-        return tuple(texts[column] for column in Column)
+    def _median_at(self, section: int) -> _Medians | None:
+        return list(self._medians)[section - len(Column)] if section >= len(Column) else None
 
-    def _row_keys(self, run: Run) -> tuple[float | str, ...]:
-        """Return the sort key of each cell; missing numbers come last.
+    def _label(self, medians: _Medians) -> str:
+        """Return the name of a device, as its first run says it."""
+        name = run_label(self._medians[medians], self._board.rows)
+        return f"{name} + copies" if medians.transfers else name
+
+    def _cells(self, row: _Row) -> tuple[tuple[str, ...], tuple[float | str, ...]]:
+        """Return the text of each cell and its sort key; missing numbers come last.
 
         A current run has no numbers as keys, so that its row does not move around.
         """
-        result, summary = run.result, run.summary if run.state.is_over else None
-        texts = self._texts[self._runs.index(run)]
-        compared = speed_up(result, self._benchmark.results) if result else None
-        numbers = {
-            Column.SIZE: run.request.size,
-            Column.MEDIAN: summary.median_s if summary else None,
-            Column.IQR: summary.relative_iqr if summary else None,
-            Column.SAMPLES: summary.samples if summary else None,
-            Column.THROUGHPUT: result.throughput if result else None,
-            Column.CEILING: believed_share(result) if result else None,
-            Column.SPEED_UP: compared.claimed_ratio if compared else None,
+        run, only = row.first, row.only
+        result, summary = (only.result, only.summary) if only else (None, None)
+        ended = summary if only and only.state.is_over else None
+        faster = self._fastest(row)
+        lead = faster[0].claimed_ratio if faster else None
+        size = run.size_label if run.size_text != SQUARE else str(run.request.size)
+        cells: dict[Column, tuple[str, float | str | None]] = {
+            Column.WORKLOAD: _text(self._benchmark.title_of(run.request.workload)),
+            Column.SIZE: (size, run.request.size),
+            Column.DTYPE: _text(run.request.dtype),
+            Column.MODE: _text(mode_words(run, with_copies=False)),
+            Column.IQR: (
+                spread_text(summary.iqr_s, summary.median_s, summary.samples)
+                if summary
+                else _NOTHING,
+                ended.relative_iqr if ended else None,
+            ),
+            Column.SAMPLES: (
+                str(len(only.series)) if only and summary else _NOTHING,
+                ended.samples if ended else None,
+            ),
+            Column.THROUGHPUT: (
+                format_rate(result.throughput, result.throughput_unit) if result else _NOTHING,
+                result.throughput if result else None,
+            ),
+            Column.CEILING: (
+                (share_text(result) if result else "") or _NOTHING,
+                believed_share(result) if result else None,
+            ),
+            Column.FASTER: (self._faster_words(*faster) if faster else _NOTHING, lead),
+            Column.STAMP: _text(sign_of(max(row.runs.values(), key=_concern))),
         }
-        return tuple(
-            texts[column]
-            if column not in numbers
-            else math.inf
-            if (number := numbers[column]) is None
-            else float(number)
-            for column in Column
+        every = [cells[column] for column in Column]
+        every += [_median(row.runs.get(one)) for one in self._medians]
+        texts, keys = zip(*every, strict=True)
+        return texts, tuple(
+            math.inf if key is None else key if isinstance(key, str) else float(key) for key in keys
         )
 
-    def _tool_tip(self, run: Run) -> str:
+    def _fastest(self, row: _Row) -> tuple[Comparison, Run] | None:
+        """Return the fastest card's comparison with the CPU; without copies if it has both."""
+        own = [run.result for run in row.runs.values() if run.result is not None]
+        found = [
+            (compared, run)
+            for run in row.runs.values()
+            if run.result is not None
+            and (
+                compared := speed_up(run.result, own)
+                or speed_up(run.result, self._benchmark.results)
+            )
+        ]
+        return max(
+            found, key=lambda one: (not one[1].request.transfers, one[0].ratio), default=None
+        )
+
+    def _faster_words(self, compared: Comparison, run: Run) -> str:
+        if not compared.sign:
+            return compared.cell
+        rows = self._board.rows
+        return (
+            f"{run_label(run, rows) if compared.sign > 0 else label_of(CPU, rows)} {compared.times}"
+        )
+
+    def _tool_tip(self, number: int, column: int) -> str:
         """Return all facts as Qt's HTML, with names from outside escaped."""
-        label = run_label(run, self._board.rows)
-        title = self._benchmark.title_of(run.request.workload)
-        return rich_tip(describe_run(run, label, title))
+        is_of_one = self._median_at(column) in self._rows[number].runs
+        shown = [self.run(number, column)] if is_of_one else self.runs(number)
+        lines: list[str] = []
+        for run in shown:
+            label = run_label(run, self._board.rows)
+            lines += describe_run(run, label, self._benchmark.title_of(run.request.workload))
+        return rich_tip(lines)
 
 
-def _work(run: Run) -> tuple[str, int, str]:
-    return run.request.workload, run.request.size, run.request.dtype
+def _alignment(column: int) -> Qt.AlignmentFlag:
+    return _ALIGNMENTS[column] if column < len(Column) else _RIGHT
+
+
+def _text(text: str) -> tuple[str, str]:
+    return text, text
+
+
+def _median(run: Run | None) -> tuple[str, float | None]:
+    summary = run.summary if run is not None else None
+    if run is None or summary is None:
+        return _NOTHING, None
+    return format_duration(summary.median_s), summary.median_s if run.state.is_over else None
+
+
+def _work(run: Run) -> tuple[object, ...]:
+    request = run.request
+    return (
+        request.workload, request.size, request.dtype, tuple(sorted(request.options.items())),
+        request.cache, request.sustained, run.recording,
+    )  # fmt: skip
+
+
+def _concern(run: Run) -> int:
+    """Return how much a run matters to its row: one under way, then what is wrong with others."""
+    if not run.state.is_over:
+        return 4 if run.has_begun else 3
+    if run.state is RunState.FAILED:
+        return 6
+    stamp = run.stamp
+    return 2 if stamp is None else 1 if stamp.doubts else 0
 
 
 class SortedResults(QSortFilterProxyModel):
@@ -244,14 +377,14 @@ class SortedResults(QSortFilterProxyModel):
         self.setSourceModel(results)
         self.setSortRole(SORT_ROLE)
 
-    @property
-    def runs(self) -> list[Run]:
-        """The runs in the order of the rows."""
-        return [self.run(self.index(row, 0)) for row in range(self.rowCount())]
+    def runs(self) -> Iterator[Run]:
+        """Yield the runs in the order of the rows, and in a row in that of the devices."""
+        for row in range(self.rowCount()):
+            yield from self._results.runs(self.mapToSource(self.index(row, 0)).row())
 
     def run(self, index: QModelIndex) -> Run:
-        """Return the run of a row."""
-        return self._results.run(self.mapToSource(index).row())
+        """Return the run of a median; in another column the latest of the row."""
+        return self._results.run(self.mapToSource(index).row(), index.column())
 
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHeaderView, QMenu
 from gpu_studio.core.benchmark.run import describe_run, mode_words
 from gpu_studio.model.benchmark.results_table import (
     ADDRESS_ROLE,
+    OF_ONE_RUN,
     RUN_ORDER,
     Column,
     ResultsTable,
@@ -37,7 +38,8 @@ _SPARE_COLUMNS = (
     Column.SAMPLES, Column.MODE, Column.IQR, Column.THROUGHPUT, Column.DTYPE, Column.CEILING,
 )  # fmt: skip
 # Texts that appear during a run, after its row was fitted.
-_LONGEST_TEXTS = {Column.MEDIAN: "888 ms", Column.IQR: "1888 %", Column.SAMPLES: "8888"}
+_LONGEST_TEXTS = {Column.IQR: "1888 %", Column.SAMPLES: "8888"}
+_LONGEST_MEDIAN = "888 ms"
 _CELL_PADDING = 24  # pixels
 _FITTED_ROWS = 40  # a thousand would hold the window
 _DETAIL_LINES = 4
@@ -46,10 +48,12 @@ _STAMP_LETTERS = (14, 21)
 
 
 class BenchmarkResults(Card):
-    """One row for each run; the page scrolls, not the table.
+    """One row for each size; the page scrolls, not the table.
+
+    A click on a median selects the run of that device, elsewhere in a row the latest one.
 
     Signals:
-        run_selected(Run): a row was selected; None if no row is selected.
+        run_selected(Run): a run was selected; None if no row is selected.
         run_hovered(Run): the mouse is on a row; None if it left the rows.
     """
 
@@ -68,11 +72,9 @@ class BenchmarkResults(Card):
         self._benchmark, self._board = benchmark, board
         self._model = SortedResults(ResultsTable(benchmark, board, self), self)
         self._table = table(
-            self._model, name="benchmark.results", accessible_name="Results, one row per run"
+            self._model, name="benchmark.results", accessible_name="Results, one row per size"
         )
-        self._table.setItemDelegateForColumn(
-            Column.DEVICE, SwatchDelegate(theme, ADDRESS_ROLE, self)
-        )
+        self._table.setItemDelegate(SwatchDelegate(theme, ADDRESS_ROLE, self))
         self.setFocusProxy(self._table)
         self._details = Text("", "muted", name="benchmark.details", wraps=True)
         self._details.setIndent(10)
@@ -83,7 +85,10 @@ class BenchmarkResults(Card):
         self.column.addWidget(self._details)
         self.column.addStretch(1)
         self._details.hide()
-        self._table.selectionModel().selectionChanged.connect(self._selection_changed)
+        self._selected: Run | None = None
+        selection = self._table.selectionModel()
+        selection.selectionChanged.connect(self._selection_changed)
+        selection.currentColumnChanged.connect(self._selection_changed)
         self._table.setMouseTracking(True)
         self._table.entered.connect(self._hover)
         self._table.viewportEntered.connect(self._leave)
@@ -95,6 +100,7 @@ class BenchmarkResults(Card):
         self._fitting.setSingleShot(True)
         self._fitting.timeout.connect(self._fit_columns)
         self._model.rowsInserted.connect(self._fitting.start)
+        self._model.columnsInserted.connect(self._place_column)
         self._model.modelReset.connect(self._selection_changed)
         benchmark.run_changed.connect(self._run_changed)
 
@@ -121,14 +127,17 @@ class BenchmarkResults(Card):
 
     @property
     def selected(self) -> Run | None:
-        """The run of the selected row."""
-        rows = self._table.selectionModel().selectedRows()
-        return self._model.run(rows[0]) if rows else None
+        """The run of the selected row, and in it of the current column."""
+        selection = self._table.selectionModel()
+        if not selection.hasSelection():
+            return None
+        (row, *_), current = selection.selectedRows(), selection.currentIndex()
+        return self._model.run(row.siblingAtColumn(max(current.column(), 0)))
 
     @property
     def runs(self) -> list[Run]:
         """All runs in display order."""
-        return self._model.runs
+        return list(self._model.runs())
 
     def clear_selection(self) -> None:
         """Follow the current run again."""
@@ -136,6 +145,9 @@ class BenchmarkResults(Card):
 
     def _selection_changed(self) -> None:
         run = self.selected
+        if run is self._selected:
+            return
+        self._selected = run
         self._describe(run)
         if run is not None and self._table.hasFocus():
             keep_row_in_view(self._table, self._table.currentIndex().row())
@@ -215,28 +227,39 @@ class BenchmarkResults(Card):
             self._model.sort(RUN_ORDER, upwards)
         self._fit_columns()
 
+    def _place_column(self, _: QModelIndex, first: int, last: int) -> None:
+        """Show the medians of a device that is new left of what is said about all of them."""
+        header = self._table.horizontalHeader()
+        for column in range(first, last + 1):
+            header.moveSection(header.visualIndex(column), header.visualIndex(Column.IQR))
+
     def _fit_columns(self) -> None:
         """Make every text fit; a narrow window hides columns that the details repeat."""
-        runs = self._model.runs
+        runs = self.runs
+        medians = range(len(Column), self._model.columnCount())
         results = [run.result for run in runs if run.result is not None]
-        unused = {
+        unused: dict[int, bool] = {
             Column.WORKLOAD: len({run.request.workload for run in runs}) < 2,
-            Column.MODE: not any(map(mode_words, runs)),
+            Column.MODE: not any(mode_words(run, with_copies=False) for run in runs),
             Column.CEILING: all(result.share_of_ceiling is None for result in results),
-            Column.SPEED_UP: len({run.request.device for run in runs}) < 2,
+            Column.FASTER: len({run.request.device for run in runs}) < 2,
         }
+        if len(medians) > 1:
+            unused |= dict.fromkeys(OF_ONE_RUN, True)
         for column in Column:
             self._table.setColumnHidden(column, unused.get(column, False))
         self._table.resizeColumnsToContents()
-        for column, longest in _LONGEST_TEXTS.items():
+        longest_texts = [(number, _LONGEST_MEDIAN) for number in medians]
+        longest_texts += _LONGEST_TEXTS.items()
+        for number, longest in longest_texts:
             width = self._table.fontMetrics().horizontalAdvance(longest) + _CELL_PADDING
-            self._table.setColumnWidth(column, max(self._table.columnWidth(column), width))
+            self._table.setColumnWidth(number, max(self._table.columnWidth(number), width))
         least, most = (letters(self._table, count) for count in _STAMP_LETTERS)
         stamp = max(least, min(self._table.sizeHintForColumn(Column.STAMP), most))
         needed = stamp + sum(
-            self._table.columnWidth(column)
-            for column in Column
-            if column != Column.STAMP and not unused.get(column)
+            self._table.columnWidth(number)
+            for number in (*Column, *medians)
+            if number != Column.STAMP and not unused.get(number)
         )
         keeps_dtype = len({run.request.dtype for run in runs}) > 1
         for column in _SPARE_COLUMNS:

@@ -17,6 +17,7 @@ from gpu_studio.core.messages.run_messages import (
 )
 from gpu_studio.model.benchmark.results_table import (
     ADDRESS_ROLE,
+    OF_ONE_RUN,
     RUN_ORDER,
     Column,
     ResultsTable,
@@ -48,12 +49,20 @@ class Runs(QObject):
     def title_of(self, workload: str) -> str:
         return workload.title()
 
-    def begin(self, size: int = 512, device: str = "cpu", **changes: Any) -> Run:
+    def begin(
+        self,
+        size: int = 512,
+        device: str = "cpu",
+        *,
+        recording: str | None = None,
+        transfers: bool = False,
+    ) -> Run:
         request = RunWorkload(
             run_id=f"{len(self.runs)}", workload="elementwise", device=device, size=size,
-            dtype="float32",
+            dtype="float32", transfers=transfers,
         )  # fmt: skip
         run = Run(request)
+        run.recording = recording
         self.runs.append(run)
         self.run_begun.emit(run)
         return run
@@ -85,6 +94,10 @@ def table(runs: Runs, ready_studio: Studio) -> ResultsTable:
     return table
 
 
+# The first device's column.
+MEDIAN = len(Column)
+
+
 def texts(table: ResultsTable, row: int) -> list[str]:
     return [
         table.index(row, column).data().replace("\u202f", " ")
@@ -95,17 +108,58 @@ def texts(table: ResultsTable, row: int) -> list[str]:
 def test_a_run_is_a_row_from_its_beginning_to_its_stamp(runs: Runs, table: ResultsTable) -> None:
     run = runs.begin(device="cuda:0")
     assert texts(table, 0) == [
-        "Elementwise", "512", "float32", "GT 1030", "", "–", "–", "–", "–", "–", "–", "… waiting",
+        "Elementwise", "512", "float32", "", "–", "–", "–", "–", "–", "… waiting", "–",
     ]  # fmt: skip
     run.apply(started(run.request))
     runs.tell(run, RunPhaseChanged(run_id="0", phase="warm-up"))
     assert texts(table, 0)[Column.STAMP] == "… warm-up"
     runs.tell(run, batch(run.request, (0.001, 0.002, 0.003), spent_s=0.1))
-    assert texts(table, 0)[Column.MEDIAN : Column.THROUGHPUT] == ["2.00 ms", "50 %", "3"]
+    assert texts(table, 0)[Column.IQR : Column.THROUGHPUT] == ["50 %", "3"]
+    assert texts(table, 0)[MEDIAN] == "2.00 ms"
     runs.finish(run)
-    assert texts(table, 0)[Column.MEDIAN :] == [
-        "226 µs", "0.6 %", "43", "2.32 GB/s", "–", "–", "✔ verified",
+    assert texts(table, 0)[Column.IQR :] == [
+        "0.6 %", "43", "2.32 GB/s", "–", "–", "✔ verified", "226 µs",
     ]  # fmt: skip
+
+
+def heads(table: ResultsTable) -> list[str]:
+    return [
+        table.headerData(section, Qt.Orientation.Horizontal)
+        for section in range(MEDIAN, table.columnCount())
+    ]
+
+
+def test_a_size_is_a_row_with_the_medians_of_all_devices(runs: Runs, table: ResultsTable) -> None:
+    on_cpu, on_card, with_copies = (
+        runs.begin(512, device, transfers=copies)
+        for device, copies in (("cpu", False), ("cuda:0", False), ("cuda:0", True))
+    )
+    other = runs.begin(64, "cuda:0")
+    assert table.rowCount() == 2
+    assert heads(table) == ["CPU", "GT 1030", "GT 1030 + copies"]
+    for run, seconds in ((on_cpu, 1.2), (on_card, 1.0), (with_copies, 1.1)):
+        assert "… waiting" in texts(table, 0)
+        runs.finish(run, turns="turns", rounds_s=(seconds,) * 12)
+    assert [texts(table, 1)[column] for column in (MEDIAN, MEDIAN + 1)] == ["–", "–"]
+    assert all(text != "–" for text in texts(table, 0)[MEDIAN:])
+    # What is of one run is of none here.
+    assert {texts(table, 0)[column] for column in OF_ONE_RUN} == {"–"}
+    # A median is its own run; elsewhere the latest speaks for its row.
+    columns = (MEDIAN, MEDIAN + 1, MEDIAN + 2, Column.SIZE)
+    assert [table.run(0, column) for column in columns] == [
+        on_cpu, on_card, with_copies, with_copies,
+    ]  # fmt: skip
+    assert table.runs(0) == [on_cpu, on_card, with_copies]
+    assert table.runs(1) == [other]
+    tips = [table.index(0, column).data(Qt.ItemDataRole.ToolTipRole) for column in columns]
+    assert [tip.count("interval") for tip in tips] == [1, 1, 1, 3]
+
+
+def test_work_that_is_measured_again_hides_no_run(runs: Runs, table: ResultsTable) -> None:
+    every = [runs.begin(512, device) for device in ("cpu", "cuda:0", "cpu", "cuda:0")]
+    every.append(runs.begin(512, "cpu", recording="another PC"))
+    assert [table.runs(row) for row in range(3)] == [every[:2], every[2:4], every[4:]]
+    assert heads(table) == ["CPU", "GT 1030", "CPU, recorded"]
 
 
 def test_only_the_changed_row_is_told(runs: Runs, table: ResultsTable, qtbot: Any) -> None:
@@ -119,13 +173,14 @@ def test_only_the_changed_row_is_told(runs: Runs, table: ResultsTable, qtbot: An
         runs.run_changed.emit(first)
 
 
-def test_the_speed_up_comes_with_the_cpus_result(runs: Runs, table: ResultsTable) -> None:
+def test_the_faster_one_is_said_once_both_are_there(runs: Runs, table: ResultsTable) -> None:
     card, other = runs.begin(device="cuda:0"), runs.begin(64, device="cuda:0")
     runs.finish(card, turns="turns", rounds_s=(1.0,) * 12)
-    runs.finish(other)
-    assert texts(table, 0)[Column.SPEED_UP] == "–"
+    runs.finish(other, turns="others", rounds_s=(1.2,) * 12)
+    assert texts(table, 0)[Column.FASTER] == "–"
     runs.finish(runs.begin(device="cpu"), turns="turns", rounds_s=(1.2,) * 12)
-    assert [texts(table, row)[Column.SPEED_UP] for row in range(3)] == ["1.2 ×", "–", "–"]
+    runs.finish(runs.begin(64, device="cpu"), turns="others", rounds_s=(1.0,) * 12)
+    assert [texts(table, row)[Column.FASTER] for row in (0, 1)] == ["GT 1030 1.2 ×", "CPU 48.9 ×"]
 
 
 def test_a_doubt_and_a_failure_show_in_the_stamp(runs: Runs, table: ResultsTable) -> None:
@@ -150,18 +205,18 @@ def test_a_row_tells_all_facts_as_plain_text(runs: Runs, table: ResultsTable) ->
 def test_numbers_and_their_heads_are_aligned_alike(runs: Runs, table: ResultsTable) -> None:
     runs.finish(runs.begin())
     horizontal = Qt.Orientation.Horizontal
-    for column in Column:
+    for column in range(table.columnCount()):
         cell = table.index(0, column).data(Qt.ItemDataRole.TextAlignmentRole)
         head = table.headerData(column, horizontal, Qt.ItemDataRole.TextAlignmentRole)
         assert cell == head
     right = Qt.AlignmentFlag.AlignRight
-    assert table.index(0, Column.MEDIAN).data(Qt.ItemDataRole.TextAlignmentRole) & right
+    assert table.index(0, MEDIAN).data(Qt.ItemDataRole.TextAlignmentRole) & right
     assert not table.index(0, Column.STAMP).data(Qt.ItemDataRole.TextAlignmentRole) & right
 
 
-def test_only_a_device_has_an_address(runs: Runs, table: ResultsTable) -> None:
+def test_only_a_median_has_an_address(runs: Runs, table: ResultsTable) -> None:
     runs.begin(device="cuda:0")
-    assert table.index(0, Column.DEVICE).data(ADDRESS_ROLE) == "cuda:0"
+    assert table.index(0, MEDIAN).data(ADDRESS_ROLE) == "cuda:0"
     assert table.index(0, Column.SIZE).data(ADDRESS_ROLE) is None
 
 
@@ -180,7 +235,7 @@ def test_the_mode_and_the_ceiling_are_cells(runs: Runs, table: ResultsTable) -> 
     run = Run(request)
     runs.runs.append(run)
     runs.run_begun.emit(run)
-    assert texts(table, 0)[Column.MODE] == "batch by batch, cold cache, with copies"
+    assert texts(table, 0)[Column.MODE] == "batch by batch, cold cache"
     runs.finish(run, share_of_ceiling=0.74, size_text="batch {size}")
     assert texts(table, 0)[Column.CEILING] == "74 %"
 
@@ -219,7 +274,7 @@ def rows(table: ResultsTable) -> SortedResults:
 
 
 def sizes(rows: SortedResults) -> list[int]:
-    return [run.request.size for run in rows.runs]
+    return [run.request.size for run in rows.runs()]
 
 
 def test_rows_are_sorted_by_number_and_not_by_text(runs: Runs, rows: SortedResults) -> None:
@@ -228,7 +283,7 @@ def test_rows_are_sorted_by_number_and_not_by_text(runs: Runs, rows: SortedResul
     assert sizes(rows) == [512, 64, 4096, 1024]
     rows.sort(Column.SIZE)
     assert sizes(rows) == [64, 512, 1024, 4096]
-    rows.sort(Column.MEDIAN, Qt.SortOrder.DescendingOrder)  # 16.8 ms, 1.05 ms, 262 µs, 4.10 µs
+    rows.sort(MEDIAN, Qt.SortOrder.DescendingOrder)  # 16.8 ms, 1.05 ms, 262 µs, 4.10 µs
     assert sizes(rows) == [4096, 1024, 512, 64]
     assert rows.run(rows.index(0, 0)).request.size == 4096
     rows.sort(RUN_ORDER)
@@ -236,12 +291,13 @@ def test_rows_are_sorted_by_number_and_not_by_text(runs: Runs, rows: SortedResul
 
 
 def test_the_head_says_what_it_is_sorted_by(runs: Runs, rows: SortedResults) -> None:
-    def head(column: Column) -> str:
+    def head(column: int) -> str:
         return str(rows.headerData(column, Qt.Orientation.Horizontal))
 
+    runs.begin()
     assert head(Column.SIZE) == "Size"
     rows.sort(Column.SIZE)
-    assert (head(Column.SIZE), head(Column.MEDIAN)) == ("Size ↑", "Median")
+    assert (head(Column.SIZE), head(MEDIAN)) == ("Size ↑", "CPU")
     rows.sort(Column.SIZE, Qt.SortOrder.DescendingOrder)
     assert head(Column.SIZE) == "Size ↓"
 
@@ -249,7 +305,7 @@ def test_the_head_says_what_it_is_sorted_by(runs: Runs, rows: SortedResults) -> 
 def test_a_run_under_way_stays_below_and_takes_its_place_when_it_is_over(
     runs: Runs, rows: SortedResults
 ) -> None:
-    rows.sort(Column.MEDIAN)
+    rows.sort(MEDIAN)
     runs.finish(runs.begin(1024))
     running = runs.begin(64)
     runs.tell(running, batch(running.request, (1e-9,), spent_s=0.1))

@@ -135,5 +135,5 @@ def test_an_old_card_is_used_by_the_build_that_has_its_code(sit_down_at: SitDown
     person.open_tab("Benchmark")
     person.click("benchmark.run")
     person.until(lambda: "Done: 2 of 2 runs finished." in person.text("benchmark.progress.text"))
-    assert person.column("benchmark.results", "Device") == ["CPU", "GT 1030"]
+    assert "–" not in [person.column("benchmark.results", name)[0] for name in ("CPU", "GT 1030")]
     assert pc.use_of(person.engine.pid).cards[0].launches > 14

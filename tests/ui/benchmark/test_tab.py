@@ -176,7 +176,7 @@ def test_in_a_narrow_window_nothing_is_cut_off(qtbot: QtBot, ready: BenchmarkTab
     results = find(ready, "benchmark.results", QTableView)
     QApplication.processEvents()
     assert results.horizontalScrollBar().maximum() == 0
-    assert results.isColumnHidden(Column.SPEED_UP)  # with one device there is nothing to compare
+    assert results.isColumnHidden(Column.FASTER)  # with one device there is nothing to compare
 
 
 def test_in_a_narrow_page_the_choices_are_a_bar_and_the_focus_stays(
