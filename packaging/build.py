@@ -38,9 +38,9 @@ def build_windows(
     program = app_folder.program_of(ROOT)
     say("The program's folder…")
     app = app_folder.make_windows(program, options.python.resolve(), wheels, work)
-    starter.compile_starter(program, work, app)
+    starter.compile_starters(program, work, app)
     if options.sign:
-        starter.sign_starter(app, options.sign)
+        starter.sign_starters(app, options.sign)
     app_folder.set_times(app, program.epoch)
     say(sizes.table(app))
     say("The setup, compressed by NSIS (minutes)…")

@@ -1,4 +1,4 @@
-"""The native starter ``GPU Studio.exe``, compiled by Debian's mingw-w64."""
+"""The native starters for Windows, compiled from one source by Debian's mingw-w64."""
 
 from __future__ import annotations
 
@@ -15,50 +15,54 @@ if TYPE_CHECKING:
 
     from studio_build.app_folder import Program
 
-NAME = "GPU Studio.exe"
+# For a double-click, which has no terminal, and for a terminal: the name, and gcc's subsystem.
+NAMES = {"GPU Studio.exe": "-mwindows", "gpu-studio.exe": "-mconsole"}
 _TRIPLET = "x86_64-w64-mingw32"
 _LIBRARIES = ("-lole32", "-lshell32", "-luuid", "-lpropsys")
 
 
-def compile_starter(program: Program, work: Path, app: Path) -> None:
-    """Compile the starter, with the icon and the version, into the program's folder.
+def compile_starters(program: Program, work: Path, app: Path) -> None:
+    """Compile the starters, with the icon and the version, into the program's folder.
 
     Raises:
         BuildError: there is no compiler, or it failed.
     """
     source = program.root / "packaging" / "windows"
-    resources = work / "starter.o"
-    # The windres of mingw splits what -D gives at blanks: what needs quotes goes into a file.
-    script = work / "version.rc"
-    script.write_text(resource_script(program), encoding="ascii")
-    _run([f"{_TRIPLET}-windres", "-o", str(resources), str(script)])
-    _run(
-        [
-            f"{_TRIPLET}-gcc", "-std=c11", "-Os", "-Wall", "-Wextra", "-Werror", "-DUNICODE",
-            "-D_UNICODE", "-municode", "-mwindows", "-s", "-static-libgcc",
-            "-Wl,--no-insert-timestamp", "-Wl,--dynamicbase,--nxcompat,--high-entropy-va",
-            "-o", str(app / NAME), str(source / "starter.c"), str(resources), *_LIBRARIES,
-        ]
-    )  # fmt: skip
+    resources, script = work / "starter.o", work / "version.rc"
+    for name, subsystem in NAMES.items():
+        # The windres of mingw splits what -D gives at blanks: what needs quotes goes into a file.
+        script.write_text(resource_script(program, name), encoding="ascii")
+        _run([f"{_TRIPLET}-windres", "-o", str(resources), str(script)])
+        _run(
+            [
+                f"{_TRIPLET}-gcc", "-std=c11", "-Os", "-Wall", "-Wextra", "-Werror", "-DUNICODE",
+                "-D_UNICODE", f"-DCONSOLE={int(subsystem == '-mconsole')}", "-municode", subsystem,
+                "-s", "-static-libgcc", "-Wl,--no-insert-timestamp",
+                "-Wl,--dynamicbase,--nxcompat,--high-entropy-va",
+                "-o", str(app / name), str(source / "starter.c"), str(resources), *_LIBRARIES,
+            ]
+        )  # fmt: skip
 
 
-def sign_starter(app: Path, sign: str) -> None:
-    """Sign the starter.
+def sign_starters(app: Path, sign: str) -> None:
+    """Sign the starters.
 
     Raises:
         BuildError: the command failed.
     """
-    _run([*shlex.split(sign), str(app / NAME)])
+    for name in NAMES:
+        _run([*shlex.split(sign), str(app / name)])
 
 
-def resource_script(program: Program) -> str:
-    """Return the resource script: this version's constants, then packaging/windows/starter.rc."""
+def resource_script(program: Program, name: str) -> str:
+    """Return the resource script of a starter: its constants, then packaging/windows/starter.rc."""
     icon = program.root / "resources" / "app" / "gpu-studio.ico"
     own = program.root / "packaging" / "windows"
     numbers = ",".join([*program.version.split("."), "0"])
     return (
         f'#define ICON_FILE "{icon}"\n#define MANIFEST_FILE "{own / "starter.manifest"}"\n'
         f'#define VERSION_NUMBERS {numbers}\n#define VERSION_TEXT "{program.version}"\n'
+        f'#define FILE_NAME "{name}"\n'
         f'#include "{own / "starter.rc"}"\n'
     )
 

@@ -83,12 +83,14 @@ around meanwhile."
 !macro WaitUntilClosed LABEL
   ${LABEL}:
   StrCpy $1 ""
-  ${For} $2 1 3
+  ${For} $2 1 4
     ${Select} $2
       ${Case} 1
         StrCpy $3 "$INSTDIR\python\pythonw.exe"
       ${Case} 2
         StrCpy $3 "$INSTDIR\python\python.exe"
+      ${Case} 3
+        StrCpy $3 "$INSTDIR\gpu-studio.exe"
       ${Default}
         StrCpy $3 "$INSTDIR\GPU Studio.exe"
     ${EndSelect}
@@ -172,6 +174,12 @@ Section "GPU Studio" SecProgram
   SetOutPath "$PROFILE"
   CreateShortCut "$SMPROGRAMS\${NAME}.lnk" "$INSTDIR\GPU Studio.exe"
   ExecWait '"$INSTDIR\GPU Studio.exe" --name-shortcut "$SMPROGRAMS\${NAME}.lnk"'
+  ; An update without the next part takes it away.
+  ExecWait '"$INSTDIR\GPU Studio.exe" --remove-from-path'
+SectionEnd
+
+Section "Command for terminals" SecTerminal
+  ExecWait '"$INSTDIR\GPU Studio.exe" --add-to-path'
 SectionEnd
 
 Section "Desktop icon" SecDesktop
@@ -182,6 +190,7 @@ SectionEnd
 
 !insertmacro MUI_FUNCTION_DESCRIPTION_BEGIN
   !insertmacro MUI_DESCRIPTION_TEXT ${SecProgram} "The program with its own Python, in your user folder."
+  !insertmacro MUI_DESCRIPTION_TEXT ${SecTerminal} "Adds the program's folder to your PATH, so that a terminal finds the command gpu-studio."
   !insertmacro MUI_DESCRIPTION_TEXT ${SecDesktop} "An icon to double-click, on your desktop."
 !insertmacro MUI_FUNCTION_DESCRIPTION_END
 
@@ -208,6 +217,7 @@ Section "un.GPU Studio" UnProgram
     !insertmacro Refuse "This is not GPU Studio's folder: $INSTDIR$\r$\n$\r$\nNothing was removed."
   ${EndIf}
   !insertmacro WaitUntilClosed un_still_open
+  ExecWait '"$INSTDIR\GPU Studio.exe" --remove-from-path'
   SetOutPath "$TEMP"
   !include "${OLD}"
   Delete "$INSTDIR\uninstall.exe"

@@ -27,6 +27,7 @@ _SETUP = "C:\\Downloads\\setup.exe"
 _KEY = "HKCU\\Software\\Microsoft\\Windows\\CurrentVersion\\Uninstall\\GPU Studio"
 _LONGEST_SETUP_S = 600.0
 _REFUSED = 2
+_WRONG_USAGE = 2  # of argparse
 _LONGEST_FOCUS_S = 30
 # With the module of the tests behind the program's own, so that only the watching is not installed.
 _WATCH = (
@@ -101,6 +102,7 @@ def _prove(installed: InstalledWindows, person: Person, pictures: Path, index: W
     print(f"Windows (under Wine): {times}.", flush=True)
     if changed := before ^ names_in(pc.path(APP)):
         raise FailedError(f"the program wrote to its own folder: {sorted(changed)[:5]}")
+    _use_terminal(pc)
     _refuse_while_open(installed, person)
     _update_by_hand(installed, person, pictures)
     _lose_a_file(installed, person, pictures / "missing-file.png")
@@ -166,6 +168,18 @@ def _expect_installed(pc: WindowsPc) -> None:
     status, output = pc.run(["reg", "query", _KEY], 60, folder="C:\\")
     if status != 0 or "UninstallString" not in output:
         raise FailedError(f"no entry among the installed programs: {output}")
+
+
+def _use_terminal(pc: WindowsPc) -> None:
+    """Type commands, as into a terminal: it finds the program, and its status is the command's."""
+    status, output = pc.run(["cmd", "/c", "gpu-studio devices --json"], 120, folder="C:\\")
+    expect_status(status, 0, f"gpu-studio devices, which printed {output}")
+    if '"cpu' not in output:
+        raise FailedError(f"gpu-studio devices printed {output}")
+    for program in ("gpu-studio.exe", "GPU Studio.exe"):
+        status, output = pc.run([f"{APP}\\{program}", "no-command"], 120, folder="C:\\")
+        expect_status(status, _WRONG_USAGE, f"{program} no-command, which printed {output}")
+    print("A terminal finds gpu-studio, and gets the command's status.", flush=True)
 
 
 def _refuse_while_open(installed: InstalledWindows, person: Person) -> None:
@@ -246,6 +260,9 @@ def _expect_removed(pc: WindowsPc) -> None:
              if path.suffix == ".lnk"]  # fmt: skip
     if pc.run(["reg", "query", _KEY], 60, folder="C:\\")[0] == 0:
         left.append(_KEY)
+    _, variables = pc.run(["reg", "query", "HKCU\\Environment"], 60, folder="C:\\")
+    if APP.lower() in variables.lower():
+        left.append("the program's folder in PATH")
     saved = sorted(names_in(pc.path(DATA)))
     print(f"Left after the removal, as asked (results, settings, logs): {saved}", flush=True)
     if left:

@@ -64,7 +64,8 @@ def test_the_setups_own_script_removes_no_folder_of_others(root: Path) -> None:
 
 
 def test_the_version_is_in_the_starters_resources(root: Path) -> None:
-    text = starter.resource_script(Program(root, "1.2.3", 0))
+    text = starter.resource_script(Program(root, "1.2.3", 0), "gpu-studio.exe")
+    assert 'FILE_NAME "gpu-studio.exe"' in text
     assert "VERSION_NUMBERS 1,2,3,0" in text
     assert 'VERSION_TEXT "1.2.3"' in text
     assert setup_name("1.2.3") == "GPU-Studio-1.2.3-setup.exe"
@@ -88,16 +89,18 @@ def test_what_the_starter_looks_for_is_packed(root: Path) -> None:
     from studio_build.window_packages import is_kept
 
     source = (root / "packaging" / "windows" / "starter.c").read_text(encoding="utf-8")
-    table = source.partition("NEEDED[] = {")[2].partition("};")[0]
-    needed = [one.replace("\\\\", "/") for one in table.split('"')[1::2]]
-    assert len(needed) == 4
+    needed = []
+    for table in ("NEEDED[] = {", "NEEDED_BY_COMMANDS[] = {"):
+        names = source.partition(table)[2].partition("};")[0]
+        needed += [one.replace("\\\\", "/") for one in names.split('"')[1::2]]
+    assert len(needed) == 6
     for name in needed:
         if name.startswith("packages/"):
             assert is_kept(name.removeprefix("packages/"), "windows")
         elif name.startswith("gpu_studio/"):
             assert (root / name).exists()
         else:
-            assert name == "python/pythonw.exe"
+            assert name in ("python/pythonw.exe", "python/python.exe")
 
 
 def test_sizes_are_told_by_part(tmp_path: Path) -> None:
