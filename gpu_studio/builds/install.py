@@ -53,9 +53,11 @@ _PROGRESS_EVERY_S = 0.1
 # The bar's shares of a download; a disk unpacks some ten times as fast as a home's line.
 _DOWNLOADED, _UNPACKED = 0.8, 0.97
 # Unpacked bytes for each byte of a wheel: 3.6 was measured for torch 2.13.0+cpu on Linux, 1.3 for
-# its CUDA build with all packages. The exact number is known and checked after the download.
+# its CUDA build with all packages; AMD's have 5.7 GB of 1.6 (setup_words.py). The exact number is
+# known and checked after the download.
 _GROWTH = {"cpu": 3.7}
-_GROWTH_OF_CUDA = 1.6
+_GROWTH_OF_ROCM = 3.6
+_GROWTH_OF_OTHERS = 1.6
 
 
 class CheckedBuild(NamedTuple):
@@ -162,7 +164,7 @@ class BuildInstaller:
         """Install a build, or finish an interrupted installation; return whether it is ready.
 
         Args:
-            family: "cpu", "cu126" or "cu130".
+            family: One of `core.builds.record.FAMILIES`.
             wheels: A folder of wheels in place of a download.
         """
         return self._guarded(family, lambda: self._install(family, wheels))
@@ -250,7 +252,7 @@ class BuildInstaller:
         if wheels is not None:
             return self._planner.from_folder(family, wheels)
         path = self._plan_path(family)
-        wanted = f"{self._table.torch_version}+{family}"
+        wanted = self._table.version_of(family)
         saved = kept_plan(path)
         if saved is not None and (saved.torch_version, saved.python) == (wanted, OWN_PYTHON):
             return saved
@@ -261,7 +263,8 @@ class BuildInstaller:
     def _needed_bytes(self, family: str, plan: WheelPlan) -> int:
         """Return how much the rest of an installation adds to the disk."""
         saved_bytes = sum(self._downloader.kept_bytes(file) for file in plan.files)
-        growth = _GROWTH.get(family, _GROWTH_OF_CUDA)
+        others = _GROWTH_OF_ROCM if family.startswith("rocm") else _GROWTH_OF_OTHERS
+        growth = _GROWTH.get(family, others)
         needed = max(0, plan.total_bytes - saved_bytes) + round(growth * plan.total_bytes)
         return needed - self._shelf.size_bytes(family)
 

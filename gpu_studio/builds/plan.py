@@ -181,7 +181,7 @@ class Planner:
         return None
 
     def _version(self, tag: str) -> str:
-        return f"{self._table.torch_version}+{tag}"
+        return self._table.version_of(tag)
 
     def _is_plain(self, tag: str) -> bool:
         """Return whether PyPI's PyTorch for this system is this build."""

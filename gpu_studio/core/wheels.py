@@ -7,17 +7,23 @@ names its sources.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.compute_capability import ARCH, serves, version_numbers
+from gpu_studio.core.maker_builds import best_first, judge
 from gpu_studio.core.wheel_table import TorchBuild, WheelTable, load_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpu_studio.core.maker_builds import MakerCard
+
 CPU_TAG = "cpu"
+_NO_CARD = "No graphics card that PyTorch can use was found, so its CPU build is used."
+_CPU_USED = "So the CPU build is used."
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 # The wheels of PyTorch 2.13.0 and of what it needs have these tags, besides "any".
 _LINUX_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux2014")
@@ -47,11 +53,13 @@ class WheelChoice:
     """The build to install, and the reason.
 
     Attributes:
-        tag: "cu130", "cu126" or "cpu".
+        tag: "cu130", "rocm-gfx1032" or "cpu".
         torch_version: For example "2.13.0".
         requirement: Exact, so that pip fails instead of choosing another build.
         index_url: Its package index, or None for the default index (macOS).
         sentence: The reason, and what to do about a card without support.
+        offered: The builds with code for a card of this PC, of whichever maker, beside the
+            CPU's.
     """
 
     tag: str
@@ -59,6 +67,7 @@ class WheelChoice:
     requirement: str
     index_url: str | None
     sentence: str
+    offered: tuple[str, ...] = ()
 
     @property
     def install_command(self) -> str:
@@ -69,7 +78,8 @@ class WheelChoice:
     def pip_command(self) -> str:
         """The command that installs this build in an environment of the user's."""
         index = f" --index-url {self.index_url}" if self.index_url else ""
-        return f"python -m pip install {self.requirement}{index}"
+        requirement = f'"{self.requirement}"' if "[" in self.requirement else self.requirement
+        return f"python -m pip install {requirement}{index}"
 
     def download_command(self, python: tuple[int, int], platform_key: str) -> str:
         """Return the command that fills a folder of wheels on another PC.
@@ -105,6 +115,9 @@ def choose_wheel(
     cards: Sequence[CudaCard],
     driver_version: str | None,
     *,
+    others: Sequence[MakerCard] = (),
+    kernel: str | None = None,
+    python: tuple[int, int] = sys.version_info[:2],
     system: str | None = None,
     machine: str | None = None,
     driver_system: str | None = None,
@@ -116,10 +129,15 @@ def choose_wheel(
     The build must have code for the card, and the driver must be new enough for the build. With
     several cards, support for the most capable card that any build supports comes first, then the
     number of supported cards. If builds are equal, the installed build wins, then the newest.
+    An AMD or Intel card decides where no NVIDIA card can be used: one of its own board before one
+    in a processor.
 
     Args:
         cards: The NVIDIA cards; empty if there are none.
         driver_version: For example "580.65.06"; None if unknown.
+        others: The AMD and Intel cards.
+        kernel: The release of Linux; this PC's if None.
+        python: The Python that the build is for.
         system: "Linux", "Windows" or "Darwin"; this PC's if None.
         machine: "x86_64", "aarch64" or their other names; this PC's if None.
         driver_system: The system that the driver is for, "Windows" in WSL 2; ``system`` if None.
@@ -134,15 +152,25 @@ def choose_wheel(
     key = platform_key(system, machine or operating_system.machine())
     if system == "darwin":
         return _choice_of_macos(table)
-    if not cards:
-        sentence = "No NVIDIA card found, so PyTorch's CPU build is used."
-        return _choice(table, CPU_TAG, sentence)
-    driver_system = (driver_system or system).lower()
-    match = _Match(table, tuple(cards), driver_version, driver_system, key)
-    tag = match.best_tag(installed_tag)
-    if tag == CPU_TAG:
-        return _choice(table, CPU_TAG, match.why_none())
-    return _choice(table, tag, match.why(tag))
+    kernel = operating_system.release() if kernel is None else kernel
+    judged = [judge(card, table, key, kernel, python) for card in others]
+    tag, sentence = CPU_TAG, ""
+    if cards:
+        driver_system = (driver_system or system).lower()
+        match = _Match(table, tuple(cards), driver_version, driver_system, key)
+        tag = match.best_tag(installed_tag)
+        sentence = match.why(tag) if tag != CPU_TAG else ""
+    best = best_first(judged)
+    if tag == CPU_TAG and best:
+        tag = best[0].tag
+    if cards and not sentence:
+        sentence = match.why_none("CPU" if tag == CPU_TAG else tag)
+    parts = [sentence, *(f"{one.sentence}." for one in judged)]
+    if tag == CPU_TAG and not cards:
+        parts.append(_CPU_USED if judged else _NO_CARD)
+    offered = dict.fromkeys((tag, *(one.tag for one in judged)))
+    offered_tags = tuple(one for one in offered if one not in ("", CPU_TAG))
+    return _choice(table, tag, " ".join(filter(None, parts)), offered_tags)
 
 
 def _choice_of_macos(table: WheelTable) -> WheelChoice:
@@ -168,13 +196,17 @@ def choice_of_tag(tag: str, *, system: str | None = None) -> WheelChoice:
     return _choice(table, table.build(tag).tag, f"The {tag} build is used, as requested.")
 
 
-def _choice(table: WheelTable, tag: str, sentence: str) -> WheelChoice:
+def _choice(
+    table: WheelTable, tag: str, sentence: str, offered: tuple[str, ...] = ()
+) -> WheelChoice:
+    build = table.build(tag)
     return WheelChoice(
         tag=tag,
         torch_version=table.torch_version,
-        requirement=f"torch=={table.torch_version}+{tag}",
-        index_url=table.build(tag).index_url,
+        requirement=f"torch{f'[{build.extra}]' if build.extra else ''}=={table.version_of(tag)}",
+        index_url=build.index_url,
         sentence=sentence,
+        offered=offered,
     )
 
 
@@ -216,22 +248,23 @@ class _Match:
         left_out = [self._left_out(card) for card in self.cards if card not in served]
         return "; ".join([sentence, *dict.fromkeys(left_out)]) + "."
 
-    def why_none(self) -> str:
+    def why_none(self, used: str) -> str:
+        """Return why no card has a build, and which build is used instead: "CPU"."""
         best = max(
             self.cards, key=lambda card: (self._serving(card) != [], card.compute_capability)
         )
         if not any(self.platform_key in build.arch_list for build in self.table.builds):
             return (
                 f"PyTorch {self.table.torch_version} has no CUDA build for this platform "
-                f"({self.platform_key}), so the CPU build is used."
+                f"({self.platform_key}), so the {used} build is used."
             )
         if not self._serving(best):
-            return f"{self._no_code(best)}, so the CPU build is used."
+            return f"{self._no_code(best)}, so the {used} build is used."
         if not version_numbers(self.driver_version):
-            return f"The driver of {best.label} does not answer, so the CPU build is used."
+            return f"The driver of {best.label} does not answer, so the {used} build is used."
         return (
             f"{best.label} needs driver {self._floor(best)} or newer, but this driver is "
-            f"{self.driver_version}, so the CPU build is used until you update the driver."
+            f"{self.driver_version}, so the {used} build is used until you update the driver."
         )
 
     def _serving(self, card: CudaCard) -> list[TorchBuild]:

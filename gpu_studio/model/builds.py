@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from gpu_studio.model.sensors import Sensors
 
 CPU = "cpu"
+# A card that is added later, or only has no driver yet, is often NVIDIA's.
+_ALWAYS_OFFERED = (CPU, "cu126", "cu130")
 _LONGEST_END_MS = 5000
 Installation = Literal["", "runs", "stopped"]
 """What the installation of the engine does; empty before it began and after its end."""
@@ -169,6 +171,12 @@ class Builds(QObject):
         if self._choice is not None:
             return self._choice.sentence
         return "The graphics cards of this PC are not known yet. The CPU engine runs on every PC."
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The builds to choose among: the CPU's, CUDA's, and those for other cards of this PC."""
+        others = self._choice.offered if self._choice is not None else ()
+        return tuple(one for one in FAMILIES if one in (*_ALWAYS_OFFERED, *others))
 
     @property
     def planned(self) -> tuple[str, ...]:

@@ -17,16 +17,32 @@ if TYPE_CHECKING:
     from gpu_studio.model.builds import Builds
 
 # PyTorch 2.13.0 with all that it needs: the CPU's wheels were measured (132 MB for Windows, 202 MB
-# for Linux), those with CUDA have between 1.9 and 3.1 GB. The exact size is known once it is asked.
+# for Linux), those with CUDA have between 1.9 and 3.1 GB. For ROCm, others report 1.0 GB (gfx1151)
+# to 2.1 GB (gfx950) and 5.7 to 6.2 GB on the disk: github.com/ultralytics/ultralytics, number
+# 24137. For XPU, PyTorch's wheel alone had 0.8 GB and Intel's parts that were listed 0.5 GB:
+# github.com/intel/torch-xpu-ops, number 2745. The exact size is known once it is asked.
 _CPU_DOWNLOADS = {"Windows": "130 MB", "Linux": "200 MB"}
-DOWNLOADS = {
+_DOWNLOADS = {
     CPU: _CPU_DOWNLOADS.get(operating_system.system(), "100 to 200 MB"),
     "cu126": "2 to 3 GB",
     "cu130": "2 to 3 GB",
+    "xpu": "1.5 to 2.5 GB",
 }
+_ROCM_DOWNLOAD = "1 to 2 GB"
 # Measured after an installation, rounded up: 0.74 GB for the CPU; the others as in wheels.json.
-DISK = {CPU: "0.8 GB", "cu126": "up to 6 GB", "cu130": "up to 6 GB"}
+_DISK = {CPU: "0.8 GB", "cu126": "up to 6 GB", "cu130": "up to 6 GB", "xpu": "up to 6 GB"}
+_ROCM_DISK = "up to 6.5 GB"
 _HALTED = (InstallStage.PAUSED, InstallStage.FAILED)
+
+
+def download_size(family: str) -> str:
+    """Return about how much an engine's download has, in words: "2 to 3 GB"."""
+    return _DOWNLOADS.get(family, _ROCM_DOWNLOAD)
+
+
+def disk_size(family: str) -> str:
+    """Return about how much of the disk an engine takes, in words: "up to 6 GB"."""
+    return _DISK.get(family, _ROCM_DISK)
 
 
 def stage_sentence(builds: Builds) -> str:
@@ -65,7 +81,7 @@ def figure(builds: Builds) -> str:
         return f"{100 * builds.progress.fraction:.0f}\u202f%"
     is_halted = builds.progress.stage in _HALTED or builds.is_discarding
     is_offer = not builds.has_engine and not is_halted
-    return f"About {DOWNLOADS[CPU]}" if is_offer else ""
+    return f"About {download_size(CPU)}" if is_offer else ""
 
 
 def kept_sentence(builds: Builds) -> str:
@@ -81,7 +97,7 @@ def next_sentence(builds: Builds) -> str:
         title = build_title(builds.engine.taking_over)
         return f"The {title} takes over as soon as the present run ends."
     names = [
-        f"{build_title(one)} ({DOWNLOADS[one]})"
+        f"{build_title(one)} ({download_size(one)})"
         for one in builds.next_builds
         if one != builds.family
     ]
@@ -98,15 +114,16 @@ def offer_sentence(builds: Builds) -> str:
     if builds.planned == (CPU,):
         return (
             "GPU Studio computes with PyTorch. The CPU engine is a small download. It takes "
-            f"{DISK[CPU]} of {format_size(builds.installed.free_bytes)} free disk space."
+            f"{disk_size(CPU)} of {format_size(builds.installed.free_bytes)} free disk space."
         )
     if CPU in builds.planned:
-        cards = [one for one in builds.planned if one != CPU]
+        card = next(one for one in builds.planned if one != CPU)
         return (
             "GPU Studio computes with PyTorch. The CPU engine comes first, so that you can start "
-            f"within minutes. The {build_title(cards[0])} for your graphics card "
-            f"({DOWNLOADS[cards[0]]}) follows while you use the first. They take {DISK[CPU]} and "
-            f"{DISK[cards[0]]} of {format_size(builds.installed.free_bytes)} free disk space."
+            f"within minutes. The {build_title(card)} for your graphics card "
+            f"({download_size(card)}) follows while you use the first. They take "
+            f"{disk_size(CPU)} and {disk_size(card)} of "
+            f"{format_size(builds.installed.free_bytes)} free disk space."
         )
     return ""
 

@@ -69,7 +69,9 @@ def test_one_card(card: CudaCard, driver_version: str, linux: str, windows: str)
 def test_no_card_takes_the_cpu_build() -> None:
     choice = choose_wheel([], None, system="Linux", machine="x86_64")
     assert (choice.tag, choice.requirement) == ("cpu", "torch==2.13.0+cpu")
-    assert choice.sentence == "No NVIDIA card found, so PyTorch's CPU build is used."
+    assert choice.sentence == (
+        "No graphics card that PyTorch can use was found, so its CPU build is used."
+    )
 
 
 def test_wheels_for_another_pc_are_named_for_it() -> None:
@@ -235,7 +237,9 @@ def test_driver_versions_are_compared_as_numbers() -> None:
 def test_the_table_names_the_source_of_each_column() -> None:
     content = json.loads(resource_path("wheels.json").read_text(encoding="utf-8"))
     columns = {column for row in content["builds"] for column in row} - {"tag"}
-    assert columns | {"python", "published", "torch_sha256"} == set(content["sources"])
+    assert columns | {"python", "published", "other_makers", "torch_sha256"} == set(
+        content["sources"]
+    )
 
 
 def test_a_missing_or_broken_resource_is_one_kind_of_error(

@@ -24,7 +24,7 @@ from gpu_studio.core.builds.words import build_title, bytes_sentence
 from gpu_studio.core.notice import Tone
 from gpu_studio.model import setup_words as words
 from gpu_studio.model.builds import CPU
-from gpu_studio.ui.combo_box import ComboBox
+from gpu_studio.ui.combo_box import ComboBox, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, section, set_property
 
@@ -60,10 +60,6 @@ class BuildList(Card):
         self._rows: dict[str, _Row] = {}
         self.column.setSpacing(GAP)
         self.column.addWidget(section("Installed engines"))
-        for family in FAMILIES:
-            row = self._new_row(family)
-            self._rows[family] = row
-            self.column.addWidget(row.box)
         self._disk = Text("", "muted", name="setup.disk", wraps=True)
         self.column.addWidget(self._disk)
         builds.changed.connect(self.update_all)
@@ -73,6 +69,8 @@ class BuildList(Card):
         """Show the present builds."""
         builds = self._builds
         records = {one.family: one for one in builds.installed.records}
+        for family in {*records, *builds.offered} - self._rows.keys():
+            self._add_row(family)
         for family, row in self._rows.items():
             record = records.get(family)
             row.box.setVisible(record is not None)
@@ -86,6 +84,12 @@ class BuildList(Card):
         # The present download grows: its size is not known.
         unfinished = 0 if builds.is_at_work else builds.installed.unfinished_bytes
         self._disk.setText(words.disk_sentence(builds, unfinished))
+
+    def _add_row(self, family: str) -> None:
+        """Add the row of a build, in the order of all builds."""
+        self._rows[family] = row = self._new_row(family)
+        shown = [one for one in FAMILIES if one in self._rows]
+        self.column.insertWidget(1 + shown.index(family), row.box)  # below the title
 
     def _new_row(self, family: str) -> _Row:
         name = f"setup.build.{family}"
@@ -259,8 +263,7 @@ class SetupHero(Card):
         self._choose = ComboBox()
         self._choose.setObjectName("setup.choose")
         self._choose.setAccessibleName("Engine to install")
-        for family in FAMILIES:
-            self._choose.addItem(f"{build_title(family)} ({words.DOWNLOADS[family]})", family)
+        self._fill_choice()
         self._choose.currentIndexChanged.connect(self._show_choice)
         self._install_chosen = button(_INSTALL, self._install_choice, name="setup.install_chosen")
 
@@ -307,8 +310,17 @@ class SetupHero(Card):
             place.setFocus()
         self._next_focus = self.window().focusWidget() if place is None else None
 
+    def _fill_choice(self) -> None:
+        """List the builds that this PC can use; another card changes them."""
+        items = [
+            (f"{build_title(one)} ({words.download_size(one)})", one)
+            for one in self._builds.offered
+        ]
+        show_items(self._choose, items)
+
     def _show_choice(self) -> None:
         """Say what the button beside the list does: an installed engine is not downloaded again."""
+        self._fill_choice()
         builds, family = self._builds, self._choose.currentData()
         is_there = builds.installed.has(family)
         self._install_chosen.setText(_USE if is_there else _INSTALL)
