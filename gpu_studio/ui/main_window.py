@@ -30,6 +30,7 @@ from gpu_studio.ui.icons import icon
 from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.page_keys import press_stop
+from gpu_studio.ui.paint_turn import PaintTurn
 from gpu_studio.ui.parts import MARGIN
 from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.scroll_page import CoverWatch, TabScroll
@@ -97,6 +98,7 @@ class MainWindow(QMainWindow):
         self._has_started = self._is_closed = False
         self._tabs_after_paint = tabs_after_paint
         self._collector = Collector(self)
+        PaintTurn(self)
         studio.setParent(self)
         theme.setParent(self)
         studio.board.changed.connect(self._show_cards)  # before any page hears of it
