@@ -151,12 +151,12 @@ def keep_room(*widgets: QWidget) -> None:
 
 def keep_width(*buttons: QPushButton) -> None:
     """Keep the width of buttons that are the page's primary one at times: its type is wider."""
-    for made in buttons:
+    for widget in buttons:
         widths = []
-        for is_primary in (not made.property("primary"), bool(made.property("primary"))):
-            set_property(made, "primary", is_primary)
-            widths.append(made.sizeHint().width())
-        made.setMinimumWidth(max(widths))
+        for is_primary in (not widget.property("primary"), bool(widget.property("primary"))):
+            set_property(widget, "primary", is_primary)
+            widths.append(widget.sizeHint().width())
+        widget.setMinimumWidth(max(widths))
 
 
 def letters(widget: QWidget, count: int) -> int:

@@ -155,7 +155,7 @@ class Theme(QObject):
         self.is_dark = self._is_changing = False
         self._held: list[QMainWindow] = []
         self._asking: list[QObject] = []
-        self._untold: list[QWidget] = []
+        self._unstyled: list[QWidget] = []
         settings.choices_changed.connect(self._update)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._update)
 
@@ -198,7 +198,7 @@ class Theme(QObject):
         application.setFont(
             application_font(QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont))
         )
-        self._put_on()
+        self._set_sheet()
 
     def _update(self) -> None:
         """Change the look, in several turns of the event loop if there is a window.
@@ -215,10 +215,10 @@ class Theme(QObject):
         for window in self._held:
             window.setUpdatesEnabled(False)
         if self._held:
-            steps().add(self._prepare, self._take_off, self._change, self._show)
+            steps().add(self._prepare, self._remove_sheet, self._change, self._show)
         else:
             self._prepare()
-            self._take_off()
+            self._remove_sheet()
             self._change()
             self._show()
 
@@ -236,22 +236,22 @@ class Theme(QObject):
         hidden or not: half of the work. Qt does not tell widgets that have a style of their own.
         """
         widgets = QApplication.allWidgets()
-        self._untold = [widget for widget in widgets if not widget.testAttribute(_OWN_STYLE)]
-        for widget in self._untold:
+        self._unstyled = [widget for widget in widgets if not widget.testAttribute(_OWN_STYLE)]
+        for widget in self._unstyled:
             widget.setAttribute(_OWN_STYLE)
 
-    def _take_off(self) -> None:
+    def _remove_sheet(self) -> None:
         _application().setStyleSheet("")
         # Only until the next step: a filter sees each of the many events of a new sheet.
         _application().installEventFilter(self)
 
     def _change(self) -> None:
         _application().removeEventFilter(self)
-        self._put_on()
+        self._set_sheet()
 
     def _show(self) -> None:
-        untold, self._untold = self._untold, []
-        for widget in filter(isValid, untold):
+        unstyled, self._unstyled = self._unstyled, []
+        for widget in filter(isValid, unstyled):
             widget.setAttribute(_OWN_STYLE, False)
         held, self._held = self._held, []
         asking, self._asking = self._asking, []
@@ -263,7 +263,7 @@ class Theme(QObject):
             window.setUpdatesEnabled(True)
         self._update()  # it may have been chosen anew meanwhile
 
-    def _put_on(self) -> None:
+    def _set_sheet(self) -> None:
         """Put the palette and the style sheet of the theme that is wanted on the application."""
         application = _application()
         self.is_dark = self._wants_dark()

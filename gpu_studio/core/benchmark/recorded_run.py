@@ -202,9 +202,9 @@ class RunsOfEvents:
                 raise refused("its reading was stopped")
             _check_frame(frame, run.opened)
         if len(few) < len(run.frames):
-            kept = {id(frame) for frame in few}
+            shown = {id(frame) for frame in few}
             run.events = [
-                one for one in run.events if not isinstance(one, FrameReady) or id(one) in kept
+                one for one in run.events if not isinstance(one, FrameReady) or id(one) in shown
             ]
         run.frames = []
 

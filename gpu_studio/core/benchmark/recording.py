@@ -267,5 +267,5 @@ def _contents(recording: Recording) -> str:
     what = "; ".join(
         f"{name} at {sizes_text([*sizes], _MOST_SIZES)}" for name, sizes in works.items()
     )
-    took = format_duration(recording.spent_s)
-    return f"{runs} on {', '.join(devices.values())}, {took} at the original speed: {what}."
+    duration = format_duration(recording.spent_s)
+    return f"{runs} on {', '.join(devices.values())}, {duration} at the original speed: {what}."

@@ -104,10 +104,12 @@ def recording_of(
         runs: the runs.
         frames: the frames to keep, by the run's id (`core.race.kept_frames`); None leaves all out.
     """
-    kept = frames or {}
+    frames_by_run = frames or {}
     ours = [run for run in runs if is_recordable(run)]
     shown = described_for_others(described, {run.request.workload for run in ours})
-    return encode_all([header, shown, *(event for run in ours for event in _events_of(run, kept))])
+    return encode_all(
+        [header, shown, *(event for run in ours for event in _events_of(run, frames_by_run))]
+    )
 
 
 def is_recordable(run: Run) -> bool:
@@ -116,10 +118,10 @@ def is_recordable(run: Run) -> bool:
 
 
 def _events_of(
-    run: Run, kept: Mapping[str, Sequence[FramesOpened | FrameReady]]
+    run: Run, frames_by_run: Mapping[str, Sequence[FramesOpened | FrameReady]]
 ) -> Iterator[Event]:
     request, result = run.request, run.result
-    frames = deque(kept.get(request.run_id, ()))
+    frames = deque(frames_by_run.get(request.run_id, ()))
     yield RunStarted(
         run_id=request.run_id,
         **(result or request).parameters,

@@ -140,16 +140,16 @@ class CheckFolder:
         """Return the checks that were cut off, the last one first."""
         found: list[tuple[float, CutOffCheck]] = []
         for path in self._files(_STATE):
-            kept = _decoded(path, _KeptState)
-            if kept is None or kept.state.check_id != path.stem or self._is_held(path.stem):
+            stored = _decoded(path, _KeptState)
+            if stored is None or stored.state.check_id != path.stem or self._is_held(path.stem):
                 continue
             ended = Interruption(
-                after_s=kept.state.elapsed_s,
-                is_restart=not is_same_boot(kept.boot, self._boot),
+                after_s=stored.state.elapsed_s,
+                is_restart=not is_same_boot(stored.boot, self._boot),
             )
             ended_at = _changed_at(path)
             is_recent = time.time() - ended_at <= CONTINUE_WITHIN_S
-            found.append((ended_at, CutOffCheck(kept.state, ended, is_recent)))
+            found.append((ended_at, CutOffCheck(stored.state, ended, is_recent)))
         return tuple(check for _, check in sorted(found, key=lambda one: -one[0]))
 
     def keep_record(self, record: CheckRecord, check_id: str, fingerprint: str) -> None:
@@ -177,7 +177,7 @@ class CheckFolder:
 
     def records(self) -> tuple[CheckRecord, ...]:
         """Return the kept records, the last one first."""
-        return tuple(kept.record for kept in self._kept())
+        return tuple(stored.record for stored in self._kept())
 
     def earlier(self, fingerprint: str) -> CheckRecord | None:
         """Return the last record of a card, but none with a fault made on purpose."""
@@ -189,7 +189,7 @@ class CheckFolder:
     def _kept(self) -> tuple[_KeptRecord, ...]:
         newest = sorted(self._files(_RECORD), key=lambda path: path.name, reverse=True)
         read = (_decoded(path, _KeptRecord) for path in newest[:_MOST_READ])
-        return tuple(kept for kept in read if kept is not None)
+        return tuple(stored for stored in read if stored is not None)
 
     def _files(self, ending: str) -> list[Path]:
         if self._folder is None:
@@ -234,8 +234,8 @@ def is_same_boot(one: str, other: str) -> bool:
 
 def _decoded(path: Path, kind: type[_Kept]) -> _Kept | None:
     try:
-        kept = msgspec.json.decode(read_own_file(path, LARGEST_RECORD_BYTES), type=kind)
-        return with_plain_texts(kept)
+        stored = msgspec.json.decode(read_own_file(path, LARGEST_RECORD_BYTES), type=kind)
+        return with_plain_texts(stored)
     except (UnusableFileError, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MOST_SQUARES = 264
 _SMALLEST = 1 << 20
-_MOST_TOLD = 4
+_MOST_LISTED = 4
 SquareState = Literal["good", "bad", "waiting", "untested"]
 """Waiting: part of the test, and not read yet. Untested: other programs or the reserve hold it."""
 
@@ -47,8 +47,8 @@ class MemoryMap(NamedTuple):
         bad = [format_bytes(square.first_byte) for square in self.bad]
         words = ""
         if bad:
-            more = f" and {format_count(len(bad) - _MOST_TOLD)} more" * (len(bad) > _MOST_TOLD)
-            words = f"Bad, marked with a cross: {', '.join(bad[:_MOST_TOLD])}{more}. "
+            more = f" and {format_count(len(bad) - _MOST_LISTED)} more" * (len(bad) > _MOST_LISTED)
+            words = f"Bad, marked with a cross: {', '.join(bad[:_MOST_LISTED])}{more}. "
         return (
             f"{words}A square is {size} of the test's own memory. Gray was not tested: other "
             "programs use it, or it was kept free. Which memory chip a place is on is not known."
@@ -66,7 +66,7 @@ class MemoryMap(NamedTuple):
             case "untested":
                 return "Not tested: other programs use it, or it was kept free"
             case _:
-                lines = [place_words(place) for place in square.places[:_MOST_TOLD]]
+                lines = [place_words(place) for place in square.places[:_MOST_LISTED]]
                 return "\n".join([f"{where} of the test's memory: wrong", *lines])
 
 

@@ -99,13 +99,15 @@ def _points(track: RaceTrack) -> tuple[RacePoint, ...]:
 
 def shared_picture(frame: RaceFrame | None) -> SharedPicture | None:
     """Return the picture of a frame; None if there is no frame, or it kept no picture."""
-    kept = frame.kept if frame is not None else None
-    if kept is None:
+    image = frame.kept if frame is not None else None
+    if image is None:
         return None
-    if isinstance(kept, PackedFrame):  # its painter unpacks it
-        return SharedPicture(width=kept.width, height=kept.height, rgb=kept.packed, is_packed=True)
-    height, width, _ = kept.shape
-    return SharedPicture(width=width, height=height, rgb=kept.tobytes())
+    if isinstance(image, PackedFrame):  # its painter unpacks it
+        return SharedPicture(
+            width=image.width, height=image.height, rgb=image.packed, is_packed=True
+        )
+    height, width, _ = image.shape
+    return SharedPicture(width=width, height=height, rgb=image.tobytes())
 
 
 def _clipped(text: str) -> str:

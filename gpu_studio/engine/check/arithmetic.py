@@ -70,11 +70,11 @@ class IeeeArithmetic(Part):
         """Make new operands, their answers, and a sample of these with whole numbers alone."""
         form, operation = self._form, self._operation
         count = _SLOW_COUNT if (operation, form.name) == ("fma", "float64") else _COUNT
-        made = random_operands(form, bench.numbers, count)
+        operands = random_operands(form, bench.numbers, count)
         first = {"sqrt": 1, "fma": 0}.get(operation, 1)
-        made = made[first : 2 if operation == "sqrt" else 3]
-        self._answers = answers(operation, form, made)
-        self._operands = [to_tensor(bits, form).to(bench.device) for bits in made]
+        operands = operands[first : 2 if operation == "sqrt" else 3]
+        self._answers = answers(operation, form, operands)
+        self._operands = [to_tensor(bits, form).to(bench.device) for bits in operands]
         is_next = (self._turn + bench.seed + self._rounds) % _LARGE_EVERY == 0
         self._is_large, self._rounds = is_next or form.name == "float32", self._rounds + 1
         self._has_neighbors = operation == "sqrt" and not bench.is_card
@@ -83,7 +83,7 @@ class IeeeArithmetic(Part):
         if self._is_large:
             pieces.append(np.tile(every, _LARGE_TIMES))
         self._places = np.concatenate(pieces)
-        self._prove_reference(bench, made)
+        self._prove_reference(bench, operands)
 
     def result(self, _bench: StageBench) -> Tensor:
         """Compute in each form on the device."""
@@ -128,11 +128,11 @@ class IeeeArithmetic(Part):
             is_near[:] = False
         return is_near
 
-    def _prove_reference(self, bench: StageBench, made: list[Bits]) -> None:
+    def _prove_reference(self, bench: StageBench, operands: list[Bits]) -> None:
         """Compare a sample of the answers with whole numbers, which need no float unit."""
         form, answer = self._form, self._answers[0]
         at = bench.numbers.integers(0, len(answer), _SAMPLE)
-        whole = [exact(self._operation, form, *(int(bits[one]) for bits in made)) for one in at]
+        whole = [exact(self._operation, form, *(int(bits[one]) for bits in operands)) for one in at]
         found = mismatch_at(~self._is_same(answer[at], np.array(whole, dtype=form.bits_dtype)))
         if found is None:
             return

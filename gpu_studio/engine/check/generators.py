@@ -83,13 +83,13 @@ class KnownGenerator(Part):
             self.title = f"{self._noun} from a seed (Philox 4x32-10)"
             words = card_words(self._seed)
             # cuRAND's real numbers are the middles of 2^32 steps.
-            made = words & _LOW_31 if self._is_whole else (words + 0.5) / 2**32
-            self._exact = np.unique(made.astype(np.float64))
+            values = words & _LOW_31 if self._is_whole else (words + 0.5) / 2**32
+            self._exact = np.unique(values.astype(np.float64))
             return
         self.title = f"{self._noun} from a seed (Mersenne Twister)"
         drawn = np.random.RandomState(self._seed).randint(0, 1 << 32, _COUNT, dtype=np.uint32)
-        made = drawn & _LOW_31 if self._is_whole else (drawn & _LOW_24) / 2**24
-        self._exact = made.astype(np.float64)
+        values = drawn & _LOW_31 if self._is_whole else (drawn & _LOW_24) / 2**24
+        self._exact = values.astype(np.float64)
 
     def result(self, bench: StageBench) -> Tensor:
         """Make the numbers on the device, with a generator of their own."""

@@ -169,9 +169,9 @@ class KnownAnswer(Part):
         slacks: list[Array] = []
         self._operands.clear()
         for shape, layout in _CASES:
-            made = list(known.operands(Operands(bench.numbers, shape, self.dtype)))
-            self._operands.append([self._placed(one, layout, bench) for one in made])
-            answer, slack = self._answer(made)
+            operands = list(known.operands(Operands(bench.numbers, shape, self.dtype)))
+            self._operands.append([self._placed(one, layout, bench) for one in operands])
+            answer, slack = self._answer(operands)
             answers.append(answer)
             slacks.append(slack)
         if self._is_large(bench):
@@ -200,9 +200,9 @@ class KnownAnswer(Part):
         dtype = self.dtype if values.dtype.kind in "fc" else str(values.dtype)
         return laid_out(tensor_of(values, dtype), layout, bench.device)
 
-    def _answer(self, made: list[Array]) -> tuple[Array, Array]:
+    def _answer(self, operands: list[Array]) -> tuple[Array, Array]:
         """Return the answer and how far a result may be from it."""
-        known, wide = self._known, [wide_values(one) for one in made]
+        known, wide = self._known, [wide_values(one) for one in operands]
         with np.errstate(all="ignore"):
             answer = np.asarray(known.answer(*wide)).reshape(-1)
             if known.ulps is None:
@@ -221,9 +221,9 @@ class KnownAnswer(Part):
         """Add a large case: the first one again and again, where each element stands alone."""
         known = self._known
         if not known.is_elementwise:
-            made = list(known.operands(Operands(bench.numbers, _LARGE, self.dtype)))
-            self._operands.append([self._placed(one, "contiguous", bench) for one in made])
-            answer, slack = self._answer(made)
+            operands = list(known.operands(Operands(bench.numbers, _LARGE, self.dtype)))
+            self._operands.append([self._placed(one, "contiguous", bench) for one in operands])
+            answer, slack = self._answer(operands)
         else:
             times = _LARGE[0] * _LARGE[1] // self._operands[0][0].numel()
             self._operands.append([one.repeat(times, 1) for one in self._operands[0]])

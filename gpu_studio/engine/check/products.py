@@ -243,9 +243,10 @@ class DenseProduct(Part):
         """Make new matrices, their product in float64, and the bound."""
         _refuse(bench, self.dtype)
         sides = ((131, self._INNER), (self._INNER, 197))
-        made = [bench.numbers.standard_normal(shape) for shape in sides]
+        factors = [bench.numbers.standard_normal(shape) for shape in sides]
         self._left, self._right = (
-            tensor_of(one.astype(_carrier(self.dtype)), self.dtype).to(bench.device) for one in made
+            tensor_of(one.astype(_carrier(self.dtype)), self.dtype).to(bench.device)
+            for one in factors
         )
         left, right = values_of(self._left), values_of(self._right)
         self._exact = (left @ right).reshape(-1)
@@ -326,16 +327,18 @@ class ExactConvolution(Part):
         weights = self._numbers(bench, (*ends, shape.kernel, shape.kernel))
         side = (_SIDE + 2 * shape.padding - shape.dilation * (shape.kernel - 1) - 1) // shape.stride
         gradient = self._numbers(bench, (_PICTURES, _OUT, side + 1, side + 1))
-        made = [pictures, weights, gradient]
-        exact = np.concatenate([one.reshape(-1) for one in _convolved(shape, *made)])
-        magnitudes = _convolved(shape, *(np.abs(one) for one in made))
+        factors = [pictures, weights, gradient]
+        exact = np.concatenate([one.reshape(-1) for one in _convolved(shape, *factors)])
+        magnitudes = _convolved(shape, *(np.abs(one) for one in factors))
         slack = _WINOGRAD_ULPS * ulp_of(
             np.concatenate([one.reshape(-1) for one in magnitudes]), self.dtype
         ) / 2  # fmt: skip
         self._exact = np.concatenate([exact, exact])
         self._slack = np.concatenate([slack, np.zeros_like(slack)])
         carrier = _carrier(self.dtype)
-        self._inputs = [tensor_of(one.astype(carrier), self.dtype).to(bench.device) for one in made]
+        self._inputs = [
+            tensor_of(one.astype(carrier), self.dtype).to(bench.device) for one in factors
+        ]
 
     def result(self, _bench: StageBench) -> Tensor:
         """Convolve on the device: with the library as it is, then without any."""

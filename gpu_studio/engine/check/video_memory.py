@@ -455,8 +455,8 @@ class TestedMemory:
         ]  # fmt: skip
         self._make(pattern, number)
         known = [self._known(pattern, number, part) for part in parts]
-        made = [self._expected[part].cpu().numpy() for part in parts]
-        if not all(np.array_equal(*pair) for pair in zip(made, known, strict=True)):
+        computed = [self._expected[part].cpu().numpy() for part in parts]
+        if not all(np.array_equal(*pair) for pair in zip(computed, known, strict=True)):
             return False
         before = [chunk[part].to("cpu", copy=True).numpy() for part in parts]
         clean = self._count_wrong(pattern, number)

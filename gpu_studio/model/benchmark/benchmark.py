@@ -64,8 +64,8 @@ def long_call_warning(run: Run | None) -> str:
     """Return a warning for a call that is too long to stop midway; empty for others."""
     if run is None or (run.expected_call_s or 0.0) <= _LONG_CALL_S:
         return ""
-    took = format_duration(run.expected_call_s or 0.0)
-    return f"One call takes about {took}. Stop will end the engine and start a new one."
+    duration = format_duration(run.expected_call_s or 0.0)
+    return f"One call takes about {duration}. Stop will end the engine and start a new one."
 
 
 def left_words(left_s: float) -> str:
@@ -100,7 +100,7 @@ class _Steps:
         return self._first_number + self._count
 
     def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
-        if last is not None and _took_the_engine(last):
+        if last is not None and _ended_the_engine(last):
             return None
         if not self.waiting and last is not None:
             results = [run.result for run in runs if run.result is not None]
@@ -359,7 +359,7 @@ class Benchmark(QObject):
     def has_lost_engine(self) -> bool:
         """Whether the last plan ended because its engine did, which its notice explains."""
         last = self._queue.last
-        return last is not None and not self._queue.is_stopped and _took_the_engine(last)
+        return last is not None and not self._queue.is_stopped and _ended_the_engine(last)
 
     def _ended(self) -> Notice:
         """Return how the plan ended."""
@@ -389,7 +389,7 @@ class Benchmark(QObject):
         return Notice(f"{reason} {what_now}".strip(), Tone.FAILURE)
 
 
-def _took_the_engine(event: Event) -> bool:
+def _ended_the_engine(event: Event) -> bool:
     """Return whether the engine ended with this last event of a run."""
     if isinstance(event, (RunFailed, RequestFailed)):
         return event.failure.fatal or event.failure.kind is FailureKind.ENGINE_ENDED

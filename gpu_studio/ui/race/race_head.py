@@ -118,9 +118,11 @@ class RaceHead(FlowRow):
         """Show the choices, and what can be pressed now."""
         race = self._race
         busy = race.state.is_busy
-        for made in self._group.buttons():
-            made.setChecked(made.property("picture") == race.choices.picture.name)
-            made.setEnabled(not busy)
+        for picture_button in self._group.buttons():
+            picture_button.setChecked(
+                picture_button.property("picture") == race.choices.picture.name
+            )
+            picture_button.setEnabled(not busy)
         learns = race.choices.picture.name == "learn"
         self._photo.setVisible(learns)
         self._open.setVisible(learns)
@@ -161,17 +163,17 @@ class RaceHead(FlowRow):
             self._save: "Save a picture or an animation of this race to post",
             self._record: "Save a recording of this race to watch again, also on another PC",
         }
-        for made, name in names.items():
-            made.setText(name)
-            made.setAccessibleName(name)
-            made.setToolTip(tips.get(made, name))
+        for action, name in names.items():
+            action.setText(name)
+            action.setAccessibleName(name)
+            action.setToolTip(tips.get(action, name))
         self._sizes.clear()  # they have other words now
         # As if all were there: those that come after a race shorten no button that is pressed.
         later = [one for one in (*names, self._photo, self._open) if one.isHidden()]
         room = sum(one.sizeHint().width() + self._spacing for one in later)
         if self.sizeHint().width() + room > self.width():
-            for made in names:
-                made.setText("")
+            for action in names:
+                action.setText("")
 
     def _fill_saving(self) -> None:
         menu = QMenu(self)
@@ -204,19 +206,19 @@ class RaceHead(FlowRow):
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(6)
         for picture in self._race.choices.pictures:
-            made = QPushButton(picture.title.partition(" ")[0])
-            made.setObjectName(f"race.picture.{picture.name}")
-            made.setAccessibleName(picture.title)
-            made.setToolTip(picture.sentence)
-            made.setProperty("picture", picture.name)
-            made.setCheckable(True)
-            made.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            self._group.addButton(made)
-            line.addWidget(made)
+            picture_button = QPushButton(picture.title.partition(" ")[0])
+            picture_button.setObjectName(f"race.picture.{picture.name}")
+            picture_button.setAccessibleName(picture.title)
+            picture_button.setToolTip(picture.sentence)
+            picture_button.setProperty("picture", picture.name)
+            picture_button.setCheckable(True)
+            picture_button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            self._group.addButton(picture_button)
+            line.addWidget(picture_button)
         self._group.buttonClicked.connect(self._choose_picture)
 
-    def _choose_picture(self, made: QPushButton) -> None:
-        self._race.choices.choose_picture(made.property("picture"))
+    def _choose_picture(self, picture_button: QPushButton) -> None:
+        self._race.choices.choose_picture(picture_button.property("picture"))
 
     def _choose_file(self) -> None:
         path = ask_open_path(self.window(), "Open picture", _PICTURES)
@@ -226,9 +228,9 @@ class RaceHead(FlowRow):
     def _action(
         self, text: str, clicked: Callable[[], object], name: str, sign: str
     ) -> QPushButton:
-        made = button(text, clicked, name=name)
-        made.setIcon(icon(sign, self._theme))
-        return made
+        action = button(text, clicked, name=name)
+        action.setIcon(icon(sign, self._theme))
+        return action
 
 
 _SIDES = ("left", "right")
@@ -249,9 +251,9 @@ class RaceContestants(FlowRow):
         self._choices: list[list[Contestant | RaceSide]] = [[], []]
         self._shown_places = [0, 0]  # of the shown choices
         for number, side in enumerate(_SIDES):
-            made = narrow_combo(f"race.contestants.{side}", f"Contestant at the {side}", _LETTERS)
-            made.activated.connect(partial(self._choose, number))
-            self._lists.append(made)
+            combo = narrow_combo(f"race.contestants.{side}", f"Contestant at the {side}", _LETTERS)
+            combo.activated.connect(partial(self._choose, number))
+            self._lists.append(combo)
         self.add(self._lists[0])
         self.add(Text("against", "muted"))
         self.add(self._lists[1])
@@ -267,20 +269,22 @@ class RaceContestants(FlowRow):
         ghosts = [*([ghost] if ghost else []), *self._history.ghosts]
         # Of ghosts with equal entries, the last one is raced against.
         at_the_left = dict([*entries, *((one.entry, one) for one in ghosts)])
-        for number, (made, chosen) in enumerate(zip(self._lists, race.choices.chosen, strict=True)):
+        for number, (combo, chosen) in enumerate(
+            zip(self._lists, race.choices.chosen, strict=True)
+        ):
             choices = at_the_left if number == 0 else dict(entries)
             shown = list(choices)
-            with QSignalBlocker(made):
+            with QSignalBlocker(combo):
                 if shown != self._entries[number]:
-                    made.clear()
-                    made.addItems([entry.label for entry in shown])
+                    combo.clear()
+                    combo.addItems([entry.label for entry in shown])
                 self._shown_places[number] = shown.index(chosen)
-                made.setCurrentIndex(self._shown_places[number])
+                combo.setCurrentIndex(self._shown_places[number])
             self._entries[number] = shown
             self._choices[number] = list(choices.values())
-            made.setEnabled(not race.state.is_busy)
+            combo.setEnabled(not race.state.is_busy)
             turn = f"Who runs {'first' if number == 0 else 'second'}"
-            made.setToolTip(plain_tip(f"{turn}\n{race.choices.left_out}".rstrip()))
+            combo.setToolTip(plain_tip(f"{turn}\n{race.choices.left_out}".rstrip()))
         self.updateGeometry()
 
     def _choose(self, side: int, place: int) -> None:

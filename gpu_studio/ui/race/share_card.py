@@ -233,8 +233,8 @@ def _day(made_at: str) -> str:
 
 def _image_of(picture: SharedPicture) -> QImage:
     line = 3 * picture.width
-    made = QImage(picture.rows, picture.width, picture.height, line, QImage.Format.Format_RGB888)
-    return made.copy()
+    image = QImage(picture.rows, picture.width, picture.height, line, QImage.Format.Format_RGB888)
+    return image.copy()
 
 
 def _color(role: str) -> QColor:
