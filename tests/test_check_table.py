@@ -38,7 +38,7 @@ def test_a_row_has_the_stages_share_and_its_planted_faults(name: StageName) -> N
     assert re.findall(r"`(\w+)`", plants) == found
 
 
-def test_the_longest_load_is_said() -> None:
+def test_the_longest_load_is_reported() -> None:
     assert f"{UNSENSED_LOAD_S:.0f} s without a temperature" in ROWS["load"][1]
 
 

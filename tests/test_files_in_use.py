@@ -72,7 +72,7 @@ def in_use(path: Path) -> Iterator[None]:
             kernel.CloseHandle(handle)
 
 
-def test_settings_in_use_are_told_at_the_start_and_stay(tmp_path: Path):
+def test_settings_in_use_are_reported_at_the_start_and_stay(tmp_path: Path):
     path = tmp_path / "settings.json"
     path.write_text('{"theme": "dark"}', encoding="utf-8")
     with in_use(path):
@@ -83,7 +83,7 @@ def test_settings_in_use_are_told_at_the_start_and_stay(tmp_path: Path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_change_of_settings_in_use_is_told_once_and_kept_later(tmp_path: Path):
+def test_a_change_of_settings_in_use_is_reported_once_and_kept_later(tmp_path: Path):
     path = tmp_path / "settings.json"
     path.write_text('{"theme": "dark", "tab": "Memory"}', encoding="utf-8")
     settings, result = Settings(path), []
@@ -99,7 +99,7 @@ def test_a_change_of_settings_in_use_is_told_once_and_kept_later(tmp_path: Path)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_run_in_use_is_told_and_hides_no_other(tmp_path: Path):
+def test_a_run_in_use_is_reported_and_hides_no_other(tmp_path: Path):
     history = History(tmp_path)
     first, second = history.add(kept_run()), history.add(kept_run())
     path = tmp_path / f"{first}.json"

@@ -95,7 +95,7 @@ def test_a_killed_engine_is_reported_and_replaced_and_nothing_is_lost():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no limit for the size of a file")
-def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path):
+def test_a_full_disk_is_reported_and_nothing_is_lost(tmp_path: Path):
     settings = tmp_path / "settings.json"
     settings.write_text('{"theme": "light"}', encoding="utf-8")
     output = drive(_FULL_DISK + _WITHOUT_A_PLACE, home=tmp_path)
@@ -106,7 +106,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path):
     assert {one.name for one in tmp_path.iterdir()} <= {"settings.json", "data"}
 
 
-def test_a_home_that_takes_nothing_is_told_and_the_program_works(tmp_path: Path):
+def test_a_home_that_takes_nothing_is_reported_and_the_program_works(tmp_path: Path):
     # A folder without the right to write holds no administrator; a file in its place does.
     home = tmp_path / "home"
     home.touch()

@@ -190,7 +190,7 @@ def test_a_server_in_trouble_gets_time(server, downloader, waits):
 
 
 @pytest.mark.parametrize("status", [403, 404, 410])
-def test_a_final_refusal_is_told_at_once(server, downloader, waits, status):
+def test_a_final_refusal_is_reported_at_once(server, downloader, waits, status):
     server.files[URL_PATH] = Served(CONTENT, statuses=[status])
     with pytest.raises(TroubleError) as raised:
         downloader.fetch(wheel(server))
@@ -342,7 +342,7 @@ def test_a_file_that_a_virus_scanner_removes_is_named(server, downloader, monkey
     assert len(server.ranges_of(URL_PATH)) == 2  # once may be an accident
 
 
-def test_a_folder_without_write_access_is_told_before_the_download(tmp_path):
+def test_a_folder_without_write_access_is_reported_before_the_download(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(TroubleError) as raised:
         Downloader(tmp_path / "file" / "downloads").begin()

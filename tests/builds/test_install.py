@@ -132,7 +132,7 @@ def test_plans_that_anyone_may_have_left_stop_no_installation(server, bench, kin
     assert bench.installer.install("cpu")
 
 
-def test_a_broken_line_is_told_as_resuming(server, bench):
+def test_a_broken_line_is_reported_as_resuming(server, bench):
     put_torch(server).breaks_after = [50]
     put_needed(server)
     assert bench.installer.install("cpu")
@@ -166,7 +166,7 @@ def test_too_small_a_disk_is_refused_before_the_download(server, bench, monkeypa
     assert server.ranges_of(f"/whl/cpu/{TORCH}") == []
 
 
-def test_a_disk_that_fills_up_tells_the_room_for_all_that_is_left(server, bench, monkeypatch):
+def test_a_disk_that_fills_up_reports_the_room_for_all_that_is_left(server, bench, monkeypatch):
     put_torch(server, ballast=random.Random(1).randbytes(300_000))
     put_needed(server)
     free = [10_000_000]
@@ -220,7 +220,7 @@ def test_a_build_that_fails_its_test_is_no_engine_but_stays_on_the_list(server, 
     assert bench.shelf.record("cpu").is_ready
 
 
-def test_a_failed_test_is_told_though_its_record_cannot_be_written(server, bench, monkeypatch):
+def test_a_failed_test_is_reported_though_its_record_cannot_be_written(server, bench, monkeypatch):
     put_torch(server)
     put_needed(server)
     bench.outcome = TroubleError(troubles.missing_runtime("DLL load failed"))
@@ -291,7 +291,7 @@ def test_a_pc_without_any_pytorch_is_refused_before_all(server, bench, monkeypat
     assert server.asked == []
 
 
-def test_an_error_of_the_disk_is_told_and_not_raised(bench, monkeypatch):
+def test_an_error_of_the_disk_is_reported_and_not_raised(bench, monkeypatch):
     def broken(_self):
         raise OSError(30, "Read-only file system", "/engines")
 
@@ -339,7 +339,7 @@ def test_a_build_that_does_not_run_says_why(tmp_path, monkeypatch, init, kind, f
     assert fact in raised.value.trouble.detail
 
 
-def test_the_installers_process_tells_every_step_and_its_exit_code(tmp_path):
+def test_the_installers_process_reports_every_step_and_its_exit_code(tmp_path):
     """The folder lacks PyTorch: the sentence comes as the last line."""
     engines = tmp_path / "engines"
     (tmp_path / "empty").mkdir()

@@ -84,7 +84,7 @@ def test_a_build_that_a_program_holds_is_named(shelf, monkeypatch):
     assert not shelf.folder("cpu").exists()
 
 
-def test_what_unfinished_installations_leave_is_told_and_discarded(shelf):
+def test_what_unfinished_installations_leave_is_reported_and_discarded(shelf):
     put(shelf)
     for folder in (shelf.folder("cu126") / "torch", shelf.downloads):
         folder.mkdir(parents=True)
@@ -174,7 +174,7 @@ def test_two_windows_do_not_install_at_once(shelf):
         pass
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path):
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(TroubleError) as raised, BuildShelf(tmp_path / "file" / "x").alone("cpu"):
         pass

@@ -145,7 +145,7 @@ def test_a_removed_file_is_named(wheel, folder):
     assert not (folder / RECORD).exists()  # so that "Try again" writes it again
 
 
-def test_a_full_disk_is_told_at_once(wheel, folder, monkeypatch):
+def test_a_full_disk_is_reported_at_once(wheel, folder, monkeypatch):
     waits = []
     full = OSError(errno.ENOSPC, "No space left on device")
     monkeypatch.setattr(unpack, "open", held_open("größe.dll", 99, full), raising=False)

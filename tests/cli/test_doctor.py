@@ -91,7 +91,7 @@ def examine(monkeypatch, capsys):
     return examine
 
 
-def test_a_kernel_is_tried_only_where_it_can_tell_something(examine):
+def test_a_kernel_is_tried_only_where_it_can_report_something(examine):
     card, cpu = gt_1030(), cpu_only()
     assert examine(card, described_with_cuda())[1] == 1
     assert examine(card, described_with_cuda(), with_kernel=False)[1] == 0

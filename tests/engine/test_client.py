@@ -81,7 +81,7 @@ def test_a_death_is_an_event_and_the_next_request_gets_a_fresh_child(
     assert psutil.pid_exists(described.pid)
 
 
-def test_a_death_while_nothing_runs_is_told_by_the_next_request(make_engine):
+def test_a_death_while_nothing_runs_is_reported_by_the_next_request(make_engine):
     engine = make_engine()
     (described,) = engine.run(DescribeEngine())
     child = psutil.Process(described.pid)
@@ -94,7 +94,7 @@ def test_a_death_while_nothing_runs_is_told_by_the_next_request(make_engine):
     assert fresh.pid != described.pid
 
 
-def test_a_death_between_two_looks_is_told_and_no_fresh_child_answers(make_engine, monkeypatch):
+def test_a_death_between_two_looks_is_reported_and_no_fresh_child_answers(make_engine, monkeypatch):
     """A process that is being killed still counts as running for some milliseconds."""
     engine = make_engine()
     (described,) = engine.run(DescribeEngine())

@@ -150,7 +150,7 @@ def test_an_engine_that_says_nothing_gives_signs_of_life(monkeypatch: pytest.Mon
         os.close(requests)
 
 
-def test_a_heartbeat_comes_only_where_nothing_else_was_said():
+def test_a_heartbeat_comes_only_where_nothing_else_was_reported():
     class Periods:
         """Four periods are over, one after the other; something is said in the second."""
 

@@ -205,7 +205,7 @@ def test_it_ends_after_an_error_that_no_process_survives(start: Callable[..., En
     assert "in sticky" in child.log.read_text()  # the trace is in the log
 
 
-def test_a_pytorch_that_cannot_be_loaded_is_told(start: Callable[..., EngineChild]):
+def test_a_pytorch_that_cannot_be_loaded_is_reported(start: Callable[..., EngineChild]):
     child = start("import sys\nsys.modules['torch'] = None\n")
     (failed,) = child.ask(DescribeEngine())
     assert isinstance(failed, RequestFailed)
@@ -225,7 +225,7 @@ sys.meta_path.insert(0, Loader())
 """
 
 
-def test_a_pytorch_whose_libraries_are_missing_is_told_with_what_to_install(
+def test_a_pytorch_whose_libraries_are_missing_is_reported_with_what_to_install(
     start: Callable[..., EngineChild],
 ):
     child = start(WINDOWS_LOADER)

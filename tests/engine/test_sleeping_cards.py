@@ -64,7 +64,7 @@ def dispatcher(card: Path, tmp_path: Path) -> Dispatcher:
     return Dispatcher(are_cards_asleep=partial(are_all_cards_asleep, tmp_path))
 
 
-def test_an_engine_tells_what_it_is_without_waking_a_card(
+def test_an_engine_reports_what_it_is_without_waking_a_card(
     questions: list[str], dispatcher: Dispatcher
 ):
     (described,) = ask(POLITELY, dispatcher)

@@ -32,13 +32,13 @@ def card_with(monkeypatch):
     return make_card
 
 
-def test_a_card_is_told_as_an_old_pytorch_can(card_with):
+def test_a_card_is_reported_as_an_old_pytorch_can(card_with):
     card = card_with(**GT_1030)
     assert (card.compute_capability, card.multiprocessors) == ("6.1", 3)
     assert (card.uuid, card.pci_bus_id, card.l2_cache_bytes, card.sm_clock_max_mhz) == (None,) * 4
 
 
-def test_a_card_is_told_as_a_new_pytorch_can(card_with):
+def test_a_card_is_reported_as_a_new_pytorch_can(card_with):
     card = card_with(
         **GT_1030, uuid="11111111-2222", pci_domain_id=0, pci_bus_id=0x0B, pci_device_id=0,
         L2_cache_size=524288, clock_rate=1468000, memory_clock_rate=3004000, memory_bus_width=64,

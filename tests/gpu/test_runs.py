@@ -195,7 +195,7 @@ def test_a_run_reads_its_own_cards_memory_and_leaves_nothing(card: str, ask: Ask
     assert after.allocated_bytes == before.allocated_bytes
 
 
-def test_the_stamp_has_what_the_driver_tells(card: str, ask: Ask) -> None:
+def test_the_stamp_has_what_the_driver_reports(card: str, ask: Ask) -> None:
     state = EngineSensor().read(uuid_of(resolve(card)))
     assert state is not None
     result = finished(ask(run_on(card)))

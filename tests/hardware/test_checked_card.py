@@ -85,7 +85,7 @@ def test_a_card_that_bears_another_cards_name_says_so() -> None:
 
 
 @pytest.mark.parametrize(("mode", "words"), [((1, 1), "is on"), ((0, 0), "is off")])
-def test_ecc_is_told_where_there_is_some(mode: tuple[int, int], words: str) -> None:
+def test_ecc_is_reported_where_there_is_some(mode: tuple[int, int], words: str) -> None:
     assert words in read_checked_device(card(EccMode=mode), "cuda:0", DRIVER).ecc
 
 
@@ -93,7 +93,7 @@ def test_ecc_is_told_where_there_is_some(mode: tuple[int, int], words: str) -> N
     ("rows", "words"),
     [((2, 1, 0, 0), "3 rows"), ((0, 0, 0, 0), "0 rows"), ((0, 1, 1, 0), "restart")],
 )
-def test_replaced_rows_are_told_where_the_card_counts_them(
+def test_replaced_rows_are_reported_where_the_card_counts_them(
     rows: tuple[int, ...], words: str
 ) -> None:
     assert words in read_checked_device(card(RemappedRows=rows), "cuda:0", DRIVER).ecc

@@ -82,7 +82,7 @@ def test_a_count_of_slowdowns_that_rises_is_a_brake(
     assert received == [none, none, ClockReason.HARDWARE_HEAT, none]
 
 
-def test_a_laptop_and_the_limit_of_its_cpu_are_told(
+def test_a_laptop_and_the_limit_of_its_cpu_are_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     system(monkeypatch, tmp_path, degrees=61.5, has_clock=False)

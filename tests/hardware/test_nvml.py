@@ -236,7 +236,7 @@ def test_a_driver_that_cannot_be_opened_has_a_code_and_a_sentence(code, problem,
     assert words in caught.value.driver.error
 
 
-def test_the_driver_tells_its_versions():
+def test_the_driver_reports_its_versions():
     driver = Nvml(FakeNvml()).driver()
     assert (driver.version, driver.cuda_version) == ("570.86.15", "12.8")
     assert driver.nvml_version == "12.570.86.15"
@@ -328,7 +328,7 @@ def test_the_program_that_keeps_a_card_busy_is_named_if_known(samples, compute, 
     assert load.clock_share == pytest.approx(139 / 1911)
 
 
-def test_a_card_that_tells_no_load_has_none():
+def test_a_card_that_reports_no_load_has_none():
     refused = {"UtilizationRates": NVMLError(3), ("ClockInfo", 1): NVMLError(3)}
     card = Nvml(FakeNvml(GT_1030 | refused)).card(0)
     assert read_load(card, 1, lambda pid: ("", None)) == CardLoad()
@@ -361,7 +361,7 @@ def test_bus_ids_have_one_form(text, normal):
     assert normal_bus_id(text) == normal
 
 
-def test_ecc_and_mig_tell_their_current_state():
+def test_ecc_and_mig_report_their_current_state():
     card = device_of(EccMode=[1, 0], MigMode=[0, 1])
     assert (card.ecc_enabled, card.mig_enabled) == (True, False)
 

@@ -174,7 +174,7 @@ def test_a_card_that_the_driver_leaves_out_is_listed_with_the_reason():
 
 
 @pytest.mark.parametrize("answer", [0, 5])
-def test_the_first_utilization_of_the_cpu_is_not_told(answer, monkeypatch):
+def test_the_first_utilization_of_the_cpu_is_not_reported(answer, monkeypatch):
     monkeypatch.setattr("psutil.cpu_percent", lambda interval: float(answer))
     source = sensors(FakeNvml())
     assert source.inventory().cpu.telemetry.utilization_percent is None
@@ -192,7 +192,7 @@ def test_a_card_that_falls_asleep_is_let_go():
     assert library.open_sessions == 0
 
 
-def test_a_card_on_the_bus_tells_its_chip_and_who_drives_it():
+def test_a_card_on_the_bus_reports_its_chip_and_who_drives_it():
     nouveau = msgspec.structs.replace(GT_1030_SLOT, kernel_driver="nouveau")
     (card,) = sensors(FakeNvml(init=NVMLError(12)), nouveau).inventory().cards
     assert (card.pci_device_id, card.kernel_driver) == (0x1D01, "nouveau")
@@ -285,7 +285,7 @@ def test_a_driver_that_is_loaded_later_is_found():
     assert source.inventory().driver.error is None
 
 
-def test_a_driver_that_is_replaced_on_the_disk_is_told():
+def test_a_driver_that_is_replaced_on_the_disk_is_reported():
     clock, replaced = Clock(), []
     source = changing(
         FakeNvml(GT_1030), [GT_1030_SLOT], clock, {"is_replaced": lambda: bool(replaced)}

@@ -121,7 +121,7 @@ class FakeRegistry:
         return key[name], 1
 
 
-def test_windows_tells_its_adapters_in_the_registry():
+def test_windows_reports_its_adapters_in_the_registry():
     card = {"DriverDesc": "NVIDIA GeForce GT 1030", "MatchingDeviceId": "pci\\ven_10de&dev_1d01"}
     registry = FakeRegistry(
         {
@@ -142,7 +142,7 @@ def test_windows_tells_its_adapters_in_the_registry():
 @pytest.mark.skipif(
     sys.platform == "win32", reason="/sys is made of links, which Windows lets few users make"
 )
-def test_who_drives_a_card_is_told(bus, names, tmp_path):
+def test_who_drives_a_card_is_reported(bus, names, tmp_path):
     add_card(bus, "0000:01:00.0", "0x030000", "0x10de", "0x1d01")
     add_card(bus, "0000:02:00.0", "0x030000", "0x10de", "0x1d01")
     (tmp_path / "drivers" / "nouveau").mkdir(parents=True)

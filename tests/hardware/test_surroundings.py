@@ -27,7 +27,7 @@ def test_wsl_is_known_by_its_kernel(release, expected):
     assert is_wsl(release) is expected
 
 
-def test_a_linux_is_told_with_those_it_descends_from(tmp_path):
+def test_a_linux_is_reported_with_those_it_descends_from(tmp_path):
     path = tmp_path / "os-release"
     path.write_text('NAME="Linux Mint"\nID=linuxmint\nID_LIKE="ubuntu debian"\n')
     assert linux_distribution(path) == "linuxmint ubuntu debian"
@@ -60,7 +60,7 @@ def test_only_what_cuda_reads_is_told_of_the_environment(monkeypatch):
      ("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.595.71.05 (deleted)", "595.71.05"),
      ("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.1", None), ("", None)],
 )  # fmt: skip
-def test_the_loaded_library_tells_its_version(line, version, tmp_path):
+def test_the_loaded_library_reports_its_version(line, version, tmp_path):
     path = tmp_path / "maps"
     path.write_text(f"7e0 r-xp 00000000 08:01 9 /usr/lib/libc.so.6\n{line}\n")
     assert library_version(path) == version

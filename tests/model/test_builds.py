@@ -286,7 +286,7 @@ def test_what_another_window_installed_is_not_downloaded_again(qtbot, pc_with):
     assert pc.builds.next_builds == ()
 
 
-def test_an_installer_that_cannot_start_is_told(qtbot, pc_with, monkeypatch):
+def test_an_installer_that_cannot_start_is_reported(qtbot, pc_with, monkeypatch):
     pc = pc_with()
 
     def refuse(*_, **__):
@@ -340,7 +340,7 @@ def test_only_what_a_folder_has_is_installed_from_it(qtbot, pc_with, in_folder, 
     assert pc.installer.calls[-1][1] is None  # the rest is downloaded
 
 
-def test_a_folder_without_any_build_is_told_once(qtbot, pc_with):
+def test_a_folder_without_any_build_is_reported_once(qtbot, pc_with):
     pc = pc_with()
     known_cards(qtbot, pc)
     pc.builds.begin("cpu", "cu126")
@@ -411,7 +411,7 @@ def test_the_last_build_removed_leaves_no_engine(qtbot, pc_with):
     assert pc.builds.needs_attention
 
 
-def test_a_removal_that_fails_is_told(qtbot, pc_with):
+def test_a_removal_that_fails_is_reported(qtbot, pc_with):
     pc = pc_with(FakeStore(record("cpu"), record("cu126")))
     pc.store.removal_error = OSError("c10.dll is in use")
     known_cards(qtbot, pc)

@@ -67,7 +67,7 @@ def check(qtbot, studio, probe):
     qtbot.waitUntil(lambda: not studio.doctor.is_checking)
 
 
-def test_a_kernel_that_ran_everywhere_is_said(qtbot, studio, probe):
+def test_a_kernel_that_ran_everywhere_is_reported(qtbot, studio, probe):
     assert studio.doctor.sentence == ""
     check(qtbot, studio, probe)
     assert "2 of 2 cards" in studio.doctor.sentence
@@ -100,7 +100,7 @@ def test_one_check_at_a_time_and_the_sensors_watch_it(qtbot, studio, probe):
     assert not studio.sensors.is_polled
 
 
-def test_a_check_tells_where_it_is(qtbot, studio, probe):
+def test_a_check_reports_where_it_is(qtbot, studio, probe):
     probe.turns = 2
     studio.doctor.check()
     qtbot.waitUntil(lambda: "cuda:1, NVIDIA GeForce RTX 3060" in studio.doctor.sentence)

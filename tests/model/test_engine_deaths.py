@@ -48,7 +48,7 @@ CRASH = EngineEnded(exit_code=-11)
         ),
     ],
 )
-def test_a_death_is_told_and_a_fresh_engine_comes(
+def test_a_death_is_reported_and_a_fresh_engine_comes(
     qtbot: QtBot,
     session: EngineSession,
     watcher: Watcher,

@@ -34,7 +34,7 @@ def start(qtbot, studio):
     qtbot.waitUntil(lambda: studio.session.state.is_idle and studio.sensors.inventory is not None)
 
 
-def test_what_went_wrong_with_the_settings_is_said(studio, model, settings):
+def test_what_went_wrong_with_the_settings_is_reported(studio, model, settings):
     assert model.headline is None
     settings.trouble_reported.emit("Your settings cannot be saved.")
     assert model.headline.sentence == "Your settings cannot be saved."
@@ -43,13 +43,13 @@ def test_what_went_wrong_with_the_settings_is_said(studio, model, settings):
     assert again.headline.sentence == "Your settings could not be used."
 
 
-def test_nothing_is_said_of_a_pc_without_a_card(qtbot, studio, model):
+def test_nothing_is_reported_of_a_pc_without_a_card(qtbot, studio, model):
     start(qtbot, studio)
     assert model.headline is None
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
-def test_nothing_is_said_where_all_is_well(qtbot, studio, engines, model):
+def test_nothing_is_reported_where_all_is_well(qtbot, studio, engines, model):
     engines.scripts[DescribeEngine] = [described_with_cuda()]
     start(qtbot, studio)
     assert model.headline is None
@@ -70,7 +70,7 @@ def test_a_card_without_code_is_the_headline_with_its_command(qtbot, studio, eng
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_cpu_build_beside_a_card_is_told(qtbot, studio, model):
+def test_a_cpu_build_beside_a_card_is_reported(qtbot, studio, model):
     start(qtbot, studio)
     assert model.headline.code == "build_without_cuda"
     assert model.headline.tone == Tone.AMBER
@@ -112,7 +112,7 @@ def test_a_card_that_this_program_hides_makes_no_headline(qtbot, studio, engines
     assert model.headline is None
 
 
-def test_an_engine_that_dies_is_told_and_replaced(qtbot, studio, engines, model):
+def test_an_engine_that_dies_is_reported_and_replaced(qtbot, studio, engines, model):
     start(qtbot, studio)
     engines.scripts[ReadMemory] = DIES
     studio.session.submit(ReadMemory(device="cpu"))
@@ -195,7 +195,7 @@ def test_a_driver_that_was_not_asked_is_not_to_blame_for_silent_sensors(
     assert ("driver hangs" in model.headline.detail) == blames_driver
 
 
-def test_silent_sensors_are_told_each_time(qtbot, studio, sensor_source, model, monkeypatch):
+def test_silent_sensors_are_reported_each_time(qtbot, studio, sensor_source, model, monkeypatch):
     monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
     studio.start()
     qtbot.waitUntil(lambda: model.headline is not None)
@@ -214,7 +214,7 @@ def test_silent_sensors_are_told_each_time(qtbot, studio, sensor_source, model, 
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_card_that_is_lost_is_told_before_what_was_found(
+def test_a_card_that_is_lost_is_reported_before_what_was_found(
     qtbot, studio, sensor_source, inventory, model
 ):
     start(qtbot, studio)
@@ -278,7 +278,7 @@ def test_what_the_program_says_of_itself_comes_first_until_it_is_closed(
 
 
 @pytest.mark.parametrize(("inventory", "blames_driver"), [(gt_1030(), True), (cpu_only(), False)])
-def test_an_engine_that_never_gets_ready_is_told_until_it_is(
+def test_an_engine_that_never_gets_ready_is_reported_until_it_is(
     qtbot, studio, engines, model, blames_driver
 ):
     engines.scripts[DescribeEngine] = [Pause(), described_with_cuda()]

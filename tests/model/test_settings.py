@@ -10,7 +10,7 @@ from gpu_studio.model import settings as settings_module
 from gpu_studio.model.settings import Choices, Settings
 
 
-def test_a_change_is_kept_and_told(tmp_path, qtbot):
+def test_a_change_is_kept_and_reported(tmp_path, qtbot):
     path = tmp_path / "settings.json"
     settings = Settings(path)
     with qtbot.waitSignal(settings.choices_changed) as result:
@@ -22,7 +22,7 @@ def test_a_change_is_kept_and_told(tmp_path, qtbot):
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "null", "\x00\xff", "[" * 50000, '{"theme": 1e999999}', " " * 2_000_000]
 )
-def test_a_broken_file_is_set_aside_and_said(tmp_path, text):
+def test_a_broken_file_is_set_aside_and_reported(tmp_path, text):
     path = tmp_path / "settings.json"
     path.write_text(text, encoding="latin-1")
     settings = Settings(path)
@@ -113,7 +113,7 @@ def test_one_bad_value_loses_only_itself(tmp_path, field, bad):
     assert settings.choices == Choices(sweep=True)
 
 
-def test_a_folder_that_takes_nothing_is_said_once(tmp_path, qtbot):
+def test_a_folder_that_takes_nothing_is_reported_once(tmp_path, qtbot):
     in_the_way = tmp_path / "in_the_way"
     in_the_way.write_text("", encoding="utf-8")
     settings = Settings(in_the_way / "settings.json")
@@ -128,7 +128,7 @@ def test_a_folder_that_takes_nothing_is_said_once(tmp_path, qtbot):
     assert Settings(in_the_way / "settings.json").choices.theme == "dark"
 
 
-def test_a_broken_file_that_cannot_be_moved_is_said(tmp_path, monkeypatch):
+def test_a_broken_file_that_cannot_be_moved_is_reported(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 

@@ -57,7 +57,7 @@ def test_after_a_good_end_nothing_is_left(tmp_path: Path, mark: StartMark):
     assert not mark.set()
 
 
-def test_a_bad_end_is_told_once(tmp_path: Path, mark: StartMark):
+def test_a_bad_end_is_reported_once(tmp_path: Path, mark: StartMark):
     Start(tmp_path).end("badly")
     assert len(list(tmp_path.iterdir())) == 1
     assert mark.set()

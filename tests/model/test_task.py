@@ -56,7 +56,7 @@ def test_a_result_comes_to_the_owners_thread_and_the_task_goes(qtbot: QtBot) -> 
     assert not shiboken6.isValid(task)
 
 
-def test_a_failure_is_told_in_place_of_a_result(qtbot: QtBot) -> None:
+def test_a_failure_is_reported_in_place_of_a_result(qtbot: QtBot) -> None:
     owner = Owner()
 
     def work() -> int:

@@ -26,7 +26,7 @@ def test_the_version_is_that_of_pyproject(
     assert program_of(tmp_path).epoch == 1700000000
 
 
-def test_a_version_that_windows_cannot_tell_is_refused(tmp_path: Path) -> None:
+def test_a_version_that_windows_cannot_report_is_refused(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('version = "1.0rc1"\n', encoding="utf-8")
     with pytest.raises(BuildError, match="three numbers"):
         program_of(tmp_path)

@@ -27,7 +27,7 @@ def fit_pc(root: Path) -> Any:
 
 
 @pytest.mark.parametrize("version", [(3, 9, 2), (3, 15, 0), (2, 7, 18)])
-def test_an_unsupported_python_is_told_with_its_version(
+def test_an_unsupported_python_is_reported_with_its_version(
     fit_pc: Any, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int]
 ) -> None:
     monkeypatch.setattr(fit_pc.sys, "version_info", version)
@@ -51,7 +51,7 @@ def test_the_supported_pythons_are_those_of_the_table(fit_pc: Any, root: Path) -
     assert tuple(table["newest"]) in result
 
 
-def test_missing_libraries_are_told_with_what_to_type(
+def test_missing_libraries_are_reported_with_what_to_type(
     fit_pc: Any, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from studio_setup import system_libraries

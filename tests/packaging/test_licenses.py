@@ -81,5 +81,5 @@ def test_the_lgpl_comes_with_the_texts_that_its_package_only_names(
         ("Summary: none", "see its text"),
     ],
 )
-def test_a_license_is_told_in_several_ways(expected: str, wanted: str) -> None:
+def test_a_license_is_reported_in_several_ways(expected: str, wanted: str) -> None:
     assert licenses.license_of(HeaderParser().parsestr(expected)) == wanted

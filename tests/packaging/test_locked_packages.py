@@ -190,7 +190,7 @@ def test_a_file_with_another_hash_stops_the_set_up_where_only_pypi_is_asked(
 @pytest.mark.parametrize(
     ("version", "words"), [("1.0", "other files than PyPI"), ("1.1", "using other versions")]
 )
-def test_a_mirror_of_the_users_or_a_version_that_is_gone_is_told_and_goes_on(
+def test_a_mirror_of_the_users_or_a_version_that_is_gone_is_reported_and_goes_on(
     environment: Path, place: Place, console: Any, tmp_path: Path, version: str, words: str
 ) -> None:
     pip = Pip(environment, console, Log(tmp_path / "log.txt"))

@@ -103,7 +103,7 @@ def test_what_the_starter_looks_for_is_packed(root: Path) -> None:
             assert name in ("python/pythonw.exe", "python/python.exe")
 
 
-def test_sizes_are_told_by_part(tmp_path: Path) -> None:
+def test_sizes_are_reported_by_part(tmp_path: Path) -> None:
     lines = sizes.table(_app(tmp_path)).splitlines()
     assert lines[-1].split() == ["0.0", "MB", "together"]
     assert sizes.part_of("packages/PySide6/QtCore.pyd") == "PySide6"

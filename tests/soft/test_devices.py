@@ -27,7 +27,7 @@ COUNTS = "[torch.cuda.device_count(), torch._C._cuda_getDeviceCount()]"
 @pytest.mark.parametrize(
     "cards", [[RTX_3060], [GTX_1650, RTX_3060], [GTX_1650, RTX_4090, RTX_3060, GTX_1650]], ids=len
 )
-def test_cuda_and_nvml_tell_the_same_cards(cards, soft_pc: MakePc, child: MakeChild) -> None:
+def test_cuda_and_nvml_report_the_same_cards(cards, soft_pc: MakePc, child: MakeChild) -> None:
     pc = soft_pc(*cards)
     one = child(pc, CUDA_DEVICE_ORDER="PCI_BUS_ID")
     cuda, nvml = one.run(IDENTITIES + "[cuda, nvml]")
@@ -51,7 +51,7 @@ def test_a_card_has_its_properties(soft_pc: MakePc, child: MakeChild) -> None:
 
 
 @pytest.mark.cuda13
-def test_newer_builds_tell_place_and_clocks(soft_pc: MakePc, child: MakeChild) -> None:
+def test_newer_builds_report_place_and_clocks(soft_pc: MakePc, child: MakeChild) -> None:
     one = child(soft_pc(GTX_1650, RTX_3060), CUDA_DEVICE_ORDER="PCI_BUS_ID")
     found = one.run(
         """
@@ -136,7 +136,7 @@ def test_a_context_is_made_on_the_card_that_is_used(soft_pc: MakePc, child: Make
     assert [card.contexts for card in pc.use_of(one.pid).cards] == [0, 1]
 
 
-def test_the_driver_is_told_and_fits(soft_pc: MakePc, child: MakeChild) -> None:
+def test_the_driver_is_reported_and_fits(soft_pc: MakePc, child: MakeChild) -> None:
     one = child(soft_pc(RTX_3060))
     version, cuda = one.run(
         "import pynvml; pynvml.nvmlInit()\n"
@@ -147,7 +147,7 @@ def test_the_driver_is_told_and_fits(soft_pc: MakePc, child: MakeChild) -> None:
     assert int(version.split(".")[0]) >= {12: 525, 13: 580}[major]
 
 
-def test_a_driver_too_old_is_told_by_pytorch(soft_pc: MakePc, child: MakeChild) -> None:
+def test_a_driver_too_old_is_reported_by_pytorch(soft_pc: MakePc, child: MakeChild) -> None:
     one = child(soft_pc(GT_1030, driver_version="470.82.01", cuda_driver=11040))
     assert one.run("torch.cuda.is_available()") is False
     warned = one.run("[str(w.message) for w in warned]")

@@ -128,7 +128,7 @@ def test_a_lost_card_leaves_the_other_usable(soft_pc: MakePc) -> None:
 
 
 @pytest.mark.cuda13
-def test_an_old_driver_is_told_with_the_one_that_is_needed(soft_pc: MakePc) -> None:
+def test_an_old_driver_is_reported_with_the_one_that_is_needed(soft_pc: MakePc) -> None:
     pc = soft_pc(RTX_3060, driver_version="470.82.01", cuda_driver=11040)
     findings, status = examine(pc, "--no-kernel")
     assert (codes(findings), status) == (["driver_too_old"], 1)
@@ -136,7 +136,7 @@ def test_an_old_driver_is_told_with_the_one_that_is_needed(soft_pc: MakePc) -> N
 
 
 @pytest.mark.cuda13
-def test_a_card_that_is_not_what_it_says_and_a_slow_slot_are_told(soft_pc: MakePc) -> None:
+def test_a_card_that_is_not_what_it_says_and_a_slow_slot_are_reported(soft_pc: MakePc) -> None:
     pc = soft_pc(replace(RTX_3060, sms=20, sensors={**RTX_3060.sensors, "pcie_gen": 1}))
     findings, status = examine(pc)
     assert (codes(findings), status) == (["not_as_named", "slow_link", "ok"], 0)

@@ -104,7 +104,7 @@ def test_a_call_takes_its_kernels_time(
     assert result.first_call_s >= call_s
 
 
-def test_a_wrong_card_is_told_as_one(soft_pc: MakePc, engine: StartEngine) -> None:
+def test_a_wrong_card_is_reported_as_one(soft_pc: MakePc, engine: StartEngine) -> None:
     result = engine(soft_pc(GTX_1650)).ask(run_on("cuda:0", workload="matmul"))[-1]
     assert isinstance(result, RunFinished)
     assert result.verified is False
@@ -227,7 +227,9 @@ def test_only_the_visible_card_is_there(soft_pc: MakePc, engine: StartEngine) ->
     assert "cpu, cuda:0" in failed.failure.message
 
 
-def test_a_hidden_card_is_told_from_a_missing_one(soft_pc: MakePc, engine: StartEngine) -> None:
+def test_a_hidden_card_is_distinguished_from_a_missing_one(
+    soft_pc: MakePc, engine: StartEngine
+) -> None:
     (described,) = engine(soft_pc(GTX_1650), EngineEnvironment(visible_devices="")).ask(
         DescribeEngine()
     )

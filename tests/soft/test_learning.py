@@ -94,7 +94,7 @@ def run(one: EngineChild, workload: str, size: int, device: str, **options: str)
     return result
 
 
-def test_learning_happens_on_its_card_and_its_memory_is_told(shared: Shared) -> None:
+def test_learning_happens_on_its_card_and_its_memory_is_reported(shared: Shared) -> None:
     weights_bytes = 4 * parameters_count()
     for amp in ("off", "on"):
         result, launches, _ = shared.run("train_step", 64, amp=amp)

@@ -186,7 +186,7 @@ def test_a_context_that_does_not_fit_is_out_of_memory(soft_pc: MakePc, child: Ma
     assert raised.value.text.startswith("CUDA error: out of memory")
 
 
-def test_pinned_memory_is_told_from_pageable(soft_pc: MakePc, child: MakeChild) -> None:
+def test_pinned_memory_is_distinguished_from_pageable(soft_pc: MakePc, child: MakeChild) -> None:
     one = child(soft_pc(RTX_3060))
     assert one.run("torch.empty(64, pin_memory=True).is_pinned()") is True
     assert one.run("torch.empty(64).is_pinned()") is False

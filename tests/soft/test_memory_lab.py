@@ -128,7 +128,7 @@ def compare(one: EngineChild, model: ModelledEngine, preset: Preset, whole_card:
 
 @pytest.mark.cuda13  # the model is of the allocator in that PyTorch
 @pytest.mark.parametrize("conf", ["", EXPANDABLE])
-def test_a_soft_card_and_the_modelled_one_tell_the_same(engine: Any, conf: str) -> None:
+def test_a_soft_card_and_the_modelled_one_report_the_same(engine: Any, conf: str) -> None:
     """One after another in one engine: what was reserved, retried and refused before stays."""
     one = engine(conf)
     model = ModelledEngine(EngineEnvironment(allocator_configuration=conf or None))
@@ -246,7 +246,7 @@ def test_both_histories_are_opened_and_the_same(engine: Any, conf: str, tmp_path
     assert histories[0] == histories[1]
 
 
-def test_segments_are_told_of_a_card_in_use(engine: Any) -> None:
+def test_segments_are_reported_of_a_card_in_use(engine: Any) -> None:
     one = engine()
     (before,) = one.ask(ReadSegments(device="cuda:0"))
     assert before.addresses == ()
@@ -256,13 +256,13 @@ def test_segments_are_told_of_a_card_in_use(engine: Any) -> None:
     assert read.block_states == "2" * 5
 
 
-def test_thousands_of_blocks_are_told(engine: Any) -> None:
+def test_thousands_of_blocks_are_reported(engine: Any) -> None:
     events = engine().ask(experiment("many_small", "cuda:0", whole_card=True))
     last = only(SegmentsRead, events)[-1]
     assert len(last.block_sizes) == 7744
 
 
-def test_the_terminal_tells_the_same_of_both(pc: Any, tmp_path: Path) -> None:
+def test_the_terminal_reports_the_same_of_both(pc: Any, tmp_path: Path) -> None:
     env = {**pc.env, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
     ends = {}
     for device in ("cuda:0", MODELLED):

@@ -208,7 +208,7 @@ def test_a_name_is_not_utf_8(soft_pc: MakePc, child: MakeChild) -> None:
     assert raised.value.kind == "UnicodeDecodeError"
 
 
-def test_a_number_that_cannot_be_told(soft_pc: MakePc, child: MakeChild) -> None:
+def test_a_number_that_cannot_be_reported(soft_pc: MakePc, child: MakeChild) -> None:
     pc = soft_pc(RTX_3060)
     pc.set(0, process_bytes=NOT_AVAILABLE, used_bytes=NOT_AVAILABLE)
     one = child(pc)

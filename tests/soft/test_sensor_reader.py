@@ -160,7 +160,7 @@ def test_numbers_that_cannot_be_are_not_reported(soft_pc: MakePc, read: Callable
 
 
 @pytest.mark.parametrize(("code", "kind"), [(18, "driver_updated"), (999, "unknown")])
-def test_a_driver_that_answers_nothing_any_more_is_told(
+def test_a_driver_that_answers_nothing_any_more_is_reported(
     code: int, kind: str, soft_pc: MakePc, read: Callable[[SoftPc], Read]
 ):
     pc = soft_pc(RTX_3060)

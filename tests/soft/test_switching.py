@@ -64,7 +64,7 @@ def test_the_conv_nets_buffers_move_across_two_cards(engine: EngineChild) -> Non
         before = device
 
 
-def test_a_move_tells_what_it_took_of_allocator_and_card(engine: EngineChild) -> None:
+def test_a_move_reports_what_it_took_of_allocator_and_card(engine: EngineChild) -> None:
     first = engine.ask(PlaceModel(model="linear_1000", device="cuda:1"))[-1]
     assert isinstance(first, PlaceFinished)
     assert first.moved_bytes == (1000 * 500 + 500) * 4

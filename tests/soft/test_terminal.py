@@ -40,7 +40,7 @@ def typed(soft_pc: MakePc, tmp_path: Path) -> Typed:
     return typed
 
 
-def test_devices_tell_what_pytorch_holds_of_each_card(typed: Typed) -> None:
+def test_devices_report_what_pytorch_holds_of_each_card(typed: Typed) -> None:
     (found,) = typed("devices")
     listed = [
         (one["kind"], one["allocated_bytes"], one["reserved_bytes"]) for one in found["devices"]

@@ -39,7 +39,7 @@ def no_tip_left(qtbot):
 
 
 @pytest.mark.parametrize(("width", "tip"), [(60, LONG), (2000, "")])
-def test_a_line_tells_what_it_leaves_out(qtbot, theme, width, tip):
+def test_a_line_reports_what_it_leaves_out(qtbot, theme, width, tip):
     assert tip_of(shown(qtbot, ElidedText(LONG), width)) == tip
 
 
@@ -50,14 +50,14 @@ def test_a_tool_tip_of_its_own_goes_before(qtbot, theme):
 
 
 @pytest.mark.parametrize(("width", "tip"), [(80, LONG), (2000, "")])
-def test_a_choice_tells_what_it_leaves_out(qtbot, theme, width, tip):
+def test_a_choice_reports_what_it_leaves_out(qtbot, theme, width, tip):
     combo = narrow_combo("combo", "A choice")
     combo.addItem(LONG)
     assert tip_of(shown(qtbot, combo, width)) == tip
 
 
 @pytest.mark.parametrize(("width", "tips"), [(90, (LONG, LONG.upper())), (3000, ("", ""))])
-def test_a_table_tells_cells_and_headings_that_are_cut(qtbot, theme, width, tips):
+def test_a_table_reports_cells_and_headings_that_are_cut(qtbot, theme, width, tips):
     rows = TextRows((LONG.upper(),))
     rows.set_rows([(LONG,)])
     view = shown(qtbot, table(rows, name="table", accessible_name="A table"), width, 200)

@@ -58,7 +58,7 @@ def test_what_is_cut_off_is_found(misfits_with):
         assert misfits_with(widget, *size), type(widget)
 
 
-def test_a_line_that_tells_the_rest_may_be_elided(misfits_with):
+def test_a_line_that_reports_the_rest_may_be_elided(misfits_with):
     assert misfits_with(ElidedText(LONG), 60) == []
 
 

@@ -245,7 +245,7 @@ def test_the_first_window_is_no_larger_than_the_screen_leaves_room_for(make_wind
     assert window.height() <= room.height()
 
 
-def test_a_card_without_code_is_told_once_on_each_tab(qtbot, make_window, engines):
+def test_a_card_without_code_is_reported_once_on_each_tab(qtbot, make_window, engines):
     from tests.fakes.descriptions import described
 
     engines.scripts[DescribeEngine] = [
@@ -302,7 +302,7 @@ def test_the_status_line_names_device_and_versions(qtbot, make_window):
     assert "PyTorch" in status.text()
 
 
-def test_what_a_run_did_to_the_card_is_said_once_on_every_tab(qtbot, make_window):
+def test_what_a_run_did_to_the_card_is_reported_once_on_every_tab(qtbot, make_window):
     window = shown(qtbot, make_window(gt_1030()))
     result = window.findChild(QLabel, "status.effect")
     assert result.text() == ""

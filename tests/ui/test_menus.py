@@ -80,7 +80,7 @@ def test_who_chooses_another_kind_of_engine_gets_it_at_once(
         assert len(engines.made) == count
 
 
-def test_the_log_is_opened_and_told(
+def test_the_log_is_opened_and_reported(
     window: QMainWindow, log_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, shown = [], []
@@ -105,7 +105,7 @@ def test_without_a_log_there_is_none_to_open(
     assert "/" not in result
 
 
-def test_an_installed_program_tells_the_licenses_of_its_parts(
+def test_an_installed_program_reports_the_licenses_of_its_parts(
     window: QMainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = []

@@ -59,7 +59,7 @@ def test_a_hatched_part_differs_from_a_plain_one_of_its_colour(bars, theme):
     assert widths(hatched, theme, "other", 0) < widths(plain, theme, "other", 0)
 
 
-def test_what_is_painted_is_told_as_well(bars):
+def test_what_is_painted_is_reported_as_well(bars):
     shown = bars(
         bar("CPU", BarPart("compute", 2.0, "cpu")), bar("GPU", BarPart("launch", 1.0, "gpu0"))
     )

@@ -101,7 +101,7 @@ def test_every_page_says_which_file_it_opens(
     wait_until(lambda: "does not exist" in text(window, "memory.fit.reason"))
 
 
-def test_a_drive_that_does_not_answer_is_told(
+def test_a_drive_that_does_not_answer_is_reported(
     window: MainWindow, drive: SilentDrive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(user_file, "_LONGEST_SILENCE_S", 0.1)

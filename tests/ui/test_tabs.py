@@ -48,7 +48,7 @@ def test_every_page_that_the_program_leads_to_is_in_a_record() -> None:
         assert page == tab.page or page in tab.parts
 
 
-def test_a_record_of_a_check_is_told_from_a_photo_by_its_contents(tmp_path: Path) -> None:
+def test_a_record_of_a_check_is_distinguished_from_a_photo_by_its_contents(tmp_path: Path) -> None:
     from gpu_studio.ui.check.record_picture import png_of_record
 
     photo, record = tmp_path / "photo.png", tmp_path / "record.png"

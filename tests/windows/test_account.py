@@ -49,7 +49,7 @@ def test_a_long_folder_is_not_begun_last(monkeypatch: pytest.MonkeyPatch):
     assert set(pc.begun[:3]) == {"engine", "cli", "ui"}
 
 
-def test_the_end_tells_every_part_and_the_sums(capsys: pytest.CaptureFixture[str]):
+def test_the_end_reports_every_part_and_the_sums(capsys: pytest.CaptureFixture[str]):
     account = Account()
     for folder in ("engine", "cli"):
         run_folder(ScriptedPc("cli"), folder, tell=account.tell)

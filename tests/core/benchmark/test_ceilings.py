@@ -135,7 +135,7 @@ def test_a_share_of_next_to_nothing_is_not_called_nothing() -> None:
     assert share_text(result(share=0.002)).replace("\u202f", " ") == "0.2 %"
 
 
-def test_nothing_is_said_without_a_ceiling() -> None:
+def test_nothing_is_reported_without_a_ceiling() -> None:
     assert is_this_normal(msgspec.structs.replace(result(), share_of_ceiling=None)) == ""
 
 
@@ -204,7 +204,7 @@ def test_a_low_share_has_its_likely_cause(changes: dict[str, Any], cause: str) -
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 @pytest.mark.parametrize("disturbed", [{"other_processes": True}, {"throttled": True}])
-def test_next_to_no_work_is_told_before_what_disturbed_it(
+def test_next_to_no_work_is_reported_before_what_disturbed_it(
     device: str, disturbed: dict[str, bool]
 ) -> None:
     text = answer_text(result(device, share=0.01, median_s=5e-6, **disturbed))
@@ -222,7 +222,7 @@ def test_a_short_copy_is_slow_for_its_link_before_its_asking() -> None:
     assert "mostly overhead" in answer_text(result(**link, options={"memory": "pinned"}), None)
 
 
-def test_a_link_with_lanes_missing_is_told_before_a_card_that_has_few() -> None:
+def test_a_link_with_lanes_missing_is_reported_before_a_card_that_has_few() -> None:
     card = msgspec.structs.replace(GT_1030, pcie_width_max=16, telemetry=Telemetry(pcie_width=4))
     text = answer_text(result(ceiling="PCIe link, 15.8 GB/s", limit=Limit.LINK), card)
     assert "uses 4 of its 16 lanes: try another slot" in text
@@ -359,7 +359,7 @@ def test_a_slow_dtype_is_no_cause_where_memory_decides() -> None:
     )
 
 
-def test_without_the_card_s_facts_what_was_measured_is_still_told() -> None:
+def test_without_the_card_s_facts_what_was_measured_is_still_reported() -> None:
     assert "slowed itself down" in answer_text(result(throttled=True), None)
     assert "no cause" in answer_text(result(dtype="float16"), None)
 

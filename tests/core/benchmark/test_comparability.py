@@ -68,7 +68,7 @@ def test_the_size_of_another_workload_means_something_else() -> None:
     assert len(compare(result(), result(workload="linear", size=64)).reasons) == 1
 
 
-def test_several_reasons_are_all_told() -> None:
+def test_several_reasons_are_all_reported() -> None:
     answer = compare(result(), result(size=64, dtype="float16", cache="cold"))
     assert len(answer.reasons) == 3
     assert answer.sentence.count(";") == 2

@@ -21,7 +21,7 @@ def result(median_s, **changes):
     return finished(request, (median_s,) * 20, **changes)
 
 
-def test_options_are_told_with_the_title_they_need():
+def test_options_are_reported_with_the_title_they_need():
     options = (
         WorkloadOption(name="amp", title="AMP", sentence="", values=("off", "on")),
         WorkloadOption(name="feed", title="The batches come", sentence="", values=("pinned",)),
@@ -66,7 +66,7 @@ def test_a_run_in_doubt_is_not_praised_without_saying_so():
     assert compare_ways(both).endswith(f"Some results are doubtful: {doubt}.")
 
 
-def test_wrong_results_are_said_first_and_are_not_the_fastest():
+def test_wrong_results_are_reported_first_and_are_not_the_fastest():
     results = {"a": result(0.02), "b": result(0.01, verified=False), "c": result(0.04)}
     text = compare_ways(results)
     assert text.startswith("Don't trust “b”: wrong results. The fastest is “a”")
@@ -90,7 +90,7 @@ def test_of_several_ways_those_too_close_are_named():
     )
 
 
-def test_findings_are_told_once_with_whom_they_are_about():
+def test_findings_are_reported_once_with_whom_they_are_about():
     results = {
         "a": result(1, findings=("Both.", "A alone.")), "b": result(1, findings=("Both.",)),
     }  # fmt: skip

@@ -206,7 +206,7 @@ def test_markdown_renders_no_html_and_keeps_a_name_in_its_cell() -> None:
     assert "<" not in text
 
 
-def test_the_table_tells_sizes_and_modes_as_the_workload_does() -> None:
+def test_the_table_reports_sizes_and_modes_as_the_workload_does() -> None:
     asked = RunWorkload(
         run_id="1", workload="conv2d", device="cuda:0", size=64, dtype="float32",
         options={"cudnn": "benchmark"}, transfers=True,

@@ -139,7 +139,9 @@ def test_a_pipe_does_not_hold_the_list(kept: History) -> None:
     assert "not an ordinary file" in refused.reason
 
 
-def test_a_full_disk_is_said_once_and_nothing_is_lost(kept: History, full_disk: list[bool]) -> None:
+def test_a_full_disk_is_reported_once_and_nothing_is_lost(
+    kept: History, full_disk: list[bool]
+) -> None:
     with pytest.raises(StudioError, match="the disk is full") as caught:
         kept.keep(finished_run(64), KEPT_AT)
     assert caught.value.kind is FailureKind.NOT_SAVED
@@ -157,7 +159,7 @@ def test_a_full_disk_is_said_once_and_nothing_is_lost(kept: History, full_disk: 
     assert len(History(kept.folder).contents().entries) == 2
 
 
-def test_a_disk_that_is_full_again_is_said_again(kept: History, full_disk: list[bool]) -> None:
+def test_a_disk_that_is_full_again_is_reported_again(kept: History, full_disk: list[bool]) -> None:
     with pytest.raises(StudioError):
         kept.keep(finished_run(), KEPT_AT)
     full_disk.clear()

@@ -48,7 +48,7 @@ def test_every_part_has_its_time_and_its_share():
         ({"compute": 0.0}, ""),
     ],
 )  # fmt: skip
-def test_the_longest_part_is_told_in_words(parts_s, sentence):
+def test_the_longest_part_is_reported_in_words(parts_s, sentence):
     assert plain(parts_sentence(result(**parts_s), "X")) == sentence
 
 

@@ -88,7 +88,7 @@ def test_a_sustained_plan_counts_its_load_and_its_longer_timing() -> None:
     assert {request.budget_s for request in longer} == {60.0}
 
 
-def test_a_run_with_no_overhead_told_teaches_nothing() -> None:
+def test_a_run_with_no_overhead_reported_teaches_nothing() -> None:
     first, *waiting = on_the_cpu(64, 128)
     run = Run(first)
     run.apply(started(first))

@@ -82,7 +82,7 @@ def test_a_recording_has_its_runs_with_all_their_samples(tmp_path: Path) -> None
     assert found.label == HEADER.title
 
 
-def test_a_recording_tells_which_runs_were_sustained(tmp_path: Path) -> None:
+def test_a_recording_reports_which_runs_were_sustained(tmp_path: Path) -> None:
     path = tmp_path / "theirs.jsonl"
     asked = msgspec.structs.replace(REQUEST, sustained=True)
     path.write_bytes(encode_all([HEADER, *run_events(asked), *other_run()]))

@@ -30,7 +30,7 @@ def result(size: int, device: str, median_s: float, **changes: Any) -> RunFinish
     return finished(request, (median_s,) * 10)
 
 
-def test_the_table_is_told_with_its_source(table: PublishedTable) -> None:
+def test_the_table_is_reported_with_its_source(table: PublishedTable) -> None:
     assert table.source == (
         "“How can I run any code on my GPU, instead on CPU?” by Radosław Śmigielski, 2025-03-01"
     )
@@ -102,7 +102,7 @@ def test_the_latest_run_of_a_size_counts(table: PublishedTable) -> None:
     assert row.iterations_s["cpu"] == pytest.approx(512)
 
 
-def test_the_full_length_makes_every_iteration_and_tells_the_time_first(
+def test_the_full_length_makes_every_iteration_and_reports_the_time_first(
     table: PublishedTable,
 ) -> None:
     results = [result(512, "cpu", 1e-3), result(4096, "cpu", 0.1), result(4096, "cuda:0", 0.05)]

@@ -72,7 +72,7 @@ def test_a_plan_that_ran_before_is_known_before_its_first_run() -> None:
     assert time_left_s([], requests) < pc.clock_s / 1.5  # nothing is known then
 
 
-def test_two_sizes_tell_how_the_third_grows() -> None:
+def test_two_sizes_report_how_the_third_grows() -> None:
     pc, requests = Pc(3.0, calls=40.0), plan("cpu")
     costs = RunCosts([pc.run(request) for request in requests[1:3]])
     truth_s = FIXED_S + 40.0 * pc.call_s(requests[3])

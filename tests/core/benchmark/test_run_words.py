@@ -130,7 +130,7 @@ def test_a_sustained_run_is_amber_until_its_median_is_steady() -> None:
     assert "not steady" not in sign_of(short)
 
 
-def test_a_failure_is_told_once_with_one_full_stop() -> None:
+def test_a_failure_is_reported_once_with_one_full_stop() -> None:
     run = begun()
     run.apply(RunFailed(run_id="1", failure=Failure(FailureKind.TOO_LARGE, "Too large.")))
     assert sign_of(run) == "✖ too large"  # the cell of a table has no room for a sentence

@@ -48,11 +48,11 @@ def test_what_the_arithmetic_was_done_in_is_a_fact(changes: dict[str, Any], fact
     assert [each for each in facts if "computed in" in each or "TF32" in each] == [fact]
 
 
-def test_a_result_that_does_not_tell_what_it_was_computed_in_claims_nothing() -> None:
+def test_a_result_that_does_not_report_what_it_was_computed_in_claims_nothing() -> None:
     assert not [fact for fact in stamp_of(result()).facts if "computed" in fact or "TF32" in fact]
 
 
-def test_a_sleep_is_told_and_is_no_doubt() -> None:
+def test_a_sleep_is_reported_and_is_no_doubt() -> None:
     slept = result(pauses=(Pause(after_s=1.0, paused_s=80.0),))
     words = "The PC slept for 1:20, or the program was stopped"
     assert not stamp_of(slept).doubts
@@ -62,7 +62,7 @@ def test_a_sleep_is_told_and_is_no_doubt() -> None:
     assert lines[0].startswith("✔")
 
 
-def test_a_power_limit_is_told_and_is_no_doubt() -> None:
+def test_a_power_limit_is_reported_and_is_no_doubt() -> None:
     capped = result(device="cuda:0", throttled=False, power_capped=True)
     assert not stamp_of(capped).doubts
     assert "at its power limit, which is normal under load" in stamp_of(capped).facts
@@ -115,7 +115,7 @@ def test_what_is_not_known_is_a_fact_and_no_doubt() -> None:
     assert "throttling unknown" in stamp.facts
 
 
-def test_what_the_work_itself_doubts_is_said_once() -> None:
+def test_what_the_work_itself_doubts_is_reported_once() -> None:
     unsure = [result(size, doubts={"unsure gain": "it changes"}) for size in (64, 512)]
     doubts = [line for line in trust_lines(unsure) if not line.good]
     assert [text_of(line) for line in doubts] == ["it changes"]
@@ -125,7 +125,7 @@ def test_ten_samples_and_a_tenth_of_spread_are_enough() -> None:
     assert not stamp_of(result(samples=10, median_s=1.0, iqr_s=0.1)).doubts
 
 
-def test_several_results_are_told_at_once() -> None:
+def test_several_results_are_reported_at_once() -> None:
     good = [result(64), result(512), result(512, "cuda:0", throttled=False)]
     assert all(line.good for line in trust_lines(good))
     assert [str(line) for line in trust_lines(good)][::2] == [
@@ -202,5 +202,5 @@ def test_how_long_the_device_had_worked_is_a_fact(
     assert any("higher clock for its first 7 s" in fact for fact in facts) is is_boosted
 
 
-def test_a_result_that_does_not_tell_its_load_says_nothing_of_it() -> None:
+def test_a_result_that_does_not_report_its_load_says_nothing_of_it() -> None:
     assert not any("loaded" in fact for fact in stamp_of(result(device="cuda:0")).facts)

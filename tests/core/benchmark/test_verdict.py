@@ -46,7 +46,7 @@ def text_of(results: list[RunFinished]) -> str:
     return verdict(results).replace("\u202f", " ")
 
 
-def test_always_is_not_said_of_a_size_without_a_winner() -> None:
+def test_always_is_not_reported_of_a_size_without_a_winner() -> None:
     (text,) = crossovers(pairs({256: 1.0, 512: 2.0, 1024: 4.0}))
     assert "from 256 × 256 to 1024 × 1024, equally fast at 256 × 256: the curves" in (
         text.replace("\u202f", " ")
@@ -206,7 +206,7 @@ def test_the_speed_up_is_over_the_cpu_at_the_same_work() -> None:
     assert speed_up(cpu, [cpu, card]) is None
 
 
-def test_wrong_results_are_said_first_and_win_nothing() -> None:
+def test_wrong_results_are_reported_first_and_win_nothing() -> None:
     results = pairs({512: 2.0, 1024: 4.0})
     assert "wrong" not in text_of(results)
     results[1] = msgspec.structs.replace(results[1], verified=False)
@@ -342,7 +342,7 @@ def with_transfers(ratios: dict[int, float]) -> list[RunFinished]:
     return [result(size, 1.0 / ratio, "cuda:0", transfers=True) for size, ratio in ratios.items()]
 
 
-def test_a_refined_crossover_is_told_by_its_upper_size() -> None:
+def test_a_refined_crossover_is_reported_by_its_upper_size() -> None:
     assert text_of(pairs({512: 1 / 1.8, 608: 0.9, 640: 1.1, 1024: 3.0})) == (
         "On this PC the GeForce GT 1030 wins from 640 × 640 on (elementwise, float32); at "
         "512 × 512 the CPU is 1.8 × faster."

@@ -27,7 +27,7 @@ HTML = f"""<!DOCTYPE html><html><body><h1>Links for torch</h1>
 WINDOWS_WHEEL = "torch-2.13.0+cu126-cp311-cp311-win_amd64.whl"
 
 
-def test_an_html_page_tells_address_hash_and_metadata():
+def test_an_html_page_reports_address_hash_and_metadata():
     links = links_in(HTML, PAGE_URL)
     assert [link.name.split("-")[1] for link in links] == [
         "2.12.0+cu126", "2.13.0+cu126", "2.13.0+cu126", "2.13.0+cu126",
@@ -51,7 +51,7 @@ def test_a_base_address_changes_where_links_lead():
     assert links_in(page, PAGE_URL)[0].url == "https://mirror.example/x/a-1.0-py3-none-any.whl"
 
 
-def test_a_json_page_tells_the_size():
+def test_a_json_page_reports_the_size():
     page = json.dumps({
         "files": [
             {"filename": "a-1.0.tar.gz", "url": "a-1.0.tar.gz", "hashes": {}},

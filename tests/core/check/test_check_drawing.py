@@ -131,7 +131,7 @@ def test_the_map_has_the_bad_places_and_what_was_not_tested() -> None:
     assert memory_map(None) is None
 
 
-def test_a_word_is_told_with_its_bit() -> None:
+def test_a_word_is_reported_with_its_bit() -> None:
     word = WrongWord(at_byte=4096, expected="f" * 16, seen="f" * 15 + "e", pattern="ones")
     assert place_words(word) == "Byte 0x1000: bit 0 read 0 instead of 1, written: ones"
     many = msgspec.structs.replace(word, seen="0" * 16)

@@ -146,7 +146,7 @@ def test_what_is_no_check_is_passed_over(tmp_path: Path) -> None:
     assert folder.records() == ()
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     folder = CheckFolder(tmp_path / "file")
     with pytest.raises(StudioError, match="could not be kept") as received:

@@ -191,7 +191,7 @@ def test_an_error_before_the_loss_is_counted_with_it() -> None:
     assert record.sentence.endswith("Before that, 1 error was found.")
 
 
-def test_an_engine_that_never_starts_is_told_too() -> None:
+def test_an_engine_that_never_starts_is_reported_too() -> None:
     run = started()
     run.next_request()
     run.apply(EngineEnded(exit_code=-6))

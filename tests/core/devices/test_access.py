@@ -19,7 +19,7 @@ def test_a_card_without_code_is_left_out() -> None:
     assert usable_of(GT_1030, RTX_3060, arch_list=("sm_60", "sm_80")) == ["cuda:0", "cuda:1"]
 
 
-def test_what_is_not_told_is_not_held_against_a_card() -> None:
+def test_what_is_not_reported_is_not_held_against_a_card() -> None:
     assert usable_of(UNTOLD, RTX_3060) == ["cuda:0", "cuda:1"]
     assert usable_of() == ["cuda:0", "cuda:1"]
     assert usable_of(GT_1030, RTX_3060, arch_list=()) == ["cuda:0", "cuda:1"]

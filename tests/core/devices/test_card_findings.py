@@ -80,7 +80,7 @@ def test_a_card_with_another_s_name_is_found_out():
     assert "its device id (TU117)" in chip.sentence
 
 
-def test_driver_and_pytorch_that_differ_are_told():
+def test_driver_and_pytorch_that_differ_are_reported():
     engine = msgspec.structs.replace(
         ENGINE, cards=(told(RTX_3060, multiprocessors=30, memory_total_bytes=6 << 30),)
     )
@@ -129,7 +129,7 @@ def test_a_remembered_link_counts():
     assert "gen 4 × 16" in finding.sentence
 
 
-def test_scripts_that_number_otherwise_are_told():
+def test_scripts_that_number_otherwise_are_reported():
     cards = (tried(RTX_3060, number=0), tried(GT_1030, number=1))
     finding = one("mixed_order", examined(pc(GT_1030, RTX_3060), probe=probe(*cards)))
     assert "cuda:0 is the RTX 3060" in finding.sentence

@@ -36,7 +36,7 @@ def test_the_doctor_says_what_the_sources_say() -> None:
     assert not other
 
 
-def test_a_card_without_code_is_told_in_one_line() -> None:
+def test_a_card_without_code_is_reported_in_one_line() -> None:
     """The reasons are behind Details: a banner of three lines pushed the page down."""
     first = {
         one.title: findings_of(one)[0] for one in SITUATIONS if one.codes[0] == "no_code_for_card"

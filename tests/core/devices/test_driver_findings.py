@@ -46,7 +46,7 @@ def test_one_silent_card_of_two_is_named_and_the_other_is_used():
     assert codes(by_kernel) == ["driver_not_answering"]
 
 
-def test_two_halves_of_a_driver_are_told_with_their_versions():
+def test_two_halves_of_a_driver_are_reported_with_their_versions():
     driver = Driver(
         version="570.86.15",
         library_version="580.95.05",
@@ -74,7 +74,7 @@ def test_cuda_that_meets_another_driver_says_so_and_no_other_step():
         assert "cuda_init_failed" not in codes(findings)
 
 
-def test_a_driver_that_is_updated_while_the_sensors_are_read_is_told():
+def test_a_driver_that_is_updated_while_the_sensors_are_read_is_reported():
     """Not as blanks in the place of every sensor."""
     mute = CardReading(
         uuid="GPU-bbbb",
@@ -90,7 +90,7 @@ def test_a_driver_that_is_updated_while_the_sensors_are_read_is_told():
     assert codes(on_start) == ["driver_library_mismatch"]
 
 
-def test_a_driver_that_is_replaced_on_the_disk_works_on_and_is_told():
+def test_a_driver_that_is_replaced_on_the_disk_works_on_and_is_reported():
     findings = examined(pc(RTX_3060, driver=Driver(version="580.95.05", was_updated=True)))
     assert codes(findings) == ["driver_library_mismatch", "ok"]
     assert "Restart the PC before you start another" in findings[0].sentence
@@ -145,7 +145,7 @@ def test_a_driver_of_the_last_branch_has_dropped_nothing():
         assert findings[0].command == "sudo modprobe nvidia"
 
 
-def test_the_limits_of_wsl_are_told_beside_what_works():
+def test_the_limits_of_wsl_are_reported_beside_what_works():
     findings = examined(pc(RTX_3060, is_wsl=True))
     assert codes(findings) == ["wsl_limits", "ok"]
     assert is_usable(findings)

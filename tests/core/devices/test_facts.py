@@ -90,7 +90,7 @@ def test_zero_is_a_value():
     assert plain(rows["memory_used"].value) == "0 bytes"
 
 
-def test_a_power_limit_without_a_sensor_is_told_as_such():
+def test_a_power_limit_without_a_sensor_is_reported_as_such():
     card = numbered()
     power = rows_of(card, card_snapshot(card, power_w=None, power_limit_w=19.0))["power"]
     assert plain(power.value) == "n/a (limit 19 W)"
@@ -125,7 +125,7 @@ def test_reasons_of_the_clocks_are_words():
     assert clock_reason_words(ClockReason(0x4 | 0x20)) == "at the power limit, hot (driver)"
 
 
-def test_peaks_are_computed_from_what_the_card_tells():
+def test_peaks_are_computed_from_what_the_card_reports():
     card = numbered()
     rows = rows_of(card, card_snapshot(card, described_with_cuda()))
     # 3 multiprocessors × 128 multiply-adds × 1911 MHz; 3004 MHz twice over 64 bits.
@@ -144,7 +144,7 @@ def described_with(card, **facts):
     return msgspec.structs.replace(described_with_cuda(), cards=(result,))
 
 
-def test_what_a_card_does_not_tell_pytorch_may():
+def test_what_a_card_does_not_report_pytorch_may():
     card = numbered(multiprocessors=None)
     engine = described_with(card, multiprocessors=3, l2_cache_bytes=512 << 10)
     rows = rows_of(card, card_snapshot(card, engine))
@@ -268,7 +268,7 @@ def test_other_makers_cards_are_named():
     assert rows["other_gpus"].value == "AMD Radeon RX 6600"
 
 
-def test_a_broken_driver_that_tells_its_version_still_says_what_is_wrong():
+def test_a_broken_driver_that_reports_its_version_still_says_what_is_wrong():
     driver = Driver(
         version="570.86.16", error="Its two halves do not fit.", error_code="driver_updated"
     )
@@ -373,7 +373,7 @@ def test_of_cards_that_sleep_and_were_not_asked_about_nothing_is_claimed():
 
 
 @pytest.mark.parametrize("missing", ["compute_capability", "multiprocessors", "sm_clock_max_mhz"])
-def test_a_card_that_tells_too_little_has_no_peaks(missing: str) -> None:
+def test_a_card_that_reports_too_little_has_no_peaks(missing: str) -> None:
     assert peaks_of(msgspec.structs.replace(GT_1030, **{missing: None}), None) is None
 
 

@@ -166,7 +166,7 @@ def test_a_card_without_code_gets_the_command_of_the_build_that_has_it():
     assert finding.device_uuid == GT_1030.uuid
 
 
-def test_an_installed_program_is_told_its_own_command_and_never_pip():
+def test_an_installed_program_is_reported_its_own_command_and_never_pip():
     installed = Program(ProgramForm.INSTALLED, "gpu-studio")
     (finding,) = find(pc(GT_1030), torch("cpu"), program=installed)
     assert finding.command == "gpu-studio engine install cu126"

@@ -73,7 +73,7 @@ def test_everything_is_there_when_asked_for(snapshot, report):
 
 
 @pytest.mark.parametrize("report", FORMATS)
-def test_a_report_tells_what_matters(snapshot, report):
+def test_a_report_reports_what_matters(snapshot, report):
     text = report(snapshot, FINDINGS).replace("\\", "")
     for known in ("GT 1030", "570.86.16", "2.13.0+cu126", "It works.", "Ryzen 7 5700G", "4711"):
         assert known in text

@@ -35,7 +35,7 @@ def test_a_run_wakes_the_card_and_warms_it():
     )
 
 
-def test_what_held_the_card_back_is_said():
+def test_what_held_the_card_back_is_reported():
     hot = BUSY | {"clock_event_reasons": ClockReason(0x20 | 0x4)}
     assert sentence([IDLE, hot, BUSY], 0.5, 2.0).endswith(
         "held back: at the power limit, hot (driver)."
@@ -59,7 +59,7 @@ def test_an_idle_card_is_not_held_back():
     assert "held back" not in sentence([IDLE, IDLE, IDLE], 0.5, 2.0)
 
 
-def test_the_fastest_state_is_told_even_where_the_card_was_asleep_again():
+def test_the_fastest_state_is_reported_even_where_the_card_was_asleep_again():
     assert "P8 → P0" in sentence([IDLE, BUSY, IDLE], 0.5, 2.0)
 
 
@@ -70,7 +70,7 @@ def test_a_run_that_changed_nothing_has_no_changes():
 
 
 @pytest.mark.parametrize("steps", [[IDLE], []])
-def test_a_run_between_two_readings_has_no_effect_to_tell(steps):
+def test_a_run_between_two_readings_has_no_effect_to_report(steps):
     assert sentence(steps, 1.2, 1.4) == "matmul: too short for a sensor reading."
 
 

@@ -115,7 +115,7 @@ def test_the_last_build_is_that_of_the_newest_pytorch():
         assert (build.tag, build.torch[1]) == (tag, torch)
 
 
-def test_a_table_of_pytorch_s_that_says_otherwise_is_told():
+def test_a_table_of_pytorch_s_that_says_otherwise_is_reported():
     without_maxwell = {"12.6": ("6.0", "7.0", "7.5", "8.0", "8.6", "9.0")}
     engine = msgspec.structs.replace(ENGINE, own_table=without_maxwell)
     finding = one("tables_differ", examined(pc(RTX_3060), engine))

@@ -183,7 +183,7 @@ def test_amd_s_build_is_that_of_the_card_s_chip(name, chip):
 
 
 @pytest.mark.parametrize("name", ["AMD Radeon RX 6800M", "AMD Radeon RX 580", "AMD Radeon 780M"])
-def test_a_name_that_does_not_tell_the_chip_leads_to_amd_s_page(name):
+def test_a_name_that_does_not_report_the_chip_leads_to_amd_s_page(name):
     assert _without_nvidia(name).command == "https://rocm.docs.amd.com/"
 
 

@@ -42,7 +42,7 @@ def test_what_cannot_be_is_refused(changes: dict[str, Any], words: str):
         check_experiment(RunMemoryExperiment(**parameters))
 
 
-def test_too_little_room_for_fragmentation_is_said():
+def test_too_little_room_for_fragmentation_is_reported():
     request = experiment("fragmentation", budget_bytes=100 * MIB)
     with pytest.raises(StudioError, match="needs 224"):
         list(run_experiment(request, ModelledMemory(card_at("model:1996")), threading.Event()))

@@ -77,7 +77,7 @@ def test_the_numbers_say_what_it_was(text: str, kind: str):
           "processes": "Process 7 has 1.00 GiB memory in use. "}, "card_full"),
     ],
 )  # fmt: skip
-def test_a_limit_is_told_from_fragmentation_within_it(parts: dict[str, str], kind: str):
+def test_a_limit_is_distinguished_from_fragmentation_within_it(parts: dict[str, str], kind: str):
     values = {"free": "716.00 MiB", "allowed": "1.46 GiB allowed; ", "total": "2.00 GiB", **parts}
     assert explain_oom_text(newer(**values)).kind == kind
 

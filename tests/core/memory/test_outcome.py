@@ -155,7 +155,7 @@ def test_a_full_card_names_what_was_free_and_what_lay_in_pieces():
     assert outcome.tone == Tone.FAILURE
 
 
-def test_numbers_that_the_error_does_not_tell_are_left_out():
+def test_numbers_that_the_error_does_not_report_are_left_out():
     bare = oom_finished(
         "card_full", allocated_bytes=None, tried_bytes=None, free_bytes=None, total_bytes=None,
         unallocated_bytes=None, limit_bytes=None,
@@ -191,7 +191,7 @@ def test_a_refusal_quotes_one_line_of_the_error():
     assert "second line" not in words.detail
 
 
-def test_the_filling_is_told_while_it_goes_on():
+def test_the_filling_is_reported_while_it_goes_on():
     notice_of = plain(describe_filling(memory_read(allocated=512, reserved=520), 1200 << 20))
     assert notice_of == "512 MiB allocated, 520 MiB reserved, of a budget of 1.17 GiB."
     assert "context" in describe_filling(no_context(), 1 << 20)

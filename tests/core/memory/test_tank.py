@@ -45,7 +45,7 @@ def test_without_a_context_there_is_no_tank_of_pytorch():
     assert tank_of_card(no_context(), 2048 * MIB) is None
 
 
-def test_sensors_alone_tell_used_and_free():
+def test_sensors_alone_report_used_and_free():
     tank = tank_of_sensors(Telemetry(memory_free_bytes=1700 * MIB), 2048 * MIB)
     assert sizes(tank) == {"others": 348, "free": 1700}
     used_only = tank_of_sensors(Telemetry(memory_used_bytes=48 * MIB), 2048 * MIB)
@@ -111,7 +111,7 @@ def test_the_other_engine_is_named_and_is_no_other_program():
     assert sizes(tank)["context"] == 40
 
 
-def test_where_windows_gives_no_numbers_the_rest_is_not_told():
+def test_where_windows_gives_no_numbers_the_rest_is_not_reported():
     assert used_by(process(11, None), process(12, None)) == {
         "driver": 52, "not_told": 338, "tensors": 1024, "holes": 236, "free": 398,
     }  # fmt: skip
@@ -142,7 +142,7 @@ def error(**numbers):
     return OomNumbers(**{key: value * MIB for key, value in numbers.items()})
 
 
-def test_an_error_describes_a_tank_and_the_rest_is_not_told():
+def test_an_error_describes_a_tank_and_the_rest_is_not_reported():
     tank = tank_of_error(
         error(total_bytes=1996, free_bytes=140, allocated_bytes=1500, unallocated_bytes=100)
     )
@@ -150,7 +150,7 @@ def test_an_error_describes_a_tank_and_the_rest_is_not_told():
     assert tank_of_error(error(tried_bytes=256)) is None
 
 
-def test_an_error_that_names_processes_tells_more():
+def test_an_error_that_names_processes_reports_more():
     numbers = OomNumbers(
         total_bytes=1996 * MIB, free_bytes=140 * MIB, allocated_bytes=1400 * MIB,
         reserved_bytes=1500 * MIB, in_use_bytes=1560 * MIB,

@@ -33,7 +33,7 @@ def test_the_faster_one_leads_by_the_ratio_of_the_bars():
     )
 
 
-def test_a_lost_race_of_the_card_is_told_as_plainly():
+def test_a_lost_race_of_the_card_is_reported_as_plainly():
     finished = judge(LEARN, [over(CPU, 10e-3), over(CARD, 30e-3)]).finished
     assert finished.leader == 0
     assert finished.sentence.startswith("All 4 CPU threads beat your GT 1030: 3.0\u202f× ")
@@ -218,7 +218,7 @@ def test_equal_contestants_with_rare_stalls_have_no_winner(stalls: int):
     assert leaders <= 5
 
 
-def test_a_sleep_is_told_beside_the_result_and_is_no_doubt() -> None:
+def test_a_sleep_is_reported_beside_the_result_and_is_no_doubt() -> None:
     pauses = (Pause(after_s=1.0, paused_s=80.0),)
     runs = [over(CPU, 30e-3, pauses=pauses), over(CARD, 10e-3, pauses=pauses)]
     verdict = judge(LEARN, runs)

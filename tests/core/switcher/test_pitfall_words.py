@@ -46,7 +46,7 @@ def test_a_figure_without_an_aim_or_without_a_twin_is_left_out():
     assert compare_parts(ABOUT, broken, None) == compare_parts(ABOUT, None, fixed) == ""
 
 
-def test_where_one_number_got_better_and_another_worse_both_are_told():
+def test_where_one_number_got_better_and_another_worse_both_are_reported():
     broken, fixed = (
         outcome(
             part,

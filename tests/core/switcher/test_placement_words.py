@@ -20,7 +20,7 @@ def plain(text):
     return text.replace("\u202f", " ")
 
 
-def test_a_move_tells_bytes_time_allocator_and_proof():
+def test_a_move_reports_bytes_time_allocator_and_proof():
     assert plain(explain_move(place_finished())) == (
         "84 KiB moved in 210 µs  ·  410 MB/s  ·  allocated +86 528 bytes  ·  "
         "same input, same output (largest difference 2.4e-7)"
@@ -72,7 +72,7 @@ def test_every_failure_keeps_the_engines_sentence_and_has_a_next_step(kind):
     assert sentence.count(".") >= 2
 
 
-def test_an_engine_that_ended_is_told():
+def test_an_engine_that_ended_is_reported():
     assert "signal 9" in explain_end(EngineEnded(exit_code=-9))
     assert "before it answered" in explain_end(EngineEnded(exit_code=None, stopped=True))
 
@@ -92,7 +92,7 @@ def test_a_move_over_an_unknown_link_is_not_compared_with_it():
     assert "410\u202fMB/s  ·" in unknown
 
 
-def test_all_three_deltas_of_memory_are_told():
+def test_all_three_deltas_of_memory_are_reported():
     sentence = plain(explain_move(place_finished(reserved_delta_bytes=2 << 20, card_delta_bytes=0)))
     assert "reserved +2 097 152 bytes  ·  on the card +0 bytes" in sentence
 
@@ -120,7 +120,7 @@ def test_a_file_is_described_before_it_is_opened():
     )
 
 
-def test_both_ways_of_placing_tensors_are_told():
+def test_both_ways_of_placing_tensors_are_reported():
     placed = TensorsPlaced(
         device="cuda:1", size=1000, dtype="float32", moved_bytes=4_000_000, cpu_made_s=0.004,
         moved_s=0.002, made_s=0.0001, same_values=True, result_device="cuda:1",

@@ -63,7 +63,7 @@ def test_it_can_be_the_current_device(events):
     assert "torch.fake.set_device(0)" in used.snippet
 
 
-def test_its_memory_is_read_and_what_it_lacks_is_said(events):
+def test_its_memory_is_read_and_what_it_lacks_is_reported(events):
     assert {read.device for read in only(MemoryRead, events)} == {"fake:0"}
     (failed,) = only(RequestFailed, events)
     assert failed.failure.message == "Fake cards have no segments."

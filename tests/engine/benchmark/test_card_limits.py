@@ -146,7 +146,7 @@ def test_a_copy_is_no_kernel(gt_1030: None):
     card_limits.refuse_long_kernel(workload, case, None, expected_call_s=60.0)
 
 
-def test_without_peaks_a_small_call_tells(gt_1030: None, monkeypatch: pytest.MonkeyPatch):
+def test_without_peaks_a_small_call_reports(gt_1030: None, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(card_limits, "ceilings_of", lambda *arguments: None)
     workload, case = find_workload("matmul"), case_of("matmul", "float64", 4096)
     card_limits.refuse_long_kernel(workload, case, None)  # nothing is known yet
@@ -179,7 +179,7 @@ def test_a_run_asks_before_it_computes(gt_1030: None, monkeypatch: pytest.Monkey
         list(run.WorkloadRun(in_bfloat16, Event()).events())
 
 
-def test_without_peaks_nothing_large_runs_before_a_small_call_has_told(
+def test_without_peaks_nothing_large_runs_before_a_small_call_has_reported(
     gt_1030: None, monkeypatch: pytest.MonkeyPatch
 ):
     from threading import Event

@@ -111,7 +111,7 @@ def test_the_cpu_is_not_measured_for_a_card():
     assert measure_cpu(CARD, Matmul().work(CARD), "float32") is None
 
 
-def test_a_cards_ceilings_follow_from_what_the_driver_tells(monkeypatch: pytest.MonkeyPatch):
+def test_a_cards_ceilings_follow_from_what_the_driver_reports(monkeypatch: pytest.MonkeyPatch):
     card = SimpleNamespace(
         major=6, minor=1, multi_processor_count=3, name="NVIDIA GeForce GT 1030",
         total_memory=2 << 30,

@@ -79,7 +79,7 @@ def test_a_desktop_is_no_load(percent, clock_share, is_busy):
 
 
 @pytest.mark.parametrize("unknown", [None, CardLoad()])
-def test_what_the_driver_does_not_tell_is_no_load(unknown):
+def test_what_the_driver_does_not_report_is_no_load(unknown):
     assert of_others(DeviceLoad(), unknown) is None
 
 

@@ -97,7 +97,7 @@ def test_a_clock_that_still_moves_is_in_doubt(clocks_mhz: list[float], words: st
 
 
 @pytest.mark.parametrize("clocks_mhz", [(), [1500.0], [1500.0, 1510.0] * 9, [0.0, 0.0]])
-def test_a_clock_that_stays_or_is_not_told_is_not(clocks_mhz: list[float]):
+def test_a_clock_that_stays_or_is_not_reported_is_not(clocks_mhz: list[float]):
     assert unsteadiness([1.0] * 40, clocks_mhz) == ""
 
 

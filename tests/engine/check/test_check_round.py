@@ -82,7 +82,7 @@ def only(kind: type, events: list[Event]) -> list[Any]:
     return [event for event in events if isinstance(event, kind)]
 
 
-def test_a_round_tells_its_stages_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_reports_its_stages_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     short_stages(monkeypatch)
     events = events_of(request(stages=("memory", "load")), cpu_name="Ryzen 7")
     assert isinstance(events[0], CheckStarted)
@@ -94,7 +94,7 @@ def test_a_round_tells_its_stages_in_order(monkeypatch: pytest.MonkeyPatch) -> N
     assert events[-1] == CheckRoundFinished(check_id="c", round=1)
 
 
-def test_a_finding_and_its_errors_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finding_and_its_errors_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(bench: StageBench) -> None:
         bench.report("wrong_bits", "error", "Three bits.", count=3)
 
@@ -112,7 +112,9 @@ def test_a_finding_and_its_errors_are_told_at_once(monkeypatch: pytest.MonkeyPat
     )
 
 
-def test_a_thousand_errors_are_counted_and_a_few_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thousand_errors_are_counted_and_a_few_are_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def fail(bench: StageBench) -> None:
         for _ in range(1000):
             bench.report("wrong_copy", "error", "A copy.", count=2)

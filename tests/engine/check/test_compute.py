@@ -110,7 +110,7 @@ def test_a_result_that_is_wrong_once_is_an_error(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
-def test_a_result_that_changes_in_one_dtype_is_told_with_it(
+def test_a_result_that_changes_in_one_dtype_is_reported_with_it(
     monkeypatch: pytest.MonkeyPatch, dtype: str
 ) -> None:
     real, calls = compute.RepeatedWork.result, []
@@ -131,7 +131,7 @@ def test_a_result_that_changes_in_one_dtype_is_told_with_it(
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_a_wrong_whole_number_is_told_with_its_dtype(
+def test_a_wrong_whole_number_is_reported_with_its_dtype(
     monkeypatch: pytest.MonkeyPatch, dtype: str
 ) -> None:
     real = compute.WholeNumbers.result

@@ -130,7 +130,7 @@ def test_a_busy_pc_slows_a_usual_step_as_well() -> None:
     assert with_usual_steps().slowness(10.0, lambda: 9.0, lambda: 8.0) is None
 
 
-def test_a_slow_step_is_told_once() -> None:
+def test_a_slow_step_is_reported_once() -> None:
     slow = with_usual_steps()
     assert slow.slowness(10.0, lambda: 8.0, one_s) == 8.0
     assert slow.slowness(10.0, never, never) is None

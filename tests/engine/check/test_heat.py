@@ -101,7 +101,7 @@ def test_a_brake_of_two_seconds_is_a_note() -> None:
 
 @pytest.mark.parametrize("lost", [None, Vitals(), with_(temperature_c=255.0),
                                   with_(temperature_c=0.0)])  # fmt: skip
-def test_a_temperature_that_goes_away_is_told(lost: Reading) -> None:
+def test_a_temperature_that_goes_away_is_reported(lost: Reading) -> None:
     bench = read_all("compute", [*[COOL] * 5, *[lost] * 8])
     heat = judged(bench)
     assert kinds(bench) == [("heat_unknown", "doubt")]
@@ -144,7 +144,7 @@ def slowed(reasons: int) -> list[Reading]:
     [(0x0, [("low_clock", "doubt")]), (0x4, [("low_clock", "note")]),
      (0x2, [("low_clock", "note")]), (0x1, [])],
 )  # fmt: skip
-def test_a_clock_that_falls_by_half_is_told_with_its_reason(
+def test_a_clock_that_falls_by_half_is_reported_with_its_reason(
     reasons: int, expected: list[tuple[str, str]]
 ) -> None:
     """No GeForce reports its base clock."""
@@ -153,7 +153,7 @@ def test_a_clock_that_falls_by_half_is_told_with_its_reason(
     assert kinds(bench) == expected
 
 
-def test_a_power_limit_at_rest_is_told() -> None:
+def test_a_power_limit_at_rest_is_reported() -> None:
     odd = with_(power_w=7.0, clock_event_reasons=ClockReason.POWER_LIMIT)
     bench = read_all("compute", [odd] * 8)
     judged(bench)

@@ -104,7 +104,7 @@ def test_a_write_around_the_tensor_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     assert "with strided and sliced tensors" in finding.sentence
 
 
-def test_a_difference_that_does_not_come_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_difference_that_does_not_come_back_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
     def once(a: Tensor, b: Tensor, _c: Tensor) -> Tensor:

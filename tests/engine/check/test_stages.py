@@ -103,7 +103,7 @@ def test_a_clock_that_changes_is_not_steady() -> None:
     [(0x40, 6, True), (0x80, 6, True), (0x08, 6, True), (0x40, 1, False), (0x04, 20, False),
      (0x20, 3, False), (0x20, 20, True)],
 )  # fmt: skip
-def test_brakes_are_told_if_they_last(reasons: int, seconds: int, is_told: bool) -> None:
+def test_brakes_are_reported_if_they_last(reasons: int, seconds: int, is_told: bool) -> None:
     braked = Vitals(
         temperature_c=92.0, sm_clock_mhz=900.0, clock_event_reasons=ClockReason(reasons)
     )
@@ -120,7 +120,7 @@ def test_brakes_are_told_if_they_last(reasons: int, seconds: int, is_told: bool)
         assert "92" in finding.sentence
 
 
-def test_a_clock_under_the_base_clock_without_a_reason_is_told() -> None:
+def test_a_clock_under_the_base_clock_without_a_reason_is_reported() -> None:
     card = CheckedDevice(address="cuda:0", name="GT 1030", base_clock_mhz=1227.0)
     slow = Vitals(temperature_c=50.0, sm_clock_mhz=900.0, clock_event_reasons=ClockReason(0))
     bench = bench_for("load", budget_s=12.0, read=lambda: slow, facts=card)
@@ -136,7 +136,7 @@ def test_a_clock_under_the_base_clock_without_a_reason_is_told() -> None:
     ("fan_percent", "degrees", "is_told"),
     [(0.0, 82.0, True), (0.0, 55.0, False), (34.0, 82.0, False), (None, 82.0, False)],
 )
-def test_a_fan_that_stands_still_on_a_hot_card_is_told(
+def test_a_fan_that_stands_still_on_a_hot_card_is_reported(
     fan_percent: float | None, degrees: float, is_told: bool
 ) -> None:
     hot = Vitals(temperature_c=degrees, fan_percent=fan_percent, clock_event_reasons=ClockReason(0))
@@ -150,7 +150,7 @@ def test_a_fan_that_stands_still_on_a_hot_card_is_told(
         assert "s after the start of the load" in finding.sentence
 
 
-def test_the_fan_of_a_card_that_slows_itself_down_is_told() -> None:
+def test_the_fan_of_a_card_that_slows_itself_down_is_reported() -> None:
     hot = Vitals(temperature_c=93.0, fan_percent=31.0, clock_event_reasons=ClockReason(0x40))
     bench = bench_for("load", budget_s=12.0, read=lambda: hot)
     run(WarmUp(), bench)
@@ -302,7 +302,7 @@ def memory_of(bench: StageBench, monkeypatch: pytest.MonkeyPatch, most: int) -> 
     return TestedMemory.allocate(bench, most)
 
 
-def test_memory_that_is_slow_as_ram_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_is_slow_as_ram_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = TickingClock(0.001)
     bench = card_bench("memory", clock=clock)
     memory = memory_of(bench, monkeypatch, 96 * MIB)
@@ -423,7 +423,7 @@ def _take_two(memory: TestedMemory, _count: int) -> None:
     memory.chunks = [torch.empty(MIB // 2, dtype=torch.int64) for _ in range(2)]
 
 
-def test_the_clock_after_the_pause_is_told() -> None:
+def test_the_clock_after_the_pause_is_reported() -> None:
     idle = Vitals(temperature_c=40.0, sm_clock_mhz=139.0)
     busy = Vitals(temperature_c=60.0, sm_clock_mhz=1468.0)
     bench = bench_for("cool", budget_s=10.0, read=sensor_of(busy, busy, idle))
@@ -439,7 +439,7 @@ def link_bench(clock: TickingClock, *readings: Vitals) -> StageBench:
     return bench_for("link", budget_s=4.0, clock=clock, read=sensor_of(*readings), facts=card)
 
 
-def test_packets_that_were_sent_again_are_told() -> None:
+def test_packets_that_were_sent_again_are_reported() -> None:
     more = Vitals(pcie_generation=3, pcie_width=4, pcie_replays=9)
     bench = link_bench(TickingClock(), COPYING, COPYING, more)
     run(LinkCheck(), bench)
@@ -449,7 +449,7 @@ def test_packets_that_were_sent_again_are_told() -> None:
 
 @pytest.mark.parametrize(("counter", "severity"), [("ecc_uncorrected", "error"),
                                                    ("ecc_corrected", "doubt")])  # fmt: skip
-def test_memory_errors_that_the_card_counts_are_told(counter: str, severity: str) -> None:
+def test_memory_errors_that_the_card_counts_are_reported(counter: str, severity: str) -> None:
     before, after = Vitals(**{counter: 4}), Vitals(**{counter: 6})
     bench = bench_for("memory", read=sensor_of(before, before, after))
     run(VideoMemory(most_bytes=32 * MIB), bench)

@@ -167,13 +167,13 @@ def test_an_experiment_out_of_range_is_refused(changes: dict[str, Any], words: s
         RuntimeError('NVML_SUCCESS == r INTERNAL ASSERT FAILED at "CUDACachingAllocator.cpp":1'),
     ],
 )
-def test_the_end_of_memory_is_told_from_other_errors(error: RuntimeError):
+def test_the_end_of_memory_is_distinguished_from_other_errors(error: RuntimeError):
     card = cuda_memory.CudaMemory(torch.device("cuda", 0))
     assert card.is_out_of_memory(error)
     assert not card.is_out_of_memory(RuntimeError("CUDA error: unspecified launch failure"))
 
 
-def test_a_pytorch_that_does_not_tell_its_limit_has_none(monkeypatch: pytest.MonkeyPatch):
+def test_a_pytorch_that_does_not_report_its_limit_has_none(monkeypatch: pytest.MonkeyPatch):
     FakeAllocator(monkeypatch, share=None)
     assert Cuda().limit_share(torch.device("cuda", 0)) == 1.0
     assert caching_allocator.read_memory(torch.device("cuda", 0)).limit_bytes is None

@@ -75,7 +75,7 @@ def test_it_says_that_it_is_a_model():
     assert described.allocator_configuration == "max_split_size_mb:64"
 
 
-def test_what_it_cannot_do_is_said():
+def test_what_it_cannot_do_is_reported():
     (failed,) = engine().run(run_request())
     assert "only has memory" in failed.failure.message
     (failed,) = engine().run(ReadMemory(device="model:1"))
@@ -154,7 +154,7 @@ def test_a_closed_engine_runs_nothing():
     assert list(one.run(DescribeEngine())) == [EngineEnded(exit_code=None, stopped=True)]
 
 
-def test_a_snapshot_that_cannot_be_written_is_said(tmp_path: Any):
+def test_a_snapshot_that_cannot_be_written_is_reported(tmp_path: Any):
     one = engine()
     path = tmp_path / "none" / "snapshot.pickle"
     failed = list(one.run(experiment("gt1030", snapshot_path=str(path))))[-1]

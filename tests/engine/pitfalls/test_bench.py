@@ -50,7 +50,7 @@ def test_a_stop_ends_a_fresh_process():
     timer.join()
 
 
-def test_a_fresh_process_tells_its_output_and_its_error():
+def test_a_fresh_process_reports_its_output_and_its_error():
     end = bench().run_script("print('é'); raise ValueError('no')")
     assert (end.output, end.error) == ("é", "ValueError: no")
     end = bench().run_script("import os; os._exit(3)")
@@ -80,7 +80,7 @@ def test_a_fresh_process_is_as_one_that_a_person_starts():
     assert (end.output.splitlines(), end.error) == (["__main__ True True", "'' False False"], "")
 
 
-def test_an_error_is_told_without_its_frames():
+def test_an_error_is_reported_without_its_frames():
     collected = []
 
     def fail() -> None:

@@ -51,7 +51,7 @@ def test_a_sample_in_a_batch_costs_its_share_of_the_call(monkeypatch: pytest.Mon
         (1.04e-5, "on cuda:0 and 10.0 µs on the CPU: the card is about as fast."),
     ],
 )
-def test_which_of_both_is_slower_is_said_by_what_was_measured(
+def test_which_of_both_is_slower_is_reported_by_what_was_measured(
     card_s: float, words: str, monkeypatch: pytest.MonkeyPatch
 ):
     times = {"cpu": 1e-5, "cuda": card_s}
@@ -174,7 +174,7 @@ def test_what_the_loaders_script_printed_is_what_is_shown():
         ),
     ],
 )
-def test_what_workers_did_is_said_whichever_way_it_went(
+def test_what_workers_did_is_reported_whichever_way_it_went(
     fixed_s: tuple[float, float], start: str, end: str, monkeypatch: pytest.MonkeyPatch
 ):
     def run_script(_: Bench, script: str) -> ScriptEnd:
@@ -250,7 +250,7 @@ def _has_huge_pages() -> bool:
     ("kept_s", "start"),
     [(0.005, "With the fix: "), (0.025, "The fix did not help here: ")],
 )
-def test_whether_the_same_memory_is_faster_is_said_as_measured(
+def test_whether_the_same_memory_is_faster_is_reported_as_measured(
     kept_s: float, start: str, monkeypatch: pytest.MonkeyPatch
 ):
     def run_script(_: Bench, script: str) -> ScriptEnd:

@@ -32,7 +32,7 @@ IN_FRESH_PROCESSES = {"starved_gpu", "visible_devices_too_late", "sticky_error",
 REAL_ON_ANY_PC = {"old_amp_import"}
 
 
-def test_the_engine_tells_which_there_are():
+def test_the_engine_reports_which_there_are():
     (described,) = ask(DescribeEngine())
     assert [pitfall.name for pitfall in described.pitfalls] == NAMES
     assert NAMES[:6] == [
@@ -91,7 +91,7 @@ def test_a_part_alone_has_no_comparison():
         (RunPitfall(name="tiny_model", device="cuda:7"), "There is no cuda:7 here"),
     ],
 )
-def test_what_cannot_be_run_is_said(request_: RunPitfall, words: str):
+def test_what_cannot_be_run_is_reported(request_: RunPitfall, words: str):
     (failed,) = ask(request_)
     assert isinstance(failed, PitfallFailed)
     assert words in failed.failure.message

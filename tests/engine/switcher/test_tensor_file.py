@@ -149,7 +149,7 @@ def file_that_names(module: str, name: str, folder: Path) -> Path:
     return path
 
 
-def test_a_value_that_half_cannot_hold_is_told(tmp_path: Path):
+def test_a_value_that_half_cannot_hold_is_reported(tmp_path: Path):
     path = tmp_path / "large.pt"
     path.write_bytes(saved({"w": torch.tensor([1e6, 1.0])}))
     finished = ask(PlaceModel(path=str(path), device="cpu", dtype="float16"))[-1]

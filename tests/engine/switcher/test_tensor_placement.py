@@ -16,7 +16,7 @@ def placing(**changes: object) -> PlaceTensors:
     return PlaceTensors(**{"device": "cpu", "size": 64, "dtype": "float32", **changes})
 
 
-def test_both_tensors_and_their_product_are_told():
+def test_both_tensors_and_their_product_are_reported():
     events = ask(placing())
     assert [row.name for row in only(PlaceRow, events)] == ["x", "w", "x @ w"]
     assert {row.bytes for row in only(PlaceRow, events)} == {64 * 64 * 4}

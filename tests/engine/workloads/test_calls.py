@@ -118,7 +118,7 @@ def finished(events: list[Event]) -> RunFinished:
 
 
 @pytest.mark.usefixtures("knitting")
-def test_what_the_call_tells_is_in_the_result():
+def test_what_the_call_reports_is_in_the_result():
     result = finished(ask(run_request(size=1)))
     assert result.parts_s == {"needles": 1.0, "wool": 2.0}
     assert result.curves == {"length": (1.0, 2.0)}
@@ -162,7 +162,7 @@ def test_a_call_with_a_clock_of_its_own_is_believed(knitting: Knitting):
 
 
 @pytest.mark.parametrize("end", [RunFinished, RunStopped, RunFailed])
-def test_a_call_is_closed_once_before_the_end_is_told(knitting: Knitting, end: type[Event]):
+def test_a_call_is_closed_once_before_the_end_is_reported(knitting: Knitting, end: type[Event]):
     if end is RunFailed:
         knitting.call_type = Breaking
     stop = threading.Event()

@@ -124,7 +124,7 @@ def test_a_call_that_fails_at_once_sets_the_switches_back(monkeypatch: pytest.Mo
     assert raised.tb is not None
 
 
-def test_equal_bits_are_told_after_comparing_them(small: None):
+def test_equal_bits_are_reported_after_comparing_them(small: None):
     with call_of(cudnn="deterministic") as call:
         found = call.findings()
     assert found[0].startswith("With “deterministic”, ")

@@ -71,7 +71,7 @@ def test_a_kernel_that_is_off_is_seen():
         ([(1.0, 0.5)] * 9, "0.50 × as long (95 % interval 0.50 × to 0.50 ×)"),
     ],
 )
-def test_its_lead_over_pytorch_is_told_with_its_interval(
+def test_its_lead_over_pytorch_is_reported_with_its_interval(
     rounds_s: list[tuple[float, float]], words: str
 ):
     sentence = _compared(rounds_s).replace("\u202f", " ")

@@ -147,7 +147,7 @@ def test_the_parts_are_where_the_time_goes(monkeypatch: pytest.MonkeyPatch):
     assert found.count("1.11\u202fs") == 2
 
 
-def test_choices_that_mean_nothing_here_are_told():
+def test_choices_that_mean_nothing_here_are_reported():
     with contextlib.closing(WORKLOAD.prepare(case_of(way="whole_set", num_workers="4"))) as call:
         found = " ".join([str(call.parts_s()), *call.findings()])
     assert "nothing is copied" in found
@@ -157,7 +157,7 @@ def test_choices_that_mean_nothing_here_are_told():
         assert len(call.findings()) == 1
 
 
-def test_the_start_of_workers_is_told_and_they_end_with_the_call():
+def test_the_start_of_workers_is_reported_and_they_end_with_the_call():
     call = WORKLOAD.prepare(case_of(num_workers="2"))
     pids = workers_of(call._feed)
     assert len(pids) == 2

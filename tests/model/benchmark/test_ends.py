@@ -126,7 +126,7 @@ def test_a_fresh_engine_asked_for_elsewhere_ends_the_plan(
     qtbot.waitUntil(lambda: ready_studio.session.state.is_idle)
 
 
-def test_a_run_that_cannot_begin_is_told_in_its_workloads_sizes(
+def test_a_run_that_cannot_begin_is_reported_in_its_workloads_sizes(
     qtbot: QtBot, engines: Engines, request: pytest.FixtureRequest
 ) -> None:
     pictures = msgspec.structs.replace(elementwise(), size_text="{size} pictures")

@@ -162,7 +162,7 @@ def test_work_that_is_measured_again_hides_no_run(runs: Runs, table: ResultsTabl
     assert heads(table) == ["CPU", "GT 1030", "CPU, recorded"]
 
 
-def test_only_the_changed_row_is_told(runs: Runs, table: ResultsTable, qtbot: Any) -> None:
+def test_only_the_changed_row_is_reported(runs: Runs, table: ResultsTable, qtbot: Any) -> None:
     first, second = runs.begin(64), runs.begin(128)
     with qtbot.waitSignal(table.dataChanged) as changed:
         runs.finish(second)
@@ -173,7 +173,7 @@ def test_only_the_changed_row_is_told(runs: Runs, table: ResultsTable, qtbot: An
         runs.run_changed.emit(first)
 
 
-def test_the_faster_one_is_said_once_both_are_there(runs: Runs, table: ResultsTable) -> None:
+def test_the_faster_one_is_reported_once_both_are_there(runs: Runs, table: ResultsTable) -> None:
     card, other = runs.begin(device="cuda:0"), runs.begin(64, device="cuda:0")
     runs.finish(card, turns="turns", rounds_s=(1.0,) * 12)
     runs.finish(other, turns="others", rounds_s=(1.2,) * 12)
@@ -194,7 +194,7 @@ def test_a_doubt_and_a_failure_show_in_the_stamp(runs: Runs, table: ResultsTable
     assert failure.message in table.index(1, 0).data(Qt.ItemDataRole.ToolTipRole)
 
 
-def test_a_row_tells_all_facts_as_plain_text(runs: Runs, table: ResultsTable) -> None:
+def test_a_row_reports_all_facts_as_plain_text(runs: Runs, table: ResultsTable) -> None:
     runs.finish(runs.begin(), device_name='<img src="x">&Co')
     tip = table.index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
     assert "95\u202f% interval" in tip

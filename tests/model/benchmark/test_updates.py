@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
-def test_what_runs_now_is_told(qtbot: QtBot, benchmark: Benchmark, engines: Engines) -> None:
+def test_what_runs_now_is_reported(qtbot: QtBot, benchmark: Benchmark, engines: Engines) -> None:
     engines.scripts[RunWorkload] = held(expected_call_s=0.1)
     benchmark.start(plan(512, 1024, devices=("cuda:0",)))
     assert "waiting for the engine" in benchmark.sentence
@@ -35,7 +35,9 @@ def test_what_runs_now_is_told(qtbot: QtBot, benchmark: Benchmark, engines: Engi
     wait_over(qtbot, benchmark)
 
 
-def test_minutes_are_told_as_minutes(qtbot: QtBot, benchmark: Benchmark, engines: Engines) -> None:
+def test_minutes_are_reported_as_minutes(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines
+) -> None:
     engines.scripts[RunWorkload] = held()
     benchmark.start(plan(512, budget_s=100.0))
     wait_paused(qtbot, engines, benchmark)
@@ -87,7 +89,7 @@ def test_numbers_change_a_few_times_a_second_however_many_batches_come(
     assert not any(timer.isActive() for timer in benchmark.findChildren(QTimer))
 
 
-def test_what_a_run_hands_over_before_a_rest_is_told_at_once(
+def test_what_a_run_hands_over_before_a_rest_is_reported_at_once(
     qtbot: QtBot, benchmark: Benchmark, engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lines(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:

@@ -329,7 +329,7 @@ def end_by_system(check: CardCheck) -> None:
 
 
 @pytest.mark.parametrize("stops_first", [False, True])
-def test_a_check_whose_window_you_closed_is_stopped_and_not_told_as_cut_off(
+def test_a_check_whose_window_you_closed_is_stopped_and_not_reported_as_cut_off(
     make_check: Callable[..., CardCheck], engines: Engines, stops_first: bool
 ) -> None:
     check = make_check()
@@ -386,7 +386,7 @@ def test_a_running_check_is_not_offered_to_another_window_and_runs_alone(
     finish(check)
 
 
-def test_where_nothing_can_be_kept_the_check_runs_and_it_is_told(
+def test_where_nothing_can_be_kept_the_check_runs_and_it_is_reported(
     check: CardCheck, tmp_path: Path
 ) -> None:
     (tmp_path / "checks").write_text("")

@@ -150,7 +150,7 @@ def test_a_card_that_is_lost_is_not_called_usable(
     assert all(fact.is_known for group in model.groups for fact in group.facts)
 
 
-def test_silent_sensors_are_told_and_their_last_words_stay(
+def test_silent_sensors_are_reported_and_their_last_words_stay(
     qtbot, studio, sensor_source, model, monkeypatch
 ):
     start(qtbot, studio)
@@ -162,7 +162,7 @@ def test_silent_sensors_are_told_and_their_last_words_stay(
     assert row(model, "utilization").is_known
 
 
-def test_sensors_that_never_answer_are_told(qtbot, studio, sensor_source, model, monkeypatch):
+def test_sensors_that_never_answer_are_reported(qtbot, studio, sensor_source, model, monkeypatch):
     monkeypatch.setattr(sensors_module, "_SILENT_AT_START_MS", 20)
     sensor_source._events.clear()
     with qtbot.waitSignal(studio.sensors.silence_changed):

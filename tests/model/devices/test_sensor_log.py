@@ -44,7 +44,7 @@ def test_a_log_goes_on_behind_a_hidden_tab_until_it_is_stopped(qtbot, log, ready
     assert not ready_studio.sensors.is_polled
 
 
-def test_a_folder_that_cannot_be_written_is_said_once_and_ends_the_log(qtbot, log, tmp_path):
+def test_a_folder_that_cannot_be_written_is_reported_once_and_ends_the_log(qtbot, log, tmp_path):
     log.start(tmp_path / "missing" / "sensors.csv")
     qtbot.waitUntil(lambda: not log.is_running)
     assert log.notice.tone is Tone.FAILURE

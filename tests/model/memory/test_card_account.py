@@ -73,7 +73,7 @@ def test_a_process_that_the_driver_does_not_list_has_no_context(memory):
     assert context_of(account, memory) is None
 
 
-def test_what_the_driver_told_the_engine_itself_counts_before_all_else(memory):
+def test_what_the_driver_reported_the_engine_itself_counts_before_all_else(memory):
     """Of the same moment, and to the byte: at the end of an experiment too short to be listed."""
     account = CardAccount(Listed(7, 512 + 90))
     read = memory_read(reserved=512, engine_bytes=(512 + 87) * MIB)

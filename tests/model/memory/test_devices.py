@@ -58,7 +58,7 @@ def test_a_card_that_pytorch_cannot_use_has_no_address_but_a_reason(engines, rea
     assert not any(isinstance(request, ReadMemory) for request in engines.requests)
 
 
-def test_before_the_engine_is_there_the_sensors_tell(scripts, studio, sensor_source, qtbot):
+def test_before_the_engine_is_there_the_sensors_report(scripts, studio, sensor_source, qtbot):
     scripts[DescribeEngine] = [Pause(), described_with_cuda()]
     model = MemoryModel(studio, studio)
     studio.start()

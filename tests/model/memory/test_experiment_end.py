@@ -153,7 +153,7 @@ def test_a_card_without_memory_for_an_experiment_is_no_result_of_it(model, scrip
     assert "Close the programs" in outcome.next_step
 
 
-def test_options_of_the_users_own_environment_are_told(model, scripts, qtbot):
+def test_options_of_the_users_own_environment_are_reported(model, scripts, qtbot):
     scripts[RunMemoryExperiment] = [oom_finished(conf="max_split_size_mb:64")]
     model.experiment.run(EXPERIMENT)
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)

@@ -51,7 +51,7 @@ def test_what_an_experiment_reached_is_shown_until_the_other_engine_is_chosen(
     assert parts(model)["tensors"] == 1024
 
 
-def test_of_an_engine_that_ended_too_soon_the_error_tells_the_context(
+def test_of_an_engine_that_ended_too_soon_the_error_reports_the_context(
     model, scripts, engines, qtbot
 ):
     """The driver's list of processes comes once a second: a second may be all there is."""

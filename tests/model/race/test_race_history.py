@@ -153,7 +153,7 @@ def test_the_ghosts_are_made_once_for_each_question(
     kept.close()
 
 
-def test_a_folder_that_cannot_be_written_is_told(
+def test_a_folder_that_cannot_be_written_is_reported(
     qtbot: QtBot, race: Race, ready_studio: Studio, tmp_path: Path
 ) -> None:
     (tmp_path / "data").write_text("a file in place of the folder")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _NOW = "2026-11-22T11:50:00+00:00"
 
 
-def test_nothing_is_made_before_the_end_and_nothing_told_after_the_window(
+def test_nothing_is_made_before_the_end_and_nothing_reported_after_the_window(
     qtbot: QtBot, race: Race, ready_studio: Studio
 ) -> None:
     recording = RaceRecording(ready_studio, race, race)

@@ -85,7 +85,7 @@ def test_the_two_errors_of_choosing_keep_the_engines_sentence(
     assert choice.can_use
 
 
-def test_an_engine_that_dies_while_a_card_is_chosen_is_told(choice, scripts, qtbot):
+def test_an_engine_that_dies_while_a_card_is_chosen_is_reported(choice, scripts, qtbot):
     scripts[UseDevice] = [EngineEnded(exit_code=-6)]
     choice.use()
     qtbot.waitUntil(lambda: choice.notice.tone == Tone.FAILURE)
@@ -136,7 +136,7 @@ def test_a_hidden_card_can_be_shown_but_not_used(choice, qtbot):
     assert choice.can_show_only
 
 
-def test_using_a_card_is_told_at_most_twice(choice, qtbot):
+def test_using_a_card_is_reported_at_most_twice(choice, qtbot):
     """Once that it is asked for, and once what came of it."""
     choice.choose(SECOND)
     emitted = []

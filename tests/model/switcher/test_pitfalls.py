@@ -85,7 +85,7 @@ def test_broken_and_fixed_are_kept_side_by_side(model, engines, qtbot):
 
 
 @with_a_card
-def test_what_the_fix_did_to_the_number_is_told_once_both_are_known(model, engines, qtbot):
+def test_what_the_fix_did_to_the_number_is_reported_once_both_are_known(model, engines, qtbot):
     values_s = {"broken": 0.004, "fixed": 0.002}
 
     def measure(_engine, request):
@@ -131,7 +131,7 @@ def test_what_was_seen_on_another_device_is_not_set_beside_it(model, qtbot):
         (EngineEnded(exit_code=-9), "ran out of memory (RAM)"),
     ],
 )
-def test_a_failure_is_told_and_gone_with_the_next_try(model, engines, qtbot, answer, words):
+def test_a_failure_is_reported_and_gone_with_the_next_try(model, engines, qtbot, answer, words):
     works = engines.scripts[RunPitfall]
     engines.scripts[RunPitfall] = [answer]
     model.run("tiny_model", "broken", "cpu")

@@ -60,7 +60,7 @@ def test_what_a_card_refuses_is_not_available_and_never_zero(sit_down_at: SitDow
     assert person.text("devices.sensor.memory.value") == "n/a"
 
 
-def test_a_lost_card_is_told_and_the_other_one_goes_on(sit_down_at: SitDownAt) -> None:
+def test_a_lost_card_is_reported_and_the_other_one_goes_on(sit_down_at: SitDownAt) -> None:
     pc, person = sit_down_at(GTX_1650, RTX_3060)
     pc.set(1, lost=1)
     person.until(lambda: "was lost from the bus" in person.text("banner.sentence"))

@@ -196,7 +196,7 @@ def test_an_experiment_is_stopped_in_the_middle_and_the_next_ends_with_the_windo
     person.window.close()  # in the middle: the fixture fails on a process that is left
 
 
-def test_a_lab_engine_killed_in_the_middle_is_told_and_what_was_read_stays(
+def test_a_lab_engine_killed_in_the_middle_is_reported_and_what_was_read_stays(
     sit_down_at: SitDownAt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the system kills it when the PC has no memory left; the next one works."""

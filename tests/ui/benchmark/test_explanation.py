@@ -119,7 +119,7 @@ def test_a_share_that_nothing_can_reach_has_no_bar(ready: BenchmarkTab, engines:
     assert cells(ready, Column.CEILING) == ["–"]
 
 
-def test_what_the_work_showed_is_told_and_drawn(
+def test_what_the_work_showed_is_reported_and_drawn(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines
 ) -> None:
     findings = ("AMP saved half.", "<b>Twelve</b> kernels.")
@@ -143,7 +143,7 @@ def test_what_the_work_showed_is_told_and_drawn(
     assert drawn(ready, "benchmark.findings.plot", "loss")[1] == [2.0, 1.0, 0.5]
 
 
-def test_the_memory_of_a_workload_with_and_without_an_option_is_told_together(
+def test_the_memory_of_a_workload_with_and_without_an_option_is_reported_together(
     qtbot: QtBot, with_training: Engines, ready: BenchmarkTab
 ) -> None:
     def answer(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:

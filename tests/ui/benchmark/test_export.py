@@ -45,7 +45,7 @@ def test_csv_and_json_are_written(qtbot: QtBot, ready: BenchmarkTab, chosen_path
     assert exported["exported_at"].startswith("20")
 
 
-def test_a_file_that_cannot_be_written_is_told(
+def test_a_file_that_cannot_be_written_is_reported(
     qtbot: QtBot, ready: BenchmarkTab, chosen_path: Path
 ) -> None:
     run(ready, "64")

@@ -87,7 +87,7 @@ def test_while_it_runs_the_top_is_gray_and_has_the_time_left(
     assert find(ready, "benchmark.hero.headline", QLabel).property("tone") == ""
 
 
-def test_a_failure_is_said_once(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
+def test_a_failure_is_reported_once(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
     refused = Failure(FailureKind.TOO_LARGE, "It needs 64 GiB. Use a smaller size.")
     engines.scripts[RunWorkload] = lambda _engine, request: [
         started(request), RunFailed(run_id=request.run_id, failure=refused)

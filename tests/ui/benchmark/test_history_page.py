@@ -170,7 +170,7 @@ def test_a_ghost_races_along_on_the_live_plot(qtbot: QtBot, ready: BenchmarkTab)
     assert "ghost" not in drawn_keys(ready)
 
 
-def test_a_refused_file_is_said_and_the_list_stays(
+def test_a_refused_file_is_reported_and_the_list_stays(
     qtbot: QtBot, ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     run(ready, "64")

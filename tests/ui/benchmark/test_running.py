@@ -130,7 +130,7 @@ def test_stop_keeps_what_was_measured(qtbot: QtBot, ready: BenchmarkTab, engines
     assert find(ready, "benchmark.run", QPushButton).isEnabled()
 
 
-def test_an_engine_that_dies_is_told_and_run_goes_on(
+def test_an_engine_that_dies_is_reported_and_run_goes_on(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines, studio: Studio
 ) -> None:
     def crash(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:

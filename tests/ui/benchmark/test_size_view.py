@@ -141,7 +141,7 @@ def test_a_low_window_says_the_first_comparison_and_keeps_the_rest_at_hand(
 
 
 @with_a_card
-def test_a_low_window_tells_where_the_curves_cross_in_one_line(
+def test_a_low_window_reports_where_the_curves_cross_in_one_line(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
     run(ready, "64, 512")

@@ -47,7 +47,7 @@ def test_a_wrong_size_gets_a_sentence_and_disables_run_alone(
     assert find(ready, "benchmark.run", QPushButton).isEnabled()
 
 
-def test_nothing_chosen_is_said(qtbot: QtBot, ready: BenchmarkTab) -> None:
+def test_nothing_chosen_is_reported(qtbot: QtBot, ready: BenchmarkTab) -> None:
     click(ready, "benchmark.devices.cpu")
     assert "device" in text(ready, "benchmark.progress.text")
     assert not find(ready, "benchmark.run", QPushButton).isEnabled()

@@ -503,7 +503,7 @@ def colors_of(image: QImage, row: int) -> int:
 
 
 @with_cards
-def test_where_a_record_cannot_be_saved_or_opened_it_is_told(
+def test_where_a_record_cannot_be_saved_or_opened_it_is_reported(
     tab: CheckTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(tab)
@@ -607,7 +607,7 @@ def cut_off(tmp_path: Path) -> CheckRun:
 
 
 @with_cards
-def test_a_check_that_was_cut_off_is_told_at_the_next_start_and_continues(
+def test_a_check_that_was_cut_off_is_reported_at_the_next_start_and_continues(
     cut_off: CheckRun, tab: CheckTab, engines: Engines
 ) -> None:
     wait_until(lambda: sees(tab, "check.cut_off"))
@@ -657,7 +657,7 @@ def in_front(window: MainWindow) -> str:
 
 
 @with_cards
-def test_a_check_that_was_cut_off_is_told_on_every_tab(
+def test_a_check_that_was_cut_off_is_reported_on_every_tab(
     cut_off: CheckRun, window: MainWindow
 ) -> None:
     assert in_front(window) == "Devices"
@@ -757,7 +757,7 @@ def test_a_record_dropped_on_the_window_is_shown(
     assert "GT 1030" in text(window, "check.facts.0")
 
 
-def test_a_record_dropped_while_a_check_runs_has_to_wait_and_it_is_told(
+def test_a_record_dropped_while_a_check_runs_has_to_wait_and_it_is_reported(
     window: MainWindow, engines: Engines, tmp_path: Path
 ) -> None:
     answers(engines, pause_in="memory")

@@ -121,7 +121,7 @@ def test_runs_are_marked_in_every_plot(grid, track):
     assert label_text(grid, "s.cursor").startswith("Dotted lines")
 
 
-def test_nothing_is_said_of_lines_where_there_are_none(grid, track):
+def test_nothing_is_reported_of_lines_where_there_are_none(grid, track):
     marks = [RunMark("matmul", "cuda:0", 50.0, 70.0)]
     grid.show_spans(track.spans(60.0), "gpu0", marks)
     grid._crosshair.move_to(60.0)
@@ -135,7 +135,7 @@ def test_nothing_is_said_of_lines_where_there_are_none(grid, track):
     assert label_text(grid, "s.cursor").startswith("Dotted lines")
 
 
-def test_a_sensor_that_is_refused_has_no_plot_and_is_told_in_the_table(grid):
+def test_a_sensor_that_is_refused_has_no_plot_and_is_reported_in_the_table(grid):
     assert not sees(grid, "devices.sensor.power")
     click(grid, "devices.sensors.toggle")
     rows = find(grid, "devices.sensors.table", QTableView).model()
@@ -183,7 +183,7 @@ def test_the_next_sensor_takes_the_place_of_one_that_is_not_reported(grid, pc):
     assert sees(grid, "devices.sensor.pc_memory")
 
 
-def test_what_is_said_of_marks_takes_no_room_from_a_narrow_window(grid, track):
+def test_what_is_reported_of_marks_takes_no_room_from_a_narrow_window(grid, track):
     narrowest = grid.minimumSizeHint().width()
     grid.show_spans(track.spans(60.0), "gpu0", [RunMark("matmul", "cuda:0", 50.0, 70.0)])
     assert label_text(grid, "s.cursor")

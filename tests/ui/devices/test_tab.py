@@ -241,7 +241,9 @@ def test_a_click_chooses_a_device(qtbot, studio, with_cuda, tab):
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
-def test_a_device_is_painted_in_its_colour_and_told_in_words(qtbot, studio, with_cuda, tab, theme):
+def test_a_device_is_painted_in_its_colour_and_reported_in_words(
+    qtbot, studio, with_cuda, tab, theme
+):
     start(studio, tab)
     devices = find(tab, "devices.table", QListView)
     image = devices.grab().toImage()

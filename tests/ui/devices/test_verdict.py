@@ -29,7 +29,7 @@ WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="1
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_card_without_code_is_told_with_the_command(qtbot, studio, engines, tab):
+def test_a_card_without_code_is_reported_with_the_command(qtbot, studio, engines, tab):
     engines.scripts[DescribeEngine] = [WITHOUT_PASCAL]
     start(studio, tab)
     assert all(fact in text(tab, "devices.verdict.sentence") for fact in ("GT 1030", "6.1"))
@@ -103,7 +103,7 @@ def test_a_lost_card_says_so_instead_of_curves_and_processes(
     assert sees(tab, "devices.processes")
 
 
-def test_silent_sensors_are_told(qtbot, studio, tab, sensor_source, monkeypatch):
+def test_silent_sensors_are_reported(qtbot, studio, tab, sensor_source, monkeypatch):
     start(studio, tab)
     monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
     with qtbot.waitSignal(studio.sensors.silence_changed):
@@ -170,7 +170,7 @@ SLEEPER = Device(
 @pytest.mark.parametrize(
     "inventory", [msgspec.structs.replace(gt_1030(), devices=(gt_1030().cpu, SLEEPER))]
 )
-def test_a_sleeping_card_is_woken_by_a_button_and_said_once(qtbot, studio, engines, tab):
+def test_a_sleeping_card_is_woken_by_a_button_and_reported_once(qtbot, studio, engines, tab):
     left_alone = described_with_cuda(
         cuda_available=False, device_count=0, cuda_reason="It sleeps.", cards_asleep=True
     )

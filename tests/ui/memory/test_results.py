@@ -32,7 +32,7 @@ ERROR = (
 )
 
 
-def test_the_experiment_runs_and_tells_its_end(tab, scripts, engines, studio, qtbot):
+def test_the_experiment_runs_and_reports_its_end(tab, scripts, engines, studio, qtbot):
     scripts[RunMemoryExperiment] = lambda engine, request: [
         memory_read(mark="start"),
         memory_read(allocated=1024, reserved=1024, mark="oom"),
@@ -93,7 +93,7 @@ def test_the_curve_stays_at_the_error_until_the_next_run(tab, scripts, engines, 
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
 
 
-def test_an_error_that_the_counters_do_not_agree_with_is_drawn_as_its_text_tells_it(
+def test_an_error_that_the_counters_do_not_agree_with_is_drawn_as_its_text_reports_it(
     tab, scripts, studio, qtbot
 ):
     """Another process took 100 MiB between the error and the reading."""
@@ -196,7 +196,7 @@ def test_stop_stops_it(tab, scripts, engines, studio, qtbot):
     assert "1 tensor of 256 MiB" in text(tab, "memory.oom.outcome")
 
 
-def test_an_engine_that_dies_in_the_middle_is_told(tab, scripts, studio, qtbot):
+def test_an_engine_that_dies_in_the_middle_is_reported(tab, scripts, studio, qtbot):
     scripts[RunMemoryExperiment] = lambda engine, request: [
         memory_read(allocated=512, reserved=512),
         EngineEnded(exit_code=-9),

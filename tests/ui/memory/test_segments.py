@@ -42,7 +42,7 @@ def test_the_segments_are_read_while_they_are_shown(tab, with_segments, engines,
     )
 
 
-def test_the_map_is_walked_with_the_keyboard_and_tells_each_block(
+def test_the_map_is_walked_with_the_keyboard_and_reports_each_block(
     tab, with_segments, studio, qtbot
 ):
     def is_told(block):

@@ -89,7 +89,7 @@ def test_the_tank_is_walked_with_the_keyboard(tab, studio, qtbot):
     assert "20 MiB" not in text(tab, "memory.sentence")
 
 
-def test_the_tank_tells_what_is_pointed_at(tab, studio, qtbot):
+def test_the_tank_reports_what_is_pointed_at(tab, studio, qtbot):
     start(tab, studio)
     bar = find(tab, "memory.tank", TankBar)
     qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)

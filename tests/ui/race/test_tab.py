@@ -378,7 +378,7 @@ def test_a_photo_of_ones_own_is_learned(
     assert requests_of(engines)[-1].race.photo == ""
 
 
-def test_a_bad_file_is_told_and_changes_nothing(tab: RaceTab, tmp_path: Path) -> None:
+def test_a_bad_file_is_reported_and_changes_nothing(tab: RaceTab, tmp_path: Path) -> None:
     (tmp_path / "bad.png").write_text("no picture")
 
     tab.race.choices.photo.open_file(tmp_path / "bad.png")
@@ -418,7 +418,7 @@ def test_a_race_is_saved_and_opens_again_as_a_ghost(
     assert text(tab, "race.left.clock") == text(tab, "race.right.clock")
 
 
-def test_where_a_race_cannot_be_saved_it_is_told(
+def test_where_a_race_cannot_be_saved_it_is_reported(
     tab: RaceTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing = str(tmp_path / "missing" / "race.png")

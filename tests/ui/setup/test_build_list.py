@@ -78,7 +78,7 @@ def test_an_engine_is_removed_after_a_question(installed):
     wait_until(lambda: not sees(window, "setup.build.cpu"))
 
 
-def test_a_removal_that_fails_is_told_and_tried_again(pc_with):
+def test_a_removal_that_fails_is_reported_and_tried_again(pc_with):
     pc = pc_with(FakeShelf(record("cpu"), record("cu126")))
     window = pc.window
     wait_until(lambda: pc.builds.engine.in_use == "cpu")

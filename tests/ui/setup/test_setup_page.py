@@ -179,7 +179,7 @@ def test_a_pause_and_its_end(pc_with):
     assert sees(pc.window, "setup.pause")
 
 
-def test_a_pause_of_an_earlier_start_tells_what_is_kept_and_no_share(pc_with, monkeypatch):
+def test_a_pause_of_an_earlier_start_reports_what_is_kept_and_no_share(pc_with, monkeypatch):
     monkeypatch.setattr(FakeShelf, "downloads_bytes", lambda _: 101_000_000)
     pc = pc_with(FakeShelf(wanted=Wanted(("cpu",), "", True)), cpu_only())
     wait_until(lambda: sees(pc.window, "setup.go_on"))
@@ -197,7 +197,7 @@ def test_a_failure_before_the_first_byte_shows_no_share(pc_with):
         assert not sees(pc.window, unknown), unknown
 
 
-def test_a_broken_line_is_told_and_nothing_is_asked(pc_with):
+def test_a_broken_line_is_reported_and_nothing_is_asked(pc_with):
     pc = pc_with()
     pc.begin()
     pc.installer.say(STAGES.RESUMING, 30, 100)
@@ -275,7 +275,7 @@ def test_an_installation_that_came_to_a_halt_is_given_up_after_a_question(pc_wit
     assert len(pc.installer.calls) == 1
 
 
-def test_a_rest_that_cannot_be_removed_is_told(pc_with):
+def test_a_rest_that_cannot_be_removed_is_reported(pc_with):
     pc = pc_with()
     window = pc.window
     pc.begin()
@@ -317,7 +317,7 @@ def test_a_folder_of_wheels_is_used_instead(pc_with, monkeypatch):
     assert pc.installer.calls[-1] == ("cpu", None, "install")
 
 
-def test_why_this_one_tells_card_and_driver_and_lets_choose_another(pc_with):
+def test_why_this_one_reports_card_and_driver_and_lets_choose_another(pc_with):
     pc = pc_with()
     window = pc.window
     wait_until(lambda: sees(window, "setup.why"))

@@ -90,7 +90,7 @@ def test_use_this_card(tab, engines, qtbot):
     assert find(tab, "switcher.said_card").property("tone") == "good"
 
 
-def test_no_such_card_is_told_with_the_valid_range(tab, engines, qtbot):
+def test_no_such_card_is_reported_with_the_valid_range(tab, engines, qtbot):
     sentence = "cuda:1 is not there: this PC has cuda:0."
     engines.scripts[UseDevice] = [
         RequestFailed(failure=Failure(FailureKind.NO_SUCH_DEVICE, sentence))
@@ -102,7 +102,7 @@ def test_no_such_card_is_told_with_the_valid_range(tab, engines, qtbot):
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_card_without_cuda_is_told_in_the_engines_words(unstarted, engines, studio, qtbot):
+def test_a_card_without_cuda_is_reported_in_the_engines_words(unstarted, engines, studio, qtbot):
     sentence = "CUDA is not available: This PyTorch is built without CUDA."
     engines.scripts[DescribeEngine] = [described(models=MODELS)]
     engines.scripts[UseDevice] = [RequestFailed(failure=Failure(FailureKind.NO_CUDA, sentence))]
@@ -115,7 +115,9 @@ def test_a_card_without_cuda_is_told_in_the_engines_words(unstarted, engines, st
     assert "CPU-only" in radio(unstarted, FIRST).accessibleDescription()
 
 
-def test_what_is_lost_is_said_before_one_card_is_shown_and_there_is_a_way_back(tab, engines, qtbot):
+def test_what_is_lost_is_reported_before_one_card_is_shown_and_there_is_a_way_back(
+    tab, engines, qtbot
+):
     assert "lose" in text(tab, "switcher.explained")
     assert find(tab, "switcher.show_all").isHidden()
     radio(tab, SECOND).click()
@@ -131,7 +133,7 @@ def test_what_is_lost_is_said_before_one_card_is_shown_and_there_is_a_way_back(t
     assert find(tab, "switcher.show_all").isHidden()
 
 
-def test_a_slow_start_is_told_on_the_button_that_was_pressed(tab, engines, studio, qtbot):
+def test_a_slow_start_is_reported_on_the_button_that_was_pressed(tab, engines, studio, qtbot):
     status = StatusLine(studio)
     qtbot.addWidget(status)
     radio(tab, SECOND).click()
@@ -156,7 +158,7 @@ def test_a_slow_start_is_told_on_the_button_that_was_pressed(tab, engines, studi
     assert find(tab, "switcher.visible_only", QPushButton).text() == idle
 
 
-def test_a_slow_answer_is_told_on_the_button_that_was_pressed(placing, engines, qtbot):
+def test_a_slow_answer_is_reported_on_the_button_that_was_pressed(placing, engines, qtbot):
     held = {
         "switcher.activate": (UseDevice, answers.use),
         "switcher.move": (PlaceModel, answers.place_model),
@@ -206,7 +208,7 @@ def test_what_comes_too_late_is_shown_live(tab, engines, studio, qtbot):
     assert find(tab, "switcher.stand_in").isHidden()
 
 
-def test_what_is_lost_is_said_beside_the_button_that_loses_it(tab):
+def test_what_is_lost_is_reported_beside_the_button_that_loses_it(tab):
     lost = find(tab, "switcher.explained", QLabel)
     assert "lose" in lost.text()
     assert lost.parentWidget().isAncestorOf(find(tab, "switcher.visible_only"))

@@ -112,7 +112,7 @@ def test_a_stand_in_is_labelled(lab, engines, qtbot):
     assert stands_in.stand_in in text(lab, "switcher.lab.broken.stand_in")
 
 
-def test_a_loss_curve_is_drawn_and_said(lab, engines, qtbot):
+def test_a_loss_curve_is_drawn_and_reported(lab, engines, qtbot):
     finished = pitfall_finished(RunPitfall(name="mixed_devices", device="cpu", part="broken"))
     learning = outcome("broken", curves={"loss": (2.0, 1.0)})
     engines.scripts[RunPitfall] = [msgspec.structs.replace(finished, broken=learning)]
@@ -126,7 +126,7 @@ def test_a_loss_curve_is_drawn_and_said(lab, engines, qtbot):
     assert find(lab, "switcher.lab.broken_card").property("tone") == "amber"  # slow, no error
 
 
-def test_a_failure_that_is_not_the_point_is_told_as_one(lab, engines, qtbot):
+def test_a_failure_that_is_not_the_point_is_reported_as_one(lab, engines, qtbot):
     failure = Failure(FailureKind.NO_KERNEL, "This PyTorch has no code for the GT 1030.")
     engines.scripts[RunPitfall] = [PitfallFailed(name="mixed_devices", failure=failure)]
     click(lab, "switcher.lab.break")
@@ -194,7 +194,7 @@ def test_the_longest_title_is_whole_in_the_narrowest_window(lab, engines, studio
         (0.004, "The fix did not help here: a call 4.00 ms", "amber"),
     ],
 )
-def test_what_the_fix_did_to_the_number_is_said_beside_it(
+def test_what_the_fix_did_to_the_number_is_reported_beside_it(
     lab, engines, qtbot, fixed_s, words, tone
 ):
     def measure(_engine, request):

@@ -26,7 +26,7 @@ HINT = (
 )
 
 
-def test_a_full_card_is_told_in_pytorchs_words():
+def test_a_full_card_is_reported_in_pytorchs_words():
     model = model_of()
     for _ in range(7):
         model.allocate(8192 * 8192 * 4)
@@ -43,7 +43,7 @@ def test_a_full_card_is_told_in_pytorchs_words():
     assert (error.allocated_bytes, error.unallocated_bytes) == (1792 * MIB, 0)
 
 
-def test_a_limit_and_holes_are_told_in_pytorchs_words():
+def test_a_limit_and_holes_are_reported_in_pytorchs_words():
     model = AllocatorModel(2048 * MIB, fraction=0.25)
     model.allocate(3 * MIB)
     with pytest.raises(ModelledOutOfMemory) as caught:

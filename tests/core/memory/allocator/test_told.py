@@ -93,7 +93,7 @@ def test_a_snapshot_has_pytorchs_form():
     assert snapshot["device_traces"] == [[]]
 
 
-def test_an_expandable_segment_is_told_by_its_mapped_stretches():
+def test_an_expandable_segment_is_reported_by_its_mapped_stretches():
     model = model_of("expandable_segments:True")
     blocks = [model.allocate(20 * MIB) for _ in range(4)]
     model.free(blocks[1])

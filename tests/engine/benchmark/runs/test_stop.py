@@ -83,7 +83,7 @@ class Prepared:
 
 
 @pytest.mark.parametrize("end", [RunFinished, RunStopped, RunFailed])
-def test_what_was_taken_is_free_when_the_end_is_told(
+def test_what_was_taken_is_free_when_the_end_is_reported(
     monkeypatch: pytest.MonkeyPatch, end: type[Event]
 ):
     prepared = Prepared(monkeypatch)

@@ -24,7 +24,7 @@ def test_the_curve_is_that_of_the_median_steps():
     }  # fmt: skip
 
 
-def test_a_gain_is_told_with_its_interval():
+def test_a_gain_is_reported_with_its_interval():
     (gained,) = shared(0.0625, word="card").sentences()
     sentence = gained.replace("\u202f", " ")
     assert "2 cards" in sentence
@@ -40,14 +40,14 @@ def test_the_interval_is_that_of_the_rounds_and_not_of_drifting_steps():
     assert (gain.low, gain.median, gain.high) == pytest.approx((2.0, 2.0, 2.0))
 
 
-def test_a_loss_is_told_with_what_would_help():
+def test_a_loss_is_reported_with_what_would_help():
     gained, hint = shared(0.11).sentences()
     assert gained.startswith("2 processes ")
     assert "slower here" in hint
     assert "64" in hint
 
 
-def test_what_cannot_be_told_is_not():
+def test_what_cannot_be_reported_is_not():
     around_one_s = (0.09, 0.09, 0.09, 0.095, 0.1, 0.11, 0.11, 0.11, 0.11)
     _, unsure = shared(*around_one_s).sentences()
     assert unsure.startswith("Too close to call")

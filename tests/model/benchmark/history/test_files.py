@@ -70,7 +70,7 @@ def test_what_the_export_button_and_the_terminal_write_is_imported_as_well(
     assert notices[-1].sentence.endswith("“imported from table.json”.")
 
 
-def test_an_export_that_cannot_be_written_is_said(
+def test_an_export_that_cannot_be_written_is_reported(
     qtbot: QtBot,
     benchmark: Benchmark,
     history: BenchmarkHistory,

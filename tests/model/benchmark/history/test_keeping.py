@@ -53,7 +53,7 @@ def test_a_kept_run_is_named_and_deleted(
     qtbot.waitUntil(lambda: len(history.entries) == 1)
 
 
-def test_a_folder_that_takes_nothing_is_said_once_and_saving_can_be_tried_again(
+def test_a_folder_that_takes_nothing_is_reported_once_and_saving_can_be_tried_again(
     qtbot: QtBot,
     benchmark: Benchmark,
     history: BenchmarkHistory,
@@ -104,7 +104,7 @@ def test_older_runs_are_read_when_they_are_asked_for(
     qtbot.waitUntil(lambda: (len(later.entries), later.unread_count) == (5, 0))
 
 
-def test_many_bad_files_are_told_in_few_lines(
+def test_many_bad_files_are_reported_in_few_lines(
     qtbot: QtBot, history: BenchmarkHistory, ready_studio: Studio
 ) -> None:
     folder = folder_of(ready_studio)
@@ -174,7 +174,7 @@ def test_a_run_after_clear_is_kept_as_well(
     assert len(history.entries) == 8
 
 
-def test_an_unexpected_error_is_said_and_the_history_goes_on(
+def test_an_unexpected_error_is_reported_and_the_history_goes_on(
     qtbot: QtBot,
     benchmark: Benchmark,
     history: BenchmarkHistory,
