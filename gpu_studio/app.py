@@ -67,7 +67,7 @@ _WHEELS = "GPU_STUDIO_WHEELS"  # for an installation without a person: in a scho
 _TIDY_EVERY_MS = 3_600_000
 _LINK_LOAD_S = 2.5  # two readings of the sensors: an idle card's link sleeps
 
-APP_ID = "org.gpustudio.GPUStudio"
+APP_ID = "gpu-studio"
 
 _log = logging.getLogger("gpu_studio")
 _QT_LEVELS = {
@@ -208,7 +208,7 @@ def main(*, kiosk: bool = False) -> int:
     _name_for_taskbar()
     application = QApplication(sys.argv)
     application.setApplicationName("GPU Studio")
-    application.setDesktopFileName(APP_ID)
+    application.setDesktopFileName(os.environ.get("FLATPAK_ID", APP_ID))
     if mark is not None:
         # Logging off ends this process; that is not a crash.
         application.commitDataRequest.connect(mark.clear)

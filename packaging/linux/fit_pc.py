@@ -1,20 +1,25 @@
-"""Look whether this PC can run GPU Studio; if not, print a sentence and end with status 1.
+"""Look whether this PC can run GPU Studio; if not, print a sentence and end with another status.
 
-The starter runs this with the number of its arguments: without any, a window opens, which needs
-libraries of the system. With "compile", write the bytecode of what this Python imports: the
-installation does that as root. Any Python, however old, must be able to read this file.
+The starter runs this with "window" or "command": a window needs libraries of the system. With
+"adopt", the program's folder takes this Python for its own, if it fits. With "compile", write the
+bytecode of what this Python imports: the installation does that as root. Any Python, however old,
+must be able to read this file.
 """
 
 import os
 import sys
 
+NO_LIBRARIES, NO_PYTHON = 1, 2
+
 
 def unfit_python():
     """Return why this Python cannot run the program; None if it can."""
-    if (3, 10) <= sys.version_info[:2] <= (3, 14):
-        return None
-    told = "GPU Studio needs Python 3.10 to 3.14; /usr/bin/python3 is {}.{}.{}."
-    return told.format(*sys.version_info[:3])
+    told = None
+    if not (3, 10) <= sys.version_info[:2] <= (3, 14):
+        told = "GPU Studio needs Python 3.10 to 3.14; this PC's python3 is {}.{}.{}."
+    elif sys.implementation.name != "cpython" or sys.maxsize < 2**32:
+        told = "GPU Studio needs a 64-bit CPython; this PC's python3 {}.{}.{} is another one."
+    return told and told.format(*sys.version_info[:3])
 
 
 def missing_libraries(app):
@@ -29,6 +34,24 @@ def missing_libraries(app):
         command = apt_command(apt_names(sorted(set(missing.values()))))
         return "The window needs libraries of the system. Type this into a terminal: " + command
     return "The window needs these libraries of the system: " + ", ".join(sorted(missing))
+
+
+def adopt(app):
+    """Let the folder be an environment of this Python; return why it cannot, or None."""
+    own = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+    link, settings = os.path.join(app, "bin", "python3"), os.path.join(app, "pyvenv.cfg")
+    home = os.path.dirname(own)
+    try:
+        with open(settings + ".new", "wb") as file:
+            file.write(b"home = " + os.fsencode(home) + b"\n")
+            file.write(b"include-system-site-packages = false\n")
+        os.symlink(own, link + ".new")
+        os.rename(link + ".new", link)
+        os.rename(settings + ".new", settings)
+    except OSError as error:
+        told = "GPU Studio could use {}, but cannot write that into its folder {}: {}."
+        return told.format(own, app, error.strerror)
+    return None
 
 
 def compile_modules(app):
@@ -46,13 +69,15 @@ def main():
     if sys.argv[1:] == ["compile"]:
         compile_modules(app)
         return 0
-    sentence = unfit_python()
-    if sentence is None and sys.argv[1:] == ["0"]:
-        sentence = missing_libraries(app)
+    status, sentence = NO_PYTHON, unfit_python()
+    if sentence is None and sys.argv[1:] == ["adopt"]:
+        sentence = adopt(app)
+    elif sentence is None and sys.argv[1:] == ["window"]:
+        status, sentence = NO_LIBRARIES, missing_libraries(app)
     if sentence is None:
         return 0
     print(sentence)
-    return 1
+    return status
 
 
 if __name__ == "__main__":

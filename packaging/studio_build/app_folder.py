@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 _PROGRAM = ("gpu_studio", "resources", "packaging/locks")
 _FILES = ("pyproject.toml", "LICENSE")
-# What fit_pc.py of the packages for Linux asks for the libraries of the window.
-_LIBRARIES = ("packaging/studio_setup/__init__.py", "packaging/studio_setup/system_libraries.py")
+# What fit_pc.py and menu.py of the packages for Linux import.
+_FOR_STARTER = tuple(
+    f"packaging/studio_setup/{name}.py" for name in ("__init__", "system_libraries", "menu_entry")
+)
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
 _ENGINE = (
     "import os, sys; p = os.environ.get('GPU_STUDIO_PACKAGES'); "
@@ -121,7 +123,7 @@ def make_linux(program: Program, wheels: Path | None, work: Path) -> Path:
     (app / "pyvenv.cfg").write_text(
         "home = /usr/bin\ninclude-system-site-packages = false\n", encoding="utf-8"
     )
-    _copy_program(program, app, folders[max(folders)], _LIBRARIES)
+    _copy_program(program, app, folders[max(folders)], _FOR_STARTER)
     licenses.collect(app)
     return app
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from studio_build.app_folder import Program
 
-APP_ID = "org.gpustudio.GPUStudio"
+APP_ID = "gpu-studio"
 _HOME = "usr/lib/gpu-studio"
 # numpy is inside three times: a dictionary as large as the first one finds the others in it.
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 64 << 20}]
@@ -104,7 +104,7 @@ class Member(NamedTuple):
 def add_starter(program: Program, app: Path) -> None:
     """Add the shell script that opens the window to the program's folder."""
     source = program.root / "packaging" / "linux"
-    for name in ("gpu-studio", "fit_pc.py"):
+    for name in ("gpu-studio", "fit_pc.py", "menu.py"):
         shutil.copy(source / name, app / name)
 
 
@@ -192,7 +192,7 @@ def _system_files(program: Program, app: Path) -> Iterable[Member]:
     icons, documents = "usr/share/icons/hicolor", "usr/share/doc/gpu-studio"
     pictures = program.root / "resources" / "app"
     history = changes.releases_in((program.root / "CHANGES.md").read_text(encoding="utf-8"))
-    metainfo = (program.root / "packaging" / "linux" / f"{APP_ID}.metainfo.xml").read_text("utf-8")
+    metainfo = (program.root / "packaging" / "linux" / "metainfo.xml").read_text("utf-8")
     told = changes.debian_changelog(history, maintainer()).encode()
     yield Member("usr/bin/gpu-studio", link="../lib/gpu-studio/gpu-studio")
     yield Member(f"usr/share/applications/{APP_ID}.desktop", _desktop_entry(program))

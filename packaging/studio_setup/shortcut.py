@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -12,11 +11,18 @@ from typing import TYPE_CHECKING
 
 from studio_setup.console import SetupError
 from studio_setup.launch import NO_WINDOW
+from studio_setup.menu_entry import (
+    APP_ID,
+    desktop_folder,
+    entry_text,
+    menu_folder,
+    refresh_desktop,
+    write_entry,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-APP_ID = "org.gpustudio.GPUStudio"
 _POWERSHELL = """
 [Console]::OutputEncoding = [Text.Encoding]::UTF8
 $shell = New-Object -ComObject WScript.Shell
@@ -60,69 +66,29 @@ def make_shortcut(root: Path) -> list[Path]:
     raise SetupError("Shortcuts are available on Linux and Windows only.")
 
 
-def quoted(argument: str) -> str:
-    """Quote an argument for the key Exec, by the Desktop Entry Specification 1.5.
-
-    Inside double quotes, four characters need a backslash. Every backslash is then doubled,
-    because the value is itself an escaped string. A percent sign is doubled.
-    """
-    inner = re.sub(r'(["`$\\])', r"\\\1", argument).replace("\\", "\\\\").replace("%", "%%")
-    return f'"{inner}"'
-
-
-def desktop_entry(template: str, python: Path, root: Path) -> str:
+def checkout_entry(template: str, python: Path, root: Path) -> str:
     """Return the launcher's text: the template with this checkout's command."""
     script = root / "packaging" / "bootstrap.py"
-    command = " ".join(
-        [quoted(str(python)), quoted(str(script)), "--progress", "window", "run"],
-    )
-    return re.sub(r"^Exec=.*$", lambda _: f"Exec={command}", template, flags=re.MULTILINE)
-
-
-def desktop_folder(environ: Mapping[str, str], home: Path) -> Path | None:
-    """Return the folder of the desktop, or None if there is none.
-
-    user-dirs.dirs names it, in the user's language; a folder equal to home means none.
-    """
-    config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "user-dirs.dirs"
-    folder = home / "Desktop"
-    try:
-        text = config.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    if match := re.search(r'^XDG_DESKTOP_DIR="(.*)"', text, re.MULTILINE):
-        folder = Path(match[1].replace("$HOME", str(home)))
-    return folder if folder.is_dir() and folder != home else None
+    return entry_text(template, [str(python), str(script), "--progress", "window", "run"])
 
 
 def _make_entries(root: Path, python: Path, environ: Mapping[str, str], home: Path) -> list[Path]:
-    share = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share")
-    icons = share / "icons" / "hicolor"
+    menu = menu_folder(environ, home)
+    icons = menu.parent / "icons" / "hicolor"
     template = root / "packaging" / f"{APP_ID}.desktop"
-    entry = desktop_entry(template.read_text(encoding="utf-8"), python, root)
+    entry = checkout_entry(template.read_text(encoding="utf-8"), python, root)
     for name, folder in (("svg", "scalable"), ("png", "256x256")):
         icon = icons / folder / "apps" / f"{APP_ID}.{name}"
         icon.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / "resources" / "app" / f"gpu-studio.{name}", icon)
     paths = []
     desktop = desktop_folder(environ, home)
-    for place in [share / "applications", *([desktop] if desktop else [])]:
-        place.mkdir(parents=True, exist_ok=True)
+    for place in [menu, *([desktop] if desktop else [])]:
         path = place / f"{APP_ID}.desktop"
-        path.write_text(entry, encoding="utf-8")
-        path.chmod(0o755)
+        write_entry(path, entry)
         paths.append(path)
-    _refresh_desktop(share, paths)
+    refresh_desktop(paths)
     return paths
-
-
-def _refresh_desktop(share: Path, paths: list[Path]) -> None:
-    commands = [["update-desktop-database", "-q", str(share / "applications")]]
-    # GNOME starts a desktop entry only if it is marked as trusted.
-    commands += [["gio", "set", str(path), "metadata::trusted", "true"] for path in paths[1:]]
-    for command in commands:
-        if shutil.which(command[0]):
-            subprocess.run(command, capture_output=True, check=False, timeout=10)
 
 
 def _make_links(root: Path, python: Path) -> list[Path]:

@@ -22,7 +22,7 @@
 #define LONGEST_PATH 32768
 #define LONGEST_VARIABLE 32767 /* "Environment Variables" of the Windows API */
 #define TITLE L"GPU Studio"
-#define APP_ID L"org.gpustudio.GPUStudio"
+#define APP_ID L"gpu-studio"
 #define LOOK_MS 100
 #define LONGEST_START_MS 120000
 #define DLL_NOT_FOUND 0xC0000135 /* STATUS_DLL_NOT_FOUND of ntstatus.h */

@@ -38,7 +38,7 @@ _USER = "Änne Öhm"  # a person's name; the account's is below, which Debian wa
 _ACCOUNT = "anne"
 _HOME = "home/anne öhm"
 _APP = "usr/lib/gpu-studio"
-_APP_ID = "org.gpustudio.GPUStudio"
+_APP_ID = "gpu-studio"
 _UNPACKED = f"{_HOME}/Unpacked here"
 _TOOLS = (  # the last three validate packages
     "debootstrap", "xvfb", "xdotool", "imagemagick", "lintian", "appstream", "desktop-file-utils",

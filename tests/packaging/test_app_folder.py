@@ -125,11 +125,12 @@ def test_a_checkout_is_copied_without_its_traces(root: Path, tmp_path: Path) -> 
 
 
 def test_the_starter_for_linux_finds_all_that_it_asks(root: Path, tmp_path: Path) -> None:
-    for name in app_folder._LIBRARIES:
+    for name in app_folder._FOR_STARTER:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(root / name, tmp_path / name)
     script = f"import sys; sys.path.insert(0, {str(tmp_path / 'packaging')!r})\n"
     script += "from studio_setup.system_libraries import apt_command, missing_libraries\n"
+    script += "from studio_setup.menu_entry import add_to_menu\n"
     script += "print(missing_libraries(screen=True), apt_command(['x']))"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True)
     assert done.returncode == 0, done.stderr

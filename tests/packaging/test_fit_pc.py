@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -75,12 +76,13 @@ def app(root: Path, tmp_path: Path) -> Path:
     (folder / "bin").mkdir(parents=True)
     (folder / "gpu_studio").mkdir()
     (folder / "packages").mkdir()
-    for name in ("gpu-studio", "fit_pc.py"):
+    for name in ("gpu-studio", "fit_pc.py", "menu.py"):
         (folder / name).write_bytes((root / "packaging" / "linux" / name).read_bytes())
     (folder / "gpu-studio").chmod(0o755)
     (folder / "bin" / "python3").symlink_to(sys.executable)
     text = "import os, sys; print(sys.argv[1:], os.environ.get('PYTHONHOME'))\n"
     (folder / "gpu_studio" / "__main__.py").write_text(text, encoding="utf-8")
+    (folder / "gpu_studio" / "__init__.py").touch()
     return folder
 
 
@@ -109,11 +111,99 @@ def test_the_starter_works_through_a_link(app: Path, tmp_path: Path) -> None:
     assert done.stdout.startswith("['devices']"), done.stderr
 
 
-def test_without_python_the_starter_says_what_to_install(app: Path) -> None:
+def _python(folder: Path, name: str, version: str) -> Path:
+    """Make a Python that says it is of some version, and that is this one in all else."""
+    folder.mkdir(exist_ok=True)
+    told = tuple(int(one) for one in version.split("."))
+    text = (
+        f"import runpy, sys; sys.argv = sys.argv[1:]; sys.version_info = {told}; "
+        "sys._base_executable = sys.executable = sys.argv.pop(0); "
+        "runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    program = folder / name
+    # -I -B and the script are what the starter gives.
+    program.write_text(
+        f'#!/bin/sh\n[ "$1" = -m ] && exec \'{sys.executable}\' "$@"\n'
+        f'shift 2; exec \'{sys.executable}\' -c "{text}" "$0" "$@"\n',
+        encoding="utf-8",
+    )
+    program.chmod(0o755)
+    return program
+
+
+@pytest.fixture
+def bare(app: Path, tmp_path: Path) -> str:
+    """A search path with what the starter calls and no Python, for a folder whose link is dead."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("dirname", "readlink"):
+        (tools / name).symlink_to(str(shutil.which(name)))
     (app / "bin" / "python3").unlink()
-    done = _started(app, "devices")
+    script = (app / "gpu-studio").read_text(encoding="utf-8")
+    (app / "gpu-studio").write_text(script.replace("/usr/bin/python3 ", ""), encoding="utf-8")
+    return str(tools)
+
+
+def test_without_python_the_starter_says_what_to_install(app: Path, bare: str) -> None:
+    done = _started(app, "devices", PATH=bare)
     assert done.returncode == 1
     assert "install the package python3" in done.stderr
+
+
+def test_another_python_is_used_where_python3_does_not_fit(
+    app: Path, bare: str, tmp_path: Path
+) -> None:
+    _python(tmp_path / "old", "python3", "3.9.2")
+    fitting = _python(tmp_path / "own", "python3.12", "3.12.1")
+    path = f"{bare}:{tmp_path / 'old'}:{tmp_path / 'own'}"
+    done = _started(app, "devices", PATH=path)
+    assert (done.returncode, done.stdout) == (0, "['devices'] None\n"), done.stderr
+    assert (app / "bin" / "python3").readlink() == fitting
+    assert f"home = {fitting.parent}\n" in (app / "pyvenv.cfg").read_text(encoding="utf-8")
+
+
+def test_a_python_that_does_not_fit_is_told_with_its_version(
+    app: Path, bare: str, tmp_path: Path
+) -> None:
+    _python(tmp_path / "old", "python3", "3.9.2")
+    done = _started(app, "devices", PATH=f"{bare}:{tmp_path / 'old'}")
+    assert done.returncode == 1
+    assert "3.9.2" in done.stderr
+    assert not (app / "bin" / "python3").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "is_shown"),
+    [((), {"DISPLAY": ":7"}, True), (("devices",), {"DISPLAY": ":7"}, False), ((), {}, False)],
+)
+def test_only_a_double_click_gets_a_dialog(
+    app: Path,
+    bare: str,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    environ: dict[str, str],
+    is_shown: bool,
+) -> None:
+    dialog = tmp_path / "tools" / "zenity"
+    dialog.write_text(f"#!/bin/sh\nprintf shown > '{tmp_path}/shown'\n", encoding="utf-8")
+    dialog.chmod(0o755)
+    done = _started(app, *arguments, PATH=bare, **environ)
+    assert "install the package python3" in done.stderr
+    assert (tmp_path / "shown").exists() == is_shown
+
+
+@pytest.mark.parametrize(("package", "status"), [("tar", 0), ("deb", 1)])
+def test_the_portable_folder_alone_goes_into_the_menu(
+    app: Path, root: Path, tmp_path: Path, package: str, status: int
+) -> None:
+    (app / "installed.json").write_text(f'{{"package": "{package}"}}', encoding="utf-8")
+    shutil.copytree(root / "packaging" / "studio_setup", app / "packaging" / "studio_setup")
+    shutil.copy(root / "packaging" / "gpu-studio.desktop", app)
+    done = _started(app, "--add-to-menu", HOME=str(tmp_path))
+    entry = tmp_path / ".local" / "share" / "applications" / "gpu-studio.desktop"
+    assert (done.returncode, entry.exists()) == (status, status == 0), done.stderr
+    assert _started(app, "--remove-from-menu", HOME=str(tmp_path)).returncode == status
+    assert not entry.exists()
 
 
 def test_the_installation_compiles_what_its_python_imports(app: Path) -> None:

@@ -86,7 +86,7 @@ def test_everything_in_the_deb_belongs_to_root_and_has_one_time(
     assert entries["./usr/lib/gpu-studio/gpu_studio/app.py"].mode == 0o644
     assert entries["./usr/lib/gpu-studio/bin/python3"].linkname == "../../../bin/python3"
     assert entries["./usr/bin/gpu-studio"].linkname == "../lib/gpu-studio/gpu-studio"
-    assert "./usr/share/applications/org.gpustudio.GPUStudio.desktop" in entries
+    assert "./usr/share/applications/gpu-studio.desktop" in entries
 
 
 def test_two_builds_give_the_same_bytes(root: Path, app: Path, tmp_path: Path) -> None:

@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 from studio_setup import shortcut
-from studio_setup.shortcut import APP_ID, desktop_entry, desktop_folder, quoted
+from studio_setup.menu_entry import (
+    APP_ID,
+    OtherEntryError,
+    add_to_menu,
+    desktop_folder,
+    quoted,
+    remove_from_menu,
+)
+from studio_setup.shortcut import checkout_entry
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="for Linux desktops")
 
@@ -50,7 +58,7 @@ def test_the_entry_starts_this_checkout(root: Path, tmp_path: Path) -> None:
     template = (root / "packaging" / f"{APP_ID}.desktop").read_text(encoding="utf-8")
     checkout = tmp_path / "GPU Studio 100% \\1"
     path = tmp_path / f"{APP_ID}.desktop"
-    path.write_text(desktop_entry(template, Path("/usr/bin/python3"), checkout), encoding="utf-8")
+    path.write_text(checkout_entry(template, Path("/usr/bin/python3"), checkout), encoding="utf-8")
     entry = _entry(path)
     assert _read_exec(entry["Exec"]) == [
         "/usr/bin/python3",
@@ -68,7 +76,7 @@ def test_the_entries_are_valid(root: Path, tmp_path: Path) -> None:
     template = root / "packaging" / f"{APP_ID}.desktop"
     created = tmp_path / f"{APP_ID}.desktop"
     text = template.read_text(encoding="utf-8")
-    created.write_text(desktop_entry(text, Path(sys.executable), root), encoding="utf-8")
+    created.write_text(checkout_entry(text, Path(sys.executable), root), encoding="utf-8")
     for path in (template, created):
         done = subprocess.run(
             ["desktop-file-validate", str(path)], capture_output=True, text=True, check=False
@@ -81,7 +89,7 @@ def test_launchers_and_icons_land_where_desktops_look(
 ) -> None:
     refreshed: list[list[str]] = []
     monkeypatch.setattr(
-        shortcut, "_refresh_desktop", lambda share, made: refreshed.append([str(p) for p in made])
+        shortcut, "refresh_desktop", lambda made: refreshed.append([str(p) for p in made])
     )
     config = tmp_path / ".config"
     config.mkdir()
@@ -99,6 +107,48 @@ def test_launchers_and_icons_land_where_desktops_look(
     icons = tmp_path / ".local/share/icons/hicolor"
     assert (icons / "scalable/apps" / f"{APP_ID}.svg").read_text(encoding="utf-8")[:4] == "<svg"
     assert (icons / "256x256/apps" / f"{APP_ID}.png").read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.fixture
+def portable(root: Path, tmp_path: Path) -> Path:
+    """A portable folder with what its menu entry needs."""
+    app = tmp_path / "GPU Studio 100% \\1"
+    app.mkdir()
+    shutil.copy(root / "packaging" / f"{APP_ID}.desktop", app)
+    starter = app / "gpu-studio"
+    starter.write_text("#!/bin/sh\n", encoding="utf-8")
+    starter.chmod(0o755)
+    return app
+
+
+def test_the_portable_folder_is_in_the_menu_with_its_own_paths(
+    portable: Path, tmp_path: Path
+) -> None:
+    path = add_to_menu(portable, {}, tmp_path)
+    assert path == tmp_path / ".local/share/applications" / f"{APP_ID}.desktop"
+    entry = _entry(path)
+    assert _read_exec(entry["Exec"]) == [str(portable / "gpu-studio")]
+    places = [entry[key].replace("\\\\", "\\") for key in ("TryExec", "Icon")]
+    assert places == [
+        str(portable / "gpu-studio"),
+        str(portable / "resources" / "app" / "gpu-studio.svg"),
+    ]
+    if shutil.which("desktop-file-validate"):
+        done = subprocess.run(
+            ["desktop-file-validate", str(path)], capture_output=True, check=False
+        )
+        assert (done.returncode, done.stdout) == (0, b"")
+    assert remove_from_menu(portable, {}, tmp_path) == path
+    assert not path.exists()
+
+
+def test_only_the_entry_of_this_folder_is_removed(portable: Path, tmp_path: Path) -> None:
+    with pytest.raises(OtherEntryError, match="no entry"):
+        remove_from_menu(portable, {}, tmp_path)
+    path = add_to_menu(portable, {}, tmp_path)
+    with pytest.raises(OtherEntryError, match="another installation"):
+        remove_from_menu(portable / "newer", {}, tmp_path)
+    assert path.exists()
 
 
 def test_a_home_without_a_desktop_has_none(tmp_path: Path) -> None:

@@ -81,8 +81,8 @@ def test_the_icon_has_the_sizes_that_windows_asks_for(root: Path) -> None:
 def test_the_starter_has_the_identity_of_the_window(root: Path) -> None:
     source = (root / "packaging" / "windows" / "starter.c").read_text(encoding="utf-8")
     app = (root / "gpu_studio" / "app.py").read_text(encoding="utf-8")
-    assert 'APP_ID L"org.gpustudio.GPUStudio"' in source
-    assert 'APP_ID = "org.gpustudio.GPUStudio"' in app
+    assert 'APP_ID L"gpu-studio"' in source
+    assert 'APP_ID = "gpu-studio"' in app
 
 
 def test_what_the_starter_looks_for_is_packed(root: Path) -> None:
