@@ -64,7 +64,7 @@ class BuildInstallChild:
 
     def builds_in(self, folder: Path) -> tuple[str, ...]:
         """Return the builds whose PyTorch is in a folder of wheels."""
-        from gpu_studio.builds.plan import builds_in  # 34 ms: TLS and HTML
+        from gpu_studio.builds.wheel_folder import builds_in  # 34 ms: HTML
 
         return builds_in(folder)
 

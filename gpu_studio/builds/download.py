@@ -167,6 +167,10 @@ class Downloader:
             TroubleError: It cannot be had, is larger than any page, or another one.
             StoppedError: The user stopped.
         """
+        return self.content(url, accept, sha256).decode("utf-8", errors="replace")
+
+    def content(self, url: str, accept: str = "*/*", sha256: str = "") -> bytes:
+        """Return the content of a small file; see `text`."""
         waits = list(_WAITS_S[:3])
         while True:
             self._stop_if_over()
@@ -175,7 +179,7 @@ class Downloader:
                     content = self._page(answer, url)
                 if sha256 and hashlib.sha256(content).hexdigest() != sha256:
                     raise _untrusted(url, "a file there has another hash than the list says")
-                return content.decode("utf-8", errors="replace")
+                return content
             except (OSError, http.client.HTTPException) as error:
                 self._wait_or_give_up(waits, error, url)
 

@@ -255,7 +255,9 @@ class BuildInstaller:
         wanted = self._table.version_of(family)
         saved = kept_plan(path)
         if saved is not None and (saved.torch_version, saved.python) == (wanted, OWN_PYTHON):
-            return saved
+            made = (file.local_path for file in saved.files)
+            if all(one is None or one.exists() for one in made):
+                return saved
         plan = self._planner.from_index(family)
         write_atomically(path, plan.text().encode())
         return plan
@@ -346,7 +348,9 @@ class BuildInstaller:
             for other in saved.files
         ]
         for file in plan.files:
-            if file.local_path is None and file.name not in others:
+            place = file.local_path
+            is_ours = place is None or place.parent == self._shelf.downloads.resolve()
+            if is_ours and file.name not in others:
                 with contextlib.suppress(OSError):
                     (self._shelf.downloads / file.name).unlink()
         for folder in ("plan", "pip"):

@@ -5,6 +5,9 @@ but this metadata is given to pip, which answers with the addresses and hashes o
 PyTorch needs, and downloads nothing. A folder of wheels takes the place of both. What an index says
 is not trusted: every wheel needs a hash, and no link leads to a less secure place.
 
+Builds for other makers' cards need packages that only their own index has. PyPI has packages of the
+same names that are something else, so those names are never given to pip.
+
 The versions are those of the lock in ``packaging/locks``, and a file that PyPI sends has its hash.
 Versions that an index no longer has are replaced by others. pip tells the hash of what it received,
 also where its index has none, so a mirror's file needs a hash in the lock or on the mirror's page.
@@ -17,7 +20,6 @@ import hashlib
 import json
 import re
 import sys
-import zipfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,15 +28,22 @@ from urllib.parse import unquote, urlsplit
 from gpu_studio.builds.child_log import ChildLog, last_words
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile, require_followed
 from gpu_studio.builds.lock_file import LOCKS, lines_of, read_lock
+from gpu_studio.builds.source_package import wheel_name, wheel_of_source
+from gpu_studio.builds.stub_wheel import required_package, write_stub
 from gpu_studio.builds.unpack import metadata_of
+from gpu_studio.builds.wheel_folder import (
+    PLAIN_BUILDS,
+    package_in,
+    packages_of,
+    torch_wheel_in,
+)
+from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.addresses import why_refused
-from gpu_studio.core.builds.package_page import fits, links_in, version_of, wheel_for
-from gpu_studio.core.builds.record import FAMILIES, LARGEST_FILE_BYTES, parsed_json
+from gpu_studio.core.builds.package_page import links_in, version_of, wheel_for
+from gpu_studio.core.builds.record import LARGEST_FILE_BYTES, parsed_json
 from gpu_studio.core.builds.trouble import TroubleError
 from gpu_studio.core.user_file import UnusableFileError, read_own_text
-from gpu_studio.core.wheel_table import load_table
-from gpu_studio.core.wheels import own_platform_key
 from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
@@ -42,14 +51,12 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.builds.package_page import WheelLink
     from gpu_studio.core.builds.trouble import Trouble
-    from gpu_studio.core.wheel_table import WheelTable
+    from gpu_studio.core.wheel_table import IndexPackage, TorchBuild, WheelTable
 
 _PYPI_FILES = "files.pythonhosted.org"
 _POLL_S = 0.1
 _LARGEST_REPORT_BYTES = 64 << 20  # pip's, with the description of each package
 _LONGEST_END_S = 1.0
-# PyPI's wheels have no build in their version; for these systems they are these builds.
-_PLAIN_BUILDS = {"windows": "cpu", "linux": "cu130", "darwin": "cpu"}
 _ACCEPT = "application/vnd.pypi.simple.v1+json;q=0.9, text/html"
 _NETWORK = re.compile(
     r"getaddrinfo|Name or service|Temporary failure|Max retries|timed out|NewConnectionError|"
@@ -185,24 +192,25 @@ class Planner:
 
     def _is_plain(self, tag: str) -> bool:
         """Return whether PyPI's PyTorch for this system is this build."""
-        return _PLAIN_BUILDS.get(self._platform.partition("-")[0]) == tag
+        return PLAIN_BUILDS.get(self._platform.partition("-")[0]) == tag
 
     def _from_own_index(self, tag: str) -> WheelPlan:
-        link = self._torch_link(tag)
-        file = WheelFile(
-            link.name, link.url, link.sha256, link.size_bytes or self._downloader.size(link.url)
-        )
-        if link.metadata_sha256 is None:
+        build = self._table.build(tag)
+        link = self._link(build, "torch", self._version(tag))
+        file = self._indexed_file(build, link)
+        own = self._own_files(build)
+        if build.needs:
+            metadata = _stub_metadata(build)
+        elif link.metadata_sha256 is None:
             # An index without metadata files: the wheel itself has it.
-            requirement = self._downloader.fetch(file)
-            _require_named(metadata_of(requirement), link.url)
+            metadata = metadata_of(self._downloader.fetch(file))
+            _require_named(metadata, link.url)
         else:
             metadata = self._downloader.text(link.metadata_url, sha256=link.metadata_sha256)
             _require_named(metadata, link.metadata_url)
-            requirement = self._downloader.folder / "plan" / link.name
-            write_stub(requirement, metadata)
+        requirement = self._written_stub(build, link.name, metadata)
         needed = self._resolved(requirement, ())
-        return self._plan(link.name, (file, *needed))
+        return self._plan(link.name, (file, *own, *needed))
 
     def from_folder(self, tag: str, folder: Path) -> WheelPlan:
         """Plan a build from a folder of wheels; what PyTorch needs may come from an index as well.
@@ -211,19 +219,25 @@ class Planner:
             TroubleError: The folder lacks something, and no index has it.
             StoppedError: The user stopped.
         """
-        version = self._table.torch_version
-        torch = torch_wheel_in(folder, tag, version, self._platform, self._python)
+        build = self._table.build(tag)
+        torch = torch_wheel_in(folder, tag, self._table, self._platform, self._python)
         if torch is None:
-            wanted = f"PyTorch {version}+{tag}"
+            wanted = f"PyTorch {self._version(tag)}"
             place, python = str(folder), self._python_text
             raise TroubleError(troubles.folder_without_torch(place, wanted, python, self._platform))
-        _require_named(metadata_of(torch), torch.as_uri())
+        metadata = metadata_of(torch)
+        _require_named(metadata, torch.as_uri())
+        own = self._own_files(build, folder)
+        requirement = torch
+        if own:
+            metadata = _stub_metadata(build) if build.needs else metadata
+            requirement = self._written_stub(build, torch.name, metadata)
         local = ("--find-links", str(folder))
         try:
-            needed = self._resolved(torch, ("--no-index", *local))
+            needed = self._resolved(requirement, ("--no-index", *local))
         except TroubleError as error:
             try:
-                needed = self._resolved(torch, local)
+                needed = self._resolved(requirement, local)
             except TroubleError:
                 detail = error.trouble.detail
                 missing = _MISSING.search(detail)
@@ -231,12 +245,54 @@ class Planner:
                     str(folder), missing[1] if missing else "", detail
                 )
                 raise TroubleError(trouble) from error
-        known = self._table.torch_sha256.get(torch.name, "")
+        known = self._table.torch_sha256.get(torch.name, "") or build.sha256.get(torch.name, "")
         file = WheelFile(torch.name, torch.as_uri(), known, torch.stat().st_size)
-        return self._plan(torch.name, (file, *needed))
+        return self._plan(torch.name, (file, *own, *needed))
 
-    def _torch_link(self, tag: str) -> WheelLink:
-        page_url = f"{self._table.build(tag).index_url}/torch/"
+    def _own_files(self, build: TorchBuild, folder: Path | None = None) -> tuple[WheelFile, ...]:
+        """Return the wheels that only the build's index has, besides PyTorch's.
+
+        Args:
+            build: The build.
+            folder: A folder of wheels, which comes before the index.
+
+        Raises:
+            TroubleError: Neither has one of them.
+        """
+        return tuple(
+            self._own_file(build, one, folder) for one in packages_of(build, self._platform)
+        )
+
+    def _own_file(self, build: TorchBuild, package: IndexPackage, folder: Path | None) -> WheelFile:
+        path = package_in(folder, package, self._platform, self._python) if folder else None
+        if path is not None and path.suffix == ".whl":
+            known = build.sha256.get(path.name, "")
+            return WheelFile(path.name, path.as_uri(), known, path.stat().st_size)
+        if package.source_sha256:
+            return self._made_wheel(build, package, path)
+        return self._indexed_file(build, self._link(build, package.name, package.version))
+
+    def _made_wheel(self, build: TorchBuild, package: IndexPackage, path: Path | None) -> WheelFile:
+        """Return a wheel that is made of a package's source, from a folder or the index."""
+        if path is not None:
+            archive = path.read_bytes()
+            found = hashlib.sha256(archive).hexdigest()
+            if found != package.source_sha256:
+                trouble = troubles.other_file(path.name, package.source_sha256, found)
+                raise TroubleError(trouble)
+        else:
+            url = f"{build.index_url}/{package.name}/{package.name}-{package.version}.tar.gz"
+            archive = self._downloader.content(url, sha256=package.source_sha256)
+        wheel = wheel_of_source(archive, package.name, package.version)
+        made = self._downloader.folder / wheel_name(package.name, package.version)
+        write_atomically(made, wheel)
+        return WheelFile(
+            made.name, made.resolve().as_uri(), hashlib.sha256(wheel).hexdigest(), len(wheel)
+        )
+
+    def _link(self, build: TorchBuild, name: str, version: str) -> WheelLink:
+        """Return the wheel of a version of a package on a build's index."""
+        page_url = f"{build.index_url}/{name}/"
         host = urlsplit(page_url).hostname or page_url
         page = self._downloader.text(page_url, _ACCEPT)
         try:
@@ -244,17 +300,33 @@ class Planner:
         except ValueError as error:
             # A hotel's or a company's page instead of the index's.
             raise TroubleError(troubles.no_network(host, str(error))) from error
-        version = self._version(tag)
         link = wheel_for(links, version, self._python, self._platform)
         if link is None and self._platform.startswith("darwin"):  # without a build in its version
             version = self._table.torch_version
             link = wheel_for(links, version, self._python, self._platform)
         if link is None:
-            torch = f"PyTorch {version}"
-            raise TroubleError(troubles.no_wheel(torch, self._python_text, self._platform, host))
+            package = f"{'PyTorch' if name == 'torch' else name} {version}"
+            raise TroubleError(troubles.no_wheel(package, self._python_text, self._platform, host))
         require_followed(link.url, (page_url,))
-        _require_hash(link.url, link.sha256)
+        if build.has_hashes:
+            _require_hash(link.url, link.sha256)
         return link
+
+    def _indexed_file(self, build: TorchBuild, link: WheelLink) -> WheelFile:
+        sha256 = link.sha256 or build.sha256.get(link.name, "")
+        if not sha256:
+            self._unproven.append(link.name)
+        size = link.size_bytes or self._downloader.size(link.url)
+        return WheelFile(link.name, link.url, sha256, size)
+
+    def _written_stub(self, build: TorchBuild, name: str, metadata: str) -> Path:
+        """Write the wheel for pip, whose metadata asks for nothing that only the index has."""
+        own = {one.name for one in packages_of(build, self._platform)}
+        requirement = self._downloader.folder / "plan" / name
+        lines = metadata.splitlines(keepends=True)
+        kept = "".join(line for line in lines if required_package(line) not in own)
+        write_stub(requirement, kept)
+        return requirement
 
     def _plan(self, torch_name: str, files: tuple[WheelFile, ...]) -> WheelPlan:
         unproven = tuple(name for name in self._unproven if name in {one.name for one in files})
@@ -382,43 +454,6 @@ class Planner:
             child.end(_LONGEST_END_S)
 
 
-def torch_wheel_in(
-    folder: Path, tag: str, torch_version: str, platform_key: str, python: tuple[int, int]
-) -> Path | None:
-    """Return PyTorch's wheel of a build in a folder; None if the folder has none.
-
-    Args:
-        folder: The folder.
-        tag: The build.
-        torch_version: "2.13.0".
-        platform_key: As `core.wheels.platform_key`.
-        python: The Python that the wheel is for.
-    """
-    versions = [f"{torch_version}+{tag}"]
-    if _PLAIN_BUILDS.get(platform_key.partition("-")[0]) == tag:
-        versions.append(torch_version)
-    try:
-        paths = sorted(folder.glob("torch-*.whl"))
-    except OSError:
-        paths = []
-    for wanted in versions:
-        for path in paths:
-            tags = path.stem.split("-", 2)[-1]
-            if version_of(path.name) == wanted and fits(tags, python, platform_key):
-                return path
-    return None
-
-
-def builds_in(folder: Path) -> tuple[str, ...]:
-    """Return the builds whose PyTorch, for this Python and PC, is in a folder of wheels."""
-    version = load_table().torch_version
-    key = own_platform_key()
-    python = sys.version_info[:2]
-    return tuple(
-        one for one in FAMILIES if torch_wheel_in(folder, one, version, key, python) is not None
-    )
-
-
 def _hashes_of(lock: str) -> tuple[tuple[str, frozenset[str]], ...]:
     """Return each requirement of a lock ("numpy==2.4.6 ; MARKER") with the SHA-256 of its files."""
     rows = [line.split(" --hash=sha256:") for line in lines_of(lock)]
@@ -444,24 +479,6 @@ def pip_module() -> Path | str:
     return wheels[-1] / "pip" if wheels else "pip"
 
 
-def write_stub(path: Path, metadata: str) -> None:
-    """Write a wheel that has nothing but metadata, for pip to read.
-
-    Args:
-        path: Its path, with the name of the real wheel.
-        metadata: The content of METADATA.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    name, version = path.name.split("-")[:2]
-    folder = f"{name}-{version}.dist-info"
-    tags = "\n".join(f"Tag: {tag}" for tag in _single_tags(path.stem.split("-", 2)[2]))
-    wheel = f"Wheel-Version: 1.0\nGenerator: gpu-studio\nRoot-Is-Purelib: false\n{tags}\n"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(f"{folder}/METADATA", metadata)
-        archive.writestr(f"{folder}/WHEEL", wheel)
-        archive.writestr(f"{folder}/RECORD", "")
-
-
 def pip_trouble(log_text: str) -> Trouble:
     """Return pip's last words as a trouble."""
     detail = last_words(log_text)
@@ -475,9 +492,10 @@ def pip_trouble(log_text: str) -> Trouble:
     return troubles.unresolved("\n".join(missing) or detail)
 
 
-def _single_tags(tags: str) -> list[str]:
-    pythons, abis, platforms = (part.split(".") for part in tags.split("-"))
-    return [f"{p}-{a}-{s}" for p in pythons for a in abis for s in platforms]
+def _stub_metadata(build: TorchBuild) -> str:
+    """Return the metadata of a PyTorch with what the table says that it needs."""
+    needs = "".join(f"Requires-Dist: {one}\n" for one in build.needs)
+    return f"Metadata-Version: 2.1\nName: torch\nVersion: {build.version}\n{needs}"
 
 
 def _require_named(metadata: str, url: str) -> None:

@@ -11,17 +11,11 @@ from gpu_studio.builds import plan as plans
 from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile
 from gpu_studio.builds.lock_file import read_lock
-from gpu_studio.builds.plan import (
-    _PLAIN_BUILDS,
-    Planner,
-    WheelPlan,
-    pip_trouble,
-    plan_from,
-    torch_wheel_in,
-    write_stub,
-)
+from gpu_studio.builds.plan import Planner, WheelPlan, pip_trouble, plan_from
+from gpu_studio.builds.stub_wheel import write_stub
+from gpu_studio.builds.wheel_folder import PLAIN_BUILDS, torch_wheel_in
 from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
-from gpu_studio.core.wheel_table import load_table
+from gpu_studio.core.wheel_table import TorchBuild, WheelTable, load_table
 from tests.builds.indexes import KEY, MACHINE, NEEDS, OWN, TAGS, TORCH, page, put_needed, put_torch
 from tests.builds.wheel_server import Served
 from tests.builds.wheels import PYTHON, metadata, metadata_in, wheel_bytes, write_wheel
@@ -80,7 +74,7 @@ def test_a_folder_of_pips_configuration_comes_before_every_index(
 def test_a_pc_that_reaches_only_a_mirror_gets_pytorch_from_there(
     server, asking_planner, monkeypatch, version
 ):
-    monkeypatch.setitem(_PLAIN_BUILDS, KEY.partition("-")[0], "cpu")
+    monkeypatch.setitem(PLAIN_BUILDS, KEY.partition("-")[0], "cpu")
     wheel = Served(wheel_bytes("torch", version, {"torch/__init__.py": ""}, NEEDS, TAGS))
     name = f"torch-{version}-{TAGS}.whl"
     server.files[f"/files/{name}"] = wheel
@@ -364,8 +358,9 @@ def test_pypis_wheel_is_another_build_on_each_system(tmp_path, key, tag, other):
     machine = "win_amd64" if key.startswith("windows") else "manylinux_2_28_x86_64"
     path = write_wheel(tmp_path / "w", "torch", "9.1.0", {}, (), f"{PYTHON}-{PYTHON}-{machine}")
     python = sys.version_info[:2]
-    assert torch_wheel_in(tmp_path / "w", tag, "9.1.0", key, python) == path
-    assert torch_wheel_in(tmp_path / "w", other, "9.1.0", key, python) is None
+    table = WheelTable("9.1.0", tuple(TorchBuild(one, "", {}, {}) for one in (tag, other)))
+    assert torch_wheel_in(tmp_path / "w", tag, table, key, python) == path
+    assert torch_wheel_in(tmp_path / "w", other, table, key, python) is None
 
 
 def test_the_window_looks_which_builds_a_folder_has(tmp_path):
