@@ -34,7 +34,7 @@ class ReplayAnswer(msgspec.Struct, frozen=True, kw_only=True):
         first_miss: the history's first entry, from 1 on, that the model did not meet.
         miss_reason: why, if it is known.
         what_if: on the card and with the options of the command; None if none were given.
-        fits_from_bytes: with ``--smallest``.
+        fits_from_bytes: with ``--smallest``; None if it fits on no card.
     """
 
     allocations: int
@@ -74,6 +74,9 @@ def _replay(options: argparse.Namespace, _log_path: Path) -> int:
     if found is not None:
         print_line()
         _print_what_if(found, snapshot)
+    if options.smallest and fits_from_bytes is None:
+        print_line()
+        print_line("It fits on no card with these options, according to the model.")
     if fits_from_bytes is not None:
         print_line()
         print_line(

@@ -49,6 +49,11 @@ def format_bytes(size_bytes: float) -> str:
     return f"{size_bytes:.0f}{_THIN}bytes"
 
 
+def format_gib(size_bytes: float, decimals: int = 2) -> str:
+    """Return a memory size in GiB, whatever it is, so that sizes can be compared: ``0.41 GiB``."""
+    return f"{size_bytes / (1 << 30):.{decimals}f}{_THIN}GiB"
+
+
 def format_rate(per_second: float, unit: str) -> str:
     """Return a rate in decimal units: ``format_rate(48e9, "B/s")`` is ``48.0 GB/s``."""
     for step, prefix in _SI_STEPS:

@@ -7,7 +7,8 @@ refused with the reason. See ``_snapshot`` in torch/cuda/memory.py for the field
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -36,6 +37,16 @@ _LONGEST_TEXT = 4096
 _MOST_FRAMES = 200
 
 
+class Origin(Enum):
+    """The part of PyTorch that made a call of the allocator, as its stack tells."""
+
+    UNKNOWN = ""
+    MOVE = "move"
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    OPTIMIZER = "optimizer"
+
+
 class SnapshotEntry(msgspec.Struct, frozen=True):
     """One line of the allocator's history.
 
@@ -46,6 +57,7 @@ class SnapshotEntry(msgspec.Struct, frozen=True):
         time_us: since 1970; 0 if it was not recorded.
         is_private: it is in a pool of a CUDA graph or of ``torch.cuda.MemPool``.
         line: the line of code that asked, as ``train.py:41 in forward``; empty if not recorded.
+        origin: what PyTorch did there.
     """
 
     action: str
@@ -55,6 +67,7 @@ class SnapshotEntry(msgspec.Struct, frozen=True):
     time_us: int
     is_private: bool = False
     line: str = ""
+    origin: Origin = Origin.UNKNOWN
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -235,12 +248,13 @@ def _history(
     if len(trace) > MOST_ENTRIES:
         raise UnsafePickleError(f"Its history has more than {MOST_ENTRIES} entries.")
     # Python's writer keeps one list for all entries with the same stack.
-    lines: dict[int, str] = {}
+    places: dict[int, _Place] = {}
     for entry in trace:
         if not isinstance(entry, dict) or not isinstance(entry.get("action"), str):
             raise UnsafePickleError("This is not a memory snapshot: its history has no fields.")
         if is_over():
             raise UnsafePickleError(STOPPED)
+        place = _place(entry.get("frames"), places)
         yield SnapshotEntry(
             action=plain_text(entry["action"][:40]),
             address=_number(entry, "device_free" if "device_free" in entry else "addr"),
@@ -248,38 +262,68 @@ def _history(
             stream=_number(entry, "stream") if "stream" in entry else 0,
             time_us=_number(entry, "time_us") if "time_us" in entry else 0,
             is_private=_pool(entry.get("pool_id")) != (0, 0),
-            line=_line(entry.get("frames"), lines),
+            line=place.line,
+            origin=place.origin,
         )
 
 
-def _line(frames: object, lines: dict[int, str]) -> str:
-    """Return the innermost line of a stack that is not PyTorch's own.
+class _Place(NamedTuple):
+    line: str
+    origin: Origin
+
+
+_NOWHERE = _Place("", Origin.UNKNOWN)
+_MOVES = frozenset({"_apply", "to", "cuda", "convert"})
+
+
+def _place(frames: object, places: dict[int, _Place]) -> _Place:
+    """Return the innermost line of a stack that is not PyTorch's own, and PyTorch's part in it.
 
     Args:
         frames: a list of dictionaries, the innermost first.
-        lines: the lines of the stacks so far, by the ``id`` of their lists.
+        places: those of the stacks so far, by the ``id`` of their lists.
     """
     if not isinstance(frames, list):
-        return ""
-    line = lines.get(id(frames))
-    if line is None:
-        line = ""
-        for frame in frames[:_MOST_FRAMES]:
-            if not isinstance(frame, dict):
-                continue
-            name, number, function = (frame.get(key) for key in ("filename", "line", "name"))
-            if (
-                not isinstance(name, str)
-                or not isinstance(function, str)
-                or not name.endswith(".py")
-            ):
-                continue
-            parts = name.replace("\\", "/").split("/")
-            line = f"{parts[-1][:80]}:{number if _is_number(number) else '?'} in {function[:80]}"
-            if "torch" not in parts:
-                break
-        lines[id(frames)] = line
-    return line
+        return _NOWHERE
+    place = places.get(id(frames))
+    if place is None:
+        place = places[id(frames)] = _found_place(frames)
+    return place
+
+
+def _found_place(frames: list[Any]) -> _Place:
+    line, is_own, origins = "", False, set()
+    for frame in frames[:_MOST_FRAMES]:
+        if not isinstance(frame, dict):
+            continue
+        name, number, function = (frame.get(key) for key in ("filename", "line", "name"))
+        if not isinstance(name, str) or not isinstance(function, str):
+            continue
+        parts = name.replace("\\", "/").split("/")
+        origins.add(_origin(parts, function))
+        if is_own or not name.endswith(".py"):
+            continue
+        file, where = plain_text(parts[-1][:80]), plain_text(function[:80])
+        line = f"{file}:{number if _is_number(number) else '?'} in {where}"
+        is_own = "torch" not in parts
+    known = (Origin.OPTIMIZER, Origin.BACKWARD, Origin.MOVE, Origin.FORWARD)
+    return _Place(line, next((origin for origin in known if origin in origins), Origin.UNKNOWN))
+
+
+def _origin(parts: list[str], function: str) -> Origin:
+    """Return what a frame says of its stack; C++ frames have no file but the name of a library."""
+    if function.startswith("torch::autograd::Engine::"):
+        return Origin.BACKWARD
+    if "torch" not in parts:
+        return Origin.UNKNOWN
+    inside = parts[len(parts) - parts[::-1].index("torch") :]
+    if inside[0] == "optim":
+        return Origin.OPTIMIZER
+    if inside[0] in ("_tensor.py", "autograd") and function in ("backward", "grad"):
+        return Origin.BACKWARD
+    if inside[-2:] == ["modules", "module.py"]:
+        return Origin.MOVE if function in _MOVES else Origin.FORWARD
+    return Origin.UNKNOWN
 
 
 def _conf(settings: object) -> str:

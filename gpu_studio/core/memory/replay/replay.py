@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.allocator.blocks import FREE, IN_USE, SMALL_BYTES
+from gpu_studio.core.memory.allocator.blocks import FREE, IN_USE, SMALL_BYTES, UNMAPPED
 from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.allocator.options import MIN_BLOCK_BYTES, parse_configuration
-from gpu_studio.core.memory.allocator.segments import ModelledCard
+from gpu_studio.core.memory.allocator.segments import FoundSegment, ModelledCard
 from gpu_studio.core.memory.replay.start import (
     RESERVED_BYTES,
     SEGMENT_ACTIONS,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.memory.allocator.blocks import Block
     from gpu_studio.core.memory.allocator.options import AllocatorConfiguration
-    from gpu_studio.core.memory.allocator.segments import FoundSegment
     from gpu_studio.core.memory.snapshot_file import Snapshot, SnapshotEntry
 
 _ASKED = frozenset({"segment_alloc", "segment_map"})
@@ -71,6 +70,8 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
         first_miss: the index of the first entry that the model did not meet; None if it met all.
         miss_reason: what in the history is not modeled; empty if nothing is known.
         peak_allocated_bytes, peak_reserved_bytes: over the history.
+        unused_at_peak_bytes: reserved and held by no tensor when the most was reserved.
+        block_bytes: the size of each allocation's block, in the order of their names.
     """
 
     conf: str
@@ -86,6 +87,18 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     miss_reason: str
     peak_allocated_bytes: int
     peak_reserved_bytes: int
+    unused_at_peak_bytes: int
+    block_bytes: tuple[int, ...]
+
+    @property
+    def start_bytes(self) -> int:
+        """What was reserved before the history."""
+        return sum(
+            block.size_bytes
+            for segment in self.start
+            for block in segment.blocks
+            if block.state != UNMAPPED
+        )
 
     @property
     def is_exact(self) -> bool:
@@ -294,6 +307,8 @@ class _Replayer:
         self._peak_allocated_bytes = self._allocated_bytes
         self._most_reserved_bytes = _most_reserved(snapshot.history, self._driver.reserved_bytes)
         self._calls: list[MemoryCall] = []
+        self._block_bytes: list[int] = []
+        self._peak_reserved_bytes = self._unused_at_peak_bytes = 0
         self._allocations = self._met = 0
 
     def run(self, is_over: Callable[[], bool]) -> Replay:
@@ -328,6 +343,8 @@ class _Replayer:
             miss_reason="" if first_miss is None else self._reason(first_miss),
             peak_allocated_bytes=self._peak_allocated_bytes,
             peak_reserved_bytes=driver.peak_reserved_bytes,
+            unused_at_peak_bytes=self._unused_at_peak_bytes,
+            block_bytes=tuple(self._block_bytes),
         )
 
     def _reason(self, first_miss: int) -> str:
@@ -400,6 +417,7 @@ class _Replayer:
         driver.at = place
         if not is_oom:
             self._allocations += 1
+            self._block_bytes.append(entry.size_bytes if block is None else block.size_bytes)
             if block is not None and block.address == entry.address:
                 self._met += 1
             else:
@@ -410,6 +428,9 @@ class _Replayer:
                 self._held[entry.address] = (block, name)
                 self._allocated_bytes += block.size_bytes
                 self._peak_allocated_bytes = max(self._peak_allocated_bytes, self._allocated_bytes)
+                if driver.reserved_bytes > self._peak_reserved_bytes:
+                    self._peak_reserved_bytes = driver.reserved_bytes
+                    self._unused_at_peak_bytes = driver.reserved_bytes - self._allocated_bytes
         elif block is not None:
             self._model.free(block)
         driver.at = place + 1

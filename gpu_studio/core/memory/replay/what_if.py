@@ -7,13 +7,15 @@ not in a history.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.memory.allocator.blocks import IN_USE, UNMAPPED
+from gpu_studio.core.memory.allocator.blocks import IN_USE
 from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
+from gpu_studio.core.memory.allocator.options import parse_configuration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -40,6 +42,8 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
         retries: how often the card was full, and giving back cached memory was enough.
         failed_at: the index of the history's entry that did not fit; None if all did.
         failure: PyTorch's error at that moment; empty if all fit.
+        tried_bytes: what that call asked the driver for; None if the driver was not asked.
+        free_bytes: what the card had free then.
     """
 
     card_bytes: int | None
@@ -51,6 +55,8 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     retries: int
     failed_at: int | None
     failure: str
+    tried_bytes: int | None = None
+    free_bytes: int | None = None
 
     @property
     def fits(self) -> bool:
@@ -66,6 +72,7 @@ def what_if(
     conf: str = "",
     empty_at: Collection[int] = (),
     is_over: Callable[[], bool] = lambda: False,
+    watch: Callable[[int, int], None] = lambda _entry, _reserved_bytes: None,
 ) -> WhatIf:
     """Return what a history would do on another card.
 
@@ -79,12 +86,13 @@ def what_if(
         conf: the allocator's options.
         empty_at: indexes of entries before which ``torch.cuda.empty_cache()`` is called.
         is_over: returns whether the result is no longer needed; the history then ends early.
+        watch: called with an entry's index and the reserved bytes from there on, at each change.
 
     Raises:
         ValueError: ``conf`` is wrong.
     """
-    run = _Run(AllocatorModel(card_bytes or _ENDLESS_BYTES, other_bytes, conf=conf))
-    failure, failed_at = "", None
+    run = _Run(AllocatorModel(card_bytes or _ENDLESS_BYTES, other_bytes, conf=conf), watch)
+    failure, failed_at = None, None
     try:
         run.begin(replayed, conf)
         for number, call in enumerate(replayed.calls):
@@ -92,11 +100,11 @@ def what_if(
                 break
             failed_at = call.entry
             if call.entry in empty_at:
-                run.model.empty_cache()
+                run.empty_cache(call.entry)
             run.make(call)
         failed_at = None
     except ModelledOutOfMemory as error:
-        failure, failed_at = str(error), failed_at or 0
+        failure, failed_at = error.with_traceback(None), failed_at or 0
     stats = run.model.stats()
     return WhatIf(
         card_bytes=card_bytes,
@@ -107,7 +115,9 @@ def what_if(
         unused_at_peak_bytes=run.unused_at_peak_bytes,
         retries=stats["num_alloc_retries"] - stats["num_ooms"],
         failed_at=failed_at,
-        failure=failure,
+        failure="" if failure is None else str(failure),
+        tried_bytes=None if failure is None else failure.tried_bytes,
+        free_bytes=None if failure is None else failure.free_bytes,
     )
 
 
@@ -116,6 +126,7 @@ def smallest_card(
     *,
     other_bytes: int = 0,
     conf: str = "",
+    empty_at: Collection[int] = (),
     is_over: Callable[[], bool] = lambda: False,
 ) -> int | None:
     """Return the smallest card of a grid on which a history fits, in bytes.
@@ -125,21 +136,50 @@ def smallest_card(
     always enough where a smaller one was: the blocks fall differently.
 
     Returns:
-        None if it is no longer needed.
+        None if it fits on no card, or is no longer needed.
     """
-    roomy = what_if(replayed, other_bytes=other_bytes, conf=conf, is_over=is_over)
+    ask = partial(what_if, replayed, other_bytes=other_bytes, conf=conf, empty_at=empty_at)
+    roomy = ask(is_over=is_over)
     least = (roomy.peak_allocated_bytes + other_bytes) * _TENTHS // _GIB
-    most = -(-(roomy.peak_reserved_bytes + other_bytes) * _TENTHS // _GIB)
+    roomy_bytes = max(
+        roomy.peak_reserved_bytes + other_bytes,
+        round(roomy.peak_reserved_bytes / _unlimited_share(conf)),
+    )
+    most = -(-roomy_bytes * _TENTHS // _GIB)
     step = -(-(most - least) // _MOST_SIZES) or 1
-    smallest = most
-    for steps in range(most, max(least, 1) - 1, -step):
+    smallest, tried = None, most
+    while tried >= max(least, 1):
         if is_over():
             return None
-        found = what_if(replayed, card_bytes=_card_bytes(steps), other_bytes=other_bytes, conf=conf)
+        found = ask(card_bytes=_card_bytes(tried))
         if not found.fits:
             break
-        smallest = steps
-    return _card_bytes(smallest)
+        if _decides_only_refusals(conf):
+            needed = -(-(found.peak_reserved_bytes + other_bytes) * _TENTHS // _GIB)
+            tried -= max(tried - needed, 0) // step * step
+        smallest = tried
+        tried -= step
+    return None if smallest is None else _card_bytes(smallest)
+
+
+def _unlimited_share(conf: str) -> float:
+    """Return the share of a card up to which the allocator's options limit nothing."""
+    options = parse_configuration(conf)
+    share = options.per_process_memory_fraction * (options.garbage_collection_threshold or 1.0)
+    return share or 1.0
+
+
+def _decides_only_refusals(conf: str) -> bool:
+    """Return whether a card's size decides only what the driver refuses.
+
+    Then all cards from the peak of what was reserved up to the one that was tried do the same.
+    """
+    options = parse_configuration(conf)
+    return not (
+        options.garbage_collection_threshold
+        or options.expandable_segments
+        or options.per_process_memory_fraction < 1
+    )
 
 
 def _card_bytes(tenths: int) -> int:
@@ -154,8 +194,8 @@ class _Run:
         unused_at_peak_bytes: reserved and held by no tensor when the most was reserved.
     """
 
-    def __init__(self, model: AllocatorModel) -> None:
-        self.model = model
+    def __init__(self, model: AllocatorModel, watch: Callable[[int, int], None]) -> None:
+        self.model, self._watch, self._entry = model, watch, 0
         self.unused_at_peak_bytes = 0
         self._held: dict[int, Block] = {}
         self._allocated_bytes = self._reserved_bytes = self._peak_bytes = 0
@@ -163,16 +203,12 @@ class _Run:
 
     def begin(self, replayed: Replay, conf: str) -> None:
         """Put the tensors there that the history began with."""
-        there = sum(
-            block.size_bytes
-            for segment in replayed.start
-            for block in segment.blocks
-            if block.state != UNMAPPED
-        )
+        there = replayed.start_bytes
         if conf == replayed.conf and there <= self.model.card.free_bytes:
             for number, block in enumerate(self.model.restore(replayed.start).values()):
                 self._hold(-1 - number, block)
             self._reserved_bytes = there
+            self._watch(0, there)
             return
         number = 0
         for segment in replayed.start:
@@ -183,6 +219,7 @@ class _Run:
 
     def make(self, call: MemoryCall) -> None:
         """Make a call of the program; raise `ModelledOutOfMemory`."""
+        self._entry = call.entry
         if call.action == "alloc":
             self._hold(call.name, self.model.allocate(call.size_bytes, call.stream))
         elif call.action == "free":
@@ -194,6 +231,11 @@ class _Run:
         else:  # it failed when it was recorded, so nobody knows how long it would have lived
             self.model.free(self.model.allocate(call.size_bytes, call.stream))
 
+    def empty_cache(self, entry: int) -> None:
+        """Empty the cache before an entry, which the program did not do."""
+        self._entry = entry
+        self.model.empty_cache()
+
     def _hold(self, name: int, block: Block) -> None:
         self._held[name] = block
         self._allocated_bytes += block.size_bytes
@@ -204,3 +246,4 @@ class _Run:
     def _on_segment(self, action: str, _address: int, size_bytes: int) -> None:
         grows = action in ("segment_alloc", "segment_map")
         self._reserved_bytes += size_bytes if grows else -size_bytes
+        self._watch(self._entry, self._reserved_bytes)

@@ -5,6 +5,7 @@ Recorded by the model itself here; by PyTorch in tests/soft/test_memory_replay.p
 
 from __future__ import annotations
 
+import math
 import pickle
 import random
 from typing import TYPE_CHECKING, Any
@@ -230,3 +231,14 @@ def test_the_line_of_code_is_the_programs_own() -> None:
     entry = {"action": "alloc", "addr": 1 << 40, "size": 2 * MIB, "frames": frames}
     content = pickle.dumps({"segments": [segment], "device_traces": [[entry]]})
     assert read_snapshot(content).history[0].line == "train.py:41 in step"
+
+
+@pytest.mark.parametrize("conf", CONFS)
+def test_the_smallest_card_is_that_of_the_whole_grid(conf: str, tmp_path: Path) -> None:
+    replayed = replay(history_of(tmp_path / "history", "", 3, before=0))
+    found = smallest_card(replayed, conf=conf)
+    assert found is not None
+    tenth = (1 << 30) / 10
+    sizes = [math.ceil(steps * tenth) for steps in range(round(found / tenth) - 1, 40)]
+    fitting = [what_if(replayed, card_bytes=size, conf=conf).fits for size in sizes]
+    assert fitting == [False] + [True] * (len(sizes) - 1)
