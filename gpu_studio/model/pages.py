@@ -33,6 +33,7 @@ SEGMENTS = Page("memory", "segments")
 BREAK_IT = Page("memory", "break_it")
 READ_ERROR = Page("memory", "read_error")
 FIT = Page("memory", "fit")
+WHAT_IF = Page("memory", "what_if")
 CHECK = Page("check")
 
 

@@ -44,12 +44,14 @@ class Snippets(QObject):
 
     Signals:
         snippet_changed(str): the code of the page in front; empty if it has none yet.
+        wanted(): the user wants to see it.
 
     Attributes:
         snippet: the code of the page in front.
     """
 
     snippet_changed = Signal(str)
+    wanted = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

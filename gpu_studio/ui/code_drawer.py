@@ -69,6 +69,7 @@ class CodeDrawer(Card):
         self._handle = self._make_handle(theme)
         self._show(snippets.snippet)
         snippets.snippet_changed.connect(self._show)
+        snippets.wanted.connect(self.show)
         pages.installEventFilter(self)
         pages.tabBar().installEventFilter(self)
         self.hide()

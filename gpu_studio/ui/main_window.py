@@ -329,7 +329,9 @@ class MainWindow(QMainWindow):
     def _ask_file(self) -> None:
         """Ask for a file, and open it on the tab that is for such files."""
         kinds = " ".join(f"*{ending}" for tab in TABS for ending in tab.opens)
-        chosen = ask_open_path(self, "Open a file", f"Pictures, recordings, records ({kinds})")
+        chosen = ask_open_path(
+            self, "Open a file", f"Pictures, recordings, records, histories ({kinds})"
+        )
         path = Path(chosen)
         if not chosen:
             return
@@ -340,7 +342,10 @@ class MainWindow(QMainWindow):
 
     def _refuse(self, paths: tuple[Path, ...]) -> None:
         """Say why nothing of what was dropped or chosen is opened."""
-        detail = "It opens pictures and recordings for a race, and records of checks."
+        detail = (
+            "It opens pictures and recordings for a race, records of checks, and histories of "
+            "memory."
+        )
         if len(paths) == 1:
             sentence = f"GPU Studio cannot open {file_name(paths[0])} here."
         elif paths:

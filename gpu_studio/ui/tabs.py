@@ -119,7 +119,9 @@ TABS = (
             pages.BREAK_IT: "Break it",
             pages.READ_ERROR: "Read an error",
             pages.FIT: "Will it fit?",
+            pages.WHAT_IF: "What if",
         },
+        opens=(".pickle", ".pkl"),
     ),
     Tab(
         page=pages.CHECK,

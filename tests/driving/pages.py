@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton, QTabBar, QTabWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPushButton, QTabBar, QTabWidget
 
 from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import DescribeEngine
@@ -26,10 +26,12 @@ from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.pages import BENCHMARK
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.benchmark.benchmark_plots import HistoryPart, View
+from gpu_studio.ui.memory.what_if_page import WhatIfPage
 from gpu_studio.ui.tabs import TABS
 from tests.driving.window import find, wait_until
 from tests.fakes.check_answers import check_round
 from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.histories import TrainingHistory
 from tests.fakes.memory_answers import memory_read, oom_finished, segments_read
 from tests.fakes.race_answers import race_run
 from tests.fakes.switching_answers import pitfall_finished
@@ -159,6 +161,22 @@ def press(window: QWidget, name: str) -> None:
     settle()
 
 
+def open_history(window: QWidget) -> None:
+    """Open an invented history, and wait until all is known about it."""
+    go(window, page_called("What if"))
+    page = window.findChild(WhatIfPage)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "train.pickle")
+        training = TrainingHistory()
+        training.run(3)
+        training.write(path)
+        page.open_history(path)
+        wait_until(lambda: page.model.history is not None)
+    find(window, "memory.what_if.card", QComboBox).setCurrentText("2 GiB")
+    wait_until(lambda: page.model.choices.card_bytes == 2 << 30 and page.model.best is not None)
+    settle()
+
+
 def use_everything(window: QWidget) -> None:
     """Bring a result to each page."""
     go(window, Page("", "Benchmark"))
@@ -178,6 +196,7 @@ def use_everything(window: QWidget) -> None:
     wait_until(find(window, "memory.oom.run", QPushButton).isEnabled)  # in an engine of its own
     go(window, page_called("Read an error"))
     press(window, "memory.error.example")
+    open_history(window)
     go(window, page_called("Check"))
     press(window, "check.run")
     wait_until(find(window, "check.run", QPushButton).isEnabled)  # the engine has started again

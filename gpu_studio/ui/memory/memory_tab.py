@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
@@ -15,7 +16,7 @@ from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.memory_devices import choice_title
 from gpu_studio.model.memory.memory_model import ENGINE_NAMES, LAB, MAIN, MemoryModel
 from gpu_studio.model.memory.oom_experiment import OomState
-from gpu_studio.model.pages import BREAK_IT, CURVES, MEMORY, READ_ERROR, SEGMENTS
+from gpu_studio.model.pages import BREAK_IT, CURVES, MEMORY, READ_ERROR, SEGMENTS, WHAT_IF
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.eliding import ElidingCombo
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.pages import Destination, Page
     from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.memory.what_if_page import WhatIfPage
     from gpu_studio.ui.theme import Theme
 
 _POLL_MS = 500
@@ -44,6 +46,8 @@ _SPACING = 6
 _SEGMENTS = "gpu_studio.ui.memory.segment_page:SegmentPage"
 _ERROR = "gpu_studio.ui.memory.error_page:ErrorPage"
 _FIT = "gpu_studio.ui.memory.fit_page:FitPage"
+_WHAT_IF = "gpu_studio.ui.memory.what_if_page:WhatIfPage"
+_OF_ANY_CARD = (READ_ERROR, WHAT_IF)  # the bar's card has nothing to do with these
 _OWN = "own"
 
 
@@ -71,11 +75,14 @@ class MemoryTab(TabContents):
         self._lab = OomPage(studio, self.model, theme, self)
         yield
         segments = LazyPage(_SEGMENTS, self.model, theme, parent=self)
-        # These two import numpy, which alone takes 80 ms.
+        # These import numpy, which alone takes 80 ms.
         error = LazyPage(_ERROR, theme, parent=self)
         fit = LazyPage(_FIT, self.model, theme, parent=self)
-        self.pages_later = (segments, error, fit)
-        self.pages.add(self._curves, segments, self._lab, error, fit)
+        self._what_if = LazyPage(_WHAT_IF, studio, self.model, theme, parent=self)
+        self._what_if.created.connect(self._follow_histories)
+        self._segments, self._dropped = segments, Path()
+        self.pages_later = (segments, error, fit, self._what_if)
+        self.pages.add(self._curves, segments, self._lab, error, fit, self._what_if)
         self.pages.page_changed.connect(self._show_page)
         self._lab.segments_wanted.connect(self._go_to_segments)
         self.model.experiment.state_changed.connect(self._show_one_tank)
@@ -84,14 +91,27 @@ class MemoryTab(TabContents):
     # ── pages ────────────────────────────────────────────────────────────────────────────────
 
     def go_to(self, destination: Destination) -> None:
-        if destination.page.part:
+        if destination.path is not None:
+            self._dropped = destination.path
+            self.pages.go_to(WHAT_IF)
+            self._what_if.make().open_history(destination.path)
+        elif destination.page.part:
             self.pages.go_to(destination.page)
 
     def _show_page(self, page: Page) -> None:
-        self._tank_card.setVisible(page != READ_ERROR)  # the error may come from any card
+        self._tank_card.setVisible(page not in _OF_ANY_CARD)
         self._show_one_tank()
         self._polls.setInterval(_FAST_POLL_MS if page == SEGMENTS else _POLL_MS)
         self._poll()
+
+    def _follow_histories(self, page: WhatIfPage) -> None:
+        page.model.no_history_found.connect(self._show_snapshot)
+
+    def _show_snapshot(self, path: Path) -> None:
+        """Show what was dropped on the map, if it is of one moment."""
+        if path == self._dropped:
+            self.pages.go_to(SEGMENTS)
+            self._segments.make().open_snapshot(path)
 
     def _show_one_tank(self) -> None:
         """Hide the bar on top while a result below shows that memory, and no experiment runs."""
@@ -117,7 +137,7 @@ class MemoryTab(TabContents):
 
     def _poll(self) -> None:
         page = self.pages.front
-        if not self.isVisible() or self.window().isMinimized() or page == READ_ERROR:
+        if not self.isVisible() or self.window().isMinimized() or page in _OF_ANY_CARD:
             return
         self.model.poll(with_segments=page == SEGMENTS)
         if page == CURVES:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QHideEvent, QPaintEvent, QResizeEvent, QShowEvent
 
     from gpu_studio.ui.plots.plot_canvas import PlotCanvas
+    from gpu_studio.ui.plots.plot_reading import PlotReading
     from gpu_studio.ui.theme import Theme
 
 __all__ = ["Curve", "CurveSource", "Level", "LivePlot", "Marker"]
@@ -52,7 +53,7 @@ class LivePlot(QFrame):
     Args:
         theme: gives the colors and reports their changes.
         x_unit, y_unit: the number format of an axis: ``""``, ``"s"``, ``"ago"``, ``"bytes"``,
-            ``"%"``, ``"°C"``, ``"W"``, ``"MHz"``, ``"count"`` or ``"size"``.
+            ``"GiB"``, ``"%"``, ``"°C"``, ``"W"``, ``"MHz"``, ``"count"`` or ``"size"``.
         logarithmic: both axes; x in powers of two if its unit is ``"size"``.
         logarithmic_y: the y axis alone; every value is above zero.
         steady: for data that grows while visible: the axes move in steps and the frame rate is
@@ -64,9 +65,11 @@ class LivePlot(QFrame):
 
     Signals:
         pointed(float | None): the x under the mouse; None if the mouse left the plot.
+        clicked(float): the x of a click.
     """
 
     pointed = Signal(object)
+    clicked = Signal(float)
 
     def __init__(
         self,
@@ -98,7 +101,9 @@ class LivePlot(QFrame):
         self._y_range: tuple[float, float] | None = None
         self._x_range: tuple[float, float] | None = None
         self._x_end = "now"
+        self._veil: tuple[float, float] | None = None
         self._building = False
+        self._reading: PlotReading | None = None
         self._canvas: PlotCanvas | None = None  # not yet filled
         self.plot: PlotCanvas | None = None
         layout = QVBoxLayout(self)
@@ -163,6 +168,19 @@ class LivePlot(QFrame):
         if self.plot is not None:
             axis = self.plot.getAxis("bottom")
             axis.setLabel(label, **axis.labelStyle)
+
+    def set_x_unit(self, unit: str) -> None:
+        """Set the number format of the x axis."""
+        self._style = self._style._replace(x_unit=unit)
+        if self.plot is not None and self._reading is not None:
+            self.plot.set_x_unit(unit)
+            self._reading.style = self._style
+
+    def set_veil(self, covered: tuple[float, float] | None) -> None:
+        """Show the curves from an x to another as pale; None for none of them."""
+        self._veil = covered
+        if self.plot is not None:
+            self.plot.show_veil(covered, self._theme)
 
     def set_x_end(self, words: str) -> None:
         """Name the end of an x axis that counts back from it: ``now``."""
@@ -301,17 +319,15 @@ class LivePlot(QFrame):
         layout.addWidget(self.plot)
         self._recolour()
         self.set_x_end(self._x_end)
-        if self._y_range is not None:
-            self.set_y_range(*self._y_range)
-        if self._x_range is not None:
-            self.set_x_range(*self._x_range)
+        self._keep_ranges()
         self.plot.setMouseEnabled(self._zoom is not None, self._zoom is not None)
         if self._zoom is not None:
             self._zoom.look_at(self.plot)
             self._zoom.changed.connect(self._zoomed)
         reading = imported(f"{_READING}:PlotReading")
-        shown = reading(self.plot, self._style, lambda: self._curves.values())
+        self._reading = shown = reading(self.plot, self._style, lambda: self._curves.values())
         shown.pointed.connect(self.pointed)
+        self.plot.clicked.connect(self.clicked)
 
     def _zoomed(self) -> None:
         """Draw the current view; show everything again after the zoom ended."""
@@ -324,7 +340,15 @@ class LivePlot(QFrame):
             else:
                 self.plot.plotItem.vb.enableAutoRange()
                 self.plot.plotItem.vb.updateAutoRange()
+                self._keep_ranges()
         self.refresh()
+
+    def _keep_ranges(self) -> None:
+        """Use the ranges that do not follow the data."""
+        if self._y_range is not None:
+            self.set_y_range(*self._y_range)
+        if self._x_range is not None:
+            self.set_x_range(*self._x_range)
 
     def _whole(self) -> Whole:
         """Return what is visible if nothing is hidden."""
@@ -336,6 +360,8 @@ class LivePlot(QFrame):
         else:
             bounds = self.plot.plotItem.vb.childrenBounds()
             x, y = (_padded(*ends) if ends is not None else Ends(0.0, 1.0) for ends in bounds)
+            x = Ends(*self._x_range) if self._x_range is not None else x
+            y = Ends(*self._y_range) if self._y_range is not None else y
         least_x = _LEAST_SAMPLES if self._style.x_unit == "count" else 0.0
         return Whole(
             x, y, max((x.high - x.low) * _LEAST_SHARE, least_x), (y.high - y.low) * _LEAST_SHARE
@@ -363,6 +389,7 @@ class LivePlot(QFrame):
             self._add_item(curve)
         self._draw_markers()
         self._draw_levels()
+        self.plot.show_veil(self._veil, self._theme)
         self.refresh()
 
     def _draw_markers(self) -> None:

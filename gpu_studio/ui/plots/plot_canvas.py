@@ -9,11 +9,17 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyqtgraph as pg
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import QGraphicsGridLayout
 
-from gpu_studio.core.units import format_bytes, format_duration, format_rate, three_digits
+from gpu_studio.core.units import (
+    format_bytes,
+    format_duration,
+    format_gib,
+    format_rate,
+    three_digits,
+)
 from gpu_studio.ui.plots.plot_curve import ink
 
 if TYPE_CHECKING:
@@ -31,15 +37,16 @@ END_ROOM = 16  # pixels that a label may extend beyond an axis' end
 _FEWEST_PIXELS = {"bottom": 60, "left": 24}  # between two labeled ticks
 _SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 _SECONDS_APART = (5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1200.0)
+_GIB_DECIMALS = 4  # at most; the zeros at the end go
 _DECADES = (1.0, 2.0, 5.0)
 
 
 class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
     """An axis whose ticks include the unit.
 
-    Units: ``""``, ``"s"``, ``"ago"`` (counted back from the end), ``"bytes"``, ``"B/s"``, ``"%"``,
-    ``"°C"``, ``"W"``, ``"MHz"``, ``"count"`` (whole numbers), or ``"size"`` (powers of two if it
-    is logarithmic).
+    Units: ``""``, ``"s"``, ``"ago"`` (counted back from the end), ``"bytes"``, ``"GiB"`` (of
+    bytes), ``"B/s"``, ``"%"``, ``"°C"``, ``"W"``, ``"MHz"``, ``"count"`` (whole numbers), or
+    ``"size"`` (powers of two if it is logarithmic).
     """
 
     def __init__(self, orientation: str, unit: str, *, logarithmic: bool = False) -> None:
@@ -50,6 +57,11 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
         self._end = 0.0
         self.end_words = "now"
         self.setStyle(tickLength=-4)
+
+    def set_unit(self, unit: str) -> None:
+        """Change the unit."""
+        self._unit, self.picture = unit, None  # its labels are painted anew
+        self.update()
 
     def tickValues(
         self, minimum: float, maximum: float, size: float
@@ -62,7 +74,7 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
             if self._unit == "size":
                 return [(None, _powers(minimum, maximum, math.log10(2), most))]
             return [(None, _decades(minimum, maximum, most))]
-        if self._unit == "bytes":
+        if self._unit in ("bytes", "GiB"):
             step = _binary_step((maximum - minimum) / most)
         else:
             step = _round_step((maximum - minimum) / most)
@@ -85,7 +97,7 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
 
     def tickStrings(self, values: list[float], _scale: float, spacing: float | None) -> list[str]:
         """Return the ticks' labels, with enough digits to tell neighbors apart."""
-        if spacing and self._unit not in ("ago", "bytes", "B/s", "size"):
+        if spacing and self._unit not in ("ago", "bytes", "GiB", "B/s", "size"):
             return _even(values, spacing, is_time=self._unit == "s")
         return [self._label(10**value if self._is_logarithmic else value) for value in values]
 
@@ -103,6 +115,8 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
             return _plain(format_duration(value))
         if self._unit == "bytes":
             return format_bytes(value)
+        if self._unit == "GiB":
+            return _plain(format_gib(value, _GIB_DECIMALS))
         if self._unit == "B/s":
             return _plain(format_rate(value, "B/s"))
         if self._unit == "size" or abs(value) >= 1000:
@@ -163,15 +177,21 @@ _LEGEND_SAMPLE = 20 + 2 * 25  # pixels: pyqtgraph's sample of the curve, and its
 _TOP_LABEL, _LABEL_STEP = 0.93, 0.14  # of the plot's height
 _LABEL_PADDING = 10  # pixels, above and below a label
 _BAND_ALPHA = 40
+_VEIL_ALPHA, _VEIL_LAYER, _LINE_LAYER = 150, 5, 10
 
 
 class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
     """An empty plot.
 
+    Signals:
+        clicked(float): the x of a click with the left button.
+
     Attributes:
         marker_items: the vertical lines and their bands.
         level_items: the horizontal lines.
     """
+
+    clicked = Signal(float)
 
     def __init__(self, style: AxesStyle, parent: QWidget) -> None:
         axes = {
@@ -183,6 +203,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self._markers: Sequence[Marker] = ()
         self.marker_items: list[Any] = []
         self.level_items: list[Any] = []
+        self._veil: Any = None
         # Lets the card behind it show: a cached background has the window's color.
         self.viewport().setAutoFillBackground(False)
         self.setCacheMode(self.CacheModeFlag.CacheNone)
@@ -191,6 +212,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self.showGrid(x=True, y=True, alpha=0.25)
         self.plotItem.layout.setContentsMargins(1, END_ROOM // 2, END_ROOM, 1)
         self.plotItem.vb.sigResized.connect(self._place_labels)
+        self.scene().sigMouseClicked.connect(self._click)
         self.setLogMode(x=style.logarithmic, y=style.logarithmic_y)
         if style.x_label:
             self.setLabel("bottom", style.x_label)
@@ -212,6 +234,31 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
             super().wheelEvent(event)
         else:
             event.ignore()
+
+    def _click(self, event: Any) -> None:
+        box = self.plotItem.vb
+        if event.button() is Qt.MouseButton.LeftButton and not event.double():
+            place = event.scenePos()
+            if box.sceneBoundingRect().contains(place):
+                self.clicked.emit(float(box.mapSceneToView(place).x()))
+
+    def set_x_unit(self, unit: str) -> None:
+        """Set the number format of the x axis."""
+        self.getAxis("bottom").set_unit(unit)
+
+    def show_veil(self, covered: tuple[float, float] | None, theme: Theme) -> None:
+        """Cover the curves from an x to another; None for no veil."""
+        if self._veil is not None:
+            self.removeItem(self._veil)
+            self._veil = None
+        if covered is not None:
+            shade = QColor(theme.colour("card"))
+            shade.setAlpha(_VEIL_ALPHA)
+            self._veil = pg.LinearRegionItem(
+                covered, movable=False, brush=shade, pen=pg.mkPen(None)
+            )
+            self._veil.setZValue(_VEIL_LAYER)
+            self.addItem(self._veil, ignoreBounds=True)
 
     def recolour(self, theme: Theme) -> None:
         """Draw axes and legend in the theme's colors."""
@@ -259,6 +306,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
             self.removeItem(item)
         self.level_items = [_level_item(level, theme) for level in levels]
         for item in self.level_items:
+            item.setZValue(_LINE_LAYER)
             self.addItem(item, ignoreBounds=True)
         self.move_levels(levels)
 
@@ -289,6 +337,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
                 "fill": _ground(theme),
             },
         )  # fmt: skip
+        line.setZValue(_LINE_LAYER)
         items: list[Any] = [line]
         if marker.low is not None and marker.high is not None:
             shade = QColor(colour)

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from gpu_studio.core.series import Series
+    from gpu_studio.core.timed_series import TimedSeries
     from gpu_studio.ui.theme import Theme
 
 _MOST_POINTS = 4000
 _MOST_DOTS = 150  # more of them take long to draw, and cover each other
 
-CurveSource = Callable[[], "tuple[ArrayLike, ArrayLike] | Series"]
+CurveSource = Callable[[], "tuple[ArrayLike, ArrayLike] | Series | TimedSeries"]
 
 
 class Sight(NamedTuple):
@@ -34,11 +35,15 @@ class Sight(NamedTuple):
 
 
 class Points(NamedTuple):
-    """The points to draw, shape (n,) each, with a key that shows whether they changed."""
+    """The points to draw, shape (n,) each, with a key that shows whether they changed.
+
+    ``below`` is what each point stands on in a stack: it is no part of the point's value.
+    """
 
     xs: NDArray[np.float64]
     ys: NDArray[np.float64]
     state: object
+    below: NDArray[np.float64] | None = None
 
 
 class Curve:
@@ -47,8 +52,8 @@ class Curve:
     Args:
         label: its name in the legend, plain text.
         role: its color role; lines use the role's ink.
-        source: returns x and y of all current points, shape (n,) each; or a series, whose samples
-            count from 1 and whose visible part is drawn.
+        source: returns x and y of all current points, shape (n,) each; or a series, of which the
+            visible part is drawn, and whose samples count from 1 if they have no times.
         dashed: a second mark besides the color.
         symbol: a pyqtgraph symbol for few points, for example "o" or "s"; such curves are thick.
         dots: a pyqtgraph symbol that marks the points as long as they are few.
@@ -57,6 +62,8 @@ class Curve:
         stepped: holds each value until the next; a NaN in y leaves a gap.
         faint: behind the others and half transparent, for an overlay.
         gaps: a NaN in y leaves a gap.
+        area: a layer of a stack: no line, but its role's color down to zero.
+        below: the layer that this one stands on.
     """
 
     def __init__(
@@ -73,11 +80,14 @@ class Curve:
         faint: bool = False,
         gaps: bool = False,
         dots: str | None = None,
+        area: bool = False,
+        below: TimedSeries | None = None,
     ) -> None:
         self.label, self.role, self.source = label, role, source
         self.dashed, self.symbol, self.filled, self.stepped = dashed, symbol, filled, stepped
         self.smooth = smooth or symbol is not None
         self.faint, self.gaps, self.dots = faint, gaps, dots
+        self.area, self.below = area, below
         self.item: pg.PlotDataItem | None = None
         self.shown: Points | None = None
         self.last_x = -math.inf
@@ -110,6 +120,8 @@ class Curve:
             shade = QColor(colour)
             shade.setAlpha(60)
             options |= {"fillLevel": 0, "brush": shade}
+        if self.area:
+            options |= {"pen": None, "fillLevel": 0, "brush": QColor(theme.colour(self.role))}
         return options
 
     def show_in(self, item: pg.PlotDataItem) -> None:
@@ -137,6 +149,7 @@ class Curve:
         import numpy as np  # 80 ms
 
         from gpu_studio.core.series import Series  # numpy: 80 ms
+        from gpu_studio.core.timed_series import TimedSeries
 
         source = self.source()
         drawn = self.shown.state if self.shown is not None else None
@@ -149,6 +162,14 @@ class Curve:
                 return None
             picks = source.pick(first, last, sight.most_points)
             return Points((picks + 1).astype(np.float64), source.values[picks], state)
+        if isinstance(source, TimedSeries):
+            picks = source.pick(*sight)
+            ends = (int(picks[0]), int(picks[-1])) if len(picks) else None
+            state = (id(source), len(picks), ends)
+            if state == drawn:
+                return None
+            below = self.below.values[picks] if self.below is not None else None
+            return Points(source.times[picks], source.values[picks], state, below)
         xs, ys = (np.asarray(values, np.float64) for values in source)
         state = (len(xs), float(xs[-1]), float(ys[-1])) if len(xs) else (0,)
         if self.symbol is not None:  # few points, any of which may have changed

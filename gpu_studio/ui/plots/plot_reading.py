@@ -10,7 +10,13 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QToolTip
 
-from gpu_studio.core.units import format_bytes, format_duration, format_rate, three_digits
+from gpu_studio.core.units import (
+    format_bytes,
+    format_duration,
+    format_gib,
+    format_rate,
+    three_digits,
+)
 from gpu_studio.model.tool_tip import rich_tip
 
 if TYPE_CHECKING:
@@ -30,6 +36,9 @@ class PlotReading(QObject):
 
     Signals:
         pointed(float | None): the x under the mouse; None if the mouse left the plot.
+
+    Attributes:
+        style: the units of the axes.
     """
 
     pointed = Signal(object)
@@ -38,7 +47,7 @@ class PlotReading(QObject):
         self, plot: pg.PlotWidget, style: AxesStyle, curves: Callable[[], Iterable[Curve]]
     ) -> None:
         super().__init__(plot)
-        self._plot, self._style, self._curves = plot, style, curves
+        self._plot, self.style, self._curves = plot, style, curves
         viewport = plot.viewport()
         viewport.setMouseTracking(True)
         viewport.installEventFilter(self)
@@ -66,9 +75,9 @@ class PlotReading(QObject):
             self._leave()
             return
         seen = float(box.mapSceneToView(scene).x())
-        x = 10**seen if self._style.logarithmic else seen
+        x = 10**seen if self.style.logarithmic else seen
         reach = _FARTHEST * abs(float(box.viewPixelSize()[0]))
-        lines = reading_lines(self._curves(), self._style, x, reach)
+        lines = reading_lines(self._curves(), self.style, x, reach)
         if lines:
             QToolTip.showText(event.globalPosition().toPoint(), rich_tip(lines), self._plot)
         else:
@@ -108,7 +117,8 @@ def _nearest(curve: Curve, x: float, *, logarithmic: bool) -> tuple[float, float
     at = int(apart.argmin())
     if not math.isfinite(apart[at]):
         return None
-    return float(apart[at]), float(xs[at]), float(ys[at])
+    below = curve.shown.below
+    return float(apart[at]), float(xs[at]), float(ys[at] - (0.0 if below is None else below[at]))
 
 
 def reading_text(value: float, unit: str) -> str:
@@ -118,6 +128,8 @@ def reading_text(value: float, unit: str) -> str:
             return format_duration(value)
         case "bytes":
             return format_bytes(value)
+        case "GiB":
+            return format_gib(value)
         case "B/s":
             return format_rate(value, unit)
         case "size" | "count":

@@ -1,0 +1,453 @@
+"""What if: a recorded history of memory on another card, or with other settings."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QCheckBox,
+    QComboBox,
+    QGridLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QWidget,
+)
+
+from gpu_studio.core.memory.allocator.options import checked_configuration
+from gpu_studio.core.memory.modelled_cards import card_at
+from gpu_studio.core.memory.replay.replay_call import (
+    SETTINGS,
+    AnsweredSmallest,
+    AnsweredWhatIf,
+)
+from gpu_studio.core.memory.replay.what_if_words import (
+    DEFAULT_SETTING,
+    RECORDING_SNIPPET,
+    best_sentence,
+    card_name,
+    entry_of,
+    headline,
+    met_notice,
+    miss_sentence,
+    moment,
+    moment_text,
+    subject,
+)
+from gpu_studio.core.notice import Tone
+from gpu_studio.core.units import format_bytes, format_gib, format_percent
+from gpu_studio.model.memory.what_if_model import WhatIfChoices, WhatIfModel
+from gpu_studio.model.pages import WHAT_IF
+from gpu_studio.ui.combo_box import ComboBox
+from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.memory.history_card import HistoryCard
+from gpu_studio.ui.parts import GAP, Card, Text, button, letters, rule, set_property
+from gpu_studio.ui.saving import ask_open_path
+from gpu_studio.ui.scroll_page import PageColumn
+from gpu_studio.ui.trust_chip import TrustChip
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QResizeEvent
+
+    from gpu_studio.core.failure import Failure
+    from gpu_studio.core.memory.replay.replay_call import OpenedHistory
+    from gpu_studio.model.memory.memory_model import MemoryModel
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+_GIB = 1 << 30
+_OPEN = "Open history…"
+_CARDS_GIB = (2, 3, 4, 6, 8, 10, 11, 12, 16, 20, 24, 32, 40, 48, 80)
+_FIRST_GIB = 8
+_LEAST_BYTES, _MOST_BYTES = _GIB // 4, 256 * _GIB
+_SIZE = re.compile(r"\s*(\d{1,4}(?:\.\d{0,6})?)\s*(?:Gi?B)?\s*", re.ASCII | re.IGNORECASE)
+_MOMENT_LETTERS = 14
+_BESIDE_LETTERS = 105
+_AFTER_TYPING_MS = 200
+_INVITATION = "Would your training fit on another card?"
+_INVITED = (
+    "Open a history of PyTorch's memory from any PC. It is replayed here, without a card, as on a "
+    "card of any size and with any setting of the allocator. “Record one” has the lines for your "
+    "script."
+)
+_ROWS = ("Out of memory", "Asked for", "Peak allocated", "Peak reserved", "Fragmented")
+
+
+class WhatIfPage(QWidget):
+    """The answer on top, the history over time, and below it the choices and the results."""
+
+    def __init__(
+        self, studio: Studio, memory: MemoryModel, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("memory.what_if")
+        self._studio, self._memory = studio, memory
+        self.model = WhatIfModel(self)
+        memory.closing.connect(self.model.close)
+        line = QHBoxLayout(self)
+        line.setContentsMargins(0, 0, 0, 0)
+        page = PageColumn("What if")
+        line.addWidget(page)
+        page.column.addWidget(self._make_head(theme))
+        self._history = HistoryCard(self.model, theme)
+        page.column.addWidget(self._history, 1)
+        self._answers = QWidget()
+        self._side = QBoxLayout(QBoxLayout.Direction.LeftToRight, self._answers)
+        self._side.setContentsMargins(0, 0, 0, 0)
+        self._side.setSpacing(GAP)
+        self._choices = _ChoiceCard(self.model)
+        self._results = _ResultCard(self.model)
+        self._side.addWidget(self._choices, 2)
+        self._side.addWidget(self._results, 3)
+        page.column.addWidget(self._answers)
+        page.column.addStretch(0)
+        self._history.clicked.connect(self._choices.mark)
+        self.model.history_changed.connect(self._show)
+        self.model.answers_changed.connect(self._show)
+        self._show()
+
+    def _make_head(self, theme: Theme) -> Card:
+        card = Card(name="memory.what_if.head")
+        self._headline = Text(role="hero_words", name="memory.what_if.verdict", wraps=True)
+        self._chip = TrustChip(theme, name="memory.what_if.met")
+        self._open = button(
+            _OPEN, self._ask_file, name="memory.what_if.open", primary=True,
+            tip="Open a file of torch.cuda.memory._dump_snapshot; nothing in it is executed",
+        )  # fmt: skip
+        self._record = button(
+            "Record one…", self._show_recording, name="memory.what_if.record",
+            tip="Show the lines that record a history of your own script, in the Code drawer",
+        )  # fmt: skip
+        line = QHBoxLayout()
+        line.setSpacing(GAP)
+        card.column.addLayout(line)
+        line.addWidget(self._headline, 1)
+        line.addWidget(self._chip, 0, Qt.AlignmentFlag.AlignVCenter)
+        line.addWidget(self._open)
+        line.addWidget(self._record)
+        self._subject = Text(role="muted", name="memory.what_if.subject", wraps=True)
+        self._met = Text(role="amber", name="memory.what_if.differs", wraps=True)
+        self._notice = Text(name="memory.what_if.notice", wraps=True)
+        for text in (self._subject, self._met, self._notice):
+            card.column.addWidget(text)
+        return card
+
+    # ── opening ──────────────────────────────────────────────────────────────────────────────
+
+    def open_history(self, path: Path) -> None:
+        """Open a history from a file, or say why it is refused."""
+        self.model.open(path)
+
+    def _ask_file(self) -> None:
+        path = ask_open_path(self, "Open a history", "Histories (*.pickle *.pkl);;All files (*)")
+        if path:
+            self.open_history(Path(path))
+
+    def _show_recording(self) -> None:
+        self._studio.snippets.show(RECORDING_SNIPPET, WHAT_IF)
+        self._studio.snippets.wanted.emit()
+
+    # ── showing ──────────────────────────────────────────────────────────────────────────────
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the results under the choices if there is no room beside them."""
+        super().resizeEvent(event)
+        has_room = self.width() >= letters(self, _BESIDE_LETTERS)
+        directions = QBoxLayout.Direction
+        self._side.setDirection(directions.LeftToRight if has_room else directions.TopToBottom)
+
+    def _show(self) -> None:
+        model, history = self.model, self.model.history
+        self._notice.show_notice(model.notice)
+        self._open.setText("Opening…" if model.is_opening else _OPEN)
+        set_property(self._open, "primary", history is None)
+        self._history.setVisible(history is not None)
+        self._answers.setVisible(history is not None)
+        self._chip.setVisible(history is not None)
+        if history is None:
+            self._headline.setText(_INVITATION)
+            self._subject.setText(_INVITED)
+            self._met.hide()
+            return
+        self._chip.show_notice(met_notice(history))
+        self._met.setText(miss_sentence(history))
+        self._met.setVisible(history.first_miss is not None)
+        smallest = model.smallest
+        if smallest is None or isinstance(smallest, AnsweredSmallest):
+            self._headline.setText(headline(smallest))
+        else:
+            self._headline.setText(smallest.message)
+        if model.choices is not None:
+            self._subject.setText(subject(history, model.name, model.choices.other_bytes))
+
+
+class _ChoiceCard(Card):
+    """The card, what others hold of it, the setting, and where to empty the cache."""
+
+    def __init__(self, model: WhatIfModel) -> None:
+        super().__init__(name="memory.what_if.choices")
+        self._model = model
+        self.column.addWidget(Text("What if", "title"))
+        self._make_sizes()
+        self._make_setting()
+        self._reason = Text(role="failure", name="memory.what_if.reason", wraps=True)
+        self._reason.hide()
+        self._best = Text(role="muted", name="memory.what_if.best", wraps=True)
+        grid = QGridLayout()
+        grid.setSpacing(GAP)
+        self.column.addLayout(grid)
+        grid.setColumnStretch(1, 1)
+        for row, (words, field) in enumerate(
+            (
+                ("Card", self._card),
+                ("Others hold", self._other),
+                ("Setting", self._conf),
+                ("", self._empties_row),
+            )
+        ):
+            if words:
+                label = Text(words, "muted")
+                label.setBuddy(field)
+                grid.addWidget(label, row, 0)
+                grid.addWidget(field, row, 1)
+            else:
+                grid.addWidget(field, row, 0, 1, 2)
+        self.column.addWidget(self._reason)
+        self.column.addStretch(1)
+        self.column.addWidget(self._best)
+        self._typing = QTimer(self)
+        self._typing.setSingleShot(True)
+        self._typing.setInterval(_AFTER_TYPING_MS)
+        self._typing.timeout.connect(self._choose)
+        model.history_changed.connect(self._show_history)
+        model.answers_changed.connect(self._show_best)
+        self._shown: OpenedHistory | None = None
+        self._choose()
+
+    def _make_sizes(self) -> None:
+        self._card = ComboBox()
+        self._card.setEditable(True)
+        self._card.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self._card.setObjectName("memory.what_if.card")
+        self._card.addItems([card_name(size * _GIB) for size in _CARDS_GIB])
+        self._card.setCurrentText(card_name(_FIRST_GIB * _GIB))
+        _name(self._card, "Memory of the card", "A card's memory in GiB, such as 8 or 7.5")
+        self._card.editTextChanged.connect(self._wait)
+        self._other = QLineEdit(format_gib(card_at(f"model:{_FIRST_GIB << 10}").context_bytes))
+        self._other.setObjectName("memory.what_if.other")
+        self._other.setAccessibleName("Memory that others hold")
+        self._other.setToolTip(
+            "What CUDA itself and other programs hold of the card, in GiB. It begins with what is "
+            "assumed for CUDA itself."
+        )
+        self._other.textChanged.connect(self._wait)
+
+    def _make_setting(self) -> None:
+        self._conf = ComboBox()
+        self._conf.setEditable(True)
+        self._conf.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self._conf.setObjectName("memory.what_if.conf")
+        self._conf.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self._conf.setMinimumContentsLength(12)
+        for conf in SETTINGS:
+            self._conf.addItem(conf or DEFAULT_SETTING, conf)
+        _name(self._conf, "Setting of the allocator", "As in PYTORCH_CUDA_ALLOC_CONF")
+        self._conf.editTextChanged.connect(self._wait)
+        self._empties = QCheckBox("Empty the cache at")
+        self._empties.setObjectName("memory.what_if.empties")
+        self._empties.setToolTip("Click the time line to choose the moment")
+        self._empties.toggled.connect(self._wait)
+        self._empty_at = QLineEdit()
+        self._empty_at.setObjectName("memory.what_if.empty_at")
+        self._empty_at.setAccessibleName("Moment to empty the cache")
+        self._empty_at.setMaximumWidth(letters(self, _MOMENT_LETTERS))
+        self._empty_at.textChanged.connect(self._wait)
+        self._empties_row = FlowRow(self._empties, self._empty_at, spacing=GAP)
+
+    def mark(self, time: float) -> None:
+        """Choose the moment to empty the cache."""
+        history = self._model.history
+        if history is not None:
+            self._show_moment(history, history.timeline.entry_at(max(time, 0.0)))
+
+    def _show_moment(self, history: OpenedHistory, entry: int) -> None:
+        self._empty_at.setText(moment_text(history.timeline, entry))
+
+    # ── choosing ─────────────────────────────────────────────────────────────────────────────
+
+    def _wait(self) -> None:
+        self._typing.start()
+
+    def _choose(self) -> None:
+        """Use the choices, or say what is wrong with them and keep the last ones."""
+        card_bytes, reason = _gib_bytes(self._card.currentText()), ""
+        conf = self._conf.currentText().strip()
+        known = self._conf.findText(conf)
+        conf = conf if known < 0 else self._conf.itemData(known)
+        other_bytes = _gib_bytes(self._other.text())
+        if card_bytes is None or not _LEAST_BYTES <= card_bytes <= _MOST_BYTES:
+            ends = f"{card_name(_LEAST_BYTES)} to {card_name(_MOST_BYTES)}"
+            reason = f"Enter the card's memory, from {ends}."
+        elif other_bytes is None:
+            reason = "Enter what others hold, such as 0.5 GiB."
+        elif other_bytes >= card_bytes:
+            reason = "Others cannot hold the whole card."
+        else:
+            try:
+                checked_configuration(conf)
+            except ValueError as error:
+                reason = f"PyTorch would refuse this setting: {error}."
+        emptied = self._emptied()
+        if emptied is None:
+            reason = reason or "Enter the moment to empty the cache, or click the time line."
+        self._reason.setText(reason)
+        self._reason.setVisible(bool(reason))
+        if not reason and card_bytes and other_bytes is not None and emptied is not None:
+            self._model.choose(
+                WhatIfChoices(
+                    card_bytes=card_bytes,
+                    other_bytes=other_bytes,
+                    conf=conf,
+                    empty_at=emptied,
+                )
+            )
+
+    def _emptied(self) -> tuple[int, ...] | None:
+        """Return the entries at which the cache is emptied; None if the moment is none."""
+        history = self._model.history
+        if history is None or not self._empties.isChecked():
+            return ()
+        entry = entry_of(history.timeline, self._empty_at.text())
+        return None if entry is None else (entry,)
+
+    def _show_history(self) -> None:
+        """Begin with the recorded setting, and with a moment in the middle."""
+        history = self._model.history
+        if history is None or history is self._shown:
+            return
+        self._shown = history
+        if self._conf.findData(history.conf) < 0:
+            self._conf.addItem(history.conf, history.conf)
+        self._conf.setCurrentIndex(self._conf.findData(history.conf))
+        self._empties.setChecked(False)
+        self._show_moment(history, history.entry_count // 2)
+        self._choose()
+
+    def _show_best(self) -> None:
+        best, smallest = self._model.best, self._model.smallest
+        if isinstance(best, AnsweredSmallest):
+            usual = smallest if isinstance(smallest, AnsweredSmallest) else None
+            self._best.setText(best_sentence(best, usual))
+        else:
+            self._best.setText("Looking for the best setting…" if best is None else best.message)
+
+
+class _ResultCard(Card):
+    """The history as it was recorded, and on the chosen card."""
+
+    def __init__(self, model: WhatIfModel) -> None:
+        super().__init__(name="memory.what_if.results")
+        self._model = model
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(2 * GAP)
+        self.column.addLayout(grid)
+        grid.setColumnStretch(1, 1)
+        grid.setColumnStretch(2, 1)
+        grid.addWidget(Text("Result", "title"), 0, 0)
+        grid.addWidget(Text("Recorded", "value"), 0, 1)
+        self._card = Text(role="value", name="memory.what_if.chosen")
+        grid.addWidget(self._card, 0, 2)
+        grid.addWidget(rule(), 1, 0, 1, 3)
+        self._cells: list[tuple[Text, Text]] = []
+        for number, words in enumerate(_ROWS):
+            key = words.lower().replace(" ", "_")
+            cells = (
+                Text(name=f"memory.what_if.recorded.{key}"),
+                Text(name=f"memory.what_if.result.{key}"),
+            )
+            grid.addWidget(Text(words, "muted"), number + 2, 0)
+            for column, cell in enumerate(cells):
+                grid.addWidget(cell, number + 2, column + 1)
+            self._cells.append(cells)
+        self._failing = Card(name="memory.what_if.failing")
+        self._failing.set_tone(Tone.FAILURE)
+        self._failing.column.addWidget(Text("First line that fails", "muted"))
+        self._line = Text(name="memory.what_if.line", wraps=True)
+        self._failing.column.addWidget(self._line)
+        self.column.addWidget(self._failing)
+        self.column.addStretch(1)
+        model.history_changed.connect(self._show)
+        model.answers_changed.connect(self._show)
+        self._show()
+
+    def _show(self) -> None:
+        history, choices, found = self._model.history, self._model.choices, self._model.on_card
+        if history is None or choices is None:
+            return
+        recorded = (
+            f"{history.ooms} ×" if history.ooms else "✔ none",
+            "",
+            format_gib(history.peak_allocated_bytes),
+            format_gib(history.peak_reserved_bytes),
+            _share(history.fragmentation_bytes, history.peak_reserved_bytes),
+        )
+        self._card.setText(card_name(choices.card_bytes))
+        for cells, text in zip(self._cells, recorded, strict=True):
+            cells[0].setText(text)
+        if isinstance(found, AnsweredWhatIf):
+            self._show_found(history, found)
+        else:
+            self._show_none(found)
+
+    def _show_found(self, history: OpenedHistory, answer: AnsweredWhatIf) -> None:
+        found, timeline = answer.found, history.timeline
+        failed_at = found.failed_at
+        asked = ""
+        if found.tried_bytes is not None:
+            free = "" if found.free_bytes is None else f", {format_bytes(found.free_bytes)} free"
+            asked = f"{format_bytes(found.tried_bytes)}{free}"
+        texts = (
+            "✔ none" if failed_at is None else f"✖ {moment(timeline, failed_at)}",
+            asked,
+            format_gib(found.peak_allocated_bytes),
+            format_gib(found.peak_reserved_bytes),
+            _share(found.unused_at_peak_bytes, found.peak_reserved_bytes),
+        )
+        for cells, text in zip(self._cells, texts, strict=True):
+            cells[1].setText(text)
+        self._cells[0][1].set_tone(Tone.GOOD if failed_at is None else Tone.FAILURE)
+        self._failing.setVisible(failed_at is not None)
+        if failed_at is not None:
+            line = timeline.line_of(failed_at)
+            self._line.setText(line or "The history has no lines of code.")
+
+    def _show_none(self, failure: Failure | None) -> None:
+        for cells in self._cells:
+            cells[1].setText("")
+        self._cells[0][1].setText("Replaying…" if failure is None else "No answer")
+        self._cells[0][1].set_tone(Tone.QUIET)
+        self._failing.setVisible(failure is not None)
+        self._line.setText("" if failure is None else failure.message)
+
+
+def _share(unused_bytes: int, reserved_bytes: int) -> str:
+    return format_percent(unused_bytes / reserved_bytes) if reserved_bytes else "n/a"
+
+
+def _gib_bytes(text: str) -> int | None:
+    """Return the bytes in ``8 GiB`` or ``7.5``; None if that is no size."""
+    found = _SIZE.fullmatch(text.replace("\u202f", " ").replace(",", "."))
+    return round(float(found[1]) * _GIB) if found else None
+
+
+def _name(box: ComboBox, accessible_name: str, tip: str) -> None:
+    box.setAccessibleName(accessible_name)
+    box.setToolTip(tip)
+    field = box.lineEdit()
+    if field is not None:
+        field.setAccessibleName(accessible_name)
