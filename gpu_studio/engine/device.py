@@ -15,6 +15,9 @@ from gpu_studio.core.device_name import CPU, DeviceName, is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine.accelerators.cpu import Cpu
 from gpu_studio.engine.accelerators.cuda import Cuda
+from gpu_studio.engine.accelerators.error_texts import is_no_code
+from gpu_studio.engine.accelerators.rocm import Rocm
+from gpu_studio.engine.accelerators.xpu import Xpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,11 +26,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 # A build of PyTorch is for one of these at most; the first speaks for a build without any.
-ACCELERATORS: list[Accelerator] = [Cuda()]
+ACCELERATORS: list[Accelerator] = [Cuda(), Rocm(), Xpu()]
 _CPU = Cpu()
 _LONGEST_SHOWN = 20
 _CARDS_ASLEEP = (
-    "This PC's NVIDIA cards are asleep to save power, and starting CUDA would wake them."
+    "This PC's {maker} cards are asleep to save power, and starting {platform} would wake them."
 )
 _are_cards_left_alone = threading.Event()
 
@@ -100,7 +103,7 @@ def start_accelerator() -> None:
         warnings.simplefilter("always")
         accelerator().start()
     for warning in caught:
-        _log.warning("CUDA: %s", warning.message)
+        _log.warning("%s: %s", accelerator().platform, warning.message)
 
 
 def leave_cards_alone(is_wished: bool) -> bool:
@@ -123,7 +126,9 @@ def accelerator_state() -> AcceleratorState:
     the cards are left alone, they cannot be used and are not called.
     """
     if _are_cards_left_alone.is_set():
-        return AcceleratorState(False, _CARDS_ASLEEP)
+        cards = accelerator()
+        reason = _CARDS_ASLEEP.format(maker=cards.maker, platform=cards.platform)
+        return AcceleratorState(False, reason)
     return _first_state()
 
 
@@ -134,7 +139,7 @@ def _first_state() -> AcceleratorState:
         warnings.simplefilter("always")
         available = cards.is_available()
     for warning in caught:
-        _log.warning("CUDA: %s", warning.message)
+        _log.warning("%s: %s", accelerator().platform, warning.message)
     if available:
         return AcceleratorState(True)
     try:
@@ -159,12 +164,13 @@ def prove_kernels(device: torch.device) -> None:
         torch.zeros(1, device=device).add_(1)
         synchronize(device)
     except RuntimeError as error:
-        if "no kernel image is available" not in str(error):
+        if not is_no_code(str(error)):
             raise
         cards = accelerator_of(device)
+        listed = ", ".join(cards.arch_list())
         message = (
             f"This PyTorch ({torch.__version__}) has no code for the {cards.name(device)} "
-            f"({cards.architecture(device)}), only for {', '.join(cards.arch_list())}. "
+            f"({cards.architecture(device)}){f', only for {listed}' if listed else ''}. "
             f"{cards.advice(device)}"
         )
         raise StudioError(FailureKind.NO_KERNEL, message) from error
@@ -173,6 +179,14 @@ def prove_kernels(device: torch.device) -> None:
 def refuse_bfloat16_products(device: torch.device) -> None:
     """Raise `StudioError` for a card that cannot multiply matrices in bfloat16."""
     reason = accelerator_of(device).refuses_bfloat16_products(device)
+    if reason:
+        raise StudioError(FailureKind.DTYPE_UNSUPPORTED, reason)
+
+
+def refuse_dtype(device: torch.device, dtype: torch.dtype) -> None:
+    """Raise `StudioError` for a card that cannot compute in a dtype."""
+    name = str(dtype).removeprefix("torch.")
+    reason = accelerator_of(device).refuses_dtype(device, name)
     if reason:
         raise StudioError(FailureKind.DTYPE_UNSUPPORTED, reason)
 
@@ -207,8 +221,10 @@ def free_bytes(device: torch.device) -> int:
     Creates a context on a card.
     """
     cards = accelerator_of(device)
-    free, _total = cards.free_and_total(device)
+    free, total = cards.free_and_total(device)
     reserved, allocated = cards.reserved_bytes(device), cards.allocated_bytes(device)
+    if free is None:  # unknown: what other programs hold is found out only by trying
+        free = total - (reserved or 0)
     return free + (reserved or 0) - (allocated or 0)
 
 

@@ -12,32 +12,8 @@ import torch
 from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from, first_line
 from gpu_studio.core.memory.oom_text import is_out_of_memory, read_oom_text
 from gpu_studio.core.units import format_bytes
+from gpu_studio.engine.accelerators import error_texts
 from gpu_studio.engine.device import accelerator
-
-_NO_CUDA = (
-    "not compiled with CUDA",
-    "Found no NVIDIA driver",
-    "NVIDIA driver on your system is too old",
-    "No CUDA GPUs are available",
-    "driver combination",
-    "forward compatibility was attempted",
-    "requires CUDA support",
-)
-_DTYPE = ("not implemented for", "CUBLAS_STATUS_ARCH_MISMATCH", "CUBLAS_STATUS_NOT_SUPPORTED")
-# A status of a library that has no code for a card, or does not start with this driver: an old card
-# with a new library. The card's context still works.
-_LIBRARY = (
-    "CUDNN_STATUS_NOT_INITIALIZED",
-    "CUDNN_STATUS_NOT_SUPPORTED",
-    "CUDNN_STATUS_ARCH_MISMATCH",
-    "CUDNN_STATUS_VERSION_MISMATCH",
-    "CUDNN_STATUS_SUBLIBRARY",
-    "CUDNN_STATUS_RUNTIME_PREREQUISITE_MISSING",
-    "unable to find an engine to execute this computation",
-    "Unable to find a valid cuDNN algorithm",
-    "cuDNN version incompatibility",
-)
-_CUDA = ("CUDA error", "CUDA driver error", "CUBLAS_STATUS_", "CUDNN_STATUS_", "cuDNN error")
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -62,22 +38,22 @@ def _read(error: BaseException, text: str) -> tuple[FailureKind, str]:
         # PyTorch's RAM allocator names itself; the errors of Python and C++ have no text.
         is_of_ram = isinstance(error, MemoryError) or "DefaultCPUAllocator" in text
         return FailureKind.OUT_OF_MEMORY, describe_out_of_memory(text, is_of_ram=is_of_ram)
-    if "no kernel image is available" in text:
+    if error_texts.is_no_code(text):
         return FailureKind.NO_KERNEL, (
             f"This PyTorch ({torch.__version__}) has no code for this card. You need a "
             "different build of PyTorch; the Devices tab names it."
         )
-    if any(sign in text for sign in _NO_CUDA):
+    if error_texts.is_no_card(text):
         return FailureKind.NO_CUDA, accelerator().explain(text)
-    if any(sign in text for sign in _DTYPE):
+    if error_texts.is_unsupported_dtype(text):
         return FailureKind.DTYPE_UNSUPPORTED, (
             f"This device does not support this operation in this dtype: {_first_line(text)}"
         )
-    if any(sign in text for sign in _LIBRARY):
+    if library := error_texts.refusing_library(text):
         return FailureKind.LIBRARY_UNSUPPORTED, (
-            f"cuDNN does not work with this card or its driver: {_first_line(text)}."
+            f"{library} does not work with this card or its driver: {_first_line(text)}."
         )
-    if any(sign in text for sign in _CUDA):
+    if error_texts.is_broken(text):
         return FailureKind.CUDA_ERROR, f"The card stopped with an error: {_first_line(text)}."
     return FailureKind.INTERNAL, ""
 
@@ -103,4 +79,4 @@ def describe_out_of_memory(text: str, *, is_of_ram: bool = False) -> str:
 
 
 def _first_line(text: str) -> str:
-    return first_line(text, 200).removeprefix("CUDA error: ").rstrip(".")
+    return error_texts.without_beginning(first_line(text, 200))

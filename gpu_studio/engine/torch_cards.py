@@ -25,4 +25,6 @@ def torch_card(index: int) -> TorchCard:
         return cards.card(index)
     except (RuntimeError, UnicodeDecodeError) as error:
         _log.warning("PyTorch cannot describe %s:%s: %s", cards.kind, index, error)
-        return TorchCard(torch_index=index, name="NVIDIA card", kind=cards.kind)
+        return TorchCard(
+            torch_index=index, name=f"{cards.maker} card", kind=cards.kind, maker=cards.maker
+        )

@@ -44,14 +44,19 @@ class TorchCard(msgspec.Struct, frozen=True, kw_only=True):
 
     ``torch_index`` is its number among PyTorch's accelerators of its kind. None means that this
     PyTorch does not have the property. Clocks are in MHz and ``pci_bus_id`` has NVML's form.
+    ``architecture`` is AMD's name of the chip, ``gfx1032``; a compute capability is NVIDIA's.
     """
 
     torch_index: int
     name: str
     kind: str = "cuda"
+    maker: str = "NVIDIA"
     uuid: str | None = None
     pci_bus_id: str | None = None
+    pci_device_id: int | None = None
     compute_capability: str | None = None
+    architecture: str | None = None
+    is_integrated: bool = False
     multiprocessors: int | None = None
     memory_total_bytes: int | None = None
     l2_cache_bytes: int | None = None

@@ -18,8 +18,23 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.engine.stopwatch import Stopwatch
 
-Feature = Literal["custom kernels", "segments"]
-"""What some kinds of devices lack: kernels compiled at run time, and the allocator's segments."""
+Feature = Literal[
+    "custom kernels",
+    "segments",
+    "memory limit",
+    "head start",
+    "convolution switches",
+    "DataParallel",
+]
+"""What some kinds of devices lack.
+
+They are kernels of one's own, the list of the allocator's segments, a limit for its memory, a way
+to let the device wait while work queues up, the two switches of `cudnn_flags`, and copies of a
+network on several devices in one process.
+"""
+
+MOST_HISTORY = 1_000_000
+"""The most events of the allocator that a history has."""
 
 
 class Accelerator(Protocol):
@@ -27,6 +42,14 @@ class Accelerator(Protocol):
 
     kind: str
     """PyTorch's word, the first part of a device's address."""
+    maker: str
+    """Whose cards they are; empty for the CPU."""
+    platform: str
+    """What PyTorch uses them through, as in a sentence: ``CUDA``."""
+    convolution_library: str
+    """What computes convolutions on them."""
+    is_tested: bool
+    """Whether this program has a recording of a run on a real card of this maker."""
 
     @property
     def build(self) -> str | None:
@@ -87,6 +110,9 @@ class Accelerator(Protocol):
     def refuses_bfloat16_products(self, device: torch.device) -> str:
         """Return why a device cannot multiply matrices in bfloat16; empty if it can."""
 
+    def refuses_dtype(self, device: torch.device, dtype: str) -> str:
+        """Return why a device cannot compute in a dtype; empty if it can, or if it tries."""
+
     def has_tf32(self, device: torch.device) -> bool:
         """Return whether a device can multiply float32 matrices in TF32."""
 
@@ -109,8 +135,11 @@ class Accelerator(Protocol):
     def has_context(self, device: torch.device) -> bool:
         """Return whether this process already uses a device."""
 
-    def free_and_total(self, device: torch.device) -> tuple[int, int]:
-        """Return a device's free and whole memory in bytes; creates a context."""
+    def free_and_total(self, device: torch.device) -> tuple[int | None, int]:
+        """Return a device's free and whole memory in bytes; creates a context.
+
+        The free memory is None if the driver does not report it.
+        """
 
     def allocated_bytes(self, device: torch.device) -> int | None:
         """Return the bytes of PyTorch's tensors; None if PyTorch does not count them."""

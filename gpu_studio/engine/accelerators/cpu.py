@@ -21,14 +21,26 @@ if TYPE_CHECKING:
     from gpu_studio.engine.accelerators.accelerator import Feature
     from gpu_studio.engine.stopwatch import Stopwatch
 
-_NO_ALLOCATOR = "The CPU has no segments: PyTorch allocates its memory directly."
-_NO_KERNELS = "PyTorch loads no kernels onto the CPU."
+_LACKS: dict[Feature, str] = {
+    "custom kernels": "PyTorch loads no kernels onto the CPU.",
+    "segments": "The CPU has no segments: PyTorch allocates its memory directly.",
+    "memory limit": "The system alone limits a program's memory on the CPU.",
+    "head start": "On the CPU, no work queues up.",
+    "DataParallel": "PyTorch has only one CPU.",
+    "convolution switches": (
+        "These switches belong to cuDNN: they do not affect the CPU's convolutions."
+    ),
+}
 
 
 class Cpu:
     """See `accelerator.Accelerator`."""
 
     kind = CPU
+    maker = ""
+    platform = ""
+    convolution_library = "oneDNN"
+    is_tested = True
     build: str | None = None
     process_group_backends: tuple[str, ...] = ("gloo",)
 
@@ -48,7 +60,7 @@ class Cpu:
         return False
 
     def lacks(self, feature: Feature) -> str:
-        return _NO_ALLOCATOR if feature == "segments" else _NO_KERNELS
+        return _LACKS[feature]
 
     def count(self) -> int:
         return 1
@@ -81,6 +93,9 @@ class Cpu:
     def refuses_bfloat16_products(self, device: torch.device) -> str:
         return ""
 
+    def refuses_dtype(self, device: torch.device, dtype: str) -> str:
+        return ""
+
     def has_tf32(self, device: torch.device) -> bool:
         return False
 
@@ -103,7 +118,7 @@ class Cpu:
     def has_context(self, device: torch.device) -> bool:
         return False
 
-    def free_and_total(self, device: torch.device) -> tuple[int, int]:
+    def free_and_total(self, device: torch.device) -> tuple[int | None, int]:
         memory = psutil.virtual_memory()
         return int(memory.available), int(memory.total)
 

@@ -1,4 +1,4 @@
-"""NVIDIA's cards, through `torch.cuda`: the only place that calls it for the program's own work."""
+"""NVIDIA's cards, through `torch.cuda`; `rocm` has what differs on AMD's, which have its names."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from gpu_studio.core.memory.oom_text import is_out_of_memory
 from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.plain_text import plain_text
 from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.engine.accelerators.accelerator import MOST_HISTORY
 from gpu_studio.engine.stopwatch import EventStopwatch
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ _BFLOAT16_PRODUCTS_FROM, _TF32_FROM = (7, 0), (8, 0)
 # torch.cuda._sleep counts clock cycles; every card's clock is below this.
 _FASTEST_CLOCK_HZ = 3.5e9
 _HEAD_START_S = 0.5e-3
-_MOST_HISTORY = 1_000_000
 # "Unexpected error from cudaGetDeviceCount(). Did you run … Error 804: forward compatibility was …"
 _START_ERROR = re.compile(r"\bError (?P<code>\d+): (?P<words>[^\n]+)")
 # cudaErrorSystemDriverMismatch and cudaErrorCompatNotSupportedOnDevice of driver_types.h.
@@ -41,6 +41,10 @@ class Cuda:
     """See `accelerator.Accelerator`."""
 
     kind = "cuda"
+    maker = "NVIDIA"
+    platform = "CUDA"
+    convolution_library = "cuDNN"
+    is_tested = True
 
     @property
     def build(self) -> str | None:
@@ -93,7 +97,7 @@ class Cuda:
         try:
             return plain_text(str(torch.cuda.get_device_name(device)))
         except UnicodeDecodeError:
-            return "NVIDIA card"
+            return f"{self.maker} card"
 
     def uuid(self, device: torch.device) -> str | None:
         """Return the UUID in NVML's format."""
@@ -105,15 +109,16 @@ class Cuda:
         return TorchCard(
             torch_index=index,
             name=self.name(torch.device("cuda", index)),
+            is_integrated=bool(getattr(properties, "is_integrated", False)),
             uuid=None if uuid is None else f"GPU-{uuid}",
-            pci_bus_id=_pci_bus_id(properties),
+            pci_bus_id=slot_of(properties),
             compute_capability=f"{properties.major}.{properties.minor}",
             multiprocessors=properties.multi_processor_count,
             memory_total_bytes=properties.total_memory,
             l2_cache_bytes=getattr(properties, "L2_cache_size", None) or None,
             memory_bus_width_bits=getattr(properties, "memory_bus_width", None) or None,
-            sm_clock_max_mhz=_megahertz(getattr(properties, "clock_rate", None)),
-            memory_clock_max_mhz=_megahertz(getattr(properties, "memory_clock_rate", None)),
+            sm_clock_max_mhz=megahertz(getattr(properties, "clock_rate", None)),
+            memory_clock_max_mhz=megahertz(getattr(properties, "memory_clock_rate", None)),
         )
 
     def capability(self, device: torch.device) -> tuple[int, int] | None:
@@ -141,6 +146,9 @@ class Cuda:
             "bfloat16: cuBLAS refuses it before compute capability 7.0. Choose float32 or float16."
         )
 
+    def refuses_dtype(self, device: torch.device, dtype: str) -> str:
+        return ""
+
     def has_tf32(self, device: torch.device) -> bool:
         return torch.cuda.get_device_capability(device) >= _TF32_FROM
 
@@ -161,15 +169,18 @@ class Cuda:
 
     def idle(self, device: torch.device, seconds: float) -> None:
         """Let a card's stream idle for at least this long, and at least 0.5 ms."""
+        self._sleep(device, seconds, _FASTEST_CLOCK_HZ)
+
+    def _sleep(self, device: torch.device, seconds: float, clock_hz: float) -> None:
         with torch.cuda.device(device):
-            torch.cuda._sleep(int((seconds + _HEAD_START_S) * _FASTEST_CLOCK_HZ))
+            torch.cuda._sleep(int((seconds + _HEAD_START_S) * clock_hz))
 
     def has_context(self, device: torch.device) -> bool:
         if not torch.cuda.is_initialized():
             return False
         return bool(torch._C._cuda_hasPrimaryContext(device.index))  # type: ignore[attr-defined]
 
-    def free_and_total(self, device: torch.device) -> tuple[int, int]:
+    def free_and_total(self, device: torch.device) -> tuple[int | None, int]:
         return torch.cuda.mem_get_info(device)
 
     def allocated_bytes(self, device: torch.device) -> int | None:
@@ -211,7 +222,7 @@ class Cuda:
 
     def start_history(self, device: torch.device) -> None:
         torch.cuda.memory._record_memory_history(
-            enabled="all", context=None, max_entries=_MOST_HISTORY, device=device
+            enabled="all", context=None, max_entries=MOST_HISTORY, device=device
         )
 
     def write_snapshot(self, device: torch.device, path: Path) -> None:
@@ -260,7 +271,7 @@ def explain_unavailable(text: str, visible_devices: str | None) -> str:
     return f"CUDA could not start: {reason}."
 
 
-def _pci_bus_id(properties: Any) -> str | None:
+def slot_of(properties: Any) -> str | None:
     """Return the slot in NVML's format; PyTorch 2.8 and newer report it."""
     if not hasattr(properties, "pci_bus_id"):
         return None
@@ -270,5 +281,6 @@ def _pci_bus_id(properties: Any) -> str | None:
     )
 
 
-def _megahertz(kilohertz: int | None) -> float | None:
+def megahertz(kilohertz: int | None) -> float | None:
+    """Return a clock of PyTorch's in MHz; None if it is not reported."""
     return kilohertz / 1000 if kilohertz else None

@@ -12,7 +12,7 @@ from gpu_studio.core.benchmark.ceilings import shortest_s
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.engine.benchmark.ceilings import ceilings_of
-from gpu_studio.engine.device import card_name, refuse_bfloat16_products
+from gpu_studio.engine.device import card_name, refuse_bfloat16_products, refuse_dtype
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import CardState
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 LONGEST_KERNEL_S = 1.0
 
 
-def refuse_unsupported_products(workload: Workload, case: Case) -> None:
-    """Raise `StudioError` for products in a type that the case's card cannot multiply."""
+def refuse_unsupported_dtype(workload: Workload, case: Case) -> None:
+    """Raise `StudioError` for a type that the case's card cannot compute or multiply in."""
+    refuse_dtype(case.device, case.dtype)
     if workload.has_products and workload.computes_in(case) == "bfloat16":
         refuse_bfloat16_products(case.device)
 

@@ -27,7 +27,7 @@ from gpu_studio.core.pause import PauseLog
 from gpu_studio.core.statistics import FEWEST_ROUNDS, ROUNDS, interval_of_rounds, quantile
 from gpu_studio.core.tensors import check_dtype, check_size
 from gpu_studio.core.units import format_bytes, format_size
-from gpu_studio.engine.benchmark.card_limits import refuse_long_kernel, refuse_unsupported_products
+from gpu_studio.engine.benchmark.card_limits import refuse_long_kernel, refuse_unsupported_dtype
 from gpu_studio.engine.benchmark.ceilings import measure_cpu
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes
 from gpu_studio.engine.benchmark.finish_line import FinishLine
@@ -556,7 +556,7 @@ def admit(request: RunWorkload, workload: Workload) -> Case:
         )
     refuse_mode(description, "naive", request.naive)
     workload.check(case)
-    refuse_unsupported_products(workload, case)
+    refuse_unsupported_dtype(workload, case)
     return case
 
 

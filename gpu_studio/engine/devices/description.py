@@ -40,7 +40,7 @@ def describe_engine(cards_asleep: bool = False) -> EngineDescribed:
     return EngineDescribed(
         pid=os.getpid(),
         torch_version=str(torch.__version__),
-        cuda_build=cards.build,
+        cuda_build=torch.version.cuda,
         accelerator=cards.kind,
         cuda_available=state.is_available,
         cuda_reason=state.reason,

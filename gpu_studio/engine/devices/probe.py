@@ -25,6 +25,7 @@ import torch
 
 from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep
 from gpu_studio.core.failure import first_line
+from gpu_studio.engine.accelerators.error_texts import is_no_code
 from gpu_studio.engine.device import accelerator, accelerator_state, synchronize
 from gpu_studio.engine.torch_cards import torch_card, torch_cards
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
@@ -42,9 +43,9 @@ _LOAD_BYTES = 16 << 20
 _OUTCOMES: dict[int, Outcome] = {2: "out_of_memory", 46: "busy", 209: "no_code"}
 _BREAKING = frozenset({"failed", "lost"})
 _TEXTS: tuple[tuple[str, Outcome], ...] = (
-    ("no kernel image is available", "no_code"),
     ("busy or unavailable", "busy"),
     ("out of memory", "out_of_memory"),
+    ("OUT_OF_DEVICE_MEMORY", "out_of_memory"),
     ("fallen off the bus", "lost"),
     ("GPU is lost", "lost"),
 )
@@ -97,6 +98,8 @@ def _failed(card: TorchCard, error: Exception) -> CardProbed:
     code = getattr(error, "error_code", None)  # torch 2.8 and newer
     outcome = _OUTCOMES.get(code) if isinstance(code, int) else None
     by_text = next((kind for words, kind in _TEXTS if words in text), None)
+    if is_no_code(text):
+        by_text = "no_code"
     return CardProbed(
         card=card,
         outcome=outcome or by_text or "failed",

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.memory_messages import CacheEmptied
 
+# The allocator of Intel's cards does not count it.
+_INACTIVE = "inactive_split_bytes.all.current"
+
 
 def read_memory(
     device: torch.device, mark: str | None = None, step: int | None = None
@@ -42,15 +45,15 @@ def read_memory(
     return MemoryRead(
         device=str(device),
         taken_at_s=time.monotonic(),
-        allocated_bytes=stats.get("allocated_bytes.all.current", 0),
-        reserved_bytes=stats.get("reserved_bytes.all.current", 0),
-        active_bytes=stats.get("active_bytes.all.current", 0),
-        inactive_split_bytes=stats.get("inactive_split_bytes.all.current", 0),
+        allocated_bytes=stats.get("allocated_bytes.all.current"),
+        reserved_bytes=stats.get("reserved_bytes.all.current"),
+        active_bytes=stats.get("active_bytes.all.current"),
+        inactive_split_bytes=stats.get(_INACTIVE),
         releasable_bytes=_releasable_bytes(device, stats),
         total_bytes=total_bytes,
         free_bytes=free_bytes,
-        retries=stats.get("num_alloc_retries", 0),
-        ooms=stats.get("num_ooms", 0),
+        retries=stats.get("num_alloc_retries"),
+        ooms=stats.get("num_ooms"),
         requested_bytes=stats.get("requested_bytes.all.current"),
         peak_allocated_bytes=stats.get("allocated_bytes.all.peak"),
         segments=stats.get("segment.all.current"),
@@ -109,15 +112,15 @@ def _read_ram(mark: str | None) -> MemoryRead:
     )
 
 
-def _releasable_bytes(device: torch.device, stats: Mapping[str, int]) -> int:
-    """Return the bytes that empty_cache can give back now."""
-    if _has_expandable_segments():
+def _releasable_bytes(device: torch.device, stats: Mapping[str, int]) -> int | None:
+    """Return the bytes that empty_cache can give back now; None if PyTorch does not tell."""
+    if _has_expandable_segments() or _INACTIVE not in stats:
+        if accelerator_of(device).lacks("segments"):
+            return None
         return map_of_snapshot(accelerator_of(device).segments(), device.index).releasable_bytes
     # Free and alone in a segment: neither used nor next to a used block.
     return (
-        stats.get("reserved_bytes.all.current", 0)
-        - stats.get("active_bytes.all.current", 0)
-        - stats.get("inactive_split_bytes.all.current", 0)
+        stats["reserved_bytes.all.current"] - stats["active_bytes.all.current"] - stats[_INACTIVE]
     )
 
 

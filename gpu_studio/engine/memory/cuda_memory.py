@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         SegmentsRead,
     )
     from gpu_studio.core.messages.message import Event
+    from gpu_studio.engine.accelerators.accelerator import Feature
     from gpu_studio.engine.sensor import Sensor
 
 
@@ -59,6 +60,12 @@ def run_on_card(
             "This experiment needs PyTorch's allocator on a card. The CPU has none: there, the "
             "system provides memory until it ends a program.",
         )
+    card = accelerator_of(device)
+    needed: tuple[Feature, ...] = (
+        ("segments",) if request.whole_card else ("segments", "memory limit")
+    )
+    if reason := next(filter(None, map(card.lacks, needed)), ""):
+        raise StudioError(FailureKind.BAD_REQUEST, reason)
     yield from run_experiment(request, CudaMemory(device, sensor), stop)
 
 

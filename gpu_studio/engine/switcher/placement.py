@@ -203,7 +203,8 @@ def _memory(device: torch.device) -> _Memory:
         return None, None, None
     card = accelerator_of(device)
     free, total = card.free_and_total(device)
-    return card.allocated_bytes(device), card.reserved_bytes(device), total - free
+    used = None if free is None else total - free
+    return card.allocated_bytes(device), card.reserved_bytes(device), used
 
 
 _USE_SNIPPET = """\

@@ -17,7 +17,7 @@ from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_duration
-from gpu_studio.engine.device import time_once
+from gpu_studio.engine.device import accelerator_of, time_once
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import TF32, Case, Work, dtype_eps, has_tf32
 from gpu_studio.engine.workloads.cudnn_flags import CHOICES, cudnn_flags
@@ -191,16 +191,20 @@ class Conv2dCall(Call):
         return (_repeated(self, self._case.options["cudnn"]), *self._switches())
 
     def _switches(self) -> tuple[str, ...]:
-        if not self._case.is_on_card:
-            return ("These switches belong to cuDNN: they do not affect the CPU's convolutions.",)
+        card = accelerator_of(self._case.device)
+        if reason := card.lacks("convolution switches"):
+            return (reason,)
         later_s = time_once(self, self._case.device)
         findings = (
             f"The first call of this kind took {format_duration(self._choosing_s)} in this engine, "
-            f"including the time to load cuDNN's code and choose an algorithm; a call now takes "
-            f"{format_duration(later_s)}.",
+            f"including the time to load {card.convolution_library}'s code and choose an "
+            f"algorithm; a call now takes {format_duration(later_s)}.",
         )
         if not torch.backends.cudnn.enabled:
-            return (*findings, "cuDNN is switched off here, so its switches have no effect.")
+            return (
+                *findings,
+                f"{card.convolution_library} is switched off here, so its switches have no effect.",
+            )
         if _uses_tf32(self._case):
             return (
                 *findings,

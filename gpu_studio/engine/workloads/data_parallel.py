@@ -14,7 +14,7 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
-from gpu_studio.engine.device import accelerator
+from gpu_studio.engine.device import accelerator, accelerator_of
 from gpu_studio.engine.workloads.case import Case, Work, product_dtype
 from gpu_studio.engine.workloads.data_parallel_snippet import snippet_for
 from gpu_studio.engine.workloads.proof import Verification
@@ -91,6 +91,10 @@ class DataParallel(Workload):
                 FailureKind.NO_SUCH_DEVICE,
                 f"{processes} cards cannot share the batch here: PyTorch sees {there_are}.",
             )
+        if case.is_on_card and case.options["way"] == "DataParallel":
+            reason = accelerator_of(case.device).lacks("DataParallel")
+            if reason:
+                raise StudioError(FailureKind.BAD_REQUEST, reason)
         if case.size % processes:
             raise StudioError(
                 FailureKind.BAD_REQUEST,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.engine.device import accelerator_of
 from gpu_studio.engine.nvrtc import why_no_compiler
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.parts import card_parts_s
@@ -50,7 +51,7 @@ class Picture(Workload):
         elif not case.is_on_card:
             reason = "The custom CUDA kernel runs only on NVIDIA cards, not on the CPU."
         else:
-            reason = why_no_compiler()
+            reason = accelerator_of(case.device).lacks("custom kernels") or why_no_compiler()
         if reason:
             raise StudioError(FailureKind.BAD_REQUEST, reason)
 

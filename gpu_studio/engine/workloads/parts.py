@@ -30,7 +30,7 @@ def card_parts_s(
 ) -> dict[str, float]:
     """Return the seconds of a call's parts, which add up to the whole call with its copies.
 
-    Empty if CPU memory is too small for the operands.
+    Empty if CPU memory is too small for the operands, or if the card cannot be made to wait.
 
     Each part is the median of a few calls. CUDA events measure the card's own time, around kernels
     that queued up while the card waited, so that no launch falls between them. The extra time of a
@@ -42,6 +42,8 @@ def card_parts_s(
         operands: tensors on the card; they are copied in place from pageable CPU memory.
         compute: the function of the operands; returns the result.
     """
+    if accelerator_of(device).lacks("head start"):
+        return {}
     needed_bytes = sum(operand.nbytes for operand in operands)
     if needed_bytes > _LARGEST_SHARE * free_bytes(torch.device(CPU)):
         return {}

@@ -10,6 +10,7 @@ import gpu_studio
 PACKAGE = Path(gpu_studio.__file__).parent
 MAY_NAME_CUDA = {
     "engine/accelerators/cuda.py",
+    "engine/accelerators/rocm.py",
     # Kernels that NVIDIA's own compiler makes and its driver loads.
     "engine/driver_module.py",
     "engine/workloads/custom_kernel.py",

@@ -52,7 +52,7 @@ def case_of(name: str, dtype: str, size: int | None = None, **options: str) -> C
 
 def refusal_of(name: str, case: Case) -> StudioError | None:
     try:
-        card_limits.refuse_unsupported_products(find_workload(name), case)
+        card_limits.refuse_unsupported_dtype(find_workload(name), case)
     except StudioError as error:
         return error
     return None

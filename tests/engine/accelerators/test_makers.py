@@ -1,0 +1,160 @@
+"""AMD's and Intel's cards, as far as Python can stand in for them: each request is answered."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.core.memory.snapshot_file import open_snapshot
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed
+from gpu_studio.core.messages.memory_messages import (
+    AllocationPlan,
+    CacheEmptied,
+    EmptyCache,
+    MemoryRead,
+    OomFinished,
+    RunMemoryExperiment,
+)
+from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceModel
+from gpu_studio.core.messages.race_messages import RaceParameters
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
+from gpu_studio.core.protocol import decode_event, encode
+from gpu_studio.engine.workloads.registry import PICTURES, WORKLOADS
+from tests.engine.accelerators.test_second_accelerator import pytestmark as needs_backends
+from tests.engine.answers import only, run_request
+from tests.patience import PATIENCE_S
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpu_studio.core.messages.message import Event, Request
+
+pytestmark = needs_backends
+MIB = 1 << 20
+# It takes seconds and needs nothing of a card that train_step does not.
+SLOW = "dataloader"
+NAMES = [one.description.name for one in (*WORKLOADS, *PICTURES) if one.description.name != SLOW]
+# What a maker's cards cannot run, by a word of the reason.
+CANNOT = {
+    ("amd", "custom_kernel"): "NVRTC",
+    ("intel", "custom_kernel"): "NVRTC",
+    ("intel", "data_parallel"): "DistributedDataParallel",
+}
+
+
+def requests_to(device: str, snapshot: Path) -> list[Request]:
+    runs = [
+        run_request(device=device, workload=one.name, run_id=one.name, size=min(one.sizes),
+                    budget_s=0.01)
+        for one in (workload.description for workload in WORKLOADS)
+        if one.name in NAMES
+    ]  # fmt: skip
+    races = [
+        run_request(device=device, workload=one.name, run_id=one.name, size=min(one.sizes),
+                    budget_s=0.01, race=RaceParameters())
+        for one in (picture.description for picture in PICTURES)
+    ]  # fmt: skip
+    return [
+        DescribeEngine(),
+        PlaceModel(model="linear_10", device=device),
+        RunMemoryExperiment(
+            preset="custom", device=device, plan=AllocationPlan(size=2048), budget_bytes=128 * MIB,
+            snapshot_path=str(snapshot),
+        ),
+        EmptyCache(device=device),
+        run_request(device=device, workload="matmul", run_id="float64", dtype="float64"),
+        *runs, *races,
+    ]  # fmt: skip
+
+
+def answers(maker: str, snapshot: Path) -> list[Event]:
+    lines = [encode(one).decode() for one in requests_to(f"{maker}:0", snapshot)]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.engine.accelerators.stand_in", maker, *lines],
+        capture_output=True, timeout=2 * PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert not done.returncode, done.stderr.decode()
+    return [decode_event(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("maker", ["amd", "intel"])
+def test_everything_is_answered_on_the_cards_of(maker, tmp_path):
+    """One process answers it all: PyTorch takes a device of Python once, and seconds to load."""
+    snapshot = tmp_path / "snapshot.pickle"
+    events = answers(maker, snapshot)
+    for name in NAMES:
+        _runs_or_says_why_not(maker, events, name)
+    _says_what_it_is_built_for(maker, events)
+    _moves_a_model_and_counts_its_memory(events)
+    _ends_a_full_budget_in_an_error_that_is_read(events, snapshot)
+    _knows_what_the_allocator_does_not_count(maker, events)
+    _refuses_float64_without_its_arithmetic(maker, events)
+    _names_the_switches_of_convolutions_or_lacks_them(maker, events)
+
+
+def _runs_or_says_why_not(maker, events, name):
+    finished = [one for one in only(RunFinished, events) if one.run_id == name]
+    failed = [one for one in only(RunFailed, events) if one.run_id == name]
+    reason = CANNOT.get((maker, name))
+    if reason is None:
+        assert [one.verified for one in finished] == [True], (name, failed)
+    else:
+        assert reason in failed[0].failure.message
+        assert not finished
+
+
+def _says_what_it_is_built_for(maker, events):
+    (described,) = only(EngineDescribed, events)
+    assert described.build_kind == {"amd": "rocm", "intel": "xpu"}[maker]
+    cards = [(card.maker, card.name, card.is_integrated) for card in described.cards]
+    assert (
+        cards
+        == {
+            "amd": [("AMD", "AMD Radeon Graphics", True), ("AMD", "AMD Radeon RX 6600", False)],
+            "intel": [("Intel", "Intel(R) Arc(TM) A380 Graphics", False)],
+        }[maker]
+    )
+    assert described.cards[-1].pci_bus_id == "00000000:03:00.0"
+    assert [card.architecture for card in described.cards] == {
+        "amd": ["gfx1036", "gfx1032"], "intel": [None],
+    }[maker]  # fmt: skip
+
+
+def _moves_a_model_and_counts_its_memory(events):
+    (placed,) = only(PlaceFinished, events)
+    assert (placed.same_output, placed.allocated_delta_bytes) == (True, 440)
+
+
+def _ends_a_full_budget_in_an_error_that_is_read(events, snapshot):
+    (finished,) = only(OomFinished, events)
+    assert (finished.outcome, finished.tensors) == ("over_budget", 8)
+    assert finished.tried_bytes == 16 * MIB
+    opened = open_snapshot(snapshot)
+    assert opened.segments
+    (emptied,) = only(CacheEmptied, events)
+    assert emptied.predicted_bytes == emptied.freed_bytes == 128 * MIB
+
+
+def _knows_what_the_allocator_does_not_count(maker, events):
+    read = only(MemoryRead, events)[0]
+    counted = (read.retries, read.ooms, read.segments, read.inactive_split_bytes)
+    assert (None in counted) is (maker == "intel")
+    assert read.allocated_bytes == 0
+
+
+def _refuses_float64_without_its_arithmetic(maker, events):
+    refused = [one.failure.message for one in events if isinstance(one, (RunFailed, RequestFailed))]
+    has_refused = any("has no arithmetic for float64" in one for one in refused)
+    assert has_refused is (maker == "intel")
+
+
+def _names_the_switches_of_convolutions_or_lacks_them(maker, events):
+    (run,) = [one for one in only(RunFinished, events) if one.run_id == "conv2d"]
+    word = {"amd": "MIOpen", "intel": "oneDNN"}[maker]
+    assert word in " ".join(run.findings)
+    # Without a way to let the card wait, launching and computing cannot be told apart.
+    (launched,) = [one for one in only(RunFinished, events) if one.run_id == "launch"]
+    assert bool(launched.parts_s) is (maker == "amd")
