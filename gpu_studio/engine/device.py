@@ -15,9 +15,9 @@ from gpu_studio.core.device_name import CPU, DeviceName, is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine.accelerators.cpu import Cpu
 from gpu_studio.engine.accelerators.cuda import Cuda
-from gpu_studio.engine.accelerators.error_texts import is_no_code
 from gpu_studio.engine.accelerators.rocm import Rocm
 from gpu_studio.engine.accelerators.xpu import Xpu
+from gpu_studio.engine.error_texts import is_no_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ import torch
 from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from, first_line
 from gpu_studio.core.memory.oom_text import is_out_of_memory, read_oom_text
 from gpu_studio.core.units import format_bytes
-from gpu_studio.engine.accelerators import error_texts
+from gpu_studio.engine import error_texts
 from gpu_studio.engine.device import accelerator
 
 

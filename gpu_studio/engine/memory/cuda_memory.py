@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         SegmentsRead,
     )
     from gpu_studio.core.messages.message import Event
-    from gpu_studio.engine.accelerators.accelerator import Feature
     from gpu_studio.engine.sensor import Sensor
 
 
@@ -61,10 +60,10 @@ def run_on_card(
             "system provides memory until it ends a program.",
         )
     card = accelerator_of(device)
-    needed: tuple[Feature, ...] = (
-        ("segments",) if request.whole_card else ("segments", "memory limit")
-    )
-    if reason := next(filter(None, map(card.lacks, needed)), ""):
+    reason = card.lacks("segments")
+    if not request.whole_card:
+        reason = reason or card.lacks("memory limit")
+    if reason:
         raise StudioError(FailureKind.BAD_REQUEST, reason)
     yield from run_experiment(request, CudaMemory(device, sensor), stop)
 
