@@ -9,7 +9,8 @@ import msgspec
 from gpu_studio.cli.answers import at_work, describe_beside, read_inventory
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
 from gpu_studio.cli.screen import Progress, print_json, print_line
-from gpu_studio.core.devices.facts import PcSnapshot, identity_line
+from gpu_studio.core.devices.devices import CUDA_BUILD
+from gpu_studio.core.devices.facts import PcSnapshot, driver_text, identity_line
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.report import pc_value
 from gpu_studio.core.engine import EngineEnvironment
@@ -91,7 +92,8 @@ def _read_allocators(work: CommandEngine, description: EngineDescribed) -> dict[
 def device_lines(inventory: Inventory, description: EngineDescribed | None) -> Iterator[str]:
     """Yield one paragraph per device, then PyTorch and the driver."""
     for device in inventory.devices:
-        address = device.address or "(hidden)"
+        is_other = device.build_kind != CUDA_BUILD
+        address = device.address or (f"({device.maker or 'other'})" if is_other else "(hidden)")
         yield f"{address:<10}{device.name}"
         if device.is_cpu:
             capability = description.cpu_capability if description else None
@@ -141,8 +143,10 @@ def _card_facts(card: Device) -> Iterator[str]:
         yield card.unreadable
         return
     capability = f"compute capability {card.compute_capability}" if card.compute_capability else ""
+    chip = f"{card.chip} ({card.architecture})" if card.chip and card.architecture else card.chip
     facts = [
-        format_bytes(card.memory_total_bytes) if card.memory_total_bytes else "",
+        _memory(card),
+        chip or "",
         capability + (f" ({card.architecture})" if capability and card.architecture else ""),
         _counted(card.multiprocessors, "multiprocessor"),
         _counted(card.cuda_cores, "core"),
@@ -151,7 +155,10 @@ def _card_facts(card: Device) -> Iterator[str]:
         else "",
     ]
     yield ", ".join(fact for fact in facts if fact)
-    yield f"{identity_line(card)}; slot {card.pci_bus_id}, {card.uuid or 'no UUID'}"
+    slot = f"slot {card.pci_bus_id}" if card.pci_bus_id else "no slot"
+    yield f"{identity_line(card)}; {slot}, {card.uuid or 'no UUID'}"
+    if card.kernel_driver is not None and card.build_kind != CUDA_BUILD:
+        yield f"driver {driver_text(card)}" + (f", VBIOS {card.vbios}" if card.vbios else "")
     now = card.telemetry
     used = now.memory_used_bytes
     sensors = [
@@ -162,12 +169,20 @@ def _card_facts(card: Device) -> Iterator[str]:
         _with_unit(now.memory_temperature_c, "°C memory"),
         _with_unit(now.power_w, "W") or "power n/a",
         _with_unit(now.fan_percent, "% fan"),
+        _with_unit(now.fan_rpm, "rpm"),
         "" if now.pstate is None else f"P{now.pstate}",
         _with_unit(now.sm_clock_mhz, "MHz"),
     ]
     yield "now: " + ", ".join(sensor for sensor in sensors if sensor)
     for process in card.processes:
         yield f"used by {_process(process)}"
+
+
+def _memory(card: Device) -> str:
+    if not card.memory_total_bytes:
+        return ""
+    size = format_bytes(card.memory_total_bytes)
+    return f"{size} of the PC's memory" if card.is_integrated else size
 
 
 def _process(process: GpuProcess) -> str:

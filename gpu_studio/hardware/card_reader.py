@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from gpu_studio.core.devices.devices import Device
+from gpu_studio.core.messages.check_messages import Vitals
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import (
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
         Telemetry,
         Unreadable,
     )
-    from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+    from gpu_studio.core.messages.check_messages import CheckedDevice
     from gpu_studio.core.messages.engine_messages import TorchCard
+    from gpu_studio.hardware.pci import DisplayAdapter
 
 ProcessLookup = Callable[[int], tuple[str, "str | None"]]
 """Returns the name and the user of a process id; an unknown name is empty."""
@@ -86,8 +88,12 @@ class CardReader(Protocol):
     def card(self, index: int) -> OpenCard:
         """Return the card with the driver's number; raises `CardUnreadableError`."""
 
-    def card_at(self, pci_bus_id: str) -> OpenCard:
-        """Return the card in a slot, without touching any other card; raises like `card`."""
+    def card_at(self, slot: str) -> OpenCard:
+        """Return the card in a slot, without touching any other card; raises like `card`.
+
+        Args:
+            slot: `DisplayAdapter.slot` of the card.
+        """
 
     def card_with(self, uuid: str) -> OpenCard:
         """Return the card with a UUID; raises like `card`."""
@@ -105,21 +111,49 @@ class Maker:
 
     Attributes:
         name: as it is written on the screen.
-        vendor_id: of the maker on the PCI bus.
+        claims: whether a card on the bus is one of these.
         kind: PyTorch's word for the cards, the first part of their addresses.
         open: opens a session with the driver, or raises `DriverUnavailableError`.
         running_version: the version of the driver that runs, without a session; wakes no card.
         library_version: the version of the driver's library that this process uses.
         is_replaced: whether an update has replaced that library on the disk.
+        is_system: the system reads the cards, of whatever makers they are. They are opened by
+            their slots, and only an engine knows PyTorch's numbers of them.
     """
 
     name: str
-    vendor_id: int
+    claims: Callable[[DisplayAdapter], bool]
     kind: str
     open: Callable[[], CardReader]
     running_version: Callable[[], str | None] = lambda: None
     library_version: Callable[[], str | None] = lambda: None
     is_replaced: Callable[[], bool] = lambda: False
+    is_system: bool = False
+
+
+_KINDS = {"NVIDIA": "cuda", "AMD": "cuda", "Intel": "xpu"}
+_NO_KIND = "display"
+
+
+def kind_of(maker: str) -> str:
+    """Return PyTorch's word for the cards of a maker; another word if it cannot use any."""
+    return _KINDS.get(maker, _NO_KIND)
+
+
+def vitals_of(now: Telemetry) -> Vitals:
+    """Return what a check reads every second, as far as a reading of the sensors has it."""
+    return Vitals(
+        temperature_c=now.temperature_c,
+        hotspot_c=now.hotspot_c,
+        memory_temperature_c=now.memory_temperature_c,
+        sm_clock_mhz=now.sm_clock_mhz,
+        memory_clock_mhz=now.memory_clock_mhz,
+        power_w=now.power_w,
+        fan_percent=now.fan_percent,
+        clock_event_reasons=now.clock_event_reasons,
+        pcie_generation=now.pcie_generation,
+        pcie_width=now.pcie_width,
+    )
 
 
 def unreadable_card(maker: str, kind: str, index: int | None, error: CardUnreadableError) -> Device:

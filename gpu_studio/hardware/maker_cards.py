@@ -23,9 +23,10 @@ from gpu_studio.core.plain_text import plain_text
 from gpu_studio.hardware.card_reader import (
     CardUnreadableError,
     DriverUnavailableError,
+    kind_of,
     unreadable_card,
 )
-from gpu_studio.hardware.pci import DisplayAdapter, display_adapters, is_asleep, normal_bus_id
+from gpu_studio.hardware.display_adapters import display_adapters, is_asleep
 from gpu_studio.hardware.watchdog import SilentError, Watchdog
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import Unreadable
     from gpu_studio.hardware.card_reader import CardReader, Maker, OpenCard
+    from gpu_studio.hardware.pci import DisplayAdapter
 
 _SILENT_DRIVER = "The {maker} driver does not answer. Restart the PC."
 _SILENT_CARD = "The driver no longer answers for this card. Restart the PC."
@@ -57,8 +59,9 @@ class MakerCards:
 
     Args:
         maker: whose cards.
+        claims: whether a card on the bus is one of them; None leaves that to the maker.
         find_adapters: returns the graphics cards on the bus, of all makers.
-        is_card_asleep: returns whether the card at a bus address is asleep.
+        is_card_asleep: returns whether the card in a slot is asleep.
         visible_devices: CUDA_VISIBLE_DEVICES of the engines; None means "not set".
         start_patience_s: the most seconds for the driver to start its cards.
         call_patience_s: the most seconds to read one card.
@@ -69,6 +72,7 @@ class MakerCards:
         self,
         maker: Maker,
         *,
+        claims: Callable[[DisplayAdapter], bool] | None = None,
         find_adapters: Callable[[], Sequence[DisplayAdapter]] = display_adapters,
         is_card_asleep: Callable[[str], bool] = is_asleep,
         visible_devices: str | None = None,
@@ -77,6 +81,7 @@ class MakerCards:
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.maker = maker
+        self._claims = claims or maker.claims
         self._find_adapters = find_adapters
         self._is_card_asleep = is_card_asleep
         self._visible_devices = visible_devices
@@ -101,12 +106,12 @@ class MakerCards:
         """Return the driver and the maker's cards, with a first reading.
 
         Args:
-            adapters: the graphics cards on the bus, of all makers.
+            adapters: the graphics cards that this maker's reader serves; see `claimed`.
         """
         if self._has_changed:
             self.rest()  # a session only knows the cards that existed at its start
-        own = self._own(adapters)
-        self._was_asleep = {a.pci_bus_id: a.is_asleep for a in own if a.pci_bus_id}
+        own = adapters
+        self._was_asleep = {a.slot: a.is_asleep for a in own if a.slot}
         driver, found = self._find_cards_in_time(own)
         self._note_what_is_there(own)
         driver = msgspec.structs.replace(driver, was_updated=self._was_replaced)
@@ -127,9 +132,7 @@ class MakerCards:
         """
         if self._is_driver_silent and not self._watchdog.is_stuck(_DRIVER):
             return True
-        if any(
-            self._is_card_asleep(bus_id) != asleep for bus_id, asleep in self._was_asleep.items()
-        ):
+        if any(self._is_card_asleep(slot) != asleep for slot, asleep in self._was_asleep.items()):
             return True
         return self._has_changed or self._sees_a_change()
 
@@ -139,7 +142,7 @@ class MakerCards:
         if now_s - self._looked_at_s < _LOOK_EVERY_S:
             return False
         self._looked_at_s = now_s
-        own = self._own(self._find_adapters())
+        own = self._claim(self._find_adapters())
         self._has_changed = self._bus_of(own) != self._bus or self._count() != self._card_count
         return self._has_changed or self.maker.is_replaced() != self._was_replaced
 
@@ -209,11 +212,12 @@ class MakerCards:
                 self._unread(adapter, str(driver.error), "no_driver") for adapter in adapters
             ]
         self._names = ProcessNames(self._reader.process_name)
-        found = self._open_cards(self._reader, adapters if asleep else ())
+        is_by_slot = bool(asleep) or self.maker.is_system
+        found = self._open_cards(self._reader, adapters if is_by_slot else None)
         listed = {device.pci_bus_id for device, _ in found}
         found += [self._unread(adapter, ASLEEP, "asleep") for adapter in asleep]
         not_served = _NOT_SERVED.format(maker=self.maker.name)
-        if all(device.pci_bus_id for device, _ in found):
+        if not self.maker.is_system and all(device.pci_bus_id for device, _ in found):
             found += [
                 self._unread(adapter, not_served, "not_served")
                 for adapter in adapters
@@ -225,29 +229,33 @@ class MakerCards:
         return driver, found
 
     def _open_cards(
-        self, reader: CardReader, beside_sleepers: Sequence[DisplayAdapter]
+        self, reader: CardReader, by_slot: Sequence[DisplayAdapter] | None
     ) -> list[tuple[Device, OpenCard | Device]]:
         """Open all cards by number, or by slot if another card must not be touched."""
-        openers: list[tuple[int | None, Callable[[], OpenCard]]]
-        if beside_sleepers:
-            awake = [a.pci_bus_id for a in beside_sleepers if not a.is_asleep and a.pci_bus_id]
-            openers = [(None, partial(reader.card_at, bus_id)) for bus_id in awake]
+        openers: list[tuple[int | None, DisplayAdapter | None, Callable[[], OpenCard]]]
+        if by_slot is not None:
+            awake = [adapter for adapter in by_slot if not adapter.is_asleep and adapter.slot]
+            openers = [(None, adapter, partial(reader.card_at, adapter.slot)) for adapter in awake]
         else:
-            openers = [(index, partial(reader.card, index)) for index in range(reader.count())]
+            numbers = range(reader.count())
+            openers = [(number, None, partial(reader.card, number)) for number in numbers]
         found: list[tuple[Device, OpenCard | Device]] = []
-        for index, open_card in openers:
+        for index, adapter, open_card in openers:
             try:
                 card = open_card()
+                device = card.describe(index, self._names)
             except CardUnreadableError as error:
+                if adapter is not None and self.maker.is_system:
+                    found.append(self._unread(adapter, str(error), error.code))
+                    continue
                 device = unreadable_card(self.maker.name, self.maker.kind, index, error)
                 found.append((device, device))
                 continue
-            device = card.describe(index, self._names)
             found.append((device, device if device.unreadable else card))
         return found
 
-    def _own(self, adapters: Sequence[DisplayAdapter]) -> list[DisplayAdapter]:
-        return [one for one in adapters if one.vendor_id == self.maker.vendor_id]
+    def _claim(self, adapters: Sequence[DisplayAdapter]) -> list[DisplayAdapter]:
+        return [one for one in adapters if self._claims(one)]
 
     def _bus_of(self, adapters: Sequence[DisplayAdapter]) -> object:
         """Return a value that changes if a card or its driver appears or disappears."""
@@ -257,11 +265,12 @@ class MakerCards:
     def _unread(
         self, adapter: DisplayAdapter, sentence: str, code: Unreadable
     ) -> tuple[Device, OpenCard | Device]:
+        is_system = self.maker.is_system
         device = Device(
-            kind=self.maker.kind,
-            maker=self.maker.name,
+            kind=kind_of(adapter.maker) if is_system else self.maker.kind,
+            maker=adapter.maker if is_system else self.maker.name,
             name=adapter.name,
-            pci_bus_id=normal_bus_id(adapter.pci_bus_id),
+            pci_bus_id=adapter.pci_bus_id,
             pci_device_id=adapter.device_id,
             kernel_driver=adapter.kernel_driver,
             unreadable=sentence,
@@ -271,6 +280,8 @@ class MakerCards:
 
     def _numbered(self, cards: list[Device]) -> list[Device]:
         """Assign CUDA's numbers to the cards that CUDA can see, including sleeping cards."""
+        if self.maker.is_system:
+            return cards
         usable = [card for card in cards if card.answers_or_sleeps]
         numbered = {card.identity: card for card in number_cards(usable, self._visible_devices)}
         return [numbered.get(card.identity, card) for card in cards]

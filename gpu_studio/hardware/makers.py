@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from dataclasses import replace
+from functools import partial
 
-from gpu_studio.hardware.card_reader import Maker  # noqa: TC001  # the type of the table
+from gpu_studio.hardware.card_reader import Maker
+from gpu_studio.hardware.linux.adapters import find_adapters
+from gpu_studio.hardware.linux.reader import LinuxReader
+from gpu_studio.hardware.linux.sys_tree import SysTree, sys_tree
 from gpu_studio.hardware.nvidia.nvidia import NVIDIA
-from gpu_studio.hardware.pci import SYSFS, adapters_in_sysfs
 
-if TYPE_CHECKING:
-    from pathlib import Path
+# Last: it takes whatever no maker's own driver reads.
+SYSTEM = Maker(
+    name="system", claims=lambda _adapter: True, kind="", open=LinuxReader, is_system=True
+)
+MAKERS: tuple[Maker, ...] = (NVIDIA,) if sys.platform == "win32" else (NVIDIA, SYSTEM)
 
-MAKERS: tuple[Maker, ...] = (NVIDIA,)
+
+def makers_of(tree: SysTree | None = None) -> tuple[Maker, ...]:
+    """Return what reads the cards: of another PC's tree only what the tree itself says."""
+    tree = tree or sys_tree()
+    return (replace(SYSTEM, open=partial(LinuxReader, tree)),) if tree.is_copy else MAKERS
 
 
-def are_all_cards_asleep(root: Path = SYSFS) -> bool:
-    """Return whether Linux has switched off every card that could be read; this wakes no card."""
-    vendors = {maker.vendor_id for maker in MAKERS}
-    own = [adapter for adapter in adapters_in_sysfs(root, ()) if adapter.vendor_id in vendors]
+def are_all_cards_asleep(tree: SysTree | None = None) -> bool:
+    """Return whether Linux has switched off every card of NVIDIA's; this wakes no card."""
+    own = [adapter for adapter in find_adapters(tree or SysTree(), ()) if NVIDIA.claims(adapter)]
     return bool(own) and all(adapter.is_asleep for adapter in own)

@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
@@ -26,9 +27,10 @@ from gpu_studio.core.devices.devices import (
     encode_sensor_event,
 )
 from gpu_studio.hardware.cpu import CpuSensor, describe_cpu
+from gpu_studio.hardware.display_adapters import display_adapters
+from gpu_studio.hardware.linux.sys_tree import sys_tree
 from gpu_studio.hardware.maker_cards import MakerCards
-from gpu_studio.hardware.makers import MAKERS
-from gpu_studio.hardware.pci import DisplayAdapter, display_adapters
+from gpu_studio.hardware.makers import makers_of
 from gpu_studio.hardware.surroundings import (
     cuda_variables,
     has_secure_boot,
@@ -42,13 +44,15 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import SensorEvent
     from gpu_studio.hardware.card_reader import Maker
+    from gpu_studio.hardware.pci import DisplayAdapter
 
 
 class PcSensors:
     """The sensors of this PC: of the CPU and of every maker's cards.
 
     Args:
-        makers: whose cards are read; the others' are only named.
+        makers: whose cards are read, the first that claims a card; the others' are only named.
+            None takes those of this system.
         find_adapters: returns the graphics cards on the bus.
         visible_devices: CUDA_VISIBLE_DEVICES of the engines; None means "not set".
         options: passed on to each `MakerCards`.
@@ -56,38 +60,51 @@ class PcSensors:
 
     def __init__(
         self,
-        makers: Sequence[Maker] = MAKERS,
+        makers: Sequence[Maker] | None = None,
         find_adapters: Callable[[], Sequence[DisplayAdapter]] = display_adapters,
         visible_devices: str | None = os.environ.get("CUDA_VISIBLE_DEVICES"),
         **options: Any,
     ) -> None:
         self._find_adapters = find_adapters
         self._cpu = CpuSensor()
+        self._order = makers_of() if makers is None else tuple(makers)
         self._makers = [
             MakerCards(
-                maker, find_adapters=find_adapters, visible_devices=visible_devices, **options
+                maker,
+                claims=partial(self._is_of, maker),
+                find_adapters=find_adapters,
+                visible_devices=visible_devices,
+                **options,
             )
-            for maker in makers
+            for maker in self._order
         ]
 
     def inventory(self) -> Inventory:
         """Return all devices of this PC, with a first reading."""
         adapters = self._find_adapters()
-        found = [cards.find(adapters) for cards in self._makers]
+        of_nobody = [one for one in adapters if not any(m.claims(one) for m in self._order)]
+        found = [
+            cards.find([one for one in adapters if self._is_of(cards.maker, one)])
+            for cards in self._makers
+        ]
         (driver, _), *others = found
-        known = {cards.maker.vendor_id for cards in self._makers}
+        cpu = describe_cpu(self._cpu.read())
+        if sys_tree().is_copy:
+            cpu = msgspec.structs.replace(cpu, name=f"{cpu.name} (of this PC)")
         return Inventory(
-            devices=(
-                describe_cpu(self._cpu.read()), *(card for _, cards in found for card in cards),
-            ),
+            devices=(cpu, *(card for _, cards in found for card in cards)),
             driver=driver,
             other_drivers=tuple(other for other, _ in others),
-            other_gpus=tuple(one.name for one in adapters if one.vendor_id not in known),
+            other_gpus=tuple(one.name for one in of_nobody),
             is_wsl=is_wsl(),
             distribution=linux_distribution(),
             secure_boot=has_secure_boot(),
             variables=cuda_variables(),
         )  # fmt: skip
+
+    def _is_of(self, maker: Maker, adapter: DisplayAdapter) -> bool:
+        """Return whether a maker is the first that claims a card."""
+        return next((one for one in self._order if one.claims(adapter)), None) is maker
 
     def reading(self) -> Reading:
         """Return one reading of the CPU and of every card of the last inventory."""

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core.devices.access import numbered_cards
 from gpu_studio.core.devices.devices import (
     Device,
     Inventory,
     Reading,
     Telemetry,
-    number_cards,
 )
 from gpu_studio.core.devices.link import faster, link_at_work
 from gpu_studio.model.awake_timer import AwakeTimer
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gpu_studio.core.devices.devices import CardReading, GpuProcess, SensorEvent
     from gpu_studio.core.devices.link import Link
     from gpu_studio.core.devices.sensor_history import SensorTrack
     from gpu_studio.core.failure import Failure
+    from gpu_studio.core.messages.engine_messages import BuildKind, TorchCard
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +84,7 @@ class Sensors(QObject):
         self._worker: Worker | None = None
         self._found: Inventory | None = None
         self.inventory: Inventory | None = None
-        self._visible_devices: str | None = None
+        self._numbering = partial(numbered_cards, visible_devices=None)
         self.newest: Reading | None = None
         self._tracks: dict[str, SensorTrack] = {}
         self.links: dict[str, Link] = {}
@@ -152,9 +154,19 @@ class Sensors(QObject):
             self._wishes.discard(what)
         self._poll_or_rest()
 
-    def number_for(self, visible_devices: str | None) -> None:
-        """Number the cards as an engine with these visible devices does."""
-        self._visible_devices = visible_devices
+    def number_for(
+        self,
+        visible_devices: str | None,
+        build_kind: BuildKind = "cuda",
+        torch_cards: Sequence[TorchCard] = (),
+    ) -> None:
+        """Number the cards as an engine does; the arguments are those of `numbered_cards`."""
+        self._numbering = partial(
+            numbered_cards,
+            visible_devices=visible_devices,
+            build_kind=build_kind,
+            torch_cards=torch_cards,
+        )
         if self._found is not None:
             self._renumber()
 
@@ -232,11 +244,8 @@ class Sensors(QObject):
 
     def _renumber(self) -> None:
         assert self._found is not None
-        # CUDA counts a sleeping card, but no card that the driver does not support.
-        usable = [card for card in self._found.cards if card.answers_or_sleeps]
-        numbered = {card.identity: card for card in number_cards(usable, self._visible_devices)}
-        devices = (numbered.get(device.identity, device) for device in self._found.devices)
-        inventory = msgspec.structs.replace(self._found, devices=tuple(devices))
+        cards = self._numbering(self._found.cards)
+        inventory = msgspec.structs.replace(self._found, devices=(self._found.cpu, *cards))
         if inventory != self.inventory:
             self.inventory = inventory
             self.inventory_changed.emit(inventory)

@@ -168,6 +168,8 @@ class Studio(QObject):
             self.session.submit(DescribeEngine(wakes_cards=wakes_cards))
 
     def _engine_described(self, description: EngineDescribed) -> None:
-        self.sensors.number_for(description.visible_devices)
+        self.sensors.number_for(
+            description.visible_devices, description.build_kind, description.cards
+        )
         if description.snippet:
             self.snippets.show(description.snippet, DEVICES)

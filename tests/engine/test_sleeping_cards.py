@@ -14,6 +14,7 @@ from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.engine import device
 from gpu_studio.engine.dispatcher import Dispatcher
+from gpu_studio.hardware.linux.sys_tree import SysTree
 from gpu_studio.hardware.makers import are_all_cards_asleep
 from tests.engine.answers import ask, only, run_request
 
@@ -49,8 +50,8 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 @pytest.fixture
 def card(tmp_path: Path) -> Path:
-    """A laptop's card in a folder like /sys/bus/pci/devices; its status is to be written."""
-    folder = tmp_path / "0000:01:00.0"
+    """A laptop's card in a folder like /sys; its status is to be written."""
+    folder = tmp_path / "bus" / "pci" / "devices" / "0000:01:00.0"
     (folder / "power").mkdir(parents=True)
     for name, value in (("class", "0x030200"), ("vendor", "0x10de"), ("device", "0x2560")):
         (folder / name).write_text(value)
@@ -61,7 +62,7 @@ def card(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def dispatcher(card: Path, tmp_path: Path) -> Dispatcher:
-    return Dispatcher(are_cards_asleep=partial(are_all_cards_asleep, tmp_path))
+    return Dispatcher(are_cards_asleep=partial(are_all_cards_asleep, SysTree(tmp_path)))
 
 
 def test_an_engine_reports_what_it_is_without_waking_a_card(

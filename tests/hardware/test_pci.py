@@ -5,13 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from gpu_studio.hardware.linux.adapters import find_adapters, is_asleep
+from gpu_studio.hardware.linux.sys_tree import SysTree
 from gpu_studio.hardware.makers import are_all_cards_asleep
-from gpu_studio.hardware.pci import (
-    adapter_name,
-    adapters_in_registry,
-    adapters_in_sysfs,
-    is_asleep,
-)
+from gpu_studio.hardware.pci import adapter_name, adapters_in_registry
 
 PCI_IDS = """\
 # a comment
@@ -44,17 +41,22 @@ def names(tmp_path):
 
 @pytest.fixture
 def bus(tmp_path):
-    folder = tmp_path / "devices"
-    folder.mkdir()
+    folder = tmp_path / "bus" / "pci" / "devices"
+    folder.mkdir(parents=True)
     return folder
 
 
-def test_display_controllers_are_found_and_named(bus, names):
+@pytest.fixture
+def tree(bus, tmp_path):
+    return SysTree(tmp_path)
+
+
+def test_display_controllers_are_found_and_named(bus, tree, names):
     add_card(bus, "0000:00:02.0", "0x030000", "0x8086", "0x9bc5")
     add_card(bus, "0000:01:00.0", "0x030000", "0x10de", "0x1d01")
     add_card(bus, "0000:01:00.1", "0x040300", "0x10de", "0x0fb8")  # its sound chip
     add_card(bus, "0000:03:00.0", "0x038000", "0x1002", "0x73ff")
-    adapters = adapters_in_sysfs(bus, names)
+    adapters = find_adapters(tree, names)
     assert [(a.name, a.vendor_id, a.pci_bus_id) for a in adapters] == [
         ("Intel UHD Graphics 630", 0x8086, "00000000:00:02.0"),
         ("NVIDIA GeForce GT 1030", 0x10DE, "00000000:01:00.0"),
@@ -62,32 +64,32 @@ def test_display_controllers_are_found_and_named(bus, names):
     ]
 
 
-def test_a_suspended_card_is_asleep(bus, names):
+def test_a_suspended_card_is_asleep(bus, tree, names):
     add_card(bus, "0000:01:00.0", "0x030200", "0x10de", "0x1d01", "suspended")
     add_card(bus, "0000:02:00.0", "0x030200", "0x10de", "0x1d01", "active")
-    assert [a.is_asleep for a in adapters_in_sysfs(bus, names)] == [True, False]
-    assert is_asleep("00000000:01:00.0", bus)
-    assert not is_asleep("00000000:02:00.0", bus)
-    assert not is_asleep("00000000:09:00.0", bus)
+    assert [a.is_asleep for a in find_adapters(tree, names)] == [True, False]
+    assert is_asleep("00000000:01:00.0", tree)
+    assert not is_asleep("00000000:02:00.0", tree)
+    assert not is_asleep("00000000:09:00.0", tree)
 
 
-def test_without_a_list_of_names_the_maker_and_numbers_remain(bus):
-    add_card(bus, "0000:01:00.0", "0x030000", "0x1002", "0x73ff")
-    (adapter,) = adapters_in_sysfs(bus, ["/nowhere/pci.ids"])
-    assert adapter.name == "AMD graphics (1002:73ff)"
+def test_without_a_list_of_names_the_maker_and_numbers_remain(bus, tree):
+    add_card(bus, "0000:01:00.0", "0x030000", "0x1002", "0xfffe")
+    (adapter,) = find_adapters(tree, ["/nowhere/pci.ids"])
+    assert adapter.name == "AMD graphics (1002:fffe)"
 
 
-def test_a_name_is_looked_up_under_its_own_maker(bus, names):
+def test_a_name_is_looked_up_under_its_own_maker(bus, tree, names):
     add_card(bus, "0000:01:00.0", "0x030000", "0x1002", "0x1d01")  # NVIDIA's number for a GT 1030
-    (adapter,) = adapters_in_sysfs(bus, names)
+    (adapter,) = find_adapters(tree, names)
     assert adapter.name == "AMD graphics (1002:1d01)"
 
 
-def test_unreadable_entries_are_passed_over(bus, names):
+def test_unreadable_entries_are_passed_over(bus, tree, names):
     (bus / "0000:05:00.0").mkdir()
     add_card(bus, "0000:06:00.0", "junk", "0x10de", "0x1d01")
-    assert adapters_in_sysfs(bus, names) == []
-    assert adapters_in_sysfs(bus / "missing", names) == []
+    assert find_adapters(tree, names) == []
+    assert find_adapters(SysTree(bus / "missing"), names) == []
 
 
 @pytest.mark.parametrize(
@@ -142,12 +144,12 @@ def test_windows_reports_its_adapters_in_the_registry():
 @pytest.mark.skipif(
     sys.platform == "win32", reason="/sys is made of links, which Windows lets few users make"
 )
-def test_who_drives_a_card_is_reported(bus, names, tmp_path):
+def test_who_drives_a_card_is_reported(bus, tree, names, tmp_path):
     add_card(bus, "0000:01:00.0", "0x030000", "0x10de", "0x1d01")
     add_card(bus, "0000:02:00.0", "0x030000", "0x10de", "0x1d01")
     (tmp_path / "drivers" / "nouveau").mkdir(parents=True)
     (bus / "0000:01:00.0" / "driver").symlink_to(tmp_path / "drivers" / "nouveau")
-    assert [a.kernel_driver for a in adapters_in_sysfs(bus, names)] == ["nouveau", None]
+    assert [a.kernel_driver for a in find_adapters(tree, names)] == ["nouveau", None]
 
 
 @pytest.mark.parametrize(
@@ -161,8 +163,8 @@ def test_who_drives_a_card_is_reported(bus, names, tmp_path):
         ([None], False),
     ],
 )
-def test_all_cards_sleep_only_where_there_are_some_and_none_is_awake(bus, statuses, expected):
+def test_all_cards_sleep_only_where_there_are_some_and_none_is_awake(bus, tree, statuses, expected):
     add_card(bus, "0000:00:02.0", "0x030000", "0x8086", "0x9bc5", "active")
     for number, status in enumerate(statuses, start=1):
         add_card(bus, f"0000:0{number}:00.0", "0x030200", "0x10de", "0x1d01", status)
-    assert are_all_cards_asleep(bus) is expected
+    assert are_all_cards_asleep(tree) is expected

@@ -105,8 +105,11 @@ def card() -> FakeCard:
 
 @pytest.fixture
 def makers(card):
-    fake = Maker(name="Fake", vendor_id=0x1234, kind="fake", open=lambda: FakeReader(card))
-    nvidia = Maker(name="NVIDIA", vendor_id=NVIDIA.vendor_id, kind="cuda", open=no_nvidia)
+    fake = Maker(
+        name="Fake", claims=lambda one: one.vendor_id == 0x1234, kind="fake",
+        open=lambda: FakeReader(card),
+    )  # fmt: skip
+    nvidia = Maker(name="NVIDIA", claims=NVIDIA.claims, kind="cuda", open=no_nvidia)
     return [nvidia, fake]
 
 

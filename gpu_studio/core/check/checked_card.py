@@ -25,7 +25,7 @@ def checked_card(card: Device, address: str, torch_card: TorchCard | None = None
     return CheckedDevice(
         address=address,
         name=card.name,
-        silicon=silicon_text(card.pci_device_id),
+        silicon=silicon_text(card),
         contradiction=identity.contradiction,
         agreement=identity.agreement,
         vbios=card.vbios,

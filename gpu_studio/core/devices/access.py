@@ -5,16 +5,18 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gpu_studio.core.compute_capability import serves, version_numbers
-from gpu_studio.core.devices.cards import chip_of, torch_card_of
-from gpu_studio.core.devices.devices import Device
-from gpu_studio.core.messages.engine_messages import TorchCard
+from gpu_studio.core.devices.cards import chip_of_card, torch_card_of
+from gpu_studio.core.devices.devices import CUDA_BUILD, Device, number_cards
+from gpu_studio.core.messages.engine_messages import BUILD_WORDS, TorchCard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.core.devices.torch_facts import CardProbed, PcProbed
-    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.engine_messages import BuildKind, EngineDescribed
 
 
 class Obstacle(Enum):
@@ -27,6 +29,41 @@ class Obstacle(Enum):
     NO_CUDA = "no_cuda"  # not in this build, or CUDA does not start
     NOT_LISTED = "not_listed"  # CUDA starts, but does not count the card
     NO_CODE = "no_code"  # the build has no code for the card's architecture
+    OTHER_BUILD = "other_build"  # another build of PyTorch is for such cards, or none is
+    OTHER_DRIVER = "other_driver"  # a driver that PyTorch cannot use holds the card
+
+
+def numbered_cards(
+    cards: Sequence[Device],
+    visible_devices: str | None,
+    build_kind: BuildKind = CUDA_BUILD,
+    torch_cards: Sequence[TorchCard] = (),
+) -> list[Device]:
+    """Return the cards with the numbers that an engine gives them; None for those of other builds.
+
+    CUDA's order is known before it is asked; that of the other makers only from the engine.
+
+    Args:
+        cards: all cards of the PC.
+        visible_devices: as for `number_cards`.
+        build_kind: what the engine's PyTorch is built for.
+        torch_cards: the cards that the engine counts.
+    """
+    if build_kind in ("rocm", "xpu"):
+        own = tuple(torch_cards)
+        found = (torch_card_of(card, own) if card.build_kind == build_kind else None
+                 for card in cards)  # fmt: skip
+        return [
+            msgspec.structs.replace(card, torch_index=one.torch_index if one else None)
+            for card, one in zip(cards, found, strict=True)
+        ]
+    counted = [card.is_cudas and card.answers_or_sleeps for card in cards]
+    usable = [card for card, is_counted in zip(cards, counted, strict=True) if is_counted]
+    numbered = iter(number_cards(usable, visible_devices))
+    return [
+        next(numbered) if is_counted else card
+        for card, is_counted in zip(cards, counted, strict=True)
+    ]
 
 
 def obstacle_of(
@@ -45,8 +82,11 @@ def obstacle_of(
         return Obstacle.NO_ENGINE
     if card.unreadable is not None and card.unreadable_code != "asleep":
         return Obstacle.UNREADABLE
+    if card.has_open_driver:
+        return Obstacle.OTHER_DRIVER
     if card.torch_index is None:
-        return Obstacle.HIDDEN
+        is_for_it = card.build_kind == CUDA_BUILD and engine.build_kind not in ("rocm", "xpu")
+        return Obstacle.HIDDEN if is_for_it else Obstacle.OTHER_BUILD
     if engine.cards_asleep:
         return Obstacle.ASLEEP
     if not engine.cuda_available:
@@ -74,6 +114,21 @@ def obstacle_words(obstacle: Obstacle, card: Device, engine: EngineDescribed | N
             return "CUDA does not list this card."
         case Obstacle.NO_CODE:
             return f"{no_code_words(card)}."
+        case Obstacle.OTHER_DRIVER:
+            return (
+                f"The driver {card.kernel_driver} holds this card. PyTorch needs NVIDIA's own "
+                "driver."
+            )
+        case Obstacle.OTHER_BUILD:
+            return _other_build_words(card, engine)
+
+
+def _other_build_words(card: Device, engine: EngineDescribed | None) -> str:
+    needed = BUILD_WORDS.get(card.build_kind or "")
+    if needed is None:
+        return "PyTorch has no build for such graphics."
+    this = f"This PyTorch is {engine.build_words}. " if engine else ""
+    return f"{this}This card needs a build for {needed}."
 
 
 def no_code_words(card: Device) -> str:
@@ -112,7 +167,7 @@ def capability_of(card: Device) -> tuple[int, int] | None:
     """Return a card's compute capability; its chip's if the card does not report it."""
     text = card.compute_capability
     if not text:
-        chip = chip_of(card.pci_device_id)
+        chip = chip_of_card(card)
         text = chip.compute_capability if chip else ""
     numbers = version_numbers(text)
     return (numbers[0], numbers[1]) if len(numbers) == 2 else None

@@ -10,7 +10,7 @@ from gpu_studio.core.devices.cards import disagreements, torch_card_of
 from gpu_studio.core.devices.devices import PROHIBITED
 from gpu_studio.core.devices.finding import Finding, restart
 from gpu_studio.core.devices.link import widest_link
-from gpu_studio.core.devices.other_makers import MAC, next_step, uses
+from gpu_studio.core.devices.other_makers import MAC, next_step, other_names, uses
 from gpu_studio.core.listing import listed
 
 if TYPE_CHECKING:
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.pc_facts import PcFacts
 
 
-_EXPLAINED_ELSEWHERE = frozenset(
-    {"lost", "asleep", "no_driver", "not_served", "silent", "driver_updated"}
-)
+_EXPLAINED_FOR_ALL = frozenset({"lost", "asleep", "silent"})
+_EXPLAINED_ELSEWHERE = _EXPLAINED_FOR_ALL | {"no_driver", "not_served", "driver_updated"}
 
 
 def card_lost(facts: PcFacts) -> Iterator[Finding]:
@@ -48,10 +47,13 @@ def card_lost(facts: PcFacts) -> Iterator[Finding]:
 
 def card_unreadable(facts: PcFacts) -> Iterator[Finding]:
     """A card cannot be read, for a reason that no other finding explains."""
-    if facts.driver.error is not None or facts.driver.is_silent:
-        return
+    is_driver_explained = facts.driver.error is not None or facts.driver.is_silent
     for card in facts.inventory.cards:
-        if card.answers_or_sleeps or card.unreadable_code in _EXPLAINED_ELSEWHERE:
+        is_other = card in facts.others
+        explained = _EXPLAINED_FOR_ALL if is_other else _EXPLAINED_ELSEWHERE
+        if card.answers_or_sleeps or card.unreadable_code in explained:
+            continue
+        if is_driver_explained and not is_other:
             continue
         yield Finding(
             code="card_unreadable",
@@ -202,10 +204,13 @@ def _order_of_scripts(facts: PcFacts, cards: list[Device]) -> tuple[list[Device 
 
 def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
     """There is no NVIDIA card; other cards are listed with PyTorch's support for them."""
-    absent = (None, "not_installed", "not_running")
-    if facts.inventory.cards or facts.driver.is_silent or facts.driver.error_code not in absent:
+    engine = facts.engine
+    if engine is not None and engine.cuda_available and engine.build_kind in ("rocm", "xpu"):
         return
-    others = facts.inventory.other_gpus
+    absent = (None, "not_installed", "not_running")
+    if facts.nvidia_cards or facts.driver.is_silent or facts.driver.error_code not in absent:
+        return
+    others = other_names(facts)
     sentence = "This PC has no NVIDIA card, so everything here runs on the CPU."
     if facts.inventory.is_wsl:
         sentence = (
@@ -216,7 +221,11 @@ def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
         sentence += f" {MAC}"
     if others:
         verb = "is" if len(others) == 1 else "are"
-        sentence += f" {listed(others)} {verb} present: " + "; ".join(uses(others, facts)) + "."
+        sentence = (
+            f"Everything here runs on the CPU. {listed(others)} {verb} present: "
+            + "; ".join(uses(others, facts))
+            + "."
+        )
     command, action = next_step(facts)
     yield Finding(
         code="no_nvidia_card",

@@ -17,11 +17,11 @@ import msgspec
 from gpu_studio.core.devices.cards import (
     Disagreement,
     chip_named,
-    chip_of,
+    chip_of_card,
     disagreement,
     known_card,
 )
-from gpu_studio.core.devices.devices import without_maker
+from gpu_studio.core.devices.devices import CUDA_BUILD, without_maker
 from gpu_studio.core.json_resource import read_resource
 from gpu_studio.core.listing import listed
 from gpu_studio.core.resources import MissingResourceError
@@ -116,7 +116,7 @@ def identity_of(card: Device, torch_card: TorchCard | None) -> CardIdentity:
     """
     name = f"its name ({card.short_name[:_LONGEST_NAME]})"
     capability = card.compute_capability or (torch_card.compute_capability if torch_card else None)
-    chip, chips = chip_of(card.pci_device_id), chips_named(card.name)
+    chip, chips = chip_of_card(card), chips_named(card.name)
     known = known_card(card.name)
     fitting: list[str] = []
     differing: list[Disagreement] = []
@@ -130,7 +130,7 @@ def identity_of(card: Device, torch_card: TorchCard | None) -> CardIdentity:
             says = listed([str(one) for one in sold], "or")
             differing.append(disagreement(subject, "the card", value, name, says))
 
-    mining = _mining_model(card.pci_device_id)
+    mining = _mining_model(card.pci_device_id) if card.build_kind == CUDA_BUILD else None
     if mining is not None and model_of(card.name) != model_of(mining):
         differing.append(
             disagreement(

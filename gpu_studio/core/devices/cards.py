@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.devices.devices import without_maker
+from gpu_studio.core.devices.devices import CUDA_BUILD, without_maker
 from gpu_studio.core.json_resource import read_resource
 from gpu_studio.core.resources import MissingResourceError
 
@@ -77,10 +77,16 @@ def chip_of(device_id: int | None) -> Chip | None:
     return next((chip for chip in _table().chips if chip.has(device_id)), None)
 
 
-def silicon_text(device_id: int | None) -> str:
-    """Return the chip with a PCI device id, and the id: ``GP108 (1d01)``; "" if unknown."""
-    chip = chip_of(device_id)
-    return f"{chip.name} ({device_id:04x})" if chip is not None else ""
+def chip_of_card(card: Device) -> Chip | None:
+    """Return the chip of a card of NVIDIA's; other makers use the same numbers for other chips."""
+    return chip_of(card.pci_device_id) if card.build_kind == CUDA_BUILD else None
+
+
+def silicon_text(card: Device) -> str:
+    """Return a card's chip with the PCI device id: ``GP108 (1d01)``; "" if unknown."""
+    chip = chip_of_card(card)
+    name = chip.name if chip is not None else card.chip
+    return f"{name} ({card.pci_device_id or 0:04x})" if name else ""
 
 
 def chip_named(name: str) -> Chip | None:

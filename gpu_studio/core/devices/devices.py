@@ -8,7 +8,7 @@ A value that a card does not report is None, never 0; the maker's file in hardwa
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -25,6 +25,12 @@ Unreadable = Literal[
 DriverProblem = Literal[
     "not_installed", "not_running", "driver_updated", "no_permission", "unknown",
 ]  # fmt: skip
+# Which build of PyTorch uses a maker's cards.
+CUDA_BUILD: Final = "cuda"
+_BUILD_KINDS = {"NVIDIA": CUDA_BUILD, "AMD": "rocm", "Intel": "xpu"}
+_CUDA = "cuda"
+# Drivers of NVIDIA's cards that are part of Linux: NVML and CUDA know nothing of their cards.
+OPEN_NVIDIA_DRIVERS = frozenset({"nouveau", "nova", "nova_core", "nova_drm"})
 # The compute mode that lets no program run on a card.
 PROHIBITED = "prohibited"
 # `Device.unreadable` of a card that is asleep.
@@ -46,6 +52,7 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
     hotspot_c: float | None = None
     memory_temperature_c: float | None = None
     fan_percent: float | None = None
+    fan_rpm: float | None = None
     utilization_percent: float | None = None
     memory_utilization_percent: float | None = None
     memory_used_bytes: int | None = None
@@ -109,8 +116,12 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     that of the card alone. ``pci_device_id`` is the chip's number without the vendor id.
     ``bar1_bytes`` is how much of the card the CPU can reach at once, with Resizable BAR all of it.
     ``mig_instances`` are the names of the instances into which a data center card is divided.
-    ``kernel_driver`` is the card's driver on Linux, ``nvidia`` or ``nouveau``. ``unreadable`` says
-    in a sentence why a card cannot be read, and ``unreadable_code`` says it to programs.
+    ``kernel_driver`` is the card's driver on Linux, ``nvidia`` or ``nouveau``, ``driver_version``
+    its version where the card has a driver of its own. ``chip`` is its name, ``Navi 23``, and
+    ``architecture`` that of its units, ``Pascal`` or ``gfx1032``. An integrated card has the PC's
+    memory: ``memory_total_bytes`` are then the ``dedicated_memory_bytes`` that are set aside for it
+    and the ``shared_memory_bytes`` that it may take. ``unreadable`` says in a sentence why a card
+    cannot be read, and ``unreadable_code`` says it to programs.
     """
 
     kind: str
@@ -144,6 +155,11 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     serial: str | None = None
     pci_device_id: int | None = None
     kernel_driver: str | None = None
+    driver_version: str | None = None
+    chip: str | None = None
+    is_integrated: bool | None = None
+    dedicated_memory_bytes: int | None = None
+    shared_memory_bytes: int | None = None
     unreadable: str | None = None
     unreadable_code: Unreadable | None = None
     # CPU only.
@@ -155,6 +171,21 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     def is_cpu(self) -> bool:
         """Whether this is the CPU and not a card."""
         return self.kind == CPU
+
+    @property
+    def build_kind(self) -> str | None:
+        """The kind of PyTorch's builds that use such cards; None if no build does."""
+        return _BUILD_KINDS.get(self.maker, CUDA_BUILD if self.kind == _CUDA else None)
+
+    @property
+    def has_open_driver(self) -> bool:
+        """Whether Linux' own driver holds a card of NVIDIA's, which CUDA then does not see."""
+        return self.build_kind == CUDA_BUILD and self.kernel_driver in OPEN_NVIDIA_DRIVERS
+
+    @property
+    def is_cudas(self) -> bool:
+        """Whether CUDA could count it."""
+        return self.build_kind == CUDA_BUILD and not self.has_open_driver
 
     @property
     def is_asleep(self) -> bool:
@@ -269,7 +300,8 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
     @property
     def asks_driver(self) -> bool:
         """Whether the program reads sensors through an NVIDIA driver, which PyTorch also loads."""
-        asked = (card.unreadable_code not in ("asleep", "no_driver") for card in self.cards)
+        cards = [card for card in self.cards if card.is_cudas]
+        asked = (card.unreadable_code not in ("asleep", "no_driver") for card in cards)
         return self.driver.is_silent or any(asked)
 
     def find(self, address: str) -> Device | None:

@@ -41,7 +41,7 @@ _LIBRARY_IS_MISSING = (
 
 def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
     """A call into the driver never returned, for all cards or for one."""
-    names = listed([card.short_name for card in facts.inventory.cards])
+    names = listed([card.short_name for card in facts.nvidia_cards])
     if facts.driver.is_silent:
         yield Finding(
             code="driver_not_answering",
@@ -60,7 +60,8 @@ def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
                 code="driver_not_answering",
                 sentence=f"The driver does not answer for your {card.short_name}: a call that "
                 "should take a moment never returned. Restart the PC.",
-                evidence=(probed.message if probed else "") or "A call into NVML did not return.",
+                evidence=(probed.message if probed else "")
+                or "A call into the driver did not return.",
                 command=restart(facts),
                 device_uuid=card.identity,
             )
@@ -118,8 +119,8 @@ def no_driver(facts: PcFacts) -> Iterator[Finding]:
         yield from _held_by_others(facts)
         return
     absent = driver.error_code in ("not_installed", "not_running")
-    cards = [card for card in facts.inventory.cards if not facts.is_dropped(card)]
-    if not cards and (absent or facts.inventory.cards):
+    cards = [card for card in facts.nvidia_cards if not facts.is_dropped(card)]
+    if not cards and (absent or facts.nvidia_cards):
         return
     names = listed([card.short_name for card in cards])
     subject = f"Your {names} is installed, but not ready" if names else "A card is not reachable"
@@ -201,8 +202,9 @@ def _held_words(cards: Sequence[Device]) -> str:
 
 
 def _held_by_others(facts: PcFacts) -> Iterator[Finding]:
-    for card in facts.inventory.cards:
-        if card.unreadable_code == "not_served" and not facts.is_dropped(card):
+    for card in facts.nvidia_cards:
+        is_held = card.unreadable_code == "not_served" or card.has_open_driver
+        if is_held and not facts.is_dropped(card):
             yield Finding(
                 code="no_driver",
                 sentence=f"Your {card.short_name} is installed, but the NVIDIA driver does not "
@@ -215,7 +217,7 @@ def _held_by_others(facts: PcFacts) -> Iterator[Finding]:
 
 def driver_dropped_card(facts: PcFacts) -> Iterator[Finding]:
     """The driver is newer than the last one that supports a card, so it ignores the card."""
-    for card in facts.inventory.cards:
+    for card in facts.nvidia_cards:
         if not facts.is_dropped(card):
             continue
         kind, last = architecture_of(card), facts.last_driver(card)
@@ -269,7 +271,7 @@ def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
 
 def mig_instances(facts: PcFacts) -> Iterator[Finding]:
     """A card is divided into MIG instances, which CUDA shows one at a time."""
-    for card in facts.inventory.cards:
+    for card in facts.nvidia_cards:
         if not card.mig_enabled:
             continue
         name = card.short_name
@@ -291,7 +293,7 @@ def mig_instances(facts: PcFacts) -> Iterator[Finding]:
 
 def wsl_limits(facts: PcFacts) -> Iterator[Finding]:
     """The limits inside WSL 2."""
-    if facts.inventory.is_wsl and facts.inventory.cards:
+    if facts.inventory.is_wsl and facts.nvidia_cards:
         yield Finding(
             code="wsl_limits",
             sentence="This is WSL 2: some sensors are missing, and a full card becomes slow "
@@ -305,8 +307,9 @@ def wsl_limits(facts: PcFacts) -> Iterator[Finding]:
 def card_asleep(facts: PcFacts) -> Iterator[Finding]:
     """A laptop's card is switched off."""
     engine = facts.engine
-    is_unasked = engine is not None and engine.cards_asleep
     for card in facts.inventory.cards:
+        is_own = engine is not None and engine.build_kind == card.build_kind
+        is_unasked = is_own and engine is not None and engine.cards_asleep
         if card.is_asleep:
             yield Finding(
                 code="card_asleep",

@@ -123,6 +123,12 @@ def celsius_text(temperature_c: float | None) -> str | None:
     return None if temperature_c is None else f"{temperature_c:.0f}{SPACE}°C"
 
 
+def fan_text(now: Telemetry) -> str | None:
+    """Return how far the fan is turned up, and how fast it turns, as far as that is reported."""
+    speed = None if now.fan_rpm is None else f"{now.fan_rpm:.0f}{SPACE}rpm"
+    return ", ".join(part for part in (percent_text(now.fan_percent), speed) if part) or None
+
+
 def amount_text(
     value: float | None, most: float | None, unit: str, most_word: str = "highest"
 ) -> str | None:
@@ -245,7 +251,16 @@ def chip_text(card: Device) -> str | None:
     """Return a card's chip by its PCI device id: ``GP108 (1d01)``."""
     if card.pci_device_id is None:
         return None
-    return silicon_text(card.pci_device_id) or f"{card.pci_device_id:04x}"
+    return silicon_text(card) or f"{card.pci_device_id:04x}"
+
+
+def driver_text(card: Device) -> str | None:
+    """Return the driver of a card that has one of its own: ``amdgpu, Linux 6.8.0``."""
+    if card.kernel_driver is None:
+        return None
+    if card.driver_version is None:
+        return card.kernel_driver
+    return f"{card.kernel_driver} {card.driver_version}"
 
 
 _ALL_OF_THE_MEMORY = 0.9  # NVML's total has what the driver keeps for itself
@@ -359,7 +374,7 @@ class _Rows:
             row("temperature", "Temperature", celsius_text(now.temperature_c)),
             self._heat("hotspot", "Hot spot", now.hotspot_c, "The hottest place of the chip."),
             self._heat("memory_temperature", "VRAM temperature", now.memory_temperature_c),
-            row("fan", "Fan", percent_text(now.fan_percent)),
+            row("fan", "Fan", fan_text(now)),
             row("pstate", "P-state", pstate, "P0 is the fastest; P8 and above save power."),
             self._amount("power", "Power", now.power_w, now.power_limit_w, "W", "limit"),
             self._amount("sm_clock", "SM clock", now.sm_clock_mhz, card.sm_clock_max_mhz),
@@ -381,7 +396,7 @@ class _Rows:
             used_text += f" ({format_percent(used / total)})"
         reserved = bytes_text(now.memory_reserved_bytes)
         facts = (
-            row("memory_total", "Total", bytes_text(total)),
+            row("memory_total", "Total", bytes_text(total), _shared_text(self._card)),
             row("memory_used", "Used", used_text, "By all programs on this card."),
             row("memory_free", "Free", bytes_text(now.memory_free_bytes)),
             row("memory_kept", "Reserved by the driver", reserved),
@@ -410,13 +425,18 @@ class _Rows:
             row("ecc", "ECC", _switch(card.ecc_enabled)),
             row("mig", "MIG", _switch(card.mig_enabled)),
             row("vbios", "VBIOS", card.vbios),
-            row("driver", "Driver", self._snapshot.inventory.driver.version),
+            row("driver", "Driver", self._driver()),
             row("chip", "Chip", chip_text(card), "From its PCI device id."),
             row("pci_bus_id", "PCI address", card.pci_bus_id),
             row("serial", "Serial number", card.serial),
             row("uuid", "UUID", card.uuid),
         )
         return FactGroup(title="Card", facts=facts)
+
+    def _driver(self) -> str | None:
+        if self._card.is_cudas:
+            return self._snapshot.inventory.driver.version
+        return driver_text(self._card)
 
     def _torch_memory(self, key: str, label: str) -> Fact:
         """Return a row about PyTorch's allocator in this program's engine."""
@@ -484,10 +504,26 @@ _STARTING = EngineDescribed(pid=0, torch_version="")
 _SIMD = "Used by PyTorch's own kernels on this CPU."
 
 
+def memory_word(device: Device) -> str:
+    """Return what a card's memory is called: an integrated one has a part of the PC's."""
+    return "shared memory" if device.is_integrated else "VRAM"
+
+
+def _shared_text(card: Device) -> str:
+    """Return where an integrated card's memory comes from; empty for a card with its own."""
+    own, shared = card.dedicated_memory_bytes, card.shared_memory_bytes
+    if not card.is_integrated or own is None or shared is None:
+        return ""
+    return (
+        f"{format_bytes(own)} are set aside for it, and it may take up to {format_bytes(shared)} "
+        "of your RAM."
+    )
+
+
 def summary_line(device: Device, engine: EngineDescribed | None) -> str:
     """Return the line under a device's name: ``cuda:0 · 2 GiB VRAM · compute capability 6.1``."""
     total = device.memory_total_bytes
-    kind = "RAM" if device.is_cpu else "VRAM"
+    kind = "RAM" if device.is_cpu else memory_word(device)
     memory = f"{format_bytes(total)} {kind}" if total else None
     parts: tuple[str | None, ...]
     if device.is_cpu:
@@ -497,7 +533,7 @@ def summary_line(device: Device, engine: EngineDescribed | None) -> str:
         asleep = "asleep" if device.unreadable_code == "asleep" else None
         monitor = "drives your monitor" if device.display_active else None
         number = device.compute_capability
-        capability = f"compute capability {number}" if number else None
+        capability = f"compute capability {number}" if number else device.chip
         parts = (device.address or asleep or place, memory, capability, monitor, asleep)
         parts = tuple(dict.fromkeys(parts))  # a sleeping card without a number says so once
     return "\u00a0· ".join(part for part in parts if part)  # no line begins with a dot

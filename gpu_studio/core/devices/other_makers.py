@@ -62,7 +62,7 @@ _TIME_CPU = "gpu-studio bench matmul --device cpu"
 
 def next_step(facts: PcFacts) -> tuple[str, Action | None]:
     """Return a command or an address to copy, and what the window does instead."""
-    others = facts.inventory.other_gpus
+    others = other_names(facts)
     for name in others:
         if (question := _question(name, facts)) is not None:
             return question, None
@@ -86,6 +86,11 @@ def _amd_build(name: str) -> str:
         if pattern.search(name):
             return _AMD_BUILD.format(chip=chip)
     return _AMD_PAGE
+
+
+def other_names(facts: PcFacts) -> tuple[str, ...]:
+    """Return the names of the cards of all makers but NVIDIA."""
+    return (*(card.name for card in facts.others), *facts.inventory.other_gpus)
 
 
 def uses(others: Sequence[str], facts: PcFacts) -> Iterator[str]:

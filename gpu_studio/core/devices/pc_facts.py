@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.compute_capability import serves, version_numbers
-from gpu_studio.core.devices.access import capability_of, has_code, lists_code, probe_of
-from gpu_studio.core.devices.cards import chip_of, driver_branches, torch_card_of
-from gpu_studio.core.devices.devices import number_cards, without_maker
+from gpu_studio.core.devices.access import (
+    capability_of,
+    has_code,
+    lists_code,
+    numbered_cards,
+    probe_of,
+)
+from gpu_studio.core.devices.cards import chip_of_card, driver_branches, torch_card_of
+from gpu_studio.core.devices.devices import CUDA_BUILD, without_maker
 from gpu_studio.core.devices.gpu_chips import chip_for_target, gpu_chip
 from gpu_studio.core.devices.link import links_under_load
 from gpu_studio.core.devices.published_builds import (
@@ -46,7 +52,9 @@ class PcFacts:
 
     Attributes:
         driver_system: the system that NVIDIA's driver is for: in WSL 2 it is the one of Windows.
-        cards: the readable cards, with this engine's numbers.
+        nvidia_cards: the cards of NVIDIA's, which these findings are mostly about.
+        others: the cards of all other makers.
+        cards: NVIDIA's readable cards, with this engine's numbers.
         sleeping: the cards that are switched off, with their numbers: PyTorch wakes them.
     """
 
@@ -71,9 +79,11 @@ class PcFacts:
         self._machine = machine
         self._platform_key = platform_key(system, machine)
         visible_devices = engine.visible_devices if engine else None
+        self.nvidia_cards = [card for card in inventory.cards if card.build_kind == CUDA_BUILD]
+        self.others = [card for card in inventory.cards if card.build_kind != CUDA_BUILD]
         # CUDA counts a sleeping card, too.
-        usable = [card for card in inventory.cards if card.answers_or_sleeps]
-        numbered = number_cards(usable, visible_devices)
+        usable = [card for card in self.nvidia_cards if card.is_cudas and card.answers_or_sleeps]
+        numbered = numbered_cards(usable, visible_devices)
         self.cards = [card for card in numbered if card.unreadable is None]
         self.sleeping = [card for card in numbered if card.unreadable is not None]
         self._table = _table()
@@ -258,7 +268,7 @@ class PcFacts:
 
 def architecture_of(card: Device) -> str | None:
     """Return a card's architecture; its chip's if the card does not report it."""
-    chip = chip_of(card.pci_device_id)
+    chip = chip_of_card(card)
     return card.architecture or (chip.architecture if chip else None)
 
 

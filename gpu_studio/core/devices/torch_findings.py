@@ -145,8 +145,8 @@ def cuda_init_failed(facts: PcFacts) -> Iterator[Finding]:
     action = reload_cuda(facts)
     started = facts.probe is None or facts.probe.error is None
     # Cards that were left asleep are not a failure.
-    if facts.inventory.cards and not ((engine.cuda_available or engine.cards_asleep) and started):
-        names = listed([card.short_name for card in facts.inventory.cards])
+    if facts.nvidia_cards and not ((engine.cuda_available or engine.cards_asleep) and started):
+        names = listed([card.short_name for card in facts.nvidia_cards])
         reason = engine.cuda_reason or (facts.probe.error if facts.probe else None)
         yield Finding(
             code="cuda_init_failed",

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 BuildKind = Literal["cuda", "rocm", "xpu", "cpu"]
+BUILD_WORDS = {
+    "cuda": "NVIDIA cards (CUDA)",
+    "rocm": "AMD cards (ROCm)",
+    "xpu": "Intel cards (XPU)",
+    "cpu": "the CPU only",
+}
+"""What a kind of build is for, after "a build for"."""
 
 
 class DescribeEngine(Request, frozen=True, kw_only=True):
@@ -129,8 +136,9 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     @property
     def built_for(self) -> str:
         """What its PyTorch is built for, in words: ``CUDA 12.6``, ``AMD cards (ROCm)``."""
-        words = {"rocm": "AMD cards (ROCm)", "xpu": "Intel cards (XPU)", "cpu": "the CPU only"}
-        return words.get(self.build_kind, f"CUDA {self.cuda_build}")
+        if self.build_kind == "cuda":
+            return f"CUDA {self.cuda_build}"
+        return BUILD_WORDS[self.build_kind]
 
     @property
     def build_words(self) -> str:

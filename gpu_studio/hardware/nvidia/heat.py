@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.hardware.display_adapters import display_adapters
 from gpu_studio.hardware.nvidia.nvapi import ChannelReading, Nvapi, is_installed, open_nvapi
-from gpu_studio.hardware.pci import adapters_in_sysfs
 from gpu_studio.hardware.watchdog import SilentError, Watchdog
 from gpu_studio.process.child_process import ChildProcess
 
@@ -36,7 +36,7 @@ _BLACKWELL = 10
 
 def is_any_card_asleep() -> bool:
     """Return whether Linux has switched off a card of NVIDIA's; NVAPI would wake it."""
-    return any(one.is_asleep for one in adapters_in_sysfs() if one.vendor_id == VENDOR_ID)
+    return any(one.is_asleep for one in display_adapters() if one.vendor_id == VENDOR_ID)
 
 
 def is_proven() -> bool:

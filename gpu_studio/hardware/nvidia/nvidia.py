@@ -9,11 +9,10 @@ import msgspec
 
 from gpu_studio.core.check.checked_card import checked_card
 from gpu_studio.core.devices.cards import known_card
-from gpu_studio.core.devices.devices import CardState
+from gpu_studio.core.devices.devices import OPEN_NVIDIA_DRIVERS, CardState
 from gpu_studio.core.devices.facts import resizable_bar_text
-from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
 from gpu_studio.core.units import format_count
-from gpu_studio.hardware.card_reader import Maker
+from gpu_studio.hardware.card_reader import Maker, vitals_of
 from gpu_studio.hardware.nvidia import cards
 from gpu_studio.hardware.nvidia.cards import base_clock_mhz, describe_card
 from gpu_studio.hardware.nvidia.heat import VENDOR_ID, CardHeat, GuardedNvapi
@@ -28,9 +27,11 @@ from gpu_studio.hardware.nvidia.nvml import (
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import CardLoad, Device, Driver, GpuProcess, Telemetry
+    from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
     from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.hardware.card_reader import ProcessLookup
     from gpu_studio.hardware.nvidia.nvml import NvmlCard
+    from gpu_studio.hardware.pci import DisplayAdapter
 
 _KERNEL_MODULE_VERSION = Path("/sys/module/nvidia/version")
 # Enumerators of nvml.h.
@@ -119,8 +120,8 @@ class NvidiaReader:
     def card(self, index: int) -> NvidiaCard:
         return self._open(self._nvml.card(index))
 
-    def card_at(self, pci_bus_id: str) -> NvidiaCard:
-        return self._open(self._nvml.card_at(pci_bus_id))
+    def card_at(self, slot: str) -> NvidiaCard:
+        return self._open(self._nvml.card_at(slot))
 
     def card_with(self, uuid: str) -> NvidiaCard:
         return self._open(self._nvml.card_with(uuid))
@@ -155,9 +156,14 @@ def kernel_module_version(path: Path = _KERNEL_MODULE_VERSION) -> str | None:
         return None
 
 
+def _claims(adapter: DisplayAdapter) -> bool:
+    """Return whether NVML could serve a card: another driver has other files for it."""
+    return adapter.vendor_id == VENDOR_ID and adapter.kernel_driver not in OPEN_NVIDIA_DRIVERS
+
+
 NVIDIA = Maker(
     name=cards.MAKER,
-    vendor_id=VENDOR_ID,
+    claims=_claims,
     kind=cards.KIND,
     open=_open_reader,
     running_version=kernel_module_version,
@@ -175,17 +181,8 @@ def read_vitals(card: NvmlCard, now: Telemetry) -> Vitals:
     ecc = "nvmlDeviceGetTotalEccErrors"
     rows = card.ask("nvmlDeviceGetRemappedRows")
     corrected, uncorrected, is_pending = _rows(rows)
-    return Vitals(
-        temperature_c=now.temperature_c,
-        hotspot_c=now.hotspot_c,
-        memory_temperature_c=now.memory_temperature_c,
-        sm_clock_mhz=now.sm_clock_mhz,
-        memory_clock_mhz=now.memory_clock_mhz,
-        power_w=now.power_w,
-        fan_percent=now.fan_percent,
-        clock_event_reasons=now.clock_event_reasons,
-        pcie_generation=now.pcie_generation,
-        pcie_width=now.pcie_width,
+    return msgspec.structs.replace(
+        vitals_of(now),
         pcie_replays=card.number("nvmlDeviceGetPcieReplayCounter"),
         ecc_corrected=card.number(ecc, _CORRECTED, _SINCE_START),
         ecc_uncorrected=card.number(ecc, _UNCORRECTED, _SINCE_START),

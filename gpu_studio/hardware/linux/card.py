@@ -1,0 +1,298 @@
+"""One card as Linux describes it in files: any maker's, with any driver."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.check.checked_card import checked_card
+from gpu_studio.core.devices.devices import CardLoad, CardState, Device, Telemetry
+from gpu_studio.core.devices.gpu_chips import gfx_target, gpu_chip
+from gpu_studio.hardware.card_reader import CardUnreadableError, kind_of, vitals_of
+from gpu_studio.hardware.linux.driver_sensors import CardPlace, sensors_of_driver
+from gpu_studio.hardware.linux.hwmon import Hwmon
+from gpu_studio.hardware.linux.link import link_of
+
+if TYPE_CHECKING:
+    from gpu_studio.core.devices.devices import Driver, GpuProcess
+    from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+    from gpu_studio.core.messages.engine_messages import TorchCard
+    from gpu_studio.hardware.card_reader import ProcessLookup
+    from gpu_studio.hardware.linux.driver_sensors import Memory
+    from gpu_studio.hardware.linux.fdinfo import CardClients
+    from gpu_studio.hardware.linux.sys_tree import SysTree
+    from gpu_studio.hardware.pci import DisplayAdapter
+
+_GONE = "The card is no longer there: it was removed, or it dropped off the bus."
+_KFD = ("class/kfd/kfd/topology/nodes", "devices/virtual/kfd/kfd/topology/nodes",
+        "kfd/topology/nodes", "class/kfd/topology/nodes")  # fmt: skip
+_UNIQUE_ID = re.compile(r"[0-9a-f]{8,16}")
+# amdgpu's gpu_metrics begin with a size, then the format: 1 is a card, 2 and 3 are integrated.
+_INTEGRATED_FORMATS = (2, 3)
+# Where Intel's processors have their own graphics, and where no card can be.
+_INTEGRATED_SLOT = "00000000:00:02.0"
+
+
+class LinuxCard:
+    """See `card_reader.OpenCard`.
+
+    Args:
+        tree: the tree that describes it.
+        adapter: the card in the tree.
+        clients: the programs on it; None if nothing says them.
+        system_version: the version of a driver that is part of Linux; None in another PC's tree.
+    """
+
+    def __init__(
+        self,
+        tree: SysTree,
+        adapter: DisplayAdapter,
+        clients: CardClients | None = None,
+        system_version: str | None = None,
+    ) -> None:
+        self._tree, self._adapter, self._clients = tree, adapter, clients
+        self._device = adapter.folder
+        self._place = CardPlace(tree, adapter.folder, adapter.card)
+        self._sensors = sensors_of_driver(adapter.kernel_driver)
+        self._hwmon = Hwmon(tree, self._device, adapter.kernel_driver)
+        self._system_version = system_version
+
+    def describe(self, index: int | None, lookup: ProcessLookup) -> Device:
+        adapter = self._adapter
+        telemetry, memory = self.telemetry(), self._sensors.memory(self._place)
+        clocks, best = self._sensors.clocks(self._place), link_of(self._tree, self._device, "max")
+        chip = gpu_chip(adapter.maker, adapter.device_id)
+        maker, is_integrated = adapter.maker, self.is_integrated
+        unique_id = (self._text("unique_id") or "").lower()
+        return Device(
+            kind=kind_of(maker),
+            maker=maker,
+            name=adapter.name,
+            # As rocminfo writes it.
+            uuid=f"GPU-{unique_id}" if _UNIQUE_ID.fullmatch(unique_id) else None,
+            driver_index=index,
+            pci_bus_id=adapter.pci_bus_id,
+            pci_device_id=adapter.device_id or None,
+            memory_total_bytes=_total(memory, is_integrated),
+            dedicated_memory_bytes=memory.own_total if is_integrated else None,
+            shared_memory_bytes=memory.shared_total if is_integrated else None,
+            is_integrated=is_integrated,
+            telemetry=telemetry,
+            architecture=self._target() or (chip.target if chip else None),
+            chip=chip.name if chip else None,
+            bar1_bytes=None if is_integrated else self._largest_bar(),
+            sm_clock_max_mhz=clocks.core_max_mhz,
+            memory_clock_max_mhz=clocks.memory_max_mhz,
+            pcie_generation_max=best.generation,
+            pcie_width_max=best.width,
+            vbios=self._text("vbios_version"),
+            serial=self._text("serial_number"),
+            display_active=self._has_display(),
+            kernel_driver=adapter.kernel_driver,
+            driver_version=self._driver_version(),
+            processes=self._processes(lookup),
+        )
+
+    def telemetry(self) -> Telemetry:
+        if not self._tree.is_folder(self._device):
+            raise CardUnreadableError(_GONE, "lost")
+        sensors, hwmon = self._sensors, self._hwmon
+        memory, clocks = sensors.memory(self._place), sensors.clocks(self._place)
+        link, is_integrated = link_of(self._tree, self._device, "current"), self.is_integrated
+        if self._clients is not None:
+            self._clients.read()
+        total, used = _total(memory, is_integrated), self._used(memory)
+        core_mhz, memory_mhz = (
+            hwmon.megahertz(sensors.core_clock),
+            hwmon.megahertz(sensors.memory_clock),
+        )
+        return Telemetry(
+            power_w=hwmon.watts(sensors.power),
+            power_limit_w=hwmon.limit_watts(sensors.power),
+            temperature_c=hwmon.celsius(sensors.temperature),
+            hotspot_c=hwmon.celsius(sensors.hotspot),
+            memory_temperature_c=self._memory_celsius(),
+            fan_percent=hwmon.fan_percent(),
+            fan_rpm=hwmon.fan_rpm(),
+            utilization_percent=self._load(),
+            memory_utilization_percent=self._percent(sensors.memory_load),
+            memory_used_bytes=used,
+            memory_free_bytes=None if total is None or used is None else total - used,
+            sm_clock_mhz=clocks.core_mhz if core_mhz is None else core_mhz,
+            memory_clock_mhz=clocks.memory_mhz if memory_mhz is None else memory_mhz,
+            pcie_generation=link.generation,
+            pcie_width=link.width,
+            clock_event_reasons=sensors.reasons(self._place),
+        )
+
+    def processes(self, lookup: ProcessLookup) -> tuple[GpuProcess, ...]:
+        return self._processes(lookup)
+
+    def state(self, own_pid: int) -> CardState:
+        now, clocks = self.telemetry(), self._sensors.clocks(self._place)
+        return CardState(
+            clock_event_reasons=now.clock_event_reasons,
+            sm_clock_mhz=now.sm_clock_mhz,
+            sm_clock_max_mhz=clocks.core_max_mhz,
+            other_processes=self._has_others(own_pid),
+            memory_clock_max_mhz=clocks.memory_max_mhz,
+            pcie_generation=now.pcie_generation,
+            pcie_width=now.pcie_width,
+        )
+
+    def load(self, own_pid: int, lookup: ProcessLookup) -> CardLoad:
+        now, clocks = self.telemetry(), self._sensors.clocks(self._place)
+        others = [one for one in self._processes(lookup) if one.pid != own_pid]
+        share = None
+        if now.sm_clock_mhz is not None and clocks.core_max_mhz:
+            share = now.sm_clock_mhz / clocks.core_max_mhz
+        return CardLoad(
+            percent=now.utilization_percent,
+            clock_share=share,
+            program=others[0].name if len(others) == 1 else "",
+        )
+
+    def power_w(self) -> float | None:
+        return self._hwmon.watts(self._sensors.power)
+
+    def vitals(self) -> Vitals:
+        return vitals_of(self.telemetry())
+
+    def checked_device(
+        self, address: str, driver: Driver, torch_card: TorchCard | None
+    ) -> CheckedDevice:
+        device = self.describe(None, lambda _pid: ("", None))
+        return msgspec.structs.replace(
+            checked_card(device, address, torch_card),
+            driver_version=device.driver_version,
+            power_limit_w=device.telemetry.power_limit_w,
+        )
+
+    @property
+    def is_integrated(self) -> bool | None:
+        """Whether it is a part of the processor and uses the PC's memory; None if unknown."""
+        adapter = self._adapter
+        chip = gpu_chip(adapter.maker, adapter.device_id)
+        if chip is not None:
+            return chip.is_integrated
+        if adapter.maker == "Intel":
+            return adapter.pci_bus_id == _INTEGRATED_SLOT
+        if adapter.kernel_driver != "amdgpu":
+            return None
+        metrics = self._tree.data(f"{self._device}/gpu_metrics") or b""
+        if len(metrics) > 2 and metrics[2] in (1, *_INTEGRATED_FORMATS):
+            return metrics[2] in _INTEGRATED_FORMATS
+        # amdgpu has the voltage of the northbridge for integrated graphics alone: amdgpu_pm.c.
+        return self._hwmon.has_label("in", "vddnb")
+
+    def _text(self, name: str) -> str | None:
+        return self._tree.text(f"{self._device}/{name}")
+
+    def _percent(self, name: str) -> float | None:
+        value = self._tree.number(f"{self._device}/{name}", 0, 100) if name else None
+        return None if value is None else float(value)
+
+    def _load(self) -> float | None:
+        load = self._percent(self._sensors.load)
+        if load is None and self._clients is not None:
+            return self._clients.percent
+        return load
+
+    def _memory_celsius(self) -> float | None:
+        degrees = self._hwmon.celsius(self._sensors.memory_temperature)
+        if degrees is None and self._sensors.memory_channels:
+            return self._hwmon.hottest_celsius(self._sensors.memory_channels)
+        return degrees
+
+    def _used(self, memory: Memory) -> int | None:
+        used, total = memory.own_used, memory.own_total
+        if self.is_integrated and used is not None and total is not None:
+            used += memory.shared_used or 0
+            total += memory.shared_total or 0
+        if used is None and self._clients is not None:
+            return self._clients.memory_bytes
+        return None if used is None or (total is not None and used > total) else used
+
+    def _processes(self, lookup: ProcessLookup) -> tuple[GpuProcess, ...]:
+        return () if self._clients is None else self._clients.processes(lookup)
+
+    def _has_others(self, own_pid: int) -> bool | None:
+        """Return whether another program computes on the card; None if no program is known to."""
+        computing = {
+            one.pid for one in self._processes(lambda _pid: ("", None)) if one.kind == "compute"
+        }
+        return bool(computing - {own_pid}) if computing else None
+
+    def _target(self) -> str | None:
+        """Return the architecture as AMD's compute driver has it for the card in this slot."""
+        location = _location(self._adapter.pci_bus_id)
+        for base in _KFD:
+            names = self._tree.names(base)
+            for name in names:
+                fields = dict(
+                    line.split(None, 1)
+                    for line in self._tree.lines(f"{base}/{name}/properties")
+                    if len(line.split()) == 2
+                )
+                target = _whole(fields.get("gfx_target_version"))
+                if target and location == (_whole(fields.get("domain")) or 0,
+                                           _whole(fields.get("location_id"))):  # fmt: skip
+                    return gfx_target(target)
+            if names:
+                return None
+        return None
+
+    def _largest_bar(self) -> int | None:
+        """Return the size of the window through which the processor reaches the card's memory.
+
+        A line of ``resource`` per region: its first and last address and its flags.
+        """
+        sizes = []
+        for line in self._tree.lines(f"{self._device}/resource")[:6]:
+            try:
+                first, last, _flags = (int(part, 16) for part in line.split())
+            except ValueError:
+                continue
+            if last > first:
+                sizes.append(last - first + 1)
+        largest = max(sizes, default=0)
+        return largest or self._tree.number(f"{self._device}/mem_info_vis_vram_total", 1, 1 << 50)
+
+    def _has_display(self) -> bool | None:
+        card = self._adapter.card
+        name = card.rpartition("/")[2]
+        outputs = (
+            [one for one in self._tree.names(card) if one.startswith(f"{name}-")] if card else []
+        )
+        states = [self._tree.text(f"{card}/{one}/status") for one in outputs]
+        if not any(states):
+            return None
+        return "connected" in states
+
+    def _driver_version(self) -> str | None:
+        driver = self._adapter.kernel_driver
+        if driver is None:
+            return None
+        module = driver.replace("-", "_")
+        return self._tree.text(f"module/{module}/version") or self._system_version
+
+
+def _total(memory: Memory, is_integrated: bool | None) -> int | None:
+    if memory.own_total is None:
+        return None
+    return memory.own_total + (memory.shared_total or 0 if is_integrated else 0)
+
+
+def _location(pci_bus_id: str | None) -> tuple[int, int | None]:
+    """Return the domain and the number by which amdkfd calls a slot: its bus, device, function."""
+    if pci_bus_id is None:
+        return 0, None
+    domain, bus, rest = pci_bus_id.split(":")
+    slot, function = rest.split(".")
+    return int(domain, 16), int(bus, 16) << 8 | int(slot, 16) << 3 | int(function, 16)
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() and len(text) < 20 else None
