@@ -15,6 +15,7 @@ from tests.test_import_boundaries import PACKAGE
 COMMAND = re.compile(r"\bgpu-studio (?:[a-z]|--)|\bpython3? -[mc]\b|\bpip install\b|bootstrap\.py")
 # Where the commands are before they get their form.
 SOURCES = {
+    "core/builds/words.py": "terminal_action's commands",
     "core/program_form.py": "gives each its form",
     "core/wheels.py": "WheelChoice's commands; one is for another PC",
     "core/devices/other_makers.py": "commands of findings: `find` gives them their form",

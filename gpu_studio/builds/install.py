@@ -251,7 +251,7 @@ class BuildInstaller:
         """Return the kept plan of an interrupted installation, or a new one."""
         if wheels is not None:
             return self._planner.from_folder(family, wheels)
-        path = self._plan_path(family)
+        path = self._shelf.plan_path(family)
         wanted = self._table.version_of(family)
         saved = kept_plan(path)
         if saved is not None and (saved.torch_version, saved.python) == (wanted, OWN_PYTHON):
@@ -340,10 +340,10 @@ class BuildInstaller:
     def _clear(self, family: str, plan: WheelPlan) -> None:
         """Remove the wheels: what they had is in the folder now."""
         with contextlib.suppress(OSError):
-            self._plan_path(family).unlink()
+            self._shelf.plan_path(family).unlink()
         others = [
             other.name
-            for path in self._shelf.downloads.glob("*.plan.json")
+            for path in self._shelf.plan_paths
             if (saved := kept_plan(path)) is not None
             for other in saved.files
         ]
@@ -357,12 +357,9 @@ class BuildInstaller:
             shutil.rmtree(self._shelf.downloads / folder, ignore_errors=True)
 
     def _forget_plans(self) -> None:
-        for path in self._shelf.downloads.glob("*.plan.json"):
+        for path in self._shelf.plan_paths:
             with contextlib.suppress(OSError):
                 path.unlink()
-
-    def _plan_path(self, family: str) -> Path:
-        return self._shelf.downloads / f"{family}.plan.json"
 
     def _on_bytes(self, stage: InstallStage, done: int, total: int, subject: str) -> None:
         """Report bytes, but not more often than a person can see."""

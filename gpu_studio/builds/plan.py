@@ -162,11 +162,16 @@ class Planner:
             return self.from_folder(tag, local)
         try:
             return self._from_own_index(tag)
-        except TroubleError:
+        except TroubleError as error:
             mirrored = self._downloaded_by_pip(tag)
             if mirrored is None:
                 raise
-            return self.from_folder(tag, mirrored)
+            try:
+                return self.from_folder(tag, mirrored)
+            except TroubleError as second:
+                if second.trouble.kind is troubles.TroubleKind.FOLDER:
+                    raise error from second  # it is pip's folder, and not one of the user's
+                raise
 
     def _configured_folder(self, tag: str) -> Path | None:
         """Return the folder in pip's configuration that has the build; None if none has it."""

@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         trouble = Trouble(
             TroubleKind.INTERNAL,
             "The installation stopped because of an error in GPU Studio.",
-            "Try again. If it happens again, copy the details and report them.",
+            "Try again. If it happens again, report the details.",
             f"{type(error).__name__}: {error}",
         )
         send(InstallProgress(InstallStage.FAILED, trouble=trouble))

@@ -46,6 +46,7 @@ ENGINES = "engines"
 # Windows allows paths of 259 characters by default. The longest file that is imported, a compiled
 # module of torch 2.13.0, takes 118 of them below the folder, and the slash one.
 LONGEST_FOLDER = 140
+_PLAN = ".plan.json"
 OWN_PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
@@ -98,6 +99,19 @@ class BuildShelf:
     def outdated(self, record: BuildRecord) -> str:
         """Return why a build is older than this program; "" if it is not."""
         return record.outdated(self._torch_version, self._python)
+
+    def is_loadable(self, record: BuildRecord) -> bool:
+        """Return whether this Python can load a build."""
+        return record.is_ready and record.python == self._python
+
+    def plan_path(self, family: str) -> Path:
+        """Return the file with the plan of a build's unfinished installation."""
+        return self.downloads / f"{family}{_PLAN}"
+
+    @property
+    def plan_paths(self) -> tuple[Path, ...]:
+        """The files with the plans of all unfinished installations."""
+        return tuple(sorted(self.downloads.glob(f"*{_PLAN}")))
 
     def write_record(self, record: BuildRecord) -> None:
         """Write a build's record in one step."""

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from gpu_studio.builds.shelf import own_shelf
 from gpu_studio.cli.command import DONE, FAILED, INTERRUPTED
+from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.screen import Progress, note, print_bytes
 from gpu_studio.core.device_name import CPU
 from gpu_studio.core.devices.devices import CardReading, Inventory, Reading
@@ -32,6 +34,7 @@ from gpu_studio.core.messages.engine_messages import (
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed
 from gpu_studio.core.pause import EVERY_S, PauseWatch
+from gpu_studio.core.program_form import typed
 from gpu_studio.core.protocol import encode
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+    from gpu_studio.builds.shelf import BuildShelf
     from gpu_studio.core.engine import Engine
     from gpu_studio.core.messages.message import Event, Request
 
@@ -55,6 +59,10 @@ _T = TypeVar("_T")
 
 class HeldEngineError(StudioError):
     """PyTorch did not answer because the driver hangs."""
+
+
+class NoEngineError(StudioError):
+    """The program installs PyTorch itself, and has none that this Python can load."""
 
 
 class Interrupt:
@@ -221,12 +229,32 @@ def at_work(engine: Engine) -> Iterator[CommandEngine]:
         engine.close()
 
 
+def new_engine(log_path: Path, environment: EngineEnvironment | None = None) -> Engine:
+    """Return an engine for one command.
+
+    Raises:
+        NoEngineError: there is no PyTorch for it.
+    """
+    shelf = own_shelf(data_folder)
+    if shelf is not None and not shelf.used():
+        raise NoEngineError(FailureKind.ENGINE_ENDED, _why_no_engine(shelf))
+    return ProcessEngine(environment or EngineEnvironment(), log_path=log_path)
+
+
+def _why_no_engine(shelf: BuildShelf) -> str:
+    command = typed("gpu-studio engine install")
+    for record in shelf.records():
+        if record.is_ready:
+            return f"{shelf.outdated(record)} Type “{command}” to make it again."
+    return f"PyTorch is not installed yet. Type “{command}” to install it."
+
+
 @contextmanager
 def started_engine(
     log_path: Path, patience_s: float = math.inf
 ) -> Iterator[tuple[CommandEngine, EngineDescribed]]:
     """Start an engine for one command, and let it describe itself; see `describe`."""
-    with at_work(ProcessEngine(EngineEnvironment(), log_path=log_path)) as work:
+    with at_work(new_engine(log_path)) as work:
         work.progress.show("Starting PyTorch …")
         described = describe(work.engine, work.interrupt, patience_s)
         work.progress.clear()

@@ -25,9 +25,10 @@ class CommandParser(argparse.ArgumentParser):
     Attributes:
         usual_part: the part to run if the first word names none: “bench matmul” is short for
             “bench run matmul”. Empty if a part has to be named.
+        bare_part: the part to run without any word; the usual one if empty.
     """
 
-    usual_part = ""
+    usual_part = bare_part = ""
 
     def error(self, message: str) -> NoReturn:
         """Raise `WrongUseError`."""
@@ -37,7 +38,9 @@ class CommandParser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse, with the usual part's name added where it is left out."""
-        if self.usual_part and (not args or args[0] not in self._first_words()):
+        if not args and self.bare_part:
+            args = [self.bare_part]
+        elif self.usual_part and (not args or args[0] not in self._first_words()):
             args = [self.usual_part, *(args or ())]
         return super().parse_known_args(args, namespace)
 
@@ -59,7 +62,7 @@ class Command:
         add_arguments: adds its arguments to its parser.
         json: the help of ``--json``; empty if there is no such option.
         parts: its sub-commands by name; such a command does nothing itself.
-        usual_part: see `CommandParser`.
+        usual_part, bare_part: see `CommandParser`.
     """
 
     about: str
@@ -69,12 +72,13 @@ class Command:
     json: str = JSON_EVENTS
     parts: Mapping[str, Command] = field(default_factory=dict)
     usual_part: str = ""
+    bare_part: str = ""
 
     def fill(self, parser: CommandParser) -> None:
         """Give a parser this command's description, arguments and parts."""
         parser.description = self.about
         if self.parts:
-            parser.usual_part = self.usual_part
+            parser.usual_part, parser.bare_part = self.usual_part, self.bare_part
             parts = parser.add_subparsers(metavar="|".join(self.parts), required=True)
             for name, part in self.parts.items():
                 part.fill(parts.add_parser(name, help=part.help, allow_abbrev=False))

@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.cli.answers import at_work, describe_beside, read_inventory
+from gpu_studio.cli.answers import (
+    NoEngineError,
+    at_work,
+    describe_beside,
+    new_engine,
+    read_inventory,
+)
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
 from gpu_studio.cli.screen import Progress, print_json, print_line
 from gpu_studio.core.devices.devices import CUDA_BUILD
 from gpu_studio.core.devices.facts import PcSnapshot, driver_text, identity_line
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.report import pc_value
-from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.units import format_bytes
-from gpu_studio.engine.client import ProcessEngine
 
 if TYPE_CHECKING:
     import argparse
@@ -33,19 +37,19 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Print the devices, PyTorch and the driver; return the exit status."""
     description: EngineDescribed | None = None
     reads: dict[str, MemoryRead] = {}
-    error = ""
+    error, is_missing = "", False
     with Progress() as progress:
         progress.show("Looking at this PC …")
         inventory = read_inventory(log_path)
         progress.show("Asking PyTorch …")
         try:
-            with at_work(ProcessEngine(EngineEnvironment(), log_path=log_path)) as work:
+            with at_work(new_engine(log_path)) as work:
                 description = describe_beside(
                     inventory, work.engine, work.interrupt, wakes_cards=False
                 )
                 reads = _read_allocators(work, description)
         except StudioError as failure:
-            error = str(failure)
+            error, is_missing = str(failure), isinstance(failure, NoEngineError)
     if options.json:
         value = pc_value(PcSnapshot(inventory=inventory, engine=description), error)
         for device, row in zip(inventory.devices, value["devices"], strict=True):
@@ -53,7 +57,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             row["allocated_bytes"] = read.allocated_bytes if read else None
             row["reserved_bytes"] = read.reserved_bytes if read else None
         print_json(value)
-        return FAILED if description is None else DONE
+        return FAILED if description is None and not is_missing else DONE
     for line in device_lines(inventory, description):
         print_line(line)
     for address, read in reads.items():
@@ -64,6 +68,10 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             f"{address:<10}PyTorch, just started: {allocated} allocated, {reserved} reserved"
         )
     print_line()
+    if is_missing:
+        for line in missing_lines(inventory, error):
+            print_line(line)
+        return DONE
     if description is None:
         print_line(f"PyTorch did not start: {error}")
         return FAILED
@@ -116,6 +124,16 @@ def finding_lines(inventory: Inventory, description: EngineDescribed) -> Iterato
     """Yield the findings, worst first, each with its next step."""
     for finding in find(inventory, description):
         yield finding.sentence
+        if finding.command:
+            yield f"    {finding.command}"
+
+
+def missing_lines(inventory: Inventory, reason: str) -> Iterator[str]:
+    """Yield what to do about a PyTorch that is missing, then what does not depend on it."""
+    for finding in find(inventory, None, absence=reason):
+        yield finding.sentence
+        if finding.code == "engine_missing":
+            yield f"    {finding.evidence}"
         if finding.command:
             yield f"    {finding.command}"
 

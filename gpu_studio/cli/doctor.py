@@ -10,17 +10,17 @@ import msgspec
 from gpu_studio.cli.answers import (
     HeldEngineError,
     Interrupt,
+    NoEngineError,
     SensorWatch,
     describe_beside,
+    new_engine,
 )
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
 from gpu_studio.cli.screen import Progress, print_json, print_line
 from gpu_studio.core.devices.facts import identity_line
 from gpu_studio.core.devices.finding import Finding, findings_value, is_usable
 from gpu_studio.core.devices.findings import find
-from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import StudioError
-from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.engine.devices.probe_client import probe_pc
 
 if TYPE_CHECKING:
@@ -46,10 +46,13 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         progress.show("Looking at this PC …")
         inventory = watch.inventory()
         progress.show("Asking PyTorch …")
+        engine, absence = None, ""
         try:
             engine = _ask_engine(inventory, interrupt, log_path)
         except HeldEngineError:
-            engine, inventory = None, _silent(inventory)
+            inventory = _silent(inventory)
+        except NoEngineError as error:
+            absence = str(error)
         probe = None
         has_cuda = inventory.cards and engine is not None and engine.cuda_build
         if has_cuda and not options.no_kernel:
@@ -58,7 +61,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         if interrupt.is_asked:
             raise KeyboardInterrupt
         readings = watch.readings()
-    findings = find(inventory, engine, probe=probe, readings=readings)
+    findings = find(inventory, engine, probe=probe, readings=readings, absence=absence)
     if options.json:
         print_json(findings_value(findings))
     else:
@@ -93,9 +96,9 @@ def identity_lines(
 def _ask_engine(inventory: Inventory, interrupt: Interrupt, log_path: Path) -> EngineDescribed:
     """Return the engine's description of itself."""
     try:
-        with closing(ProcessEngine(EngineEnvironment(), log_path=log_path)) as engine:
+        with closing(new_engine(log_path)) as engine:
             return describe_beside(inventory, engine, interrupt)
-    except HeldEngineError:
+    except (HeldEngineError, NoEngineError):
         raise
     except StudioError as error:
         message = f"PyTorch did not start: {error}"

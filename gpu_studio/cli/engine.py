@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpu_studio.builds.install import BuildInstaller
+from gpu_studio.builds.client import BuildInstallChild
+from gpu_studio.builds.download import disk_trouble
+from gpu_studio.builds.engine_use import require_unused
 from gpu_studio.builds.shelf import own_shelf
-from gpu_studio.cli.answers import Interrupt, read_inventory
+from gpu_studio.cli.answers import Interrupt, Stream, read_inventory
 from gpu_studio.cli.command import (
     DONE,
     FAILED,
@@ -18,99 +23,274 @@ from gpu_studio.cli.command import (
 )
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.screen import Progress, note, print_json, print_line
-from gpu_studio.core.builds.progress import InstallProgress, InstallStage
-from gpu_studio.core.builds.record import FAMILIES, Wanted
-from gpu_studio.core.builds.words import build_title, bytes_sentence, stage_title
+from gpu_studio.core.build_sizes import download_size
+from gpu_studio.core.builds.progress import ENDS, InstallProgress, InstallStage
+from gpu_studio.core.builds.record import FAMILIES
+from gpu_studio.core.builds.trouble import TroubleError, TroubleKind, format_size
+from gpu_studio.core.builds.words import (
+    build_title,
+    bytes_sentence,
+    stage_title,
+    terminal_action,
+)
 from gpu_studio.core.devices.pc_facts import recommended_build
-from gpu_studio.core.failure import StudioError
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.listing import listed
 from gpu_studio.core.program_form import typed
-from gpu_studio.core.wheels import choose_wheel
+from gpu_studio.core.wheels import choice_of_tag, choose_wheel, own_platform_key
 
 if TYPE_CHECKING:
-    import argparse
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from gpu_studio.builds.shelf import BuildShelf
+    from gpu_studio.core.builds.trouble import Trouble
     from gpu_studio.core.wheels import WheelChoice
 
 AUTO = "auto"
+_JSON_STEPS = "print JSON, one line per step"
 _OWN_TORCH = (
     "PyTorch is a package of this Python, so GPU Studio installs none. “{doctor}” shows the "
     "command that installs another build."
 )
+_AMD = "rocm-"
+_BUILDS = listed([*(one for one in FAMILIES if not one.startswith(_AMD)), f"{_AMD}CHIP"])
+_LOOK_S = 0.1
+_STEP = 0.05  # of an installation, between two lines of a log
 
 
 def _list(options: argparse.Namespace, log_path: Path) -> int:
     """Print the installed builds and the recommended one; return the exit status."""
     shelf = _required_shelf()
     choice = _recommended(log_path)
-    used = shelf.used()
+    used, unfinished_bytes = shelf.used(), shelf.unfinished_bytes()
     if options.json:
-        rows = [asdict(one) | {"is_used": one.family == used} for one in shelf.records()]
-        value = {"engines": rows, "recommended": choice.tag, "reason": choice.sentence}
+        rows = [
+            asdict(one) | {"is_used": one.family == used, "outdated": shelf.outdated(one)}
+            for one in shelf.records()
+        ]
+        value = {
+            "engines": rows, "recommended": choice.tag, "reason": choice.sentence,
+            "folder": str(shelf.root), "unfinished_bytes": unfinished_bytes,
+        }  # fmt: skip
         print_json(value)
         return DONE
     for one in shelf.records():
         mark = "in use" if one.family == used else ""
-        parts = [one.torch_version, mark, shelf.outdated(one), one.note]
+        size = format_size(one.size_bytes) if one.size_bytes else ""
+        parts = [one.torch_version, size, mark, shelf.outdated(one), one.note]
         print_line(f"{build_title(one.family)}: {', '.join(filter(None, parts))}")
     if not shelf.records():
         print_line("No engine is installed.")
+    if unfinished_bytes:
+        print_line(f"Unfinished installations take {format_size(unfinished_bytes)}.")
     print_line(f"Recommended: {build_title(choice.tag)}. {choice.sentence}")
+    record = shelf.record(choice.tag)
+    if record is None or not record.is_ready or shelf.outdated(record):
+        command = typed(f"gpu-studio engine install {choice.tag}")
+        print_line(f"“{command}” downloads it ({download_size(choice.tag)}).")
     return DONE
 
 
 def _run_install(options: argparse.Namespace, log_path: Path) -> int:
     """Install a build and use it from now on; return the exit status."""
-    build = options.build
     shelf = _required_shelf()
-    family, reason = build, ""
-    if build == AUTO:
+    family, reason = options.build, ""
+    if options.build == AUTO:
         choice = _recommended(log_path)
         family, reason = choice.tag, choice.sentence
-    with Interrupt().recorded() as interrupt:
-        last = _install(shelf, family, reason, interrupt, as_json=options.json)
-    if last is InstallStage.PAUSED:
-        return INTERRUPTED
-    if last is not InstallStage.READY:
-        return FAILED
-    builds = dict.fromkeys((*shelf.wanted().builds, family))
-    shelf.write_wanted(Wanted(tuple(builds), "" if build == AUTO else family))
+        if options.wheels is not None:
+            family = _family_in(options.wheels, family)
+    terminal = _Terminal(family, reason, as_json=options.json)
+    record = shelf.record(family)
+    if record is not None and record.is_ready and not shelf.outdated(record):
+        terminal.show(InstallProgress(InstallStage.READY, fraction=1.0, result=record.note))
+    elif (status := _run(shelf, "install", options.wheels, terminal)) != DONE:
+        return status
+    wanted = shelf.wanted()
+    builds = dict.fromkeys((*wanted.builds, family))
+    used = "" if options.build == AUTO else family
+    shelf.write_wanted(wanted._replace(builds=tuple(builds), used=used))
     return DONE
 
 
-def _install(
-    shelf: BuildShelf, family: str, reason: str, interrupt: Interrupt, *, as_json: bool
-) -> InstallStage:
-    line = Progress()
-    stage = InstallStage.WAITING
+def _run_repair(options: argparse.Namespace, _log_path: Path) -> int:
+    """Look at every file of a build, and install again what is damaged; return the status."""
+    shelf = _required_shelf()
+    family = options.build or shelf.used()
+    if not family or shelf.record(family) is None:
+        raise _not_installed(family or "cpu")
+    terminal = _Terminal(family, "", as_json=options.json)
+    return _run(shelf, "repair", options.wheels, terminal)
 
-    def show(progress: InstallProgress) -> None:
-        nonlocal stage
-        stage = progress.stage
-        if as_json:
-            value = progress.value() | {"family": family, "reason": reason}
-            print_json(value)
-            return
-        title = stage_title(stage, family)
-        if progress.trouble is not None:
-            line.clear()
-            note(f"{progress.trouble.sentence} {progress.trouble.action}")
-        elif stage.is_at_work:
-            line.show(" ".join(filter(None, (title, bytes_sentence(progress)))))
-        else:
-            line.clear()
-            print_line(f"{title}. {progress.result}".strip())
 
-    if reason and not as_json:
-        note(reason)
+def _run(shelf: BuildShelf, what: str, wheels: Path | None, terminal: _Terminal) -> int:
+    """Run the installer as the window does, until its end or Ctrl-C; return the exit status."""
+    last = InstallStage.WAITING
+    with Interrupt().recorded() as interrupt:
+        child = BuildInstallChild(shelf.root, shelf.log_path)
+        stream = Stream(_progress(shelf, child, terminal.family, what, wheels))
+        try:
+            while not stream.has_ended:
+                progress = stream.wait(_LOOK_S)
+                if progress is not None:
+                    last = progress.stage
+                    terminal.show(progress)
+                if interrupt.is_asked:
+                    child.pause()
+        finally:
+            child.close()
+    if last is InstallStage.PAUSED:
+        terminal.note_pause(what)
+        return INTERRUPTED
+    return DONE if last is InstallStage.READY else FAILED
+
+
+def _progress(
+    shelf: BuildShelf, child: BuildInstallChild, family: str, what: str, wheels: Path | None
+) -> Iterator[InstallProgress]:
+    """Yield the installer's progress; what keeps it from starting is a failure as well."""
+    try:
+        require_unused(shelf, family)
+        shelf.root.mkdir(parents=True, exist_ok=True)  # for the log
+        yield from child.installing(family, wheels, what)
+    except TroubleError as error:
+        yield InstallProgress(InstallStage.FAILED, trouble=error.trouble)
+    except OSError as error:
+        trouble = disk_trouble(error, str(shelf.root), None)
+        yield InstallProgress(InstallStage.FAILED, trouble=trouble)
+
+
+def _use(options: argparse.Namespace, _log_path: Path) -> int:
+    """Use an installed build from now on; return the exit status."""
+    shelf, family = _required_shelf(), options.build
+    if family != AUTO:
+        record = shelf.record(family)
+        if record is None:
+            raise _not_installed(family)
+        again = typed(f"gpu-studio engine install {family}")
+        if not record.is_ready:
+            repair = typed(f"gpu-studio engine repair {family}")
+            message = f"The {build_title(family)} cannot be used: {record.note}. Type “{repair}”."
+            raise StudioError(FailureKind.INTERNAL, message)
+        if not shelf.is_loadable(record):
+            message = f"{shelf.outdated(record)} Type “{again}” to make it again."
+            raise StudioError(FailureKind.INTERNAL, message)
+    shelf.write_wanted(shelf.wanted()._replace(used="" if family == AUTO else family))
+    _show_used(shelf, options, {})
+    return DONE
+
+
+def _remove(options: argparse.Namespace, _log_path: Path) -> int:
+    """Remove a build, or what an unfinished installation of it has left; return the status."""
+    shelf, family = _required_shelf(), options.build
+    before_bytes = shelf.size_bytes(family) + shelf.downloads_bytes()
     record = shelf.record(family)
-    installer = BuildInstaller(shelf, show, lambda: interrupt.is_asked)
-    if record is not None and record.is_ready and not shelf.outdated(record):
-        show(InstallProgress(InstallStage.READY, fraction=1.0, result=record.note))
+    if record is None and not before_bytes:
+        raise _not_installed(family)
+    try:
+        require_unused(shelf, family)
+        wanted = shelf.wanted()
+        with shelf.alone(family):
+            shelf.remove(family)
+        builds = tuple(one for one in wanted.builds if one != family)
+        used = "" if wanted.used == family else wanted.used
+        shelf.write_wanted(wanted._replace(builds=builds, used=used))
+        if record is None:  # an unfinished installation
+            shelf.plan_path(family).unlink(missing_ok=True)
+            if not shelf.plan_paths:
+                shelf.discard()
+    except TroubleError as error:
+        message = f"{error.trouble.sentence} {terminal_action(error.trouble, family)}"
+        raise StudioError(FailureKind.INTERNAL, message) from error
+    freed_bytes = before_bytes - shelf.size_bytes(family) - shelf.downloads_bytes()
+    if not options.json:
+        print_line(f"Removed the {build_title(family)}: {format_size(freed_bytes)} are free again.")
+    _show_used(shelf, options, {"removed": family, "freed_bytes": freed_bytes})
+    return DONE
+
+
+def _show_used(shelf: BuildShelf, options: argparse.Namespace, value: dict[str, object]) -> None:
+    used = shelf.used()
+    if options.json:
+        print_json(value | {"used": used})
+    elif used:
+        print_line(f"The {build_title(used)} is used from now on.")
     else:
-        installer.install(family)
-    return stage
+        print_line("No engine is installed.")
+
+
+class _Terminal:
+    """Shows an installation: a line that overwrites itself, or in a log a line now and then.
+
+    Args:
+        family: the build.
+        reason: why this one; empty if the user named it.
+        as_json: whether to print each step as JSON instead.
+    """
+
+    def __init__(self, family: str, reason: str, *, as_json: bool) -> None:
+        self.family, self._reason, self._as_json = family, reason, as_json
+        self._line = Progress()
+        self._stage: InstallStage | None = None
+        self._shown = 0.0
+        if reason and not as_json:
+            note(reason)
+
+    def show(self, progress: InstallProgress) -> None:
+        """Show one step."""
+        if self._as_json:
+            print_json(progress.value() | {"family": self.family, "reason": self._reason})
+            return
+        title = stage_title(progress.stage, self.family)
+        if progress.stage in ENDS:
+            self._line.clear()
+            self._show_end(title, progress)
+            return
+        share = f"{100 * progress.fraction:.0f} %"
+        text = " ".join(filter(None, (share, title, bytes_sentence(progress))))
+        self._line.show(text)
+        is_due = progress.fraction - self._shown >= _STEP
+        if not self._line.is_live and (progress.stage is not self._stage or is_due):
+            note(text)
+            self._shown = progress.fraction
+        self._stage = progress.stage
+
+    def note_pause(self, what: str) -> None:
+        """Say how to go on."""
+        if not self._as_json:
+            note(f"“{typed(f'gpu-studio engine {what} {self.family}')}” continues.")
+
+    def _show_end(self, title: str, progress: InstallProgress) -> None:
+        trouble = progress.trouble
+        if trouble is None:
+            print_line(f"{title}. {progress.result}".strip())
+            return
+        note(f"{trouble.sentence} {terminal_action(trouble, self.family)}")
+        for line in _evidence(trouble, self.family):
+            note(line)
+
+
+def _evidence(trouble: Trouble, family: str) -> list[str]:
+    """Return the lines below a trouble: the command for another PC, or the details to report."""
+    if trouble.kind is TroubleKind.FOLDER:
+        choice = choice_of_tag(family)
+        command = choice.download_command(sys.version_info[:2], own_platform_key())
+        return ["To fill a folder of wheels on another PC:", f"  {command}"]
+    return [f"  {line}" for line in trouble.detail.splitlines()]
+
+
+def _family_in(wheels: Path, wanted: str) -> str:
+    """Return the wanted build, or the best one that a folder of wheels has."""
+    from gpu_studio.builds.wheel_folder import builds_in  # 34 ms: HTML
+
+    found = builds_in(wheels)
+    return wanted if wanted in found or not found else found[-1]
+
+
+def _not_installed(family: str) -> StudioError:
+    command = typed(f"gpu-studio engine install {family}")
+    message = f"The {build_title(family)} is not installed. Type “{command}” to install it."
+    return StudioError(FailureKind.INTERNAL, message)
 
 
 def _recommended(log_path: Path) -> WheelChoice:
@@ -128,31 +308,101 @@ def _required_shelf() -> BuildShelf:
     return shelf
 
 
-def _add_install(parser: argparse.ArgumentParser) -> None:
-    builds = (*FAMILIES, AUTO)
+def _build(text: str) -> str:
+    if text not in FAMILIES:
+        chips = [one for one in FAMILIES if one.startswith(_AMD)]
+        builds = listed(chips) if text.startswith(_AMD) else _BUILDS
+        message = f"There is no build “{text[:40]}”; there are {builds}"
+        raise argparse.ArgumentTypeError(message)
+    return text
+
+
+def _build_or_auto(text: str) -> str:
+    return text if text == AUTO else _build(text)
+
+
+def _folder(text: str) -> Path:
+    path = Path(text).absolute()
+    if not path.is_dir():
+        message = f"“{text[:80]}” is no folder; name the one that has the wheels"
+        raise argparse.ArgumentTypeError(message)
+    return path
+
+
+def _add_wheels(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "build", choices=builds, metavar="|".join(builds),
-        help="the build; auto is the one for this PC's cards, and then the best build is used",
+        "--wheels", metavar="FOLDER", type=_folder,
+        help="a folder of wheels in place of a download, for a PC without internet",
     )  # fmt: skip
 
 
+def _add_install(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "build", type=_build_or_auto, metavar="BUILD", default=AUTO, nargs="?",
+        help=f"{_BUILDS}; auto, or nothing, is the one for this PC's cards, and then "
+        "the best build is used",
+    )  # fmt: skip
+    _add_wheels(parser)
+
+
+def _add_use(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "build", type=_build_or_auto, metavar="BUILD", help="the build; auto is the best one"
+    )
+
+
+def _add_repair(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "build", type=_build, metavar="BUILD", nargs="?", help="the build; without one, that in use"
+    )
+    _add_wheels(parser)
+
+
+def _add_remove(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("build", type=_build, metavar="BUILD", help="the build")
+
+
 COMMAND = Command(
-    about="List or install the builds of PyTorch that GPU Studio uses. “engine BUILD” is short for "
-    "“engine install BUILD”.",
+    about="List, install, choose, repair or remove the builds of PyTorch that GPU Studio uses. "
+    "“engine BUILD” is short for “engine install BUILD”, and “engine” for “engine list”.",
     parts={
-        "install": Command(
-            help="install a build, and use it from now on",
-            about="Install a build of PyTorch, and use it from now on.",
-            run=_run_install,
-            add_arguments=_add_install,
-            json="print JSON, one line per step",
-        ),
         "list": Command(
             help="list the installed builds",
             about="List the installed builds of PyTorch, and the one for this PC's cards.",
             run=_list,
             json=JSON_OBJECT,
         ),
+        "install": Command(
+            help="install a build, and use it from now on",
+            about="Install a build of PyTorch, and use it from now on. Ctrl-C pauses; the same "
+            "command continues the download where it stopped.",
+            run=_run_install,
+            add_arguments=_add_install,
+            json=_JSON_STEPS,
+        ),
+        "use": Command(
+            help="use another installed build from now on",
+            about="Use another installed build from now on.",
+            run=_use,
+            add_arguments=_add_use,
+            json=JSON_OBJECT,
+        ),
+        "repair": Command(
+            help="look at every file of a build, and install again what is damaged",
+            about="Look at every file of a build, and install again what is damaged.",
+            run=_run_repair,
+            add_arguments=_add_repair,
+            json=_JSON_STEPS,
+        ),
+        "remove": Command(
+            help="remove a build, or what an unfinished installation has left",
+            about="Remove a build, or what an unfinished installation of it has left. Your results "
+            "stay.",
+            run=_remove,
+            add_arguments=_add_remove,
+            json=JSON_OBJECT,
+        ),
     },
     usual_part="install",
+    bare_part="list",
 )

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.cli.answers import addresses, at_work, describe_beside, read_inventory
+from gpu_studio.cli.answers import (
+    NoEngineError,
+    addresses,
+    at_work,
+    describe_beside,
+    new_engine,
+    read_inventory,
+)
 from gpu_studio.cli.bench_runs import BenchRuns, verdicts
-from gpu_studio.cli.devices import device_lines, finding_lines
+from gpu_studio.cli.command import DONE
+from gpu_studio.cli.devices import device_lines, finding_lines, missing_lines
 from gpu_studio.cli.screen import Progress, print_line
-from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.program_form import typed
-from gpu_studio.engine.client import ProcessEngine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +40,17 @@ def show_first_look(log_path: Path) -> int:
     with Progress() as progress:
         progress.show("Looking at this PC …")
         inventory = read_inventory(log_path)
-    with at_work(ProcessEngine(EngineEnvironment(), log_path=log_path)) as work:
+    try:
+        engine = new_engine(log_path)
+    except NoEngineError as error:
+        parts = (device_lines(inventory, None), missing_lines(inventory, str(error)))
+        for part in parts:
+            for line in part:
+                print_line(line)
+            print_line()
+        print_line(_how_to_get_the_window())
+        return DONE
+    with at_work(engine) as work:
         work.progress.show("Starting PyTorch …")
         description = describe_beside(inventory, work.engine, work.interrupt)
         work.progress.clear()
@@ -56,8 +72,12 @@ def show_first_look(log_path: Path) -> int:
     for sentence in verdicts(runs.results):
         print_line(sentence)
     print_line()
-    print_line(_HOW_TO_GET_THE_WINDOW.format(help=typed("gpu-studio --help")))
+    print_line(_how_to_get_the_window())
     return runs.exit_status
+
+
+def _how_to_get_the_window() -> str:
+    return _HOW_TO_GET_THE_WINDOW.format(help=typed("gpu-studio --help"))
 
 
 def _request(workload: str, size: int, device: str) -> RunWorkload:

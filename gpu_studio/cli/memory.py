@@ -10,7 +10,7 @@ import msgspec
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli import memory_replay
-from gpu_studio.cli.answers import at_work
+from gpu_studio.cli.answers import at_work, new_engine
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.screen import Progress, note, print_bytes, print_json, print_line, print_list
 from gpu_studio.core.engine import EngineEnvironment
@@ -54,7 +54,6 @@ from gpu_studio.core.protocol import encode
 from gpu_studio.core.tensors import DTYPES, LARGEST_SIZE
 from gpu_studio.core.units import format_bytes
 from gpu_studio.core.user_file import UnusableFileError, open_user_file
-from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def _list_experiments(options: argparse.Namespace, _log_path: Path) -> int:
 def _free(options: argparse.Namespace, log_path: Path) -> int:
     """Allocate on a card, drop the tensors, empty PyTorch's cache; return the exit status."""
     device = options.device
-    with at_work(ProcessEngine(EngineEnvironment(), log_path=log_path)) as work:
+    with at_work(new_engine(log_path)) as work:
         for request in (
             PlaceTensors(device=device, size=options.size, dtype="float32"),
             EmptyCache(device=device),
@@ -162,7 +161,7 @@ def _engine_for(device: str, conf: str, log_path: Path) -> Engine:
     environment = EngineEnvironment(allocator_configuration=conf or None)
     if is_modelled(device):
         return ModelledEngine(environment)
-    return ProcessEngine(environment, log_path=log_path)
+    return new_engine(log_path, environment)
 
 
 def _run_experiment(options: argparse.Namespace, log_path: Path) -> int:

@@ -21,11 +21,14 @@ class Progress:
 
     Args:
         stream: standard error by default, so that results can be redirected.
+
+    Attributes:
+        is_live: whether the stream is a terminal.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._is_live = self._stream.isatty()
+        self.is_live = self._stream.isatty()
         self._width = 0
 
     def __enter__(self) -> Progress:
@@ -36,7 +39,7 @@ class Progress:
 
     def show(self, text: str) -> None:
         """Replace the line."""
-        if not self._is_live:
+        if not self.is_live:
             return
         text = plain(text)[:_WIDEST_PROGRESS]
         self._stream.write("\r" + text.ljust(self._width))
@@ -45,7 +48,7 @@ class Progress:
 
     def clear(self) -> None:
         """Erase the line before other output takes its place."""
-        if self._is_live and self._width:
+        if self.is_live and self._width:
             self._stream.write("\r" + " " * self._width + "\r")
             self._stream.flush()
             self._width = 0

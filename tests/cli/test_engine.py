@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
@@ -13,33 +13,42 @@ from gpu_studio.cli.command import DONE, FAILED, INTERRUPTED, WRONG_USE
 from gpu_studio.cli.main import main
 from gpu_studio.core.builds.progress import InstallProgress, InstallStage
 from gpu_studio.core.builds.record import BuildRecord, Wanted
-from gpu_studio.core.builds.trouble import no_network
+from gpu_studio.core.builds.trouble import failed_check, no_network
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.program_form import typed
 from gpu_studio.core.wheel_table import load_table
 from tests.fakes.pc import cpu_only, gt_1030
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class FakeInstaller:
     """Puts a record on the shelf, or ends otherwise."""
 
     outcome = InstallProgress(InstallStage.READY, fraction=1.0, result="It ran.")
-    families: ClassVar[list[str]] = []
+    asked: ClassVar[list[tuple[str, str]]] = []
+    wheels: ClassVar[list[Path | None]] = []
 
-    def __init__(self, shelf, on_progress, is_over):
-        self._shelf, self._on_progress = shelf, on_progress
+    def __init__(self, root, _log_path):
+        self._shelf = BuildShelf(root)
 
-    def install(self, family):
-        self.families.append(family)
-        self._on_progress(InstallProgress(InstallStage.DOWNLOADING, 50, 100, 0.4))
+    def installing(self, family, wheels, what):
+        self.asked.append((what, family))
+        self.wheels.append(wheels)
+        yield InstallProgress(InstallStage.DOWNLOADING, 50, 100, 0.4)
         if self.outcome.stage is InstallStage.READY:
             put(self._shelf, family)
-        self._on_progress(self.outcome)
+        yield self.outcome
+
+    def close(self):
+        pass
 
 
-def put(shelf, family):
-    shelf.folder(family).mkdir(parents=True)
+def put(shelf, family, python=OWN_PYTHON, **facts):
+    shelf.folder(family).mkdir(parents=True, exist_ok=True)
     version = f"{load_table().torch_version}+{family}"
-    shelf.write_record(BuildRecord(family, version, OWN_PYTHON, note="It ran."))
+    shelf.write_record(BuildRecord(family, version, python, note="It ran.", **facts))
 
 
 @pytest.fixture
@@ -47,15 +56,16 @@ def shelf(tmp_path, monkeypatch):
     shelf = BuildShelf(tmp_path / "engines")
     monkeypatch.setattr(engine, "own_shelf", lambda _folder: shelf)
     monkeypatch.setattr(engine, "read_inventory", lambda _path: gt_1030())
-    monkeypatch.setattr(engine, "BuildInstaller", FakeInstaller)
-    monkeypatch.setattr(FakeInstaller, "families", [])
+    monkeypatch.setattr(engine, "BuildInstallChild", FakeInstaller)
+    monkeypatch.setattr(FakeInstaller, "asked", [])
+    monkeypatch.setattr(FakeInstaller, "wheels", [])
     monkeypatch.setattr("gpu_studio.cli.main._start_log", lambda: tmp_path / "log")
     return shelf
 
 
 def test_the_build_for_the_card_is_installed_and_the_best_one_is_used(shelf, capsys):
     assert main(["engine", "install", "auto"]) == DONE
-    assert FakeInstaller.families == ["cu126"]
+    assert FakeInstaller.asked == [("install", "cu126")]
     assert shelf.wanted() == Wanted(("cu126",), "")
     output = capsys.readouterr()
     assert "GT 1030 (6.1)" in output.err
@@ -72,7 +82,7 @@ def test_a_build_that_is_named_is_used_from_now_on(shelf, capsys):
 def test_what_is_installed_is_not_installed_again(shelf, capsys):
     put(shelf, "cpu")
     assert main(["engine", "install", "cpu", "--json"]) == DONE
-    assert FakeInstaller.families == []
+    assert FakeInstaller.asked == []
     assert json.loads(capsys.readouterr().out)["stage"] == "ready"
 
 
@@ -87,7 +97,7 @@ def test_without_a_card_that_answers_it_is_the_cpus(shelf, monkeypatch, error):
 
     monkeypatch.setattr(engine, "read_inventory", look)
     assert main(["engine", "install", "auto", "--json"]) == DONE
-    assert FakeInstaller.families == ["cpu"]
+    assert FakeInstaller.asked == [("install", "cpu")]
 
 
 def test_progress_is_lines_of_json_with_the_build_and_its_reason(shelf, capsys):
@@ -129,15 +139,133 @@ def test_the_list_has_what_is_installed_and_what_fits_this_pc(shelf, capsys):
     assert [(one["family"], one["is_used"]) for one in value["engines"]] == [("cpu", True)]
 
 
-@pytest.mark.parametrize("arguments", [["install", "cu999"], ["cu999"], []])
+@pytest.mark.parametrize("arguments", [["install", "cu999"], ["cu999"], ["use", "cu999"]])
 def test_a_build_that_there_is_not_is_wrong_use(shelf, capsys, arguments):
     assert main(["engine", *arguments]) == WRONG_USE
     (line,) = capsys.readouterr().err.splitlines()
-    assert all(build in line for build in ("cpu", "cu126", "cu130", "auto"))
-    assert FakeInstaller.families == []
+    assert all(build in line for build in ("cpu", "cu126", "cu130", "rocm-"))
+    assert FakeInstaller.asked == []
 
 
 def test_a_python_with_its_own_pytorch_installs_none(shelf, monkeypatch, capsys):
     monkeypatch.setattr(engine, "own_shelf", lambda _folder: None)
     assert main(["engine", "cpu"]) == WRONG_USE
     assert "package of this Python" in capsys.readouterr().err
+
+
+def test_without_a_word_nothing_is_downloaded(shelf, capsys):
+    assert main(["engine"]) == DONE
+    assert FakeInstaller.asked == []
+    assert typed("gpu-studio engine install cu126") in capsys.readouterr().out
+
+
+def test_a_folder_of_wheels_decides_what_auto_can_be(shelf, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("gpu_studio.builds.wheel_folder.builds_in", lambda _folder: ("cpu",))
+    assert main(["engine", "install", "--wheels", str(tmp_path)]) == DONE
+    assert FakeInstaller.asked == [("install", "cpu")]
+    assert FakeInstaller.wheels == [tmp_path]
+    missing = tmp_path / "missing"
+    assert main(["engine", "install", "cpu", "--wheels", str(missing)]) == WRONG_USE
+    assert "is no folder" in capsys.readouterr().err
+
+
+def test_a_log_gets_lines_of_the_windows_progress(shelf, capsys):
+    main(["engine", "install", "cpu"])
+    assert "40 % Downloading the CPU engine" in capsys.readouterr().err
+
+
+def test_a_trouble_names_the_command_and_no_button(shelf, monkeypatch, capsys):
+    outcome = InstallProgress(InstallStage.FAILED, trouble=failed_check("cpu", "no torch"))
+    monkeypatch.setattr(FakeInstaller, "outcome", outcome)
+    assert main(["engine", "install", "cpu"]) == FAILED
+    errors = capsys.readouterr().err
+    assert typed("gpu-studio engine repair cpu") in errors
+    assert "no torch" in errors
+    assert "“Repair”" not in errors
+
+
+def test_a_build_of_another_python_cannot_be_used(shelf, capsys):
+    put(shelf, "cpu", python="3.1")
+    assert main(["engine", "use", "cpu"]) == FAILED
+    errors = capsys.readouterr().err
+    assert "3.1" in errors
+    assert typed("gpu-studio engine install cpu") in errors
+    assert shelf.wanted() == Wanted()
+
+
+def test_another_installed_build_is_used_and_repaired(shelf, capsys):
+    put(shelf, "cpu")
+    put(shelf, "cu126", runs_on_card=True)
+    assert main(["engine", "use", "cpu"]) == DONE
+    assert shelf.used() == "cpu"
+    assert main(["engine", "repair"]) == DONE
+    assert FakeInstaller.asked == [("repair", "cpu")]
+    assert main(["engine", "use", "auto"]) == DONE
+    assert shelf.used() == "cu126"
+    assert main(["engine", "repair", "cu130"]) == FAILED
+
+
+def test_a_removed_build_is_wanted_no_longer(shelf, capsys):
+    put(shelf, "cpu")
+    (shelf.folder("cpu") / "file").write_bytes(bytes(5000))
+    shelf.write_wanted(Wanted(("cpu", "cu126"), "cpu"))
+    assert main(["engine", "remove", "cpu", "--json"]) == DONE
+    value = json.loads(capsys.readouterr().out)
+    assert value == {"removed": "cpu", "freed_bytes": 5000, "used": ""}
+    assert not shelf.folder("cpu").exists()
+    assert shelf.wanted() == Wanted(("cu126",), "")
+    assert main(["engine", "remove", "cpu"]) == FAILED
+
+
+def test_a_build_that_a_running_engine_has_loaded_stays(shelf, tmp_path, monkeypatch, capsys):
+    put(shelf, "cpu")
+    library = shelf.folder("cpu") / "torch" / "libtorch.so"
+    process = tmp_path / "proc" / "77"
+    process.mkdir(parents=True)
+    (process / "maps").write_text(f"7f00-7f01 r-xp 00000000 08:01 5 {library}\n")
+    unused = engine.require_unused
+    monkeypatch.setattr(
+        engine, "require_unused", lambda shelf, family: unused(shelf, family, process.parent)
+    )
+    for arguments in (["remove", "cpu"], ["repair", "cpu"]):
+        assert main(["engine", *arguments]) == FAILED
+        assert "process 77" in capsys.readouterr().err
+    assert shelf.record("cpu") is not None
+    assert FakeInstaller.asked == []
+
+
+def test_a_command_without_an_engine_says_how_to_get_one(shelf, monkeypatch, capsys):
+    monkeypatch.setattr("gpu_studio.cli.answers.own_shelf", lambda _folder: shelf)
+    monkeypatch.setattr("gpu_studio.cli.doctor.SensorWatch", FakeWatch)
+    monkeypatch.setattr("gpu_studio.cli.devices.read_inventory", lambda _path: gt_1030())
+    install = typed("gpu-studio engine install")
+    assert main(["bench", "list"]) == FAILED
+    assert install in capsys.readouterr().err
+    assert main(["devices"]) == DONE
+    assert install in capsys.readouterr().out
+    assert main(["doctor", "--json"]) == FAILED
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    missing = next(one for one in findings if one["code"] == "engine_missing")
+    assert missing["action"] == typed("gpu-studio engine install cu126")
+    put(shelf, "cpu", python="3.1")
+    assert main(["bench", "list"]) == FAILED
+    assert "3.1" in capsys.readouterr().err
+
+
+class FakeWatch:
+    """The sensors of a PC with one card."""
+
+    def __init__(self, _log_path):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def inventory(self):
+        return gt_1030()
+
+    def readings(self):
+        return []

@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 REDISTRIBUTABLE = "https://aka.ms/vs/17/release/vc_redist.x64.exe"
-_FILL_FOLDER = (
-    "Press “Copy details”: they have the command that downloads all wheels on another PC. Put the "
-    "missing ones into the folder, then try again."
-)
+_FILL_FOLDER = "Download all wheels on another PC into one folder, then try again."
 _DOWNLOAD_AGAIN = (
     "It was deleted and not installed. Try again on another network: a proxy or a virus scanner "
     "may change downloads."
@@ -54,7 +51,7 @@ class Trouble:
     Attributes:
         kind: The reason.
         sentence: What happened.
-        action: What to do next.
+        action: What to do next, wherever it is read; `words` adds the button or the command.
         detail: The evidence for "Copy details": an address, a file, an error's text.
         link: The page on the web that has what is missing; "" if there is none.
     """
@@ -83,8 +80,7 @@ def no_network(host: str, detail: str = "") -> Trouble:
     return Trouble(
         TroubleKind.NO_NETWORK,
         f"This PC cannot reach {host}.",
-        "Check your internet connection, then try again. The download continues where it stopped. "
-        "Everything except the engine works without a connection.",
+        "Check your internet connection, then try again. The download continues where it stopped.",
         detail,
     )
 
@@ -94,8 +90,8 @@ def proxy_refused(proxy: str, detail: str = "") -> Trouble:
     return Trouble(
         TroubleKind.PROXY,
         f"The proxy {proxy} does not let GPU Studio through.",
-        "Check the proxy in your system's network settings, then try again. You can also download "
-        "the wheels on another PC and choose “Use a folder of wheels”.",
+        "Check the proxy in your system's network settings, then try again. A folder of wheels "
+        "that you fill on another PC needs no proxy.",
         detail,
     )
 
@@ -288,7 +284,7 @@ def failed_check(tag: str, detail: str) -> Trouble:
     return Trouble(
         TroubleKind.CHECK,
         f"The {tag} build is installed, but its test failed.",
-        "Press “Repair”. If that does not help, copy the details and report them.",
+        "Repair it. If that does not help, report the details.",
         detail,
     )
 
@@ -301,6 +297,21 @@ def build_in_use(tag: str) -> Trouble:
         f"Another GPU Studio is working on {build}.",
         "Wait until it is done, then try again.",
         tag,
+    )
+
+
+def engine_at_work(tag: str, process: str) -> Trouble:
+    """Return the trouble of a build that a running engine has loaded.
+
+    Args:
+        tag: The build.
+        process: The number of the engine's process.
+    """
+    return Trouble(
+        TroubleKind.IN_USE,
+        f"A running GPU Studio uses the {tag} build (process {process}).",
+        "Close it, or wait until its command is done, then try again.",
+        f"{tag}, process {process}",
     )
 
 
@@ -335,7 +346,7 @@ def unresolved(detail: str) -> Trouble:
     return Trouble(
         TroubleKind.PIP,
         "The list of the packages that PyTorch needs could not be made.",
-        "Try again. If that does not help, copy the details and report them.",
+        "Try again. If that does not help, report the details.",
         detail,
     )
 
@@ -358,7 +369,7 @@ def unfit_pc(system: str, machine: str, *, is_64_bit: bool = True) -> Trouble | 
         sentence = f"PyTorch has no build for this processor ({machine})."
     if not sentence:
         return None
-    action = "Everything except the engine works here. Use another PC for measurements."
+    action = "Use another PC for measurements."
     return Trouble(TroubleKind.OTHER_PC, sentence, action, f"{system} {machine}")
 
 

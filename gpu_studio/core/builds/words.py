@@ -8,10 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.builds.progress import InstallProgress, InstallStage, format_left
-from gpu_studio.core.builds.trouble import format_size
+from gpu_studio.core.builds.trouble import TroubleKind, format_size
+from gpu_studio.core.program_form import typed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from gpu_studio.core.builds.trouble import Trouble
 
 _STAGES = {
     InstallStage.WAITING: "Waiting for the {}",
@@ -26,6 +29,37 @@ _STAGES = {
     InstallStage.FAILED: "The {} could not be installed",
     InstallStage.READY: "The {} is ready",
 }
+
+
+# The button of the window that does what a trouble asks for.
+_BUTTONS = {
+    TroubleKind.NO_NETWORK: "Everything except the engine works without a connection.",
+    TroubleKind.OTHER_PC: "Everything except the engine works here.",
+    TroubleKind.PROXY: "Then choose “Use a folder of wheels”.",
+    TroubleKind.FOLDER: "“Copy details” copies the command for it.",
+    TroubleKind.CHECK: "“Repair” is in the list below, and “Copy details” beside this.",
+    TroubleKind.PIP: "“Copy details” copies them.",
+    TroubleKind.INTERNAL: "“Copy details” copies them.",
+}
+# The command of the terminal that does it.
+_COMMANDS = {
+    TroubleKind.PROXY: "gpu-studio engine install {} --wheels FOLDER",
+    TroubleKind.FOLDER: "gpu-studio engine install {} --wheels FOLDER",
+    TroubleKind.CHECK: "gpu-studio engine repair {}",
+}
+
+
+def window_action(trouble: Trouble) -> str:
+    """Return what to do next in the window."""
+    return f"{trouble.action} {_BUTTONS.get(trouble.kind, '')}".rstrip()
+
+
+def terminal_action(trouble: Trouble, family: str) -> str:
+    """Return what to do next in a terminal, with the command if there is one for it."""
+    command = _COMMANDS.get(trouble.kind)
+    if command is None:
+        return trouble.action
+    return f"{trouble.action} Type “{typed(command.format(family))}”."
 
 
 def build_title(family: str) -> str:

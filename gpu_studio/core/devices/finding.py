@@ -25,6 +25,7 @@ Severity = Literal["failure", "warning", "note", "good"]
 # Worst first: findings are shown in this order.
 SEVERITIES: dict[str, Severity] = {
     "driver_not_answering": "failure",
+    "engine_missing": "failure",
     "driver_library_mismatch": "failure",
     "card_lost": "failure",
     "wrong_sum": "failure",

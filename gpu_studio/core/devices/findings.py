@@ -35,6 +35,7 @@ _EXPLAINING = frozenset(
 )  # fmt: skip
 _RULES: tuple[Callable[[PcFacts], Iterator[Finding]], ...] = (
     driver_findings.driver_not_answering,
+    torch_findings.engine_missing,
     driver_findings.driver_library_mismatch,
     card_findings.card_lost,
     card_findings.wrong_sum,
@@ -68,6 +69,7 @@ def find(
     links: Mapping[str, Link] | None = None,
     system: str | None = None,
     machine: str | None = None,
+    absence: str = "",
     program: Program | None = None,
 ) -> tuple[Finding, ...]:
     """Return the findings, worst first, with an ``ok`` for every card that PyTorch can use.
@@ -82,6 +84,7 @@ def find(
             ``readings``.
         system: "Linux" or "Windows"; this PC's if None.
         machine: "x86_64" or "aarch64"; this PC's if None.
+        absence: why there is no PyTorch for an engine; empty if there is one.
         program: the program that the commands are for; this one if None.
     """
     facts = PcFacts(
@@ -92,6 +95,7 @@ def find(
         probe,
         readings,
         links,
+        absence,
     )
     found: list[Finding] = []
     for rule in _RULES:

@@ -49,6 +49,7 @@ class PcFacts:
         probe: the results of a real kernel on each card; None if the cards were not tested.
         readings: the sensor readings since then, oldest first.
         links: the fastest link of each card under load; None takes it from ``readings``.
+        absence: why there is no PyTorch for an engine; empty if there is one.
 
     Attributes:
         driver_system: the system that NVIDIA's driver is for: in WSL 2 it is the one of Windows.
@@ -67,8 +68,10 @@ class PcFacts:
         probe: PcProbed | None = None,
         readings: Sequence[Reading] = (),
         links: Mapping[str, Link] | None = None,
+        absence: str = "",
     ) -> None:
         self.inventory = inventory
+        self.absence = absence
         self.engine = engine
         self.driver = inventory.driver
         self.system = system

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.build_sizes import download_size
 from gpu_studio.core.devices import nvidia
 from gpu_studio.core.devices.access import capability_of, label_of, no_code_words
 from gpu_studio.core.devices.devices import PROHIBITED
@@ -14,6 +15,7 @@ from gpu_studio.core.devices.finding import (
     newer_driver,
     reload_cuda,
 )
+from gpu_studio.core.devices.pc_facts import recommended_build
 from gpu_studio.core.listing import listed
 from gpu_studio.core.wheels import CPU_TAG
 
@@ -25,6 +27,20 @@ if TYPE_CHECKING:
 
 
 _NO_CUDA_BUILDS = "PyTorch has no CUDA build for this kind of PC"
+
+
+def engine_missing(facts: PcFacts) -> Iterator[Finding]:
+    """The program installs PyTorch itself, and there is none, or none that this Python can load."""
+    if not facts.absence:
+        return
+    choice = recommended_build(facts.inventory)
+    yield Finding(
+        code="engine_missing",
+        sentence=facts.absence,
+        evidence=f"{choice.sentence} It downloads {download_size(choice.tag)}.",
+        command=choice.install_command,
+        build_tag=choice.tag,
+    )
 
 
 def build_without_cuda(facts: PcFacts) -> Iterator[Finding]:

@@ -17,10 +17,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.core.build_sizes import download_size
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import format_size
-from gpu_studio.core.builds.words import build_title, bytes_sentence
+from gpu_studio.core.builds.words import build_title, bytes_sentence, window_action
 from gpu_studio.core.notice import Tone
 from gpu_studio.model import setup_words as words
 from gpu_studio.model.builds import CPU
@@ -227,7 +228,7 @@ class SetupHero(Card):
     def _what_to_do(self) -> str:
         builds = self._builds
         if builds.trouble is not None:
-            return builds.trouble.action
+            return window_action(builds.trouble)
         if builds.progress.stage is InstallStage.READY:
             return builds.progress.result
         if builds.wheels is not None:
@@ -313,8 +314,7 @@ class SetupHero(Card):
     def _fill_choice(self) -> None:
         """List the builds that this PC can use; another card changes them."""
         items = [
-            (f"{build_title(one)} ({words.download_size(one)})", one)
-            for one in self._builds.offered
+            (f"{build_title(one)} ({download_size(one)})", one) for one in self._builds.offered
         ]
         show_items(self._choose, items)
 
