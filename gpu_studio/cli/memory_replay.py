@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
+from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, WRONG_USE, Command
 from gpu_studio.cli.screen import note, print_json, print_line
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.allocator.options import checked_configuration
+from gpu_studio.core.memory.replay.batch_line import (
+    MOST_BATCH,
+    BatchPeak,
+    batch_line,
+    batch_sentence,
+)
 from gpu_studio.core.memory.replay.replay import replay
 from gpu_studio.core.memory.replay.what_if import WhatIf, smallest_card, what_if
 from gpu_studio.core.memory.snapshot_file import open_snapshot
@@ -52,10 +58,31 @@ class ReplayAnswer(msgspec.Struct, frozen=True, kw_only=True):
     fits_from_bytes: int | None
 
 
+class BatchAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``memory replay --batch … --to N --json`` prints; sizes in bytes.
+
+    Attributes:
+        batches, peaks_bytes: of the histories, the smallest batch first.
+        needed_bytes: for the batch ``to``, without what others hold.
+        residual_bytes: the largest distance of a peak from the line; None for two histories.
+    """
+
+    batches: tuple[int, ...]
+    peaks_bytes: tuple[int, ...]
+    to: int
+    needed_bytes: int
+    residual_bytes: int | None
+
+
 def _replay(options: argparse.Namespace, _log_path: Path) -> int:
-    """Replay a history; return the exit status."""
+    """Replay a history, or several of one script; return the exit status."""
+    if options.batch or options.to is not None:
+        return _predict(options)
+    if len(options.file) > 1:
+        note("Several histories need their batch sizes, and the one to predict: --batch and --to.")
+        return WRONG_USE
     try:
-        snapshot = open_snapshot(options.file, options.index)
+        snapshot = open_snapshot(options.file[0], options.index)
         replayed = replay(snapshot)
     except StudioError as error:
         note(str(error))
@@ -83,6 +110,38 @@ def _replay(options: argparse.Namespace, _log_path: Path) -> int:
             f"It fits from {format_bytes(fits_from_bytes)} on, according to the model: every "
             "larger card of a grid was tried, too."
         )
+    return DONE
+
+
+def _predict(options: argparse.Namespace) -> int:
+    """Say what another batch size would need; return the exit status."""
+    batches = options.batch or ()
+    if len(batches) != len(options.file) or options.to is None:
+        note("Give one batch size per history, and the one to predict: --batch 8,12,16 --to 24.")
+        return WRONG_USE
+    try:
+        peaks = []
+        for batch, path in zip(batches, options.file, strict=True):
+            replayed = replay(open_snapshot(path, options.index))
+            peaks.append(BatchPeak(batch, replayed.peak_reserved_bytes, replayed.ooms))
+        line = batch_line(peaks)
+        sentence = batch_sentence(line, options.to, options.other or 0)
+    except StudioError as error:
+        note(str(error))
+        return FAILED
+    if options.json:
+        residual_bytes = line.residual_bytes
+        print_json(
+            BatchAnswer(
+                batches=tuple(peak.batch for peak in line.peaks),
+                peaks_bytes=tuple(peak.peak_bytes for peak in line.peaks),
+                to=options.to,
+                needed_bytes=round(line.needed_bytes(options.to)),
+                residual_bytes=None if residual_bytes is None else round(residual_bytes),
+            )
+        )
+    else:
+        print_line(f"{sentence}, according to a line through the recorded peaks.")
     return DONE
 
 
@@ -147,8 +206,9 @@ def _print_what_if(found: WhatIf, snapshot: Snapshot) -> None:
 
 def _add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", metavar="FILE", type=Path, help="a file of torch.cuda.memory._dump_snapshot"
-    )
+        "file", metavar="FILE", type=Path, nargs="+",
+        help="a file of torch.cuda.memory._dump_snapshot; several with --batch",
+    )  # fmt: skip
     parser.add_argument(
         "--card", metavar="SIZE", type=types.memory, help="a card's memory, such as 8GiB"
     )
@@ -164,6 +224,14 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--smallest", action="store_true", help="find the smallest card on which it fits"
     )
+    parser.add_argument(
+        "--batch", metavar="N,N", type=types.every_whole_number(1, MOST_BATCH),
+        help="the batch sizes of several histories of one script, such as 8,12,16",
+    )  # fmt: skip
+    parser.add_argument(
+        "--to", metavar="N", type=types.whole_number(1, MOST_BATCH),
+        help="the batch size to predict from them",
+    )  # fmt: skip
     parser.add_argument(
         "--index", metavar="N", type=types.whole_number(0, 255),
         help="the card of the recorded program (default: the first one with memory)",

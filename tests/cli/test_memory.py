@@ -14,6 +14,7 @@ import pytest
 from gpu_studio.cli.main import main
 from gpu_studio.core.memory.presets import PRESETS
 from tests.core.memory.test_oom_text import OWN, newer
+from tests.fakes.histories import TrainingHistory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -304,3 +305,23 @@ def test_replay_refuses_what_has_no_history(
     status, lines, notes = type_in("replay", str(path))
     assert (status, lines) == (1, [])
     assert words in notes
+
+
+def test_replay_predicts_another_batch(type_in: Any, tmp_path: Path):
+    paths = []
+    for batch in (8, 16, 24, 32):
+        training = TrainingHistory(batch)
+        training.run(2)
+        paths.append(tmp_path / f"batch{batch}")
+        training.write(paths[-1])
+    first = [str(path) for path in paths[:3]]
+    status, lines, _ = type_in("replay", *first, "--batch", "8,16,24", "--to", "32", "--json")
+    found = json.loads(lines[-1])
+    assert status == 0
+    last = json.loads(type_in("replay", str(paths[3]), "--json")[1][-1])
+    assert found["needed_bytes"] == pytest.approx(last["peak_reserved_bytes"], rel=0.03)
+    status, lines, _ = type_in("replay", *first, "--batch", "8,16,24", "--to", "32")
+    assert lines[-1].startswith("Batch 32 would need")
+    assert type_in("replay", *first, "--batch", "8,16", "--to", "32")[0] == 2
+    assert type_in("replay", *first)[0] == 2
+    assert type_in("replay", *first, "--batch", "24,16,8", "--to", "32")[0] == 1

@@ -43,6 +43,7 @@ from gpu_studio.model.memory.what_if_model import WhatIfChoices, WhatIfModel
 from gpu_studio.model.pages import WHAT_IF
 from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.memory.batch_card import BatchCard
 from gpu_studio.ui.memory.history_card import HistoryCard
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, rule, set_property
 from gpu_studio.ui.saving import ask_open_path
@@ -65,7 +66,7 @@ _FIRST_GIB = 8
 _LEAST_BYTES, _MOST_BYTES = _GIB // 4, 256 * _GIB
 _SIZE = re.compile(r"\s*(\d{1,4}(?:\.\d{0,6})?)\s*(?:Gi?B)?\s*", re.ASCII | re.IGNORECASE)
 _MOMENT_LETTERS = 14
-_BESIDE_LETTERS = 105
+_BESIDE_LETTERS = 140
 _AFTER_TYPING_MS = 200
 _INVITATION = "Would your training fit on another card?"
 _INVITED = (
@@ -102,6 +103,9 @@ class WhatIfPage(QWidget):
         self._results = _ResultCard(self.model)
         self._side.addWidget(self._choices, 2)
         self._side.addWidget(self._results, 3)
+        self.batch = BatchCard(self.model, theme)
+        self._side.addWidget(self.batch, 3)
+        memory.closing.connect(self.batch.batches.close)
         page.column.addWidget(self._answers)
         page.column.addStretch(0)
         self._history.clicked.connect(self._choices.mark)
@@ -216,8 +220,8 @@ class _ChoiceCard(Card):
             else:
                 grid.addWidget(field, row, 0, 1, 2)
         self.column.addWidget(self._reason)
-        self.column.addStretch(1)
         self.column.addWidget(self._best)
+        self.column.addStretch(1)
         self._typing = QTimer(self)
         self._typing.setSingleShot(True)
         self._typing.setInterval(_AFTER_TYPING_MS)

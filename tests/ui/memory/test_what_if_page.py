@@ -26,6 +26,7 @@ def page(ready_studio, memory, theme, qtbot):
     page = shown(qtbot, WhatIfPage(ready_studio, memory, theme))
     yield page
     page.model.close()
+    page.batch.batches.close()
 
 
 @pytest.fixture
@@ -109,6 +110,28 @@ def test_a_refused_file_leaves_the_open_history(page, path, tmp_path, qtbot, cap
     qtbot.waitUntil(lambda: "wants to run a program" in text(page, "memory.what_if.notice"))
     assert page.model.name == "train.pickle"
     assert "run" not in capfd.readouterr().out.split()
+
+
+def test_further_histories_tell_what_another_batch_needs(page, path, tmp_path, qtbot):
+    def answer():
+        return text(page, "memory.what_if.batch.answer")
+
+    page.open_history(path)
+    qtbot.waitUntil(lambda: page.model.history is not None)
+    choose(page, card="80", **{"batch.0": "8"})
+    for batch in (16, 24):
+        training = TrainingHistory(batch)
+        training.run(2, layers=6)
+        training.write(tmp_path / f"train_b{batch}.pkl")
+        page.batch.add_history(tmp_path / f"train_b{batch}.pkl")
+        qtbot.waitUntil(lambda: not page.batch.batches.notice.sentence)
+    choose(page, **{"batch.to": "32"})
+    qtbot.waitUntil(lambda: "Batch 32 would need" in answer())
+    assert "(from 8, 16, 24; ±0.1)" in answer()
+    choose(page, **{"batch.1": "1"})
+    assert "not on a line" in answer()
+    click(page, "memory.what_if.batch.remove.1")
+    assert len(page.batch.batches.histories) == 2
 
 
 def test_the_lines_for_your_own_script_come_in_the_code_drawer(page, ready_studio, qtbot):

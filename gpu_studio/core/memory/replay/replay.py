@@ -91,6 +91,11 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     block_bytes: tuple[int, ...]
 
     @property
+    def ooms(self) -> int:
+        """How often the recorded program was out of memory."""
+        return sum(call.action == "oom" for call in self.calls)
+
+    @property
     def start_bytes(self) -> int:
         """What was reserved before the history."""
         return sum(

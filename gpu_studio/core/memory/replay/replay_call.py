@@ -178,7 +178,7 @@ def _opened(question: OpenHistory) -> OpenedHistory | NoHistory:
         peak_allocated_bytes=replayed.peak_allocated_bytes,
         peak_reserved_bytes=replayed.peak_reserved_bytes,
         fragmentation_bytes=replayed.unused_at_peak_bytes,
-        ooms=sum(call.action == "oom" for call in replayed.calls),
+        ooms=replayed.ooms,
     )
 
 
