@@ -18,6 +18,7 @@ SOURCES = {
     "core/builds/words.py": "terminal_action's commands",
     "core/program_form.py": "gives each its form",
     "core/wheels.py": "WheelChoice's commands; one is for another PC",
+    "core/devices/build_findings.py": "commands of findings: `find` gives them their form",
     "core/devices/other_makers.py": "commands of findings: `find` gives them their form",
 }
 GIVES_FORM = {"typed"}

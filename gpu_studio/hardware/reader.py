@@ -21,11 +21,13 @@ import msgspec
 
 from gpu_studio.core.devices.devices import (
     CardReading,
+    Device,
     Inventory,
     Reading,
     Telemetry,
     encode_sensor_event,
 )
+from gpu_studio.hardware.card_reader import kind_of
 from gpu_studio.hardware.cpu import CpuSensor, describe_cpu
 from gpu_studio.hardware.display_adapters import display_adapters
 from gpu_studio.hardware.linux.sys_tree import sys_tree
@@ -96,6 +98,16 @@ class PcSensors:
             driver=driver,
             other_drivers=tuple(other for other, _ in others),
             other_gpus=tuple(one.name for one in of_nobody),
+            unread_cards=tuple(
+                Device(
+                    kind=kind_of(one.maker),
+                    maker=one.maker,
+                    name=one.name,
+                    pci_bus_id=one.pci_bus_id,
+                    pci_device_id=one.device_id,
+                )
+                for one in of_nobody
+            ),
             is_wsl=is_wsl(),
             distribution=linux_distribution(),
             secure_boot=has_secure_boot(),

@@ -10,7 +10,7 @@ from gpu_studio.core.devices.cards import disagreements, torch_card_of
 from gpu_studio.core.devices.devices import PROHIBITED
 from gpu_studio.core.devices.finding import Finding, restart
 from gpu_studio.core.devices.link import widest_link
-from gpu_studio.core.devices.other_makers import MAC, next_step, other_names, uses
+from gpu_studio.core.devices.other_makers import MAC, next_step, other_names
 from gpu_studio.core.listing import listed
 
 if TYPE_CHECKING:
@@ -204,12 +204,11 @@ def _order_of_scripts(facts: PcFacts, cards: list[Device]) -> tuple[list[Device 
 
 def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
     """There is no NVIDIA card; other cards are listed with PyTorch's support for them."""
-    engine = facts.engine
-    if engine is not None and engine.cuda_available and engine.build_kind in ("rocm", "xpu"):
-        return
     absent = (None, "not_installed", "not_running")
     if facts.nvidia_cards or facts.driver.is_silent or facts.driver.error_code not in absent:
         return
+    if facts.judged_cards:
+        return  # what PyTorch can do with those is a finding of its own
     others = other_names(facts)
     sentence = "This PC has no NVIDIA card, so everything here runs on the CPU."
     if facts.inventory.is_wsl:
@@ -222,9 +221,8 @@ def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
     if others:
         verb = "is" if len(others) == 1 else "are"
         sentence = (
-            f"Everything here runs on the CPU. {listed(others)} {verb} present: "
-            + "; ".join(uses(others, facts))
-            + "."
+            f"Everything here runs on the CPU. {listed(others)} {verb} present and can draw, but "
+            "PyTorch cannot use it."
         )
     command, action = next_step(facts)
     yield Finding(

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core import operating_system
-from gpu_studio.core.devices import card_findings, driver_findings, torch_findings
+from gpu_studio.core.devices import (
+    build_findings,
+    card_findings,
+    driver_findings,
+    torch_findings,
+)
 from gpu_studio.core.devices.finding import TORCH_PAGE, Finding, worst_first
 from gpu_studio.core.devices.pc_facts import PcFacts
 from gpu_studio.core.program_form import own_program
@@ -47,7 +52,10 @@ _RULES: tuple[Callable[[PcFacts], Iterator[Finding]], ...] = (
     torch_findings.cuda_init_failed,
     card_findings.device_busy,
     torch_findings.hidden_by_environment,
+    build_findings.build_for_card,
     card_findings.no_nvidia_card,
+    build_findings.no_build_for_card,
+    build_findings.other_build_for_card,
     card_findings.card_unreadable,
     card_findings.not_as_named,
     card_findings.slow_link,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
+from gpu_studio.core import operating_system
 from gpu_studio.core.compute_capability import serves, version_numbers
 from gpu_studio.core.devices.access import (
     capability_of,
@@ -22,7 +24,7 @@ from gpu_studio.core.devices.published_builds import (
     published_build,
     table_differences,
 )
-from gpu_studio.core.maker_builds import MakerCard
+from gpu_studio.core.maker_builds import JudgedCard, MakerCard, judge
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.wheel_table import PublishedBuild, TorchBuild, WheelTable, load_table
 from gpu_studio.core.wheels import CudaCard, WheelChoice, choose_wheel, platform_key
@@ -52,6 +54,7 @@ class PcFacts:
         absence: why there is no PyTorch for an engine; empty if there is one.
 
     Attributes:
+        python: the Python that builds are looked for, this one's.
         driver_system: the system that NVIDIA's driver is for: in WSL 2 it is the one of Windows.
         nvidia_cards: the cards of NVIDIA's, which these findings are mostly about.
         others: the cards of all other makers.
@@ -81,6 +84,7 @@ class PcFacts:
         self.links = links_under_load(inventory.cards, readings) if links is None else links
         self._machine = machine
         self._platform_key = platform_key(system, machine)
+        self.python = sys.version_info[:2]
         visible_devices = engine.visible_devices if engine else None
         self.nvidia_cards = [card for card in inventory.cards if card.build_kind == CUDA_BUILD]
         self.others = [card for card in inventory.cards if card.build_kind != CUDA_BUILD]
@@ -90,6 +94,18 @@ class PcFacts:
         self.cards = [card for card in numbered if card.unreadable is None]
         self.sleeping = [card for card in numbered if card.unreadable is not None]
         self._table = _table()
+
+    @property
+    def judged_cards(self) -> list[tuple[Device, JudgedCard]]:
+        """The AMD and Intel cards, each with the build that is for it here, or why none is."""
+        table = self._table
+        if table is None:
+            return []
+        kernel = operating_system.release() if self.system == "Linux" else ""
+        return [
+            (card, judge(known, table, self._platform_key, kernel, self.python))
+            for card, known in maker_cards(self.inventory)
+        ]
 
     @property
     def cuda_build(self) -> EngineDescribed | None:
@@ -291,7 +307,8 @@ def recommended_build(inventory: Inventory) -> WheelChoice:
 
 def maker_cards(inventory: Inventory) -> list[tuple[Device, MakerCard]]:
     """Return the AMD and Intel cards of a PC, each with what decides its build."""
-    return [(card, _maker_card(card)) for card in inventory.cards if card.maker in _OTHER_MAKERS]
+    cards = (*inventory.cards, *inventory.unread_cards)
+    return [(card, _maker_card(card)) for card in cards if card.maker in _OTHER_MAKERS]
 
 
 def _maker_card(card: Device) -> MakerCard:

@@ -170,8 +170,12 @@ def test_an_installed_program_is_reported_its_own_command_and_never_pip():
     installed = Program(ProgramForm.INSTALLED, "gpu-studio")
     (finding,) = find(pc(GT_1030), torch("cpu"), program=installed)
     assert finding.command == "gpu-studio engine install cu126"
-    (other,) = find(pc(others=("AMD Radeon RX 7600",)), torch("cpu"), program=installed)
-    assert other.command.startswith("https://")
+    amd = Device(kind="cuda", maker="AMD", name="AMD Radeon RX 7600", pci_device_id=0x7480)
+    (other,) = find(pc(amd, driver=NO_DRIVER), torch("cpu"), program=installed)
+    assert other.command == "gpu-studio engine install rocm-gfx1102"
+    vega = Device(kind="cuda", maker="AMD", name="AMD Radeon VII", pci_device_id=0x66AF)
+    (old,) = find(pc(vega, driver=NO_DRIVER), torch("cpu"), system="Linux", program=installed)
+    assert old.command.startswith("https://")
 
 
 def test_a_card_that_no_build_serves_gets_no_command():

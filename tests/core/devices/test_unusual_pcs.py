@@ -159,48 +159,6 @@ def test_a_build_is_called_what_it_is(facts, kind, words):
     assert (engine.build_kind, engine.built_for) == (kind, words)
 
 
-def _without_nvidia(*others: str, engine: EngineDescribed = CPU_ENGINE, **facts: str):
-    return one("no_nvidia_card", examined(pc(driver=ABSENT, other_gpus=others), engine, **facts))
-
-
-@pytest.mark.parametrize(
-    ("name", "chip"),
-    [
-        ("AMD Radeon RX 5700/5700 XT", "gfx1010"), ("AMD Radeon RX 5500 XT", "gfx1012"),
-        ("AMD Radeon RX 6800/6800 XT / 6900 XT", "gfx1030"), ("AMD Radeon RX 6750 XT", "gfx1031"),
-        ("AMD Radeon RX 6600/6600 XT/6600M", "gfx1032"), ("AMD Radeon RX 7900 XTX", "gfx1100"),
-        ("AMD Radeon RX 7800 XT", "gfx1101"), ("AMD Radeon RX 7600", "gfx1102"),
-        ("AMD Radeon RX 9060 XT", "gfx1200"), ("AMD Radeon RX 9070 XT", "gfx1201"),
-    ],
-)  # fmt: skip
-def test_amd_s_build_is_that_of_the_card_s_chip(name, chip):
-    """Never beside another index: the packages of these names on PyPI are empty."""
-    command = _without_nvidia(name).command
-    assert (
-        f'"torch[device-{chip}]" --index-url https://repo.amd.com/rocm/whl-multi-arch/' in command
-    )
-    assert "extra-index" not in command
-
-
-@pytest.mark.parametrize("name", ["AMD Radeon RX 6800M", "AMD Radeon RX 580", "AMD Radeon 780M"])
-def test_a_name_that_does_not_report_the_chip_leads_to_amd_s_page(name):
-    assert _without_nvidia(name).command == "https://rocm.docs.amd.com/"
-
-
-@pytest.mark.parametrize(
-    ("name", "torch_version", "question"),
-    [("AMD Radeon RX 7600", "2.12.0+rocm7.14.0", "torch.cuda.is_available"),
-     ("Intel Arc A770", "2.13.0+xpu", "torch.xpu.is_available")],
-)  # fmt: skip
-def test_who_has_the_build_for_the_other_card_is_not_told_to_install_it(
-    name, torch_version, question
-):
-    finding = _without_nvidia(name, engine=EngineDescribed(pid=1, torch_version=torch_version))
-    assert "present: this PyTorch is built for it" in finding.sentence
-    assert "pip install" not in finding.command
-    assert question in finding.command
-
-
 def test_an_old_card_does_not_take_the_driver_from_a_card_that_pytorch_can_use():
     old = on_the_bus(GT_710, "not_served")
     findings = examined(pc(old, RTX_3060))

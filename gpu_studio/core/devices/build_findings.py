@@ -1,0 +1,127 @@
+"""Which build of PyTorch is for this PC's AMD and Intel cards, and what to do without one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from gpu_studio.core.build_sizes import download_size
+from gpu_studio.core.devices.finding import Finding
+from gpu_studio.core.devices.gpu_chips import chip_for_target, gpu_chip
+from gpu_studio.core.maker_builds import BuildVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.core.devices.pc_facts import PcFacts
+    from gpu_studio.core.maker_builds import JudgedCard
+
+_PAGES = {
+    "AMD": "https://rocm.docs.amd.com/en/latest/compatibility/compatibility-matrix.html",
+    "Intel": "https://docs.pytorch.org/docs/stable/notes/get_start_xpu.html",
+}
+_VENDOR_IDS = {"AMD": 0x1002, "Intel": 0x8086}
+_ID_PAGE = "https://pci-ids.ucw.cz/read/PC/{vendor:04x}/{device:04x}"
+# PYTORCH_ROCM_ARCH of PyTorch's .ci/docker/manywheel/build.sh, for ROCm 7: AMD's own builds leave
+# these two out.
+_IN_PYTORCHS_OWN = {"gfx900", "gfx906"}
+_OWN_BUILD = "python -m pip install torch --index-url https://download.pytorch.org/whl/rocm7.2"
+
+
+def build_for_card(facts: PcFacts) -> Iterator[Finding]:
+    """PyTorch has a build for an AMD or Intel card, and no other card of this PC is in use."""
+    if not facts.cards:
+        yield from _offers("build_for_card", "PyTorch can use", facts)
+
+
+def other_build_for_card(facts: PcFacts) -> Iterator[Finding]:
+    """Beside NVIDIA's cards, PyTorch has a build for one of AMD's or Intel's."""
+    if facts.cards:
+        yield from _offers("other_build_for_card", "Another engine can use", facts)
+
+
+def _offers(code: str, who: str, facts: PcFacts) -> Iterator[Finding]:
+    for card, judged in facts.judged_cards:
+        if judged.verdict is not BuildVerdict.BUILD or _is_used(card, facts):
+            continue
+        yield Finding(
+            code=code,
+            sentence=f"{who} your {judged.card.name}: {_offer(judged)}.",
+            evidence=_evidence(card, judged, facts),
+            command=f"gpu-studio engine install {judged.tag}",
+            device_uuid=_row_of(card, facts),
+            build_tag=judged.tag,
+        )
+
+
+def no_build_for_card(facts: PcFacts) -> Iterator[Finding]:
+    """No build of PyTorch is for a card of AMD's or Intel's here: why, and what is left."""
+    for card, judged in facts.judged_cards:
+        if judged.verdict is BuildVerdict.BUILD or _is_used(card, facts):
+            continue
+        sentence, command = _next_step(card, judged, facts)
+        yield Finding(
+            code="no_build_for_card",
+            sentence=f"{judged.sentence}. {sentence}",
+            evidence=_evidence(card, judged, facts),
+            command=command,
+            device_uuid=_row_of(card, facts),
+            build_tag=judged.tag,
+        )
+
+
+def _row_of(card: Device, facts: PcFacts) -> str | None:
+    """Return the row of the devices that shows a card; None for a card that has no row."""
+    return card.identity if card in facts.inventory.cards else None
+
+
+def _is_used(card: Device, facts: PcFacts) -> bool:
+    """Return whether this PyTorch is built for such cards, and uses them or says why not."""
+    return facts.engine is not None and facts.engine.build_kind == card.build_kind
+
+
+def _offer(judged: JudgedCard) -> str:
+    text = f"install the {judged.tag} engine, a download of {download_size(judged.tag)}"
+    if judged.is_tested:
+        return text
+    return f"{text}. {judged.card.maker} has not tested it on this chip"
+
+
+def _evidence(card: Device, judged: JudgedCard, facts: PcFacts) -> str:
+    """Return the chip, its number, and the build with its index, system and Python."""
+    chip = chip_for_target(judged.card.chip) or gpu_chip(card.maker, card.pci_device_id)
+    known = f"{chip.name}, {chip.target}, {chip.generation}" if chip else "a chip that is not known"
+    vendor, device = _VENDOR_IDS[card.maker], card.pci_device_id
+    number = f", PCI {vendor:04x}:{device:04x}" if device is not None else ""
+    build = judged.build
+    if build is None:
+        return f"{known}{number}"
+    major, minor = facts.python
+    host = urlsplit(build.index_url).hostname
+    return (
+        f"{known}{number}; torch {build.version} from {host}, for {facts.system} and Python "
+        f"{major}.{minor}"
+    )
+
+
+def _next_step(card: Device, judged: JudgedCard, facts: PcFacts) -> tuple[str, str]:
+    """Return what is left to do with a card without a build, and a command or an address."""
+    page = _PAGES[card.maker]
+    match judged.verdict:
+        case BuildVerdict.UNKNOWN_CHIP:
+            if card.pci_device_id is None:
+                return "The system does not tell the number of its chip.", page
+            address = _ID_PAGE.format(vendor=_VENDOR_IDS[card.maker], device=card.pci_device_id)
+            return "Look up its number, then whether the maker's list has that chip.", address
+        case BuildVerdict.WRONG_RESULTS:
+            return "It is not recommended.", "https://github.com/unslothai/unsloth/pull/8412"
+        case BuildVerdict.OLD_KERNEL:
+            return "Update the system first.", page
+        case BuildVerdict.OTHER_SYSTEM | BuildVerdict.OTHER_PYTHON:
+            return "Here it can only draw.", page
+    if judged.card.chip in _IN_PYTORCHS_OWN and facts.system == "Linux":
+        return "PyTorch's own ROCm builds list it, but AMD no longer tests it.", _OWN_BUILD
+    if facts.system == "Windows":
+        return "Microsoft's torch-directml runs an older PyTorch on it (not tested by us).", page
+    return "Programs that compute with Vulkan can still use it (not tested by us).", page

@@ -1,0 +1,104 @@
+"""What the doctor says of AMD's and Intel's cards: which build is for them, or what is left."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gpu_studio.core.devices.devices import Device
+from gpu_studio.core.messages.engine_messages import EngineDescribed
+from tests.core.devices.doctor_facts import CPU_ENGINE, ENGINE, RTX_3060, examined, one, pc
+from tests.core.devices.test_unusual_pcs import ABSENT
+
+AMD, INTEL = "AMD", "Intel"
+
+
+def card(maker, name, device_id, bus=3, **facts):
+    return Device(
+        kind="cuda" if maker == AMD else "xpu", maker=maker, name=f"{maker} {name}",
+        pci_device_id=device_id, pci_bus_id=f"00000000:{bus:02X}:00.0", **facts,
+    )  # fmt: skip
+
+
+RX_6600 = card(AMD, "Radeon RX 6600", 0x73FF)
+RX_580 = card(AMD, "Radeon RX 580", 0x67DF)
+B580 = card(INTEL, "Arc B580", 0xE20B)
+IRIS_XE = card(INTEL, "Iris Xe Graphics", 0x9A49, bus=0)
+DECK = card(AMD, "Custom GPU 0405", 0x163F)
+VEGA = card(AMD, "Radeon RX Vega", 0x687F)
+STRANGE = card(AMD, "graphics (1002:fffe)", 0xFFFE)
+
+
+def findings(*cards, engine=CPU_ENGINE, driver=ABSENT, **options):
+    return examined(pc(*cards, driver=driver), engine, **options)
+
+
+@pytest.mark.parametrize(
+    ("device", "tag", "words"),
+    [
+        (RX_6600, "rocm-gfx1032", "Navi 23, gfx1032, RDNA 2, PCI 1002:73ff; torch 2.13.0+rocm10"),
+        (B580, "xpu", "Battlemage, bmg, Xe2, PCI 8086:e20b; torch 2.13.0+xpu"),
+        (card(AMD, "Radeon 820M", 0x1902), "rocm-gfx1153", "stable.repo.amd.com"),
+    ],
+)
+@pytest.mark.parametrize("system", ["Linux", "Windows"])
+def test_a_card_with_a_build_is_offered_it(device, tag, words, system):
+    found = one("build_for_card", findings(device, system=system, machine="x86_64"))
+    assert (found.build_tag, found.device_uuid) == (tag, device.identity)
+    assert ("whl/xpu" if tag == "xpu" else f"device-{tag[5:]}") in found.command
+    assert "extra-index" not in found.command  # PyPI has packages of the same names
+    assert "GB" in found.sentence
+    assert words in found.evidence
+    assert f"for {system} and Python" in found.evidence
+    is_untested = tag == "rocm-gfx1153"
+    assert ("AMD has not tested it" in found.sentence) is is_untested
+
+
+@pytest.mark.parametrize(
+    ("device", "system", "words", "command"),
+    [
+        (RX_580, "Linux", "no build of PyTorch 2.13.0 has code for it", "rocm.docs.amd.com"),
+        (RX_580, "Windows", "torch-directml", "rocm.docs.amd.com"),
+        (VEGA, "Linux", "PyTorch's own ROCm builds list it", "whl/rocm7.2"),
+        (VEGA, "Windows", "torch-directml", "rocm.docs.amd.com"),
+        (IRIS_XE, "Linux", "no build of PyTorch 2.13.0 has code for it", "get_start_xpu"),
+        (DECK, "Linux", "wrong results", "unsloth/pull/8412"),
+        (STRANGE, "Linux", "not in this program's table", "pci-ids.ucw.cz/read/PC/1002/fffe"),
+        (card(AMD, "Instinct MI100", 0x738C), "Windows", "only for Linux", "rocm.docs.amd.com"),
+        (RX_6600, "Darwin", "only for Linux and Windows", "rocm.docs.amd.com"),
+    ],
+)
+def test_a_card_without_a_build_is_told_why_and_what_is_left(device, system, words, command):
+    found = one("no_build_for_card", findings(device, system=system, machine="x86_64"))
+    assert words in found.sentence
+    assert command in found.command
+
+
+def test_the_chip_that_the_driver_names_comes_before_the_number():
+    strange = msgspec.structs.replace(STRANGE, architecture="gfx1100")
+    assert one("build_for_card", findings(strange)).build_tag == "rocm-gfx1100"
+
+
+def test_beside_a_usable_nvidia_card_the_other_build_is_a_note():
+    other = one("other_build_for_card", examined(pc(RTX_3060, RX_6600), ENGINE))
+    assert (other.severity, other.build_tag) == ("note", "rocm-gfx1032")
+    assert other.sentence.startswith("Another engine can use your Radeon RX 6600")
+
+
+def test_a_hybrid_laptop_says_what_its_old_integrated_graphics_cannot_do():
+    found = [one.code for one in examined(pc(RTX_3060, IRIS_XE), ENGINE)]
+    assert found == ["no_build_for_card", "ok"]
+
+
+@pytest.mark.parametrize(("device", "version"), [(RX_6600, "2.13.0+rocm10.0.0"),
+                                                 (B580, "2.13.0+xpu")])  # fmt: skip
+def test_a_card_whose_build_is_there_is_not_offered_it_again(device, version):
+    engine = EngineDescribed(pid=1, torch_version=version)
+    codes = {finding.code for finding in findings(device, engine=engine)}
+    assert not codes & {"build_for_card", "other_build_for_card", "no_build_for_card"}
+
+
+def test_a_card_that_nothing_reads_is_judged_by_its_number():
+    inventory = msgspec.structs.replace(pc(driver=ABSENT), unread_cards=(RX_6600,))
+    found = one("build_for_card", examined(inventory, CPU_ENGINE, system="Windows"))
+    assert (found.build_tag, found.device_uuid) == ("rocm-gfx1032", None)
