@@ -104,6 +104,19 @@ def start_accelerator() -> None:
         accelerator().start()
     for warning in caught:
         _log.warning("%s: %s", accelerator().platform, warning.message)
+    first = first_card()
+    if first:
+        accelerator().use(torch.device(accelerator().kind, first))
+
+
+def first_card() -> int:
+    """Return the number of the card to begin with: PyTorch's first outside a processor.
+
+    On a Ryzen beside a Radeon, PyTorch's first card may be the one in the processor.
+    """
+    cards = accelerator()
+    numbers = range(cards.count())
+    return next((number for number in numbers if not cards.is_integrated(number)), 0)
 
 
 def leave_cards_alone(is_wished: bool) -> bool:

@@ -15,6 +15,7 @@ from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailab
 from gpu_studio.hardware.cpu import clock_mhz, critical_c, temperature_c
 from gpu_studio.hardware.maker_cards import ProcessNames
 from gpu_studio.hardware.makers import MAKERS
+from gpu_studio.hardware.pci import is_slot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +34,7 @@ _COUNTERS = "cpu[0-9]*/thermal_throttle/*_throttle_count"
 
 
 class EngineSensor:
-    """Reads cards by UUID, and the CPU. It never raises: None means "unknown".
+    """Reads cards by UUID or slot, and the CPU. It never raises: None means "unknown".
 
     It opens a driver at the first reading, when the engine already uses the card.
 
@@ -94,7 +95,7 @@ class EngineSensor:
         unknown: CardUnreadableError | None = None
         for reader in [known] if known else self._readers:
             try:
-                card = reader.card_with(uuid)
+                card = reader.card_at(uuid) if is_slot(uuid) else reader.card_with(uuid)
             except CardUnreadableError as error:
                 unknown = error
                 continue

@@ -73,6 +73,11 @@ def normal_bus_id(text: str | None) -> str | None:
     return f"{int(domain, 16):08X}:{bus}:{slot}.{function or 0}".upper()
 
 
+def is_slot(text: str) -> bool:
+    """Return whether a text is a PCI address in nvidia-smi's format."""
+    return normal_bus_id(text) == text
+
+
 def adapters_in_registry(winreg: Any) -> list[DisplayAdapter]:
     """Return the graphics cards with a driver entry in Windows; ``winreg`` is the module."""
     adapters: dict[str, DisplayAdapter] = {}

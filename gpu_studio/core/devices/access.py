@@ -9,11 +9,12 @@ import msgspec
 
 from gpu_studio.core.compute_capability import serves, version_numbers
 from gpu_studio.core.devices.cards import chip_of_card, torch_card_of
-from gpu_studio.core.devices.devices import CUDA_BUILD, Device, number_cards
+from gpu_studio.core.devices.devices import CUDA_BUILD, Device, number_cards, short_name
+from gpu_studio.core.devices.gfx import lists_gfx
 from gpu_studio.core.messages.engine_messages import BUILD_WORDS, TorchCard
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from gpu_studio.core.devices.torch_facts import CardProbed, PcProbed
     from gpu_studio.core.messages.engine_messages import BuildKind, EngineDescribed
@@ -50,12 +51,9 @@ def numbered_cards(
         torch_cards: the cards that the engine counts.
     """
     if build_kind in ("rocm", "xpu"):
-        own = tuple(torch_cards)
-        found = (torch_card_of(card, own) if card.build_kind == build_kind else None
-                 for card in cards)  # fmt: skip
+        found = _paired([card for card in cards if card.build_kind == build_kind], torch_cards)
         return [
-            msgspec.structs.replace(card, torch_index=one.torch_index if one else None)
-            for card, one in zip(cards, found, strict=True)
+            msgspec.structs.replace(card, torch_index=found.get(card.identity)) for card in cards
         ]
     counted = [card.is_cudas and card.answers_or_sleeps for card in cards]
     usable = [card for card, is_counted in zip(cards, counted, strict=True) if is_counted]
@@ -64,6 +62,41 @@ def numbered_cards(
         next(numbered) if is_counted else card
         for card, is_counted in zip(cards, counted, strict=True)
     ]
+
+
+def _paired(cards: Sequence[Device], torch_cards: Sequence[TorchCard]) -> dict[str, int]:
+    """Return PyTorch's numbers of cards by their identities, each number once.
+
+    The slot decides. Older PyTorch, and newer drivers of Intel's, do not report it: then the chip's
+    number does, then the name; of several that fit, the first by slot is PyTorch's first.
+    """
+    numbers: dict[str, int] = {}
+    left = sorted(torch_cards, key=lambda one: one.torch_index)
+    for fits in (_is_in_slot, _has_chip, _has_name):
+        for card in sorted(cards, key=lambda card: card.pci_bus_id or ""):
+            one = next((one for one in left if fits(card, one)), None)
+            if one is not None and card.identity not in numbers:
+                numbers[card.identity] = one.torch_index
+                left.remove(one)
+    return numbers
+
+
+def _is_in_slot(card: Device, torch_card: TorchCard) -> bool:
+    return torch_card_of(card, (torch_card,)) is not None
+
+
+def _has_chip(card: Device, torch_card: TorchCard) -> bool:
+    chip = torch_card.pci_device_id
+    return torch_card.pci_bus_id is None and chip is not None and chip == card.pci_device_id
+
+
+def _has_name(card: Device, torch_card: TorchCard) -> bool:
+    """Return whether a card has PyTorch's name, or PyTorch knows only as much as its chip."""
+    if torch_card.pci_bus_id is not None:
+        return False
+    if torch_card.architecture is not None and card.architecture is not None:
+        return torch_card.architecture == card.architecture
+    return short_name(torch_card.name) == card.short_name
 
 
 def obstacle_of(
@@ -93,7 +126,7 @@ def obstacle_of(
         return Obstacle.NO_CUDA
     if card.torch_index >= engine.device_count:
         return Obstacle.NOT_LISTED
-    is_served = has_code(card, engine.arch_list, probe_of(card, probe))
+    is_served = has_code(_as_seen_by(engine, card), engine.arch_list, probe_of(card, probe))
     return Obstacle.NO_CODE if is_served is False else None
 
 
@@ -131,6 +164,17 @@ def _other_build_words(card: Device, engine: EngineDescribed | None) -> str:
     return f"{this}This card needs a build for {needed}."
 
 
+def _as_seen_by(engine: EngineDescribed, card: Device) -> Device:
+    """Return a card with the architecture that PyTorch takes it for.
+
+    HSA_OVERRIDE_GFX_VERSION lets an AMD card pass for another one.
+    """
+    seen = next((one for one in engine.cards if one.torch_index == card.torch_index), None)
+    if seen is None or seen.architecture is None:
+        return card
+    return msgspec.structs.replace(card, architecture=seen.architecture)
+
+
 def no_code_words(card: Device) -> str:
     """Return that the build has no code for a card, as the beginning of a sentence."""
     return f"This PyTorch has no code for your {label_of(card)}"
@@ -152,8 +196,11 @@ def has_code(card: Device, arch_list: Sequence[str], probed: CardProbed | None) 
 def lists_code(card: Device, arch_list: Sequence[str]) -> bool | None:
     """Return whether a list of architectures has one for a card; None if unknown."""
     capability = capability_of(card)
-    if capability is None or not arch_list:
+    if not arch_list:
         return None
+    if capability is None:
+        is_amds = card.build_kind == "rocm" and card.architecture
+        return lists_gfx(arch_list, card.architecture or "") if is_amds else None
     return serves(arch_list, capability)
 
 
@@ -197,14 +244,38 @@ def engine_cards(engine: EngineDescribed | None) -> list[Device]:
             name=card.name,
             uuid=card.uuid,
             pci_bus_id=card.pci_bus_id,
+            maker=card.maker,
+            pci_device_id=card.pci_device_id,
             compute_capability=card.compute_capability,
+            architecture=card.architecture,
+            is_integrated=card.is_integrated,
             torch_index=card.torch_index,
         )
         for card in (reported.get(one.torch_index, one) for one in unknown)
     ]
 
 
+def uncounted_cards(known: Sequence[Device], engine: EngineDescribed | None) -> list[Device]:
+    """Return the cards that an engine counts and the system does not know.
+
+    For NVIDIA's cards, the driver is the one that knows them; without any, PyTorch's are all.
+    """
+    if known and engine is not None and engine.build_kind not in ("rocm", "xpu"):
+        return []
+    numbers = {card.torch_index for card in known}
+    return [card for card in engine_cards(engine) if card.torch_index not in numbers]
+
+
+def discrete_first(cards: Iterable[Device]) -> list[Device]:
+    """Return cards with those inside a processor last."""
+    return sorted(cards, key=lambda card: bool(card.is_integrated))
+
+
 def usable_cards(engine: EngineDescribed) -> list[str]:
-    """Return the addresses of the cards that an engine can use, in its order."""
+    """Return the addresses of the cards that an engine can use, the one that it begins with first.
+
+    The others are in its order.
+    """
     usable = (card.address for card in engine_cards(engine) if obstacle_of(card, engine) is None)
-    return [address for address in usable if address is not None]
+    addresses = [address for address in usable if address is not None]
+    return sorted(addresses, key=lambda address: address != engine.first_address)

@@ -75,7 +75,7 @@ class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         """The card that "cuda" means in this engine, ``cuda:0``; None if CUDA cannot be used."""
         if self.engine is None or not self.engine.cuda_available:
             return None
-        return self.current_device or self.engine.address(0)
+        return self.current_device or self.engine.first_address
 
     def telemetry(self, device: Device) -> Telemetry:
         """Return the newest telemetry of a device: the last reading's, or the inventory's."""

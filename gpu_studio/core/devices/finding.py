@@ -46,6 +46,7 @@ SEVERITIES: dict[str, Severity] = {
     "slow_link": "warning",
     "card_asleep": "note",
     "mixed_order": "note",
+    "integrated_first": "note",
     "mig_instances": "note",
     "wsl_limits": "note",
     "tables_differ": "note",

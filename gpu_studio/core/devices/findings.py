@@ -61,6 +61,7 @@ _RULES: tuple[Callable[[PcFacts], Iterator[Finding]], ...] = (
     card_findings.slow_link,
     driver_findings.card_asleep,
     card_findings.mixed_order,
+    card_findings.integrated_first,
     driver_findings.mig_instances,
     driver_findings.wsl_limits,
     torch_findings.tables_differ,

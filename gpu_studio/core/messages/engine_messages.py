@@ -91,6 +91,7 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     (``{"12.6": ("5.0", …)}``), empty if it has none. With ``cards_asleep``, CUDA was not asked, so
     that the cards stay asleep; ``cuda_available`` then means nothing. ``pictures`` are the
     workloads of races. ``accelerator`` is PyTorch's word for the cards: ``cuda`` or ``xpu``.
+    ``first_card`` is the number of the card that it begins with: not one inside a processor.
     ``cuda_reason`` says why they cannot be used; with ``driver_updated``, it is that another driver
     was installed while the PC was running.
     ``hip_build`` and ``xpu_build`` are the versions of AMD's and Intel's software that this PyTorch
@@ -120,6 +121,7 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     own_table: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     cards_asleep: bool = False
     accelerator: str = "cuda"
+    first_card: CardCount = 0
     hip_build: str | None = None
     xpu_build: str | None = None
 
@@ -148,6 +150,11 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     def address(self, index: int) -> str:
         """Return the name of a card of this engine: ``cuda:0``."""
         return str(DeviceName(self.accelerator, index))
+
+    @property
+    def first_address(self) -> str:
+        """The name of the card that the engine begins with."""
+        return self.address(self.first_card)
 
     @property
     def card_addresses(self) -> list[str]:

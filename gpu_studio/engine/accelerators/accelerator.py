@@ -98,6 +98,9 @@ class Accelerator(Protocol):
     def card(self, index: int) -> TorchCard:
         """Return the facts of a card; raises RuntimeError or UnicodeDecodeError."""
 
+    def is_integrated(self, index: int) -> bool:
+        """Return whether a card is part of a processor; creates no context."""
+
     def capability(self, device: torch.device) -> tuple[int, int] | None:
         """Return a card's compute capability; None for a device of another maker."""
 

@@ -81,6 +81,9 @@ class Cpu:
         message = "the CPU is no card"
         raise RuntimeError(message)
 
+    def is_integrated(self, index: int) -> bool:
+        return False
+
     def capability(self, device: torch.device) -> tuple[int, int] | None:
         return None
 

@@ -121,6 +121,10 @@ class Cuda:
             memory_clock_max_mhz=megahertz(getattr(properties, "memory_clock_rate", None)),
         )
 
+    def is_integrated(self, index: int) -> bool:
+        """CUDA counts no card inside a home PC's processor; a Jetson has no other."""
+        return False
+
     def capability(self, device: torch.device) -> tuple[int, int] | None:
         return torch.cuda.get_device_capability(device)
 

@@ -86,6 +86,9 @@ class Rocm(Cuda):
             memory_clock_max_mhz=megahertz(getattr(properties, "memory_clock_rate", None)),
         )
 
+    def is_integrated(self, index: int) -> bool:
+        return bool(torch.cuda.get_device_properties(index).is_integrated)
+
     def capability(self, device: torch.device) -> tuple[int, int] | None:
         return None
 

@@ -129,6 +129,9 @@ class Xpu:
             l2_cache_bytes=getattr(properties, "last_level_cache_size", None) or None,
         )
 
+    def is_integrated(self, index: int) -> bool:
+        return _is_integrated(torch.xpu.get_device_properties(index))
+
     def capability(self, device: torch.device) -> tuple[int, int] | None:
         return None
 

@@ -9,7 +9,12 @@ import msgspec
 import torch
 
 from gpu_studio.core.messages.engine_messages import EngineDescribed
-from gpu_studio.engine.device import accelerator, accelerator_state, leave_cards_alone
+from gpu_studio.engine.device import (
+    accelerator,
+    accelerator_state,
+    first_card,
+    leave_cards_alone,
+)
 from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.switcher.models import MODELS
 from gpu_studio.engine.torch_cards import torch_cards
@@ -63,6 +68,7 @@ def describe_engine(cards_asleep: bool = False) -> EngineDescribed:
         pitfalls=tuple(pitfall.description for pitfall in PITFALLS),
         snippet=_SNIPPET,
         cards=torch_cards(),
+        first_card=first_card() if state.is_available else 0,
         own_table=cards.own_table(),
         cards_asleep=is_left_alone,
         hip_build=torch.version.hip,

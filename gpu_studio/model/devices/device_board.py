@@ -8,7 +8,13 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.device_name import CPU, DeviceName
-from gpu_studio.core.devices.access import Obstacle, engine_cards, obstacle_of, obstacle_words
+from gpu_studio.core.devices.access import (
+    Obstacle,
+    discrete_first,
+    obstacle_of,
+    obstacle_words,
+    uncounted_cards,
+)
 from gpu_studio.core.devices.card_colors import with_cards
 
 if TYPE_CHECKING:
@@ -224,16 +230,16 @@ def device_rows(
         )
     ]
     if current is None and engine is not None:
-        current = engine.address(0)
+        current = engine.first_address
     known = inventory.cards if inventory is not None else ()
-    cards = known or engine_cards(engine)
+    cards = discrete_first((*known, *uncounted_cards(known, engine)))
     for card in cards:
         obstacle = obstacle_of(card, engine, probe)
         finding = _worst_about(card, obstacle, findings) if engine is not None else None
         is_counted = obstacle in (None, Obstacle.NO_CODE)
         rows.append(
             DeviceRow(
-                identity=card.identity if known else _identity(card),
+                identity=card.identity if card in known else _identity(card),
                 name=card.name or "Card",
                 label=_label(card, cards),
                 address=card.address if obstacle is None else None,
@@ -242,7 +248,7 @@ def device_rows(
                 finding=finding,
                 number=card.address,
                 is_current=is_counted and card.address == current,
-                device=card if known else None,
+                device=card if card in known else None,
             )
         )
     return tuple(rows)

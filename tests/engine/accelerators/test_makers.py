@@ -117,6 +117,8 @@ def _says_what_it_is_built_for(maker, events):
             "intel": [("Intel", "Intel(R) Arc(TM) A380 Graphics", False)],
         }[maker]
     )
+    # The Ryzen's own graphics are PyTorch's first card, and not the one to begin with.
+    assert described.first_card == len(cards) - 1
     assert described.cards[-1].pci_bus_id == "00000000:03:00.0"
     assert [card.architecture for card in described.cards] == {
         "amd": ["gfx1036", "gfx1032"], "intel": [None],
