@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "packaging"), str(ROOT)]
 
 from studio_build import app_folder, changes, linux_packages, sizes, starter, windows_setup  # noqa: E402
-from studio_build.console import BuildError, say  # noqa: E402
+from studio_build.console import BuildError, end_as_exception, say  # noqa: E402
 
 
 def build_windows(
@@ -66,6 +66,7 @@ def build_linux(out: Path, wheels: Path | None, work: Path, is_fast: bool) -> li
 def main() -> int:
     """Run what was asked for; return the exit status."""
     options = _parser().parse_args()
+    end_as_exception()
     options.out.mkdir(parents=True, exist_ok=True)
     began_s = time.monotonic()
     try:

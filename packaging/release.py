@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make a release: check the versions, build all packages, and write their checksums.
+"""Make a release: check the versions, build all packages, and write what the shelves want.
 
     python packaging/release.py VERSION --python python-3.13.N-embed-amd64.zip --out DIR
 
@@ -13,14 +13,16 @@ import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "packaging"), str(ROOT)]
 
-from studio_build import changes  # noqa: E402
+from studio_build import changes, python_package, shelves  # noqa: E402
+from studio_build.address import address_of  # noqa: E402
 from studio_build.app_folder import program_of  # noqa: E402
-from studio_build.console import BuildError, say  # noqa: E402
+from studio_build.console import BuildError, end_as_exception, say  # noqa: E402
 from studio_build.linux_packages import MAINTAINER  # noqa: E402
 
 CHECKSUMS = "SHA256SUMS"
@@ -30,11 +32,15 @@ def check(root: Path, version: str) -> changes.Release:
     """Return what CHANGES.md says about the version that is to be released.
 
     Raises:
-        BuildError: the checkout is not that version, or has changes that no commit has; or the .deb
-            would have no maintainer.
+        BuildError: the checkout is not that version, or has changes that no commit has; or nobody
+            could find the project, or the .deb's maintainer.
     """
     if missing := [name for name in MAINTAINER if not os.environ.get(name)]:
         raise BuildError(f"The .deb names a maintainer: set {' and '.join(missing)}.")
+    if (address := address_of(root)).is_placeholder:
+        raise BuildError(
+            f"{address.url} is no address: write the project's one as Homepage in pyproject.toml."
+        )
     program = program_of(root)
     if program.version != version:
         raise BuildError(f"pyproject.toml has version {program.version}, not {version}.")
@@ -79,6 +85,7 @@ def main() -> int:
     parser.add_argument("--sign", help="the command that signs a file for Windows")
     parser.add_argument("--out", type=Path, required=True, help="a new or empty folder")
     options = parser.parse_args()
+    end_as_exception()
     options.out.mkdir(parents=True, exist_ok=True)
     try:
         if any(options.out.iterdir()):
@@ -87,6 +94,10 @@ def main() -> int:
         signed = ["--sign", options.sign] if options.sign else []
         _build(options.out, "windows", "--python", str(options.python), *signed)
         _build(options.out, "linux")
+        program = program_of(ROOT)
+        with tempfile.TemporaryDirectory(prefix="gpu-studio-release-") as work:
+            python_package.write_python_package(program, Path(work), options.out / "pypi")
+        shelves.write_manifests(program, release, options.out, options.out / "shelves")
     except BuildError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -120,10 +120,12 @@ def sections_of(
     sections: dict[str, dict[int, list[Package]]] = {"run": {}, "test": {}, _CUDA_SECTION: {}}
     for minor in minors:
         print(f"{platform}, Python 3.{minor}", file=sys.stderr)
-        everything = _resolve(uv, uv_name, minor, ["test", "lint"], f"torch=={torch_version}")
+        everything = _resolve(
+            uv, uv_name, minor, ["torch", "test", "lint"], f"torch=={torch_version}"
+        )
         packages = [one for one in packages_in(everything, endings) if one.name != "torch"]
         pins = "\n".join(f"{one.name}=={one.version}" for one in packages)
-        program = _resolve(uv, uv_name, minor, [], f"torch=={torch_version}\n{pins}")
+        program = _resolve(uv, uv_name, minor, ["torch"], f"torch=={torch_version}\n{pins}")
         of_program = {one.name for one in packages_in(program, endings)}
         for package in packages:
             is_cuda = _CUDA.match(package.name) is not None

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from studio_build import app_folder, changes
+from studio_build.address import address_of
 from studio_build.console import BuildError
+from studio_build.template import filled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -108,13 +110,22 @@ def add_starter(program: Program, app: Path) -> None:
         shutil.copy(source / name, app / name)
 
 
+def tar_name(version: str) -> str:
+    """Return the file name of the portable folder of a version."""
+    return f"gpu-studio-{version}-linux-x86_64.tar.xz"
+
+
 def write_tar(program: Program, app: Path, out: Path, is_fast: bool = False) -> Path:
     """Write the folder that runs where it is unpacked; return the archive."""
     app_folder.mark(program, app, "tar")
-    name = f"gpu-studio-{program.version}-linux-x86_64"
-    target = out / f"{name}.tar.xz"
-    entry = _desktop_entry(program)
-    members = [*members_of(app, name), Member(f"{name}/{APP_ID}.desktop", entry)]
+    target = out / tar_name(program.version)
+    name = target.name.removesuffix(".tar.xz")
+    members = [
+        *members_of(app, name),
+        Member(f"{name}/{APP_ID}.desktop", _desktop_entry(program)),
+        # For whoever makes a package of this folder.
+        Member(f"{name}/{address_of(program.root).app_id}.metainfo.xml", metainfo(program)),
+    ]
     target.write_bytes(_packed(members, program.epoch, is_fast=is_fast))
     return target
 
@@ -192,14 +203,11 @@ def _system_files(program: Program, app: Path) -> Iterable[Member]:
     icons, documents = "usr/share/icons/hicolor", "usr/share/doc/gpu-studio"
     pictures = program.root / "resources" / "app"
     history = changes.releases_in((program.root / "CHANGES.md").read_text(encoding="utf-8"))
-    metainfo = (program.root / "packaging" / "linux" / "metainfo.xml").read_text("utf-8")
     told = changes.debian_changelog(history, maintainer()).encode()
     yield Member("usr/bin/gpu-studio", link="../lib/gpu-studio/gpu-studio")
     yield Member(f"usr/share/applications/{APP_ID}.desktop", _desktop_entry(program))
-    yield Member(
-        f"usr/share/metainfo/{APP_ID}.metainfo.xml",
-        metainfo.replace("@RELEASES@", changes.appstream_releases(history)).encode(),
-    )
+    app_id = address_of(program.root).app_id
+    yield Member(f"usr/share/metainfo/{app_id}.metainfo.xml", metainfo(program))
     yield Member(f"{icons}/scalable/apps/{APP_ID}.svg", (pictures / "gpu-studio.svg").read_bytes())
     yield Member(f"{icons}/256x256/apps/{APP_ID}.png", (pictures / "gpu-studio.png").read_bytes())
     yield Member(f"{documents}/changelog.gz", gzip.compress(told, 9, mtime=0))
@@ -208,6 +216,21 @@ def _system_files(program: Program, app: Path) -> Iterable[Member]:
     yield Member("usr/share/man/man1/gpu-studio.1.gz", gzip.compress(manual, 9, mtime=0))
     rows = "".join(f"# {why}\ngpu-studio: {tag}\n" for tag, why in _OVERRIDES.items())
     yield Member("usr/share/lintian/overrides/gpu-studio", rows.encode())
+
+
+def metainfo(program: Program) -> bytes:
+    """Return what software centers show: AppStream's metainfo."""
+    template = (program.root / "packaging" / "linux" / "metainfo.xml").read_text("utf-8")
+    history = changes.releases_in((program.root / "CHANGES.md").read_text(encoding="utf-8"))
+    address = address_of(program.root)
+    values = {
+        "APP_ID": address.app_id,
+        "DEVELOPER_ID": address.app_id.rpartition(".")[0],
+        "URL": address.url,
+        "PICTURES": address.file(program.version, "docs/pictures"),
+        "RELEASES": changes.appstream_releases(history),
+    }
+    return filled(template, values).encode()
 
 
 def copyright_file(app: Path) -> str:

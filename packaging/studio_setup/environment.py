@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -114,8 +113,7 @@ def install_packages(
         SetupError: pip failed.
     """
     project = read_project(stamps.python_in(str(pip.environment)), root / "pyproject.toml")
-    requirements = [one for one in project["dependencies"] if not re.match(r"torch\b", one)]
-    requirements += [torch] if torch else []
+    requirements = [*project["dependencies"], *([torch] if torch else [])]
     for extra in extras:
         requirements += project["optional-dependencies"][extra]
     newer = ("--upgrade", "--upgrade-strategy", "eager") if newest else ()

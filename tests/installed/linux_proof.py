@@ -161,7 +161,7 @@ def validate(package: Path) -> None:
     try:
         _run(["dpkg-deb", "-x", str(package), str(folder)])
         _run(["desktop-file-validate", f"{folder}/usr/share/applications/{_APP_ID}.desktop"])
-        metainfo = f"{folder}/usr/share/metainfo/{_APP_ID}.metainfo.xml"
+        (metainfo,) = map(str, (folder / "usr/share/metainfo").iterdir())
         _run(["appstreamcli", "validate", "--no-net", metainfo])
         output = _run(["lintian", "--fail-on", "error", str(package)])
     finally:

@@ -22,7 +22,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DEBEMAIL", "anne@example.org")
     folder = tmp_path / "checkout"
     folder.mkdir()
-    (folder / "pyproject.toml").write_text('version = "0.2.0"\n', encoding="utf-8")
+    project = 'version = "0.2.0"\nHomepage = "https://github.com/anne/gpu-studio"\n'
+    (folder / "pyproject.toml").write_text(project, encoding="utf-8")
     text = "# Changes\n\n## 0.2.0 (2026-12-24)\n\n- One thing.\n"
     (folder / "CHANGES.md").write_text(text, encoding="utf-8")
     who = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
@@ -41,6 +42,14 @@ def test_a_release_has_its_version_everywhere(checkout: Path) -> None:
 def test_another_version_is_refused(checkout: Path) -> None:
     with pytest.raises(BuildError, match=r"has version 0\.2\.0, not 0\.3\.0"):
         release.check(checkout, "0.3.0")
+
+
+def test_a_release_has_an_address(checkout: Path) -> None:
+    project = checkout / "pyproject.toml"
+    text = project.read_text(encoding="utf-8")
+    project.write_text(text.replace("github.com", "example.org"), encoding="utf-8")
+    with pytest.raises(BuildError, match="is no address"):
+        release.check(checkout, "0.2.0")
 
 
 def test_what_no_commit_has_is_not_released(checkout: Path) -> None:
@@ -62,6 +71,24 @@ def test_a_release_has_a_maintainer(
     monkeypatch.delenv(unset)
     with pytest.raises(BuildError, match=f"set {unset}"):
         release.check(checkout, "0.2.0")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="built on Linux alone")
+def test_a_build_that_is_ended_removes_its_folder(root: Path, tmp_path: Path) -> None:
+    script = (
+        f"import sys, tempfile, time; sys.path.insert(0, {str(root / 'packaging')!r})\n"
+        "from studio_build.console import end_as_exception\n"
+        "end_as_exception()\n"
+        f"with tempfile.TemporaryDirectory(dir={str(tmp_path)!r}):\n"
+        "    print('begun', flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    with process.stdout:
+        assert process.stdout.readline().strip() == b"begun"
+        process.terminate()
+        assert process.wait(60) != 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_checksums_are_those_that_sha256sum_reads(tmp_path: Path) -> None:
