@@ -9,10 +9,13 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 # work would turn in circles instead of sleeping, and take three times the CPU of the work itself.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+import contextlib
 import gc
+import importlib
 import itertools
 import signal
 import weakref
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -69,9 +72,35 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # An override that raises must fail its test, not crash the suite.
 guard_overrides()
 
+_ROOT = Path(__file__).resolve().parents[1]
 _AN_HOUR_MS = 3_600_000
 _FULL_EVERY = 100
 _tests = itertools.count(1)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Import the tests' modules in another order in each worker.
+
+    Every worker collects all tests. In a fresh checkout, one order for all would have each of them
+    compile every module, at the same time as the others. So each starts at another one, and finds
+    what the others compiled. Module errors are left to pytest's own collection.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None or session.config.args != session.config.getini("testpaths"):
+        return
+    left_out = [_ROOT / one for one in session.config.getini("norecursedirs")]
+    paths = [
+        path
+        for path in sorted(Path(__file__).parent.rglob("test_*.py"))
+        if not any(one in path.parents for one in left_out)
+    ]
+    first = (
+        len(paths) * int(worker.removeprefix("gw")) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    )
+    for path in paths[first:] + paths[:first]:
+        name = ".".join(path.relative_to(_ROOT).with_suffix("").parts)
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(name)
 
 
 def pytest_collection_finish() -> None:
