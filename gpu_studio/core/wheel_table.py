@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _TABLE = "wheels.json"
 NVIDIA = "NVIDIA"
+CPU_TAG = "cpu"
+"""The build without code for cards."""
 
 
 @dataclass(frozen=True, slots=True)

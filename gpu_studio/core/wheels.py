@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 from gpu_studio.core import operating_system
 from gpu_studio.core.compute_capability import ARCH, serves, version_numbers
 from gpu_studio.core.maker_builds import best_first, judge
-from gpu_studio.core.wheel_table import TorchBuild, WheelTable, load_table
+from gpu_studio.core.wheel_table import CPU_TAG, TorchBuild, WheelTable, load_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.core.maker_builds import MakerCard
 
-CPU_TAG = "cpu"
 _NO_CARD = "No graphics card that PyTorch can use was found, so its CPU build is used."
 _CPU_USED = "So the CPU build is used."
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}

@@ -12,6 +12,7 @@ from gpu_studio.core.builds.record import FAMILIES, Wanted
 from gpu_studio.core.builds.trouble import Trouble, TroubleError, TroubleKind
 from gpu_studio.core.builds.words import build_title
 from gpu_studio.core.failure import first_line
+from gpu_studio.core.wheel_table import CPU_TAG
 from gpu_studio.model.engine_handover import EngineHandover
 from gpu_studio.model.task import Task
 from gpu_studio.model.worker import Worker
@@ -27,9 +28,8 @@ if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.sensors import Sensors
 
-CPU = "cpu"
 # A card that is added later, or only has no driver yet, is often NVIDIA's.
-_ALWAYS_OFFERED = (CPU, "cu126", "cu130")
+_ALWAYS_OFFERED = (CPU_TAG, "cu126", "cu130")
 _LONGEST_END_MS = 5000
 Installation = Literal["", "runs", "stopped"]
 """What the installation of the engine does; empty before it began and after its end."""
@@ -163,7 +163,7 @@ class Builds(QObject):
     @property
     def recommended(self) -> str:
         """The build for this PC's cards; the CPU's until they are known."""
-        return self._choice.tag if self._choice is not None else CPU
+        return self._choice.tag if self._choice is not None else CPU_TAG
 
     @property
     def why(self) -> str:
@@ -181,7 +181,7 @@ class Builds(QObject):
     @property
     def planned(self) -> tuple[str, ...]:
         """The builds that one press installs, the CPU's first."""
-        both = dict.fromkeys((CPU, self.recommended))
+        both = dict.fromkeys((CPU_TAG, self.recommended))
         return tuple(one for one in both if not self.installed.has(one))
 
     @property
@@ -214,7 +214,7 @@ class Builds(QObject):
         wanted = self._store.wanted()
         missing = [one for one in wanted.builds if not self.installed.has(one)]
         if self.wheels is not None and not self.has_engine:
-            missing = missing or [CPU]
+            missing = missing or [CPU_TAG]
         self._waiting = missing
         if missing and wanted.is_paused:
             self.family = missing[0]
@@ -237,7 +237,7 @@ class Builds(QObject):
 
         If it has none of them, the best that it has; a folder without any is refused in words.
         """
-        wanted = families or tuple(self._waiting) or (self.family or CPU,)
+        wanted = families or tuple(self._waiting) or (self.family or CPU_TAG,)
         found = self._installer.builds_in(folder)
         chosen = tuple(one for one in wanted if one in found) or found[-1:] or wanted[:1]
         self.wheels = folder

@@ -9,7 +9,7 @@ from gpu_studio.core.build_sizes import disk_size, download_size
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.trouble import format_size
 from gpu_studio.core.builds.words import build_title, bytes_sentence, stage_title, window_action
-from gpu_studio.model.builds import CPU
+from gpu_studio.core.wheel_table import CPU_TAG
 
 if TYPE_CHECKING:
     from gpu_studio.core.builds.progress import InstallProgress
@@ -55,7 +55,7 @@ def figure(builds: Builds) -> str:
         return f"{100 * builds.progress.fraction:.0f}\u202f%"
     is_halted = builds.progress.stage in _HALTED or builds.is_discarding
     is_offer = not builds.has_engine and not is_halted
-    return f"About {download_size(CPU)}" if is_offer else ""
+    return f"About {download_size(CPU_TAG)}" if is_offer else ""
 
 
 def kept_sentence(builds: Builds) -> str:
@@ -85,18 +85,18 @@ def next_sentence(builds: Builds) -> str:
 
 def offer_sentence(builds: Builds) -> str:
     """Return what one press downloads, before the first."""
-    if builds.planned == (CPU,):
+    if builds.planned == (CPU_TAG,):
         return (
             "GPU Studio computes with PyTorch. The CPU engine is a small download. It takes "
-            f"{disk_size(CPU)} of {format_size(builds.installed.free_bytes)} free disk space."
+            f"{disk_size(CPU_TAG)} of {format_size(builds.installed.free_bytes)} free disk space."
         )
-    if CPU in builds.planned:
-        card = next(one for one in builds.planned if one != CPU)
+    if CPU_TAG in builds.planned:
+        card = next(one for one in builds.planned if one != CPU_TAG)
         return (
             "GPU Studio computes with PyTorch. The CPU engine comes first, so that you can start "
             f"within minutes. The {build_title(card)} for your graphics card "
             f"({download_size(card)}) follows while you use the first. They take "
-            f"{disk_size(CPU)} and {disk_size(card)} of "
+            f"{disk_size(CPU_TAG)} and {disk_size(card)} of "
             f"{format_size(builds.installed.free_bytes)} free disk space."
         )
     return ""
@@ -150,6 +150,6 @@ def details_text(builds: Builds) -> str:
         f"{builds.progress.done_bytes} of {builds.progress.total_bytes} bytes, "
         f"{builds.progress.subject}",
         f"Free disk space: {builds.installed.free_bytes} bytes", trouble.detail,
-        "To fill a folder of wheels on another PC:", _download_command(builds.family or CPU),
+        "To fill a folder of wheels on another PC:", _download_command(builds.family or CPU_TAG),
     ]  # fmt: skip
     return "\n".join(line for line in lines if line)

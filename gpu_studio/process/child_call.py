@@ -63,19 +63,14 @@ class ChildCall:
         self._module, self._memory_bytes, self._log_path = module, memory_bytes, log_path
         self._lock = threading.Lock()
         self._child: ChildProcess | None = None
-        self._is_cancelled = False
+        self.is_cancelled = False
         self._is_ready, self._has_read = False, threading.Event()
         self._content = b""
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether nobody waits for the answer anymore."""
-        return self._is_cancelled
 
     def cancel(self) -> None:
         """Kill the child, or do not start it. Any thread may call this; it waits for nothing."""
         with self._lock:
-            self._is_cancelled = True
+            self.is_cancelled = True
             child = self._child
         if child is not None:
             child.kill()
@@ -95,7 +90,7 @@ class ChildCall:
             OSError: the child cannot be started.
         """
         with self._lock:
-            if self._is_cancelled:
+            if self.is_cancelled:
                 return ChildAnswer()
             child = self._child = ChildProcess(
                 _MAIN,
@@ -112,7 +107,7 @@ class ChildCall:
             if not self._has_read.is_set() or len(self._content) > most_bytes:
                 child.kill()
             exit_code = child.end(_LONGEST_END_S)
-        if is_late or self._is_cancelled or exit_code is None or len(self._content) > most_bytes:
+        if is_late or self.is_cancelled or exit_code is None or len(self._content) > most_bytes:
             return ChildAnswer(is_late=is_late)
         return ChildAnswer(self._content, exit_code)
 
@@ -127,7 +122,7 @@ class ChildCall:
     def _wait(self, child: ChildProcess, longest_s: float) -> bool:
         """Return whether the child closed its pipe in time, or was cancelled."""
         waited_s, was_ready, last_s = 0.0, False, time.monotonic()
-        while not (self._has_read.wait(_TICK_S) or self._is_cancelled):
+        while not (self._has_read.wait(_TICK_S) or self.is_cancelled):
             now_s = time.monotonic()
             waited_s += min(now_s - last_s, _LONGEST_TICK_S)
             last_s = now_s

@@ -82,14 +82,9 @@ class History:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+        self.folder = folder
         self._pending: dict[str, KeptRun] = {}
         self._is_reported = False
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder of the files."""
-        return self._folder
 
     @property
     def pending(self) -> tuple[KeptRun, ...]:
@@ -209,10 +204,10 @@ class History:
 
     def _file_names(self) -> tuple[list[str], list[str]]:
         """Return the keys of all files, newest first, and the names of foreign files."""
-        if self._folder is None or not self._folder.is_dir():
+        if self.folder is None or not self.folder.is_dir():
             return [], []
         try:
-            names = [name for name in os.listdir(self._folder) if name.endswith(_ENDING)]
+            names = [name for name in os.listdir(self.folder) if name.endswith(_ENDING)]
         except OSError as error:
             raise _trouble("Cannot read the history", error) from error
         keys = [key for name in names if _KEY.fullmatch(key := name.removesuffix(_ENDING))]
@@ -221,15 +216,15 @@ class History:
 
     def _path(self, key: str) -> Path:
         # Keys come from `contents`; any other text could name a file outside the folder.
-        if self._folder is None or _KEY.fullmatch(key) is None:
+        if self.folder is None or _KEY.fullmatch(key) is None:
             raise StudioError(FailureKind.BAD_REQUEST, "There is no such run in the history.")
-        return self._folder / f"{key}{_ENDING}"
+        return self.folder / f"{key}{_ENDING}"
 
     def _save(self, key: str, kept: KeptRun) -> None:
-        if self._folder is None:
+        if self.folder is None:
             return
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
             write_atomically(self._path(key), encode_kept(kept), is_private=True)
         except OSError as error:
             raise _trouble("Cannot save results in the history", error) from error

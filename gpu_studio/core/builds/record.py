@@ -11,13 +11,15 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
+from gpu_studio.core.wheel_table import CPU_TAG
+
 # AMD's chips with a build of their own: those of wheels.json.
 _AMD_CHIPS = (
     "gfx908", "gfx90a", "gfx942", "gfx950", "gfx1010", "gfx1011", "gfx1012", "gfx1030", "gfx1031",
     "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036", "gfx1100", "gfx1101", "gfx1102",
     "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1200", "gfx1201",
 )  # fmt: skip
-FAMILIES = ("cpu", "xpu", *(f"rocm-{chip}" for chip in _AMD_CHIPS), "cu126", "cu130")
+FAMILIES = (CPU_TAG, "xpu", *(f"rocm-{chip}" for chip in _AMD_CHIPS), "cu126", "cu130")
 """The builds that this program installs: from the one that runs on every PC to the one to prefer
 where several run on a card."""
 LARGEST_FILE_BYTES = 1 << 20
@@ -143,5 +145,5 @@ def best_of(records: tuple[BuildRecord, ...], wanted: str, torch_version: str, p
         if on_card:
             return max(on_card, key=FAMILIES.index)
         if families:
-            return "cpu" if "cpu" in families else families[0]
+            return CPU_TAG if CPU_TAG in families else families[0]
     return ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.builds.progress import InstallProgress, InstallStage, format_left
 from gpu_studio.core.builds.trouble import TroubleKind, format_size
 from gpu_studio.core.program_form import typed
+from gpu_studio.core.wheel_table import CPU_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +65,7 @@ def terminal_action(trouble: Trouble, family: str) -> str:
 
 def build_title(family: str) -> str:
     """Return the name of a build for people: "cu126 engine", "CPU engine"."""
-    return f"{'CPU' if family == 'cpu' else family} engine"
+    return f"{'CPU' if family == CPU_TAG else family} engine"
 
 
 def stage_title(stage: InstallStage, family: str) -> str:

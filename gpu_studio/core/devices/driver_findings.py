@@ -9,6 +9,7 @@ from gpu_studio.core.devices.finding import Finding, continued, newer_driver, re
 from gpu_studio.core.devices.pc_facts import architecture_of
 from gpu_studio.core.listing import listed
 from gpu_studio.core.notice import Action
+from gpu_studio.core.wheel_table import CPU_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -249,7 +250,7 @@ def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
     if floor is None or engine is None or not cards:
         return
     choice = facts.choice(cards)
-    other = choice if choice and choice.tag != "cpu" else None
+    other = choice if choice and choice.tag != CPU_TAG else None
     build = facts.build_for_this_driver(cards)
     published = (
         f", or install PyTorch's {build.tag} build, which works with yours (not tested by us)."

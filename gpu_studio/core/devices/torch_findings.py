@@ -17,7 +17,7 @@ from gpu_studio.core.devices.finding import (
 )
 from gpu_studio.core.devices.pc_facts import recommended_build
 from gpu_studio.core.listing import listed
-from gpu_studio.core.wheels import CPU_TAG
+from gpu_studio.core.wheel_table import CPU_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

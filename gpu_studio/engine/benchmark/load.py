@@ -35,24 +35,19 @@ class DeviceLoad:
     """One device's load."""
 
     def __init__(self) -> None:
-        self._since_s = self._until_s = self._checked_s = -math.inf
+        self.since_s = self._until_s = self._checked_s = -math.inf
         self._of_others: OtherLoad | None = None
 
     def begin(self) -> float:
         """Record that the device starts work; return the start of its load, by `perf_counter`."""
         now_s = time.perf_counter()
         if now_s - self._until_s > _LONGEST_PAUSE_S:
-            self._since_s = now_s
-        return self._since_s
-
-    @property
-    def since_s(self) -> float:
-        """When the present load began, by `perf_counter`."""
-        return self._since_s
+            self.since_s = now_s
+        return self.since_s
 
     def begin_anew(self) -> None:
         """Record that the device has rested until now: the PC slept."""
-        self._since_s = time.perf_counter()
+        self.since_s = time.perf_counter()
 
     def end(self) -> None:
         """Record that the device has worked until now."""

@@ -61,7 +61,7 @@ class BenchmarkRunPanel(QWidget):
         keep_room(self._progress)
         self._sentence = RoomText("", "muted", name="benchmark.progress.text", lines=_LINES)
         self._warning = Text("", "amber", name="benchmark.warning", wraps=True)
-        self._fresh = button(
+        self.last_control = button(
             "Start a new engine", self._start_engine, name="benchmark.fresh_engine"
         )
         self.buttons = QWidget()
@@ -81,7 +81,7 @@ class BenchmarkRunPanel(QWidget):
         below.setContentsMargins(0, 0, 0, 0)
         below.setSpacing(7)
         below.addWidget(self._warning)
-        below.addWidget(self._fresh)
+        below.addWidget(self.last_control)
         benchmark.plan_changed.connect(self._update)
         studio.session.state_changed.connect(self._update)
         studio.session.engine_described.connect(self._update)
@@ -96,11 +96,6 @@ class BenchmarkRunPanel(QWidget):
     def controls(self) -> tuple[QWidget, ...]:
         """The controls in Tab order."""
         return (self._run, self._stop)
-
-    @property
-    def last_control(self) -> QWidget:
-        """The control of `trouble`."""
-        return self._fresh
 
     def set_bar(self, is_bar: bool) -> None:
         """Leave the buttons to a bar above, or take them back."""
@@ -129,7 +124,7 @@ class BenchmarkRunPanel(QWidget):
         runs(self._run)
         self._progress.setValue(round(_STEPS * self._benchmark.progress))
         self._progress.setVisible(state.is_busy)
-        self._fresh.setVisible(self._studio.session.state is EngineState.FAILED)
+        self.last_control.setVisible(self._studio.session.state is EngineState.FAILED)
         sentence = self._benchmark.sentence if state.is_busy else self._idle_sentence(problem)
         # The bar hides its text, but screen readers and scripts read it.
         self._progress.setFormat(sentence)
@@ -137,7 +132,7 @@ class BenchmarkRunPanel(QWidget):
         warning = self._benchmark.warning if state.is_busy else self._bad_notice()
         self._warning.setText(warning)
         self._warning.setVisible(bool(warning))
-        self.trouble.setVisible(bool(warning) or self._fresh.isVisibleTo(self.trouble))
+        self.trouble.setVisible(bool(warning) or self.last_control.isVisibleTo(self.trouble))
 
     def _enable(self, *, can_run: bool) -> None:
         """Enable Run or Stop; the keyboard focus goes from the disabled one to the other."""

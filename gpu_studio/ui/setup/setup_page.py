@@ -23,8 +23,8 @@ from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import format_size
 from gpu_studio.core.builds.words import build_title, bytes_sentence, window_action
 from gpu_studio.core.notice import Tone
+from gpu_studio.core.wheel_table import CPU_TAG
 from gpu_studio.model import setup_words as words
-from gpu_studio.model.builds import CPU
 from gpu_studio.ui.combo_box import ComboBox, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, section, set_property
@@ -343,7 +343,7 @@ class SetupHero(Card):
         self._builds.begin(*self._builds.planned)
 
     def _install_cpu(self) -> None:
-        self._builds.begin(CPU)
+        self._builds.begin(CPU_TAG)
 
     def _install_choice(self) -> None:
         family = self._choose.currentData()

@@ -95,7 +95,7 @@ class AllocatorModel:
         self._unsplit_from_bytes = UNLIMITED if is_expandable else options.max_split_bytes
         if fraction == 1:
             fraction = options.per_process_memory_fraction
-        self._fraction = fraction
+        self.memory_fraction = fraction
         self._segments = Segments(options, fraction, self.card, statistics)
         self._small, self._large = self._pools_of(0)
         self._counts_splits = not is_expandable
@@ -107,11 +107,6 @@ class AllocatorModel:
     def limit_bytes(self) -> int | None:
         """The most that this process may reserve; None without a limit."""
         return self._segments.limit_bytes
-
-    @property
-    def memory_fraction(self) -> float:
-        """The share of the card that it may reserve (get_per_process_memory_fraction)."""
-        return self._fraction
 
     @property
     def is_expandable(self) -> bool:
@@ -133,7 +128,7 @@ class AllocatorModel:
             TypeError: no number.
         """
         check_fraction(fraction)
-        self._fraction = fraction
+        self.memory_fraction = fraction
         self._segments.set_fraction(fraction)
         self._is_plain = not (self._segments.collects_garbage or self._has_rules)
 
