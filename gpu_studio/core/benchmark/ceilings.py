@@ -248,7 +248,7 @@ def _narrow_link(device: Device | TorchCard | None) -> Iterator[str]:
 
 def _slow_dtype(dtype: str, device: Device | TorchCard | None) -> Iterator[str]:
     peaks = peaks_of(device, None) if device else None
-    if device is None or peaks is None:
+    if device is None or peaks is None or device.compute_capability is None:
         return
     usual, ours = peaks.arithmetic_flops.get("float32"), peaks.best_flops(dtype)
     if usual and ours and ours < usual:
@@ -319,7 +319,12 @@ def handicap_of(result: RunFinished, device: Device | TorchCard | None) -> Handi
 def _dtype_handicap(dtype: str, device: Device | TorchCard) -> Handicap | None:
     """Return why a 16-bit dtype is slow on a card without tensor cores for it."""
     peaks = peaks_of(device, None)
-    if peaks is None or dtype not in ("float16", "bfloat16") or dtype in peaks.tensor_core_flops:
+    if (
+        peaks is None
+        or device.compute_capability is None
+        or dtype not in ("float16", "bfloat16")
+        or dtype in peaks.tensor_core_flops
+    ):
         return None
     capability = device.compute_capability
     usual, ours = peaks.arithmetic_flops.get("float32"), peaks.arithmetic_flops.get(dtype)

@@ -149,6 +149,7 @@ def _number(value: float, unit: str) -> str:
 
 
 _COMPUTED = "Computed from the processors and their highest clock. No program can exceed it."
+_PUBLISHED = "From the units, the clock and the bandwidth that the card's maker publishes."
 _TOO_LITTLE = "The card does not report enough to compute it."
 _NO_ARITHMETIC = "This compute capability has no native arithmetic for it."
 _NO_TENSOR_CORES = "This card has no tensor cores."
@@ -158,7 +159,7 @@ _MHZ = 1e6
 
 def peaks_of(card: Device | TorchCard, torch_card: TorchCard | None) -> CardPeaks | None:
     """Return a card's peaks at its highest clocks; None if the card reports too little."""
-    from gpu_studio.core.devices.peaks import card_peaks  # 1 ms
+    from gpu_studio.core.devices.peaks import card_peaks, published_peaks  # 1 ms
 
     capability = card.compute_capability
     count = card.multiprocessors or (torch_card.multiprocessors if torch_card else None)
@@ -167,9 +168,11 @@ def peaks_of(card: Device | TorchCard, torch_card: TorchCard | None) -> CardPeak
     memory_mhz = card.memory_clock_max_mhz or (
         torch_card.memory_clock_max_mhz if torch_card else None
     )
-    if capability is None or not count or not clock_mhz:
-        return None
     try:
+        if capability is None and card.maker in ("AMD", "Intel"):
+            return published_peaks(torch_card.name if torch_card else card.name)
+        if capability is None or not count or not clock_mhz:
+            return None
         return card_peaks(
             capability,
             count,
@@ -195,17 +198,28 @@ def peak_group(card: Device, torch_card: TorchCard | None) -> FactGroup:
             "Memory bandwidth",
             format_rate(bandwidth, "B/s") if bandwidth else None,
             _TOO_LITTLE,
-            "Computed from the highest memory clock and the bus width.",
+            "Computed from the highest memory clock and the bus width."
+            if card.compute_capability
+            else _PUBLISHED,
         )
     ]
+    how = _COMPUTED if card.compute_capability else _PUBLISHED
     facts += [
-        fact(f"peak_{dtype}", dtype, _flops(arithmetic.get(dtype)), no_arithmetic, _COMPUTED)
+        fact(f"peak_{dtype}", dtype, _flops(arithmetic.get(dtype)), no_arithmetic, how)
         for dtype in ("float32", "float16", "float64")
     ]
     fastest = max(tensor_cores, key=lambda dtype: tensor_cores[dtype], default="")
     with_dtype = f"{_flops(tensor_cores[fastest])} in {fastest}" if fastest else None
     no_cores = _NO_TENSOR_CORES if peaks else _TOO_LITTLE
-    facts.append(fact("peak_tensor", "Tensor cores", with_dtype, no_cores, _COMPUTED))
+    facts.append(
+        fact(
+            "peak_tensor",
+            "Tensor cores" if card.compute_capability else "Matrix units",
+            with_dtype,
+            no_cores,
+            how,
+        )
+    )
     return FactGroup(title="Theoretical peak", facts=tuple(facts))
 
 

@@ -1,6 +1,8 @@
-"""The theoretical peaks of a card, from its own facts: multiprocessors, clocks and memory bus.
+"""The theoretical peaks of a card.
 
-The rates of each compute capability are in `resources/card_peaks.json`, with their sources.
+NVIDIA's follow from the card's own facts: multiprocessors, clocks and memory bus, with the rates of
+each compute capability in `resources/card_peaks.json`. AMD's and Intel's cards do not report all of
+these: theirs are in `resources/published_peaks.json`. Both files name their sources.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import msgspec
 from gpu_studio.core.json_resource import read_resource
 
 _TABLE = "card_peaks.json"
+_PUBLISHED = "published_peaks.json"
 _OPERATIONS = 2  # NVIDIA's peaks count a multiply-add as two operations, and so do ours
 
 
@@ -115,6 +118,37 @@ def card_peaks(
     )
 
 
+def published_peaks(name: str) -> CardPeaks | None:
+    """Return the peaks of an AMD or Intel card from its maker's figures; None for other cards.
+
+    Args:
+        name: as PyTorch or the system has it: ``AMD Radeon RX 6600``. A card of a laptop has other
+            units and clocks under almost the same name: ``RX 6600M``.
+
+    Raises:
+        MissingResourceError: the program's own table is missing or damaged.
+    """
+    plain = " ".join(re.sub(r"\((?:R|TM)\)", "", name).split())
+    if re.search(r"\bLaptop\b|\bMobile\b", plain):
+        return None
+    table = _published()
+    fitting = [
+        card
+        for card in table.cards
+        if re.search(rf"\b{re.escape(card.name)}(?![0-9A-Za-z]|\s+(?:XTX?|GRE|S)\b)", plain)
+    ]
+    if not fitting:
+        return None
+    card = fitting[0]
+    rates = table.generations[card.generation]
+    clocks = card.units * (card.clock_mhz or 0) * 1e6
+    return CardPeaks(
+        arithmetic_flops={name: clocks * rate for name, rate in rates.arithmetic.items() if clocks},
+        tensor_core_flops={name: clocks * rate for name, rate in rates.matrix.items() if clocks},
+        memory_bytes_per_s=card.memory_gb_per_s * 1e9,
+    )
+
+
 def known_capabilities() -> list[tuple[int, int]]:
     """Return the compute capabilities of the table; raises like `card_peaks`."""
     found = (capability.partition(".") for capability in _table().arithmetic)
@@ -133,6 +167,29 @@ def _limited(flops: dict[str, float], shares: dict[str, float]) -> dict[str, flo
     """Return the rates that are left, without those that are gone."""
     left = {dtype: rate * shares.get(dtype, 1.0) for dtype, rate in flops.items()}
     return {dtype: rate for dtype, rate in left.items() if rate}
+
+
+class _Generation(msgspec.Struct, frozen=True, kw_only=True):
+    arithmetic: dict[str, int]
+    matrix: dict[str, int] = {}
+
+
+class _PublishedCard(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    generation: str
+    units: int
+    clock_mhz: float | None
+    memory_gb_per_s: float
+
+
+class _PublishedTable(msgspec.Struct, frozen=True, kw_only=True):
+    generations: dict[str, _Generation]
+    cards: tuple[_PublishedCard, ...]
+
+
+@cache
+def _published() -> _PublishedTable:
+    return read_resource(_PUBLISHED, _PublishedTable)
 
 
 @cache

@@ -20,7 +20,7 @@ from gpu_studio.core.benchmark.ceilings import (
     card_ceilings,
     cpu_ceilings,
 )
-from gpu_studio.core.devices.peaks import card_peaks
+from gpu_studio.core.devices.peaks import card_peaks, published_peaks
 from gpu_studio.engine.benchmark.cold_cache import last_level_bytes
 from gpu_studio.engine.device import accelerator_of, card_name
 from gpu_studio.engine.sensor import CpuWatch
@@ -78,8 +78,12 @@ def ceilings_of(
 
 
 def _card_ceilings(case: Case, state: CardState | None, computed_in: str) -> Ceilings | None:
-    """Return a card's ceilings from NVML, otherwise from PyTorch (2.8 and newer)."""
+    """Return a card's ceilings from NVML, from PyTorch (2.8 and newer), or as published."""
     card = accelerator_of(case.device).card(case.device.index)
+    link = (state.pcie_generation, state.pcie_width) if state else (None, None)
+    if card.compute_capability is None:
+        published = published_peaks(card.name)
+        return card_ceilings(published, computed_in, link=link) if published else None
     clock_mhz = (state and state.sm_clock_max_mhz) or card.sm_clock_max_mhz
     if not clock_mhz or card.compute_capability is None or card.multiprocessors is None:
         return None
@@ -95,7 +99,6 @@ def _card_ceilings(case: Case, state: CardState | None, computed_in: str) -> Cei
     )
     if peaks is None:
         return None
-    link = (state.pcie_generation, state.pcie_width) if state else (None, None)
     is_tf32 = computed_in == TF32
     return card_ceilings(peaks, "float32" if is_tf32 else computed_in, tf32=is_tf32, link=link)
 
