@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from gpu_studio.core.compute_capability import version_numbers
 
@@ -142,10 +143,11 @@ def _sentence(
 ) -> str:
     """Return the verdict in words, without a full stop; ``kernels`` are the oldest and this one."""
     tag = build.tag if build is not None else ""
+    host = urlsplit(build.index_url).hostname if build is not None else ""
     where = " and ".join(_systems(build)) if build is not None else ""
     floor, kernel = kernels
     words = {
-        BuildVerdict.BUILD: f"the {tag} build has code for it",
+        BuildVerdict.BUILD: f"the {tag} build from {host} has code for it",
         BuildVerdict.WRONG_RESULTS: f"the {tag} build was seen to compute wrong results on it",
         BuildVerdict.OLD_KERNEL: f"the {tag} build needs Linux {floor} for it, but this is Linux "
         f"{kernel.partition('-')[0]}",

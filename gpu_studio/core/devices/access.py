@@ -157,10 +157,16 @@ def obstacle_words(obstacle: Obstacle, card: Device, engine: EngineDescribed | N
 
 
 def _other_build_words(card: Device, engine: EngineDescribed | None) -> str:
+    from gpu_studio.core.devices.maker_cards import build_here  # 10 ms
+
+    this = f"This PyTorch is {engine.build_words}. " if engine else ""
+    judged = build_here(card)
+    if judged is not None:
+        is_there = f"{this}This card needs the {judged.tag} engine."
+        return is_there if judged.tag else f"{judged.sentence}."
     needed = BUILD_WORDS.get(card.build_kind or "")
     if needed is None:
         return "PyTorch has no build for such graphics."
-    this = f"This PyTorch is {engine.build_words}. " if engine else ""
     return f"{this}This card needs a build for {needed}."
 
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from gpu_studio.core.build_sizes import download_size
 from gpu_studio.core.devices.finding import Finding
-from gpu_studio.core.devices.gpu_chips import chip_for_target, gpu_chip
+from gpu_studio.core.devices.maker_cards import chip_of_maker
 from gpu_studio.core.maker_builds import BuildVerdict
 
 if TYPE_CHECKING:
@@ -56,9 +56,13 @@ def _offers(code: str, who: str, facts: PcFacts) -> Iterator[Finding]:
 
 
 def no_build_for_card(facts: PcFacts) -> Iterator[Finding]:
-    """No build of PyTorch is for a card of AMD's or Intel's here: why, and what is left."""
+    """No build of PyTorch is for a card of AMD's or Intel's here: why, and what is left.
+
+    The graphics of a processor beside a usable card are what most laptops have: nothing to say.
+    """
     for card, judged in facts.judged_cards:
-        if judged.verdict is BuildVerdict.BUILD or _is_used(card, facts):
+        is_beside = judged.card.is_integrated and bool(facts.cards)
+        if judged.verdict is BuildVerdict.BUILD or is_beside or _is_used(card, facts):
             continue
         sentence, command = _next_step(card, judged, facts)
         yield Finding(
@@ -90,7 +94,7 @@ def _offer(judged: JudgedCard) -> str:
 
 def _evidence(card: Device, judged: JudgedCard, facts: PcFacts) -> str:
     """Return the chip, its number, and the build with its index, system and Python."""
-    chip = chip_for_target(judged.card.chip) or gpu_chip(card.maker, card.pci_device_id)
+    chip = chip_of_maker(card)
     known = f"{chip.name}, {chip.target}, {chip.generation}" if chip else "a chip that is not known"
     vendor, device = _VENDOR_IDS[card.maker], card.pci_device_id
     number = f", PCI {vendor:04x}:{device:04x}" if device is not None else ""

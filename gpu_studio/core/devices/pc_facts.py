@@ -15,16 +15,16 @@ from gpu_studio.core.devices.access import (
     probe_of,
 )
 from gpu_studio.core.devices.cards import chip_of_card, driver_branches, torch_card_of
-from gpu_studio.core.devices.devices import CUDA_BUILD, without_maker
-from gpu_studio.core.devices.gpu_chips import chip_for_target, gpu_chip
+from gpu_studio.core.devices.devices import CUDA_BUILD
 from gpu_studio.core.devices.link import links_under_load
+from gpu_studio.core.devices.maker_cards import maker_cards
 from gpu_studio.core.devices.published_builds import (
     driver_floor,
     last_build,
     published_build,
     table_differences,
 )
-from gpu_studio.core.maker_builds import JudgedCard, MakerCard, judge
+from gpu_studio.core.maker_builds import JudgedCard, judge
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.wheel_table import PublishedBuild, TorchBuild, WheelTable, load_table
 from gpu_studio.core.wheels import CudaCard, WheelChoice, choose_wheel, platform_key
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.link import Link
     from gpu_studio.core.devices.torch_facts import CardProbed, PcProbed
     from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
-
-_OTHER_MAKERS = ("AMD", "Intel")
 
 
 class PcFacts:
@@ -303,22 +301,6 @@ def recommended_build(inventory: Inventory) -> WheelChoice:
         others=[card for _, card in maker_cards(inventory)],
         driver_system="Windows" if inventory.is_wsl else None,
     )
-
-
-def maker_cards(inventory: Inventory) -> list[tuple[Device, MakerCard]]:
-    """Return the AMD and Intel cards of a PC, each with what decides its build."""
-    cards = (*inventory.cards, *inventory.unread_cards)
-    return [(card, _maker_card(card)) for card in cards if card.maker in _OTHER_MAKERS]
-
-
-def _maker_card(card: Device) -> MakerCard:
-    chip = gpu_chip(card.maker, card.pci_device_id)
-    if (card.architecture or "").startswith("gfx"):  # the driver knows it better
-        chip = chip_for_target(str(card.architecture)) or chip
-    name = without_maker(card.name)
-    if chip is None:
-        return MakerCard(name, card.maker, "")
-    return MakerCard(name, card.maker, chip.target, chip.is_integrated)
 
 
 def _cuda_cards(cards: Sequence[Device]) -> list[CudaCard]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from gpu_studio.core.devices.access import Obstacle, obstacle_words
 from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.messages.engine_messages import EngineDescribed
+from gpu_studio.core.wheels import own_platform_key
 from tests.core.devices.doctor_facts import CPU_ENGINE, ENGINE, RTX_3060, examined, one, pc
 from tests.core.devices.test_unusual_pcs import ABSENT
 
@@ -71,6 +73,7 @@ def test_a_card_with_a_build_is_offered_it(device, tag, words, system):
 def test_a_card_without_a_build_is_told_why_and_what_is_left(device, system, words, command):
     found = one("no_build_for_card", findings(device, system=system, machine="x86_64"))
     assert words in found.sentence
+    assert ("Polaris 10, gfx803, GCN 4" in found.evidence) is (device is RX_580)
     assert command in found.command
 
 
@@ -85,9 +88,16 @@ def test_beside_a_usable_nvidia_card_the_other_build_is_a_note():
     assert other.sentence.startswith("Another engine can use your Radeon RX 6600")
 
 
-def test_a_hybrid_laptop_says_what_its_old_integrated_graphics_cannot_do():
-    found = [one.code for one in examined(pc(RTX_3060, IRIS_XE), ENGINE)]
-    assert found == ["no_build_for_card", "ok"]
+def test_a_hybrid_laptop_says_nothing_of_its_old_integrated_graphics():
+    assert [one.code for one in examined(pc(RTX_3060, IRIS_XE), ENGINE)] == ["ok"]
+    assert [one.code for one in findings(IRIS_XE)] == ["no_build_for_card"]
+
+
+def test_a_row_says_which_engine_its_card_needs_or_why_there_is_none():
+    words = obstacle_words(Obstacle.OTHER_BUILD, RX_6600, CPU_ENGINE)
+    is_here = own_platform_key() in ("linux-x86_64", "windows-x86_64")
+    assert ("rocm-gfx1032 engine" in words) is is_here
+    assert "no build of PyTorch" in obstacle_words(Obstacle.OTHER_BUILD, RX_580, CPU_ENGINE)
 
 
 @pytest.mark.parametrize(("device", "version"), [(RX_6600, "2.13.0+rocm10.0.0"),
