@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QEvent, QObject, Qt
@@ -24,7 +25,7 @@ from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.theme import HERO_SIZES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from PySide6.QtCore import QAbstractItemModel
     from PySide6.QtGui import QShowEvent
@@ -147,6 +148,24 @@ def keep_room(*widgets: QWidget) -> None:
         policy = widget.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
         widget.setSizePolicy(policy)
+
+
+@contextlib.contextmanager
+def laid_out_once(page: QWidget) -> Iterator[None]:
+    """Lay a page out once after many changes.
+
+    Qt lays out all that is around a widget at once whenever one comes: a page with five new cards
+    five times.
+    """
+    layout = page.layout()
+    was_enabled = layout is not None and layout.isEnabled()
+    if layout is not None:
+        layout.setEnabled(False)  # the layout that Qt has posted meanwhile comes after this
+    try:
+        yield
+    finally:
+        if layout is not None:
+            layout.setEnabled(was_enabled)
 
 
 def keep_width(*buttons: QPushButton) -> None:

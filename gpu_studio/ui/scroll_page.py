@@ -13,7 +13,7 @@ from gpu_studio.ui.parts import GAP, own_viewport
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from PySide6.QtGui import QResizeEvent
+    from PySide6.QtGui import QResizeEvent, QShowEvent
     from PySide6.QtWidgets import QTableView, QTabWidget
 
 
@@ -27,6 +27,7 @@ class TabScroll(QScrollArea):
     def __init__(self, tab: QWidget | None = None) -> None:
         super().__init__()
         self._covered = 0
+        self._is_stale = False  # another height is covered since it was shown
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         own_viewport(self)
@@ -41,10 +42,17 @@ class TabScroll(QScrollArea):
         self.setWidget(tab)
 
     def set_covered(self, height: int) -> None:
-        """Keep the tab's height while a line below takes this many pixels: nothing in it moves."""
+        """Keep the tab's height while a line below takes this many pixels: nothing in it moves.
+
+        A hidden tab is fitted when it is shown: to fit all six when a line comes takes as long as
+        to paint one.
+        """
         if height != self._covered:
             self._covered = height
-            self._fit()
+            if self.isVisible():
+                self._fit()
+            else:
+                self._is_stale = True
 
     def minimumSizeHint(self) -> QSize:
         """Return no size: the window may be any size."""
@@ -55,6 +63,12 @@ class TabScroll(QScrollArea):
         super().resizeEvent(event)
         self._fit()
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """Follow what became covered while the tab was hidden."""
+        super().showEvent(event)
+        if self._is_stale:
+            self._fit()
+
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Update the tab's size if its least size changes."""
         if event.type() is QEvent.Type.LayoutRequest:
@@ -62,6 +76,7 @@ class TabScroll(QScrollArea):
         return super().eventFilter(watched, event)
 
     def _fit(self) -> None:
+        self._is_stale = False
         tab = self.widget()
         if tab is None:
             return

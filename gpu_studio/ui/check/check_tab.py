@@ -38,7 +38,7 @@ from gpu_studio.ui.check.memory_card import CheckFindings, MemoryCard
 from gpu_studio.ui.check.record_picture import save_record, show_to_buyer
 from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, laid_out_once, letters
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
@@ -186,8 +186,12 @@ class CheckTab(TabContents):
             self._soon.start()
 
     def _show_check(self) -> None:
-        check = self.check
         self._soon.stop()
+        with laid_out_once(self):
+            self._show_parts()
+
+    def _show_parts(self) -> None:
+        check = self.check
         self._hero.show_check()
         self._head.show_check(is_primary=not self._hero.has_primary)
         self._cut_off.show_check()

@@ -16,7 +16,7 @@ from gpu_studio.ui.devices.device_verdict import SIGNS
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.lazy_page import LazyPage
-from gpu_studio.ui.parts import GAP, MARGIN, Text, button
+from gpu_studio.ui.parts import GAP, MARGIN, Text, button, laid_out_once
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
@@ -160,8 +160,10 @@ class DevicesTab(TabContents):
         self._hero.list.device_selected.connect(self._select)
         # One inventory changes many parts. Each part updates once, in its own turn of the event
         # loop, so that the window stays responsive while the engine starts. Two timers that wait
-        # would both end in the same turn.
+        # would both end in the same turn, and the first time out is often still in the turn of
+        # the change.
         self._due: list[Callable[[], None]] = []
+        self._rests = False
         self._turns = QTimer(self)
         self._turns.setInterval(0)
         self._turns.timeout.connect(self._update_next)
@@ -231,32 +233,38 @@ class DevicesTab(TabContents):
         # The facts come first: a list without its selected device would choose its first one.
         parts = (self._update, self._update_sensors)
         self._due = [part for part in parts if part == update or part in self._due]
-        self._turns.start()
+        if not self._turns.isActive():
+            self._rests = True
+            self._turns.start()
 
     def _update_next(self) -> None:
+        if self._rests:
+            self._rests = False
+            return
         update = self._due.pop(0)
         if not self._due:
             self._turns.stop()
         update()
 
     def _update(self) -> None:
-        device = self._model.device
-        verdict = self._model.verdict
-        self._hero.show_verdict(verdict, in_brief=self._model.is_shown_above(verdict))
-        self._hero.show_presses(self._model.has_cards, device)
-        self._show_also_found(self._model.also_found)
-        self._checked.setText(self._doctor.sentence)
-        self._checked.setVisible(bool(self._doctor.sentence))
-        if not self.isVisible():
-            return
-        if self._details is not None:
-            self._details.show_device()
-        if device is None:
-            return
-        self._hero.list.follow(device.identity)
-        trouble = self._model.trouble
-        self._trouble.setText(trouble)
-        self._trouble.setVisible(bool(trouble) and verdict.code not in _EXPLAIN_TROUBLE)
+        with laid_out_once(self):
+            device = self._model.device
+            verdict = self._model.verdict
+            self._hero.show_verdict(verdict, in_brief=self._model.is_shown_above(verdict))
+            self._hero.show_presses(self._model.has_cards, device)
+            self._show_also_found(self._model.also_found)
+            self._checked.setText(self._doctor.sentence)
+            self._checked.setVisible(bool(self._doctor.sentence))
+            if not self.isVisible():
+                return
+            if self._details is not None:
+                self._details.show_device()
+            if device is None:
+                return
+            self._hero.list.follow(device.identity)
+            trouble = self._model.trouble
+            self._trouble.setText(trouble)
+            self._trouble.setVisible(bool(trouble) and verdict.code not in _EXPLAIN_TROUBLE)
 
     def _show_also_found(self, headlines: Sequence[Headline]) -> None:
         """Show the other findings below the answers, each in a line; new ones are at the end."""

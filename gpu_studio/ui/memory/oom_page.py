@@ -21,7 +21,16 @@ from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.mark_labels import markers
 from gpu_studio.ui.memory.oom_panel import OomPanel
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
+from gpu_studio.ui.parts import (
+    GAP,
+    Card,
+    Text,
+    button,
+    laid_out_once,
+    letters,
+    show_whole_rows,
+    table,
+)
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
 from gpu_studio.ui.saving import ask_save_path
 from gpu_studio.ui.scroll_page import PageColumn
@@ -211,30 +220,33 @@ class OomPage(QWidget):
         request = self._experiment.request
         if request is None:  # it has ended: the results show it
             return
-        self._invitation.hide()
-        self._plot_card.show()
         number = len(self._experiment.results)
         is_modelled = request.device.startswith("model:")
-        self._results.show_now(
-            outcome, number, conf=EXPANDABLE if number else "", is_modelled=is_modelled
-        )
+        with laid_out_once(self):
+            self._invitation.hide()
+            self._plot_card.show()
+            self._results.show_now(
+                outcome, number, conf=EXPANDABLE if number else "", is_modelled=is_modelled
+            )
 
     def _show_results(self) -> None:
-        self._saved.setText("")
-        self._results.show_results(self._experiment.results)
-        self._show_actions()
-        self.follow()
+        with laid_out_once(self):
+            self._saved.setText("")
+            self._results.show_results(self._experiment.results)
+            self._show_actions()
+            self.follow()
 
     def _show_actions(self) -> None:
-        results = self._experiment.results
-        is_idle = self._experiment.request is None
-        self._actions.setVisible(bool(results))
-        self._compare.setVisible(bool(results))
-        self._compare.setEnabled(self._experiment.can_compare)
-        last = results[-1] if results else None
-        self._segments.setVisible(last is not None and last.segments is not None)
-        self._segments.setEnabled(is_idle)
-        self._save.setVisible(bool(self._recorded()) and is_idle)
+        with laid_out_once(self):
+            results = self._experiment.results
+            is_idle = self._experiment.request is None
+            self._actions.setVisible(bool(results))
+            self._compare.setVisible(bool(results))
+            self._compare.setEnabled(self._experiment.can_compare)
+            last = results[-1] if results else None
+            self._segments.setVisible(last is not None and last.segments is not None)
+            self._segments.setEnabled(is_idle)
+            self._save.setVisible(bool(self._recorded()) and is_idle)
 
     def _recorded(self) -> str:
         paths = [
