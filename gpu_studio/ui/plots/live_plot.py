@@ -115,7 +115,8 @@ class LivePlot(QFrame):
         self._steady = (SteadyRange(0.02, 0.25), SteadyRange(aside, aside)) if steady else None
         self._zoom = PlotZoom(self, self._whole) if zoomable else None
         self._frames.timeout.connect(self.refresh)
-        theme.changed.connect(self._recolour)
+        self._is_stale = False  # another theme came while it was hidden
+        theme.changed.connect(self._follow_theme)
 
     def set_curve(self, key: str, curve: Curve) -> None:
         """Show a curve, replacing the one with the same key."""
@@ -285,6 +286,7 @@ class LivePlot(QFrame):
     def showEvent(self, event: QShowEvent) -> None:
         """Draw only while visible."""
         super().showEvent(event)
+        self._catch_up()
         self._frames.start()
 
     def hideEvent(self, event: QHideEvent) -> None:
@@ -297,6 +299,7 @@ class LivePlot(QFrame):
         self._building = True
         self._make_canvas()
         self._build()
+        self._catch_up()
         canvas = self._canvas
         assert canvas is not None
         canvas.show()  # the layout would show it in a later turn
@@ -378,8 +381,21 @@ class LivePlot(QFrame):
         if self.plot is not None:
             self.plot.place_legend(self.width())
 
+    def _follow_theme(self) -> None:
+        """Use the theme's colors at once, or, while hidden, in a later turn of the event loop."""
+        self._is_stale = True
+        if self.isVisible():
+            self._recolour()
+        else:
+            steps().add(self._catch_up)
+
+    def _catch_up(self) -> None:
+        if self._is_stale:
+            self._recolour()
+
     def _recolour(self) -> None:
         """Use the theme's colors; pyqtgraph's items keep theirs, so they are created again."""
+        self._is_stale = False
         if self.plot is None:
             return
         self.plot.recolour(self._theme)

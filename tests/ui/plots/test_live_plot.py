@@ -101,6 +101,27 @@ def test_the_theme_recolours_curves(shown, settings, theme):
     assert list(drawn(plot, "a")[1]) == [1, 2]
 
 
+@pytest.mark.parametrize("is_shown_again", [False, True])
+def test_a_hidden_plot_follows_the_theme_in_a_later_turn_or_when_it_is_shown(
+    qtbot, shown, settings, theme, is_shown_again
+):
+    plot = shown()
+    plot.set_curve("a", Curve("A", "gpu0", lambda: ([0, 1], [1, 2])))
+
+    def color() -> str:
+        return plot._curves["a"].item.opts["pen"].color().name()
+
+    before = color()
+    plot.hide()
+    settings.change(theme="dark" if not theme.is_dark else "light")
+    assert color() == before
+    if is_shown_again:
+        plot.show()
+    else:
+        qtbot.waitUntil(lambda: color() != before)
+    assert color() == plot._theme.colour("gpu0").lower()
+
+
 def test_markers_come_and_go(shown):
     plot = shown()
     plot.set_markers([(1.0, "run", "muted"), (2.0, "out of memory", "failure")])
