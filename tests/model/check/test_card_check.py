@@ -476,6 +476,7 @@ def test_errors_before_a_sleep_stay(check: CardCheck, engines: Engines) -> None:
     answers(engines, findings={"compute": (wrong_bit("compute"),)}, pause_in="memory")
     check.start()
     paused(engines)
+    wait_until(lambda: check.run is not None and check.run.errors == 1)
     answers(engines)
     check._session._farewell.wait_ms = 1
     sleeper.sleep(80.0)

@@ -17,8 +17,9 @@ def plain(text):
 
 
 def parts(model):
-    """The tank in MiB."""
-    return {part.key: part.size_bytes // MIB for part in model.tank.parts}
+    """The tank in MiB; empty before the first reading."""
+    shown = model.tank.parts if model.tank is not None else ()
+    return {part.key: part.size_bytes // MIB for part in shown}
 
 
 def real(model):
