@@ -11,7 +11,7 @@ from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.placement_messages import PlaceTensors, TensorsPlaced
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, SamplesMeasured
-from gpu_studio.engine.benchmark.card_limits import LONGEST_KERNEL_S, kernel_time_s
+from gpu_studio.engine.benchmark.admission import LONGEST_KERNEL_S, kernel_time_s
 from gpu_studio.engine.device import resolve, uuid_of
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.registry import find_workload

@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark import sustained
-from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import (
     MOST_ROUNDS,
     RunPhaseChanged,
@@ -25,9 +24,12 @@ from gpu_studio.core.messages.run_messages import (
 )
 from gpu_studio.core.pause import PauseLog
 from gpu_studio.core.statistics import FEWEST_ROUNDS, ROUNDS, interval_of_rounds, quantile
-from gpu_studio.core.tensors import check_dtype, check_size
-from gpu_studio.core.units import format_bytes, format_size
-from gpu_studio.engine.benchmark.card_limits import refuse_long_kernel, refuse_unsupported_dtype
+from gpu_studio.engine.benchmark.admission import (
+    admit,
+    check_answers,
+    refuse_long_kernel,
+    refuse_too_large,
+)
 from gpu_studio.engine.benchmark.ceilings import measure_cpu
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes
 from gpu_studio.engine.benchmark.finish_line import FinishLine
@@ -43,26 +45,23 @@ from gpu_studio.engine.benchmark.timing import (
     warm_up_again,
     whole_batches,
 )
-from gpu_studio.engine.device import free_bytes, prove_kernels, resolve, time_once, uuid_of
+from gpu_studio.engine.device import prove_kernels, time_once, uuid_of
 from gpu_studio.engine.memory.caching_allocator import PeakMemory, read_memory
 from gpu_studio.engine.sensor import CardWatch, CpuWatch
 from gpu_studio.engine.stopwatch import AwakeStopwatch
-from gpu_studio.engine.threads import cpu_threads, refuse_threads
-from gpu_studio.engine.workloads.case import make_case, refuse_mode
+from gpu_studio.engine.threads import cpu_threads
 from gpu_studio.engine.workloads.drawing import Drawing
-from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.registry import find_picture, find_workload
-from gpu_studio.engine.workloads.workload import CPU
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from threading import Event as Flag
 
     from gpu_studio.core.benchmark.ceilings import MeasuredCeilings
     from gpu_studio.core.devices.devices import CardState
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.race_messages import RaceTraits
-    from gpu_studio.core.messages.run_messages import OtherLoad, WorkloadDescription
+    from gpu_studio.core.messages.run_messages import OtherLoad
     from gpu_studio.engine.benchmark.frames import FrameFiles
     from gpu_studio.engine.sensor import Sensor, Watch
     from gpu_studio.engine.stopwatch import Stopwatch
@@ -73,13 +72,8 @@ if TYPE_CHECKING:
 _POLL_PERIOD_S = 0.1
 # So long, the steps of a race show their pace, also on a busy PC.
 _PACE_S = 0.3
-_LONGEST_BUDGET_S = 86400.0
-_LONGEST_REST_S = 1.0
 # Of a run that may stop as soon as its interval is known.
 _SHORT_ROUND_S = 0.2
-_MOST_CALLS = 1_000_000
-# A large result is checked only if that takes about as long as the rest of the setup.
-_LONGEST_CHECK_S = 1.0
 
 
 class WorkloadRun:
@@ -525,121 +519,3 @@ class WorkloadRun:
 
 class _StoppedError(Exception):
     """The user stopped the run."""
-
-
-def admit(request: RunWorkload, workload: Workload) -> Case:
-    """Return the case of a request if, before running it, this PC seems able to run it.
-
-    Raises:
-        StudioError: with one sentence that says what is possible.
-    """
-    description = workload.description
-    _check_numbers(request, description)
-    reason = workload.skipped()
-    if reason:
-        raise StudioError(FailureKind.BAD_REQUEST, reason)
-    case = make_case(
-        description,
-        resolve(request.device),
-        request.size,
-        request.dtype,
-        options=request.options,
-        cache=request.cache,
-        transfers=request.transfers,
-        race=request.race,
-        photo_path=request.showing.photo_path if request.showing else "",
-    )
-    refuse_threads(case)
-    if request.race is not None and request.sustained:
-        raise StudioError(
-            FailureKind.BAD_REQUEST, "A race ends at its finish line, so it cannot be sustained."
-        )
-    refuse_mode(description, "naive", request.naive)
-    workload.check(case)
-    refuse_unsupported_dtype(workload, case)
-    return case
-
-
-def _check_numbers(request: RunWorkload, description: WorkloadDescription) -> None:
-    check_dtype(request.dtype)
-    if request.dtype not in description.dtypes:
-        raise StudioError(
-            FailureKind.DTYPE_UNSUPPORTED,
-            f"{request.workload} does not run in {request.dtype}: choose "
-            f"{', '.join(description.dtypes)}.",
-        )
-    check_size(request.size)
-    if not 0 < request.budget_s <= _LONGEST_BUDGET_S:
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            f"The time budget {request.budget_s:g} s is out of range: choose more than 0 s and at "
-            f"most {_LONGEST_BUDGET_S:.0f} s.",
-        )
-    if not 0 <= request.rest_s <= _LONGEST_REST_S:
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            f"A rest of {request.rest_s:g} s is out of range: choose 0 to {_LONGEST_REST_S:g} s.",
-        )
-    if request.calls is not None and not 1 <= request.calls <= _MOST_CALLS:
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            f"{request.calls} calls are out of range: choose 1 to {_MOST_CALLS}.",
-        )
-
-
-def refuse_too_large(workload: Workload, case: Case) -> None:
-    """Raise `StudioError` if the case cannot fit: Linux would kill the whole process later."""
-    work = workload.work(case)
-    # A run with a cold cache also holds the buffer that overwrites the cache.
-    cold_bytes = buffer_bytes(case.device) if case.cache == "cold" else 0
-    needs = [(case.device, work.memory_bytes + cold_bytes)]
-    if case.is_on_card:
-        needs.append((CPU, work.host_bytes))
-    size = format_size(case.size, workload.description.size_text)
-    for device, needed_bytes in needs:
-        available_bytes = free_bytes(device)
-        if needed_bytes > available_bytes:
-            raise StudioError(
-                FailureKind.TOO_LARGE,
-                f"{workload.description.name} at {size} in {case.dtype_name} needs "
-                f"{format_bytes(needed_bytes)}, {format_bytes(available_bytes)} are free on "
-                f"{device}.",
-            )
-
-
-def check_answers(
-    workload: Workload, case: Case, check_stop: Callable[[], None]
-) -> tuple[Verification, float | None]:
-    """Return the verification and the expected seconds of a call; None for a small call.
-
-    Args:
-        workload: the workload to check.
-        case: the call to be timed.
-        check_stop: called between the steps; raises to end them.
-    """
-    small = case.at(min(case.size, workload.small_up_to))
-    check = workload.verify(small)
-    check_stop()
-    if case.size == small.size:
-        return check, None
-    expected_call_s = _expected_call_s(workload, case, small)
-    refuse_long_kernel(workload, case, None, expected_call_s)
-    check_stop()
-    if not check.verified:
-        return check, expected_call_s
-    if expected_call_s > _LONGEST_CHECK_S:
-        # Another size may run other code: a correct small result proves nothing about it.
-        finding = f"too long to check at this size; {check.finding}"
-        return Verification(None, finding, check.compared), expected_call_s
-    large = workload.verify(case)
-    if large.verified:
-        large = Verification(True, large.finding, check.compared + large.compared)
-    return large, expected_call_s
-
-
-def _expected_call_s(workload: Workload, case: Case, small: Case) -> float:
-    with contextlib.closing(workload.prepare(small)) as call:
-        time_once(call, small.device)
-        small_call_s = time_once(call, small.device)
-    large_work, small_work = workload.work(case), workload.work(small)
-    return small_call_s * large_work.throughput_work / small_work.throughput_work

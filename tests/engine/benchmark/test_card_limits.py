@@ -12,7 +12,7 @@ from gpu_studio.core.benchmark.ceilings import Ceilings, card_ceilings
 from gpu_studio.core.devices.peaks import card_peaks
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.placement_messages import PlaceModel
-from gpu_studio.engine.benchmark import card_limits, run
+from gpu_studio.engine.benchmark import admission, run
 from gpu_studio.engine.switcher import placement
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.matmul import Matmul
@@ -36,7 +36,7 @@ def gt_1030(monkeypatch: pytest.MonkeyPatch) -> None:
         return card_ceilings(peaks, computed_in)
 
     be_a_card(monkeypatch, (6, 1))
-    monkeypatch.setattr(card_limits, "ceilings_of", ceilings_of)
+    monkeypatch.setattr(admission, "ceilings_of", ceilings_of)
 
 
 def be_a_card(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int]) -> None:
@@ -52,7 +52,7 @@ def case_of(name: str, dtype: str, size: int | None = None, **options: str) -> C
 
 def refusal_of(name: str, case: Case) -> StudioError | None:
     try:
-        card_limits.refuse_unsupported_dtype(find_workload(name), case)
+        admission.refuse_unsupported_dtype(find_workload(name), case)
     except StudioError as error:
         return error
     return None
@@ -120,44 +120,44 @@ def test_a_model_in_bfloat16_is_not_placed_where_it_cannot_compute(
 def test_a_kernel_of_seconds_is_refused_with_what_would_do(gt_1030: None):
     workload = find_workload("matmul")
     with pytest.raises(StudioError) as refusal:
-        card_limits.refuse_long_kernel(workload, case_of("matmul", "float64", 4096), None)
+        admission.refuse_long_kernel(workload, case_of("matmul", "float64", 4096), None)
     assert refusal.value.kind is FailureKind.TOO_LARGE
     message = str(refusal.value).replace("\u202f", " ")
     for words in ("4096 × 4096", "float64", "3.90 s", "GT 1030", "2 s", "2048 × 2048 or less"):
         assert words in message
     for dtype, size in (("float64", 2048), ("float32", 4096), ("float16", 4096)):
-        card_limits.refuse_long_kernel(workload, case_of("matmul", dtype, size), None)
+        admission.refuse_long_kernel(workload, case_of("matmul", dtype, size), None)
 
 
 def test_the_longest_kernel_counts_and_not_the_whole_call(gt_1030: None):
     # The whole call takes 1.3 s at best, but it is three kernels.
     workload, case = find_workload("conv2d"), case_of("conv2d", "float64", 64)
-    kernel_s = card_limits.kernel_time_s(workload, case, None)
+    kernel_s = admission.kernel_time_s(workload, case, None)
     assert kernel_s == pytest.approx(0.42, abs=0.01)
-    card_limits.refuse_long_kernel(workload, case, None)
+    admission.refuse_long_kernel(workload, case, None)
     with pytest.raises(StudioError):
-        card_limits.refuse_long_kernel(workload, case.at(256), None)
+        admission.refuse_long_kernel(workload, case.at(256), None)
 
 
 def test_a_copy_is_no_kernel(gt_1030: None):
     workload = find_workload("copy")
     case = case_of("copy", "float32", 1 << 20)
-    assert card_limits.kernel_time_s(workload, case, None) == 0.0
-    card_limits.refuse_long_kernel(workload, case, None, expected_call_s=60.0)
+    assert admission.kernel_time_s(workload, case, None) == 0.0
+    admission.refuse_long_kernel(workload, case, None, expected_call_s=60.0)
 
 
 def test_without_peaks_a_small_call_reports(gt_1030: None, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(card_limits, "ceilings_of", lambda *arguments: None)
+    monkeypatch.setattr(admission, "ceilings_of", lambda *arguments: None)
     workload, case = find_workload("matmul"), case_of("matmul", "float64", 4096)
-    card_limits.refuse_long_kernel(workload, case, None)  # nothing is known yet
-    card_limits.refuse_long_kernel(workload, case, None, expected_call_s=0.9)
+    admission.refuse_long_kernel(workload, case, None)  # nothing is known yet
+    admission.refuse_long_kernel(workload, case, None, expected_call_s=0.9)
     with pytest.raises(StudioError, match=r"smaller|or less"):
-        card_limits.refuse_long_kernel(workload, case, None, expected_call_s=1.1)
+        admission.refuse_long_kernel(workload, case, None, expected_call_s=1.1)
 
 
 def test_the_cpu_may_take_its_time(gt_1030: None):
     case = case_of("matmul", "float64", 4096).on(torch.device("cpu"))
-    card_limits.refuse_long_kernel(find_workload("matmul"), case, None, expected_call_s=60.0)
+    admission.refuse_long_kernel(find_workload("matmul"), case, None, expected_call_s=60.0)
 
 
 def test_a_run_asks_before_it_computes(gt_1030: None, monkeypatch: pytest.MonkeyPatch):
@@ -165,7 +165,8 @@ def test_a_run_asks_before_it_computes(gt_1030: None, monkeypatch: pytest.Monkey
 
     from gpu_studio.core.messages.run_messages import RunWorkload
 
-    for name in ("prove_kernels", "refuse_too_large", "resolve"):
+    monkeypatch.setattr(admission, "resolve", lambda address: CARD)
+    for name in ("prove_kernels", "refuse_too_large"):
         monkeypatch.setattr(run, name, lambda *arguments: CARD)
     monkeypatch.setattr(run, "time_naively", lambda *arguments: pytest.fail("computed"))
     monkeypatch.setattr(run, "check_answers", lambda *arguments: pytest.fail("computed"))
@@ -186,11 +187,12 @@ def test_without_peaks_nothing_large_runs_before_a_small_call_has_reported(
 
     from gpu_studio.core.messages.run_messages import RunWorkload
 
-    monkeypatch.setattr(card_limits, "ceilings_of", lambda *arguments: None)
-    for name in ("prove_kernels", "refuse_too_large", "resolve", "measure_cpu"):
+    monkeypatch.setattr(admission, "ceilings_of", lambda *arguments: None)
+    monkeypatch.setattr(admission, "resolve", lambda address: CARD)
+    for name in ("prove_kernels", "refuse_too_large", "measure_cpu"):
         monkeypatch.setattr(run, name, lambda *arguments: CARD)
     monkeypatch.setattr(run, "time_naively", lambda *arguments: pytest.fail("computed"))
-    monkeypatch.setattr(run, "_expected_call_s", lambda *arguments: 3.9)
+    monkeypatch.setattr(admission, "_expected_call_s", lambda *arguments: 3.9)
     verified: list[int] = []
 
     def verify(_workload: object, case: Case) -> Verification:

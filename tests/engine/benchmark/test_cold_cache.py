@@ -10,7 +10,7 @@ from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, SamplesMeasured
 from gpu_studio.engine.accelerators.cpu import Cpu
 from gpu_studio.engine.accelerators.cuda import Cuda
-from gpu_studio.engine.benchmark import cold_cache, run
+from gpu_studio.engine.benchmark import admission, cold_cache
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes, last_level_bytes
 from tests.engine.answers import ask, only, run_request
 
@@ -169,7 +169,7 @@ def test_overwriting_counts_for_the_budget(monkeypatch: pytest.MonkeyPatch):
 
 def test_what_is_written_over_the_cache_must_fit_as_well(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(cold_cache, "last_level_bytes", lambda: 1 << 30)
-    monkeypatch.setattr(run, "free_bytes", lambda device: 1 << 30)
+    monkeypatch.setattr(admission, "free_bytes", lambda device: 1 << 30)
     (*_, failed) = ask(run_request(cache="cold"))
     assert isinstance(failed, RunFailed)
     assert failed.failure.kind is FailureKind.TOO_LARGE

@@ -15,7 +15,7 @@ from gpu_studio.core.messages.run_messages import (
     SamplesMeasured,
     WorkloadDescription,
 )
-from gpu_studio.engine.benchmark import run
+from gpu_studio.engine.benchmark import admission, run
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work
@@ -193,7 +193,8 @@ def test_the_check_of_a_large_size_closes_its_small_call(
     knitting: Knitting, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(knitting, "small_up_to", 4)
-    monkeypatch.setattr(run, "time_once", lambda call, device: 0.25)
+    for module in (admission, run):
+        monkeypatch.setattr(module, "time_once", lambda call, device: 0.25)
     knitting.call_type = OneAtATime
     events = ask(run_request(size=12, budget_s=0.01))
     assert [call.closed for call in knitting.calls] == [1, 1]

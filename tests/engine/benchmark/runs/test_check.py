@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.messages.run_messages import RunFinished, RunPhaseChanged
-from gpu_studio.engine.benchmark import run
+from gpu_studio.engine.benchmark import admission
 from gpu_studio.engine.workloads.elementwise import Elementwise
 from gpu_studio.engine.workloads.proof import Verification
 from tests.engine.answers import ask, only, run_request
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def test_a_large_result_is_checked_small_and_whole_then_by_rows(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(run, "_LONGEST_CHECK_S", 3600.0)
+    monkeypatch.setattr(admission, "_LONGEST_CHECK_S", 3600.0)
     events = ask(run_request(size=600, workload="matmul"))
     result = events[-1]
     assert isinstance(result, RunFinished)
@@ -27,7 +27,7 @@ def test_a_large_result_is_checked_small_and_whole_then_by_rows(monkeypatch: pyt
 
 
 def test_a_large_result_that_would_take_long_to_check_is_not(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(run, "_LONGEST_CHECK_S", 0.0)
+    monkeypatch.setattr(admission, "_LONGEST_CHECK_S", 0.0)
     result = ask(run_request(size=600, workload="matmul"))[-1]
     assert isinstance(result, RunFinished)
     assert result.verified is None
@@ -39,7 +39,7 @@ def test_a_large_result_that_would_take_long_to_check_is_not(monkeypatch: pytest
 def test_a_wrong_small_result_condemns_a_large_one_that_takes_long(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(run, "_LONGEST_CHECK_S", 0.0)
+    monkeypatch.setattr(admission, "_LONGEST_CHECK_S", 0.0)
     wrong = Verification(False, "off by 3", ("all of it",))
     monkeypatch.setattr(Elementwise, "verify", lambda *arguments: wrong)
     result = ask(run_request(workload="elementwise", size=600))[-1]

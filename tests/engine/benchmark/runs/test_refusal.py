@@ -7,7 +7,7 @@ import pytest
 
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed
-from gpu_studio.engine.benchmark import run
+from gpu_studio.engine.benchmark import admission
 from gpu_studio.engine.workloads.elementwise import Elementwise
 from gpu_studio.engine.workloads.matmul import Matmul
 from tests.engine.answers import ask, run_request
@@ -50,7 +50,7 @@ def test_a_bad_request_gets_a_sentence_that_says_what_is_possible(
 
 def test_what_cannot_fit_is_refused_before_anything_is_allocated(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Elementwise, "verify", lambda *arguments: pytest.fail("allocated"))
-    monkeypatch.setattr(run, "free_bytes", lambda device: 23 << 30)
+    monkeypatch.setattr(admission, "free_bytes", lambda device: 23 << 30)
     failure = failure_of(size=1 << 20)
     assert failure.kind is FailureKind.TOO_LARGE
     message = failure.message.replace("\u202f", " ")
