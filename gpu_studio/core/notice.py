@@ -31,6 +31,7 @@ class Action(Enum):
     SHOW_SET_UP = "show_set_up"
     INSTALL = "install"
     RUN_AGAIN = "run_again"
+    RECORD = "record"
 
 
 _LABELS = {
@@ -45,6 +46,7 @@ _LABELS = {
     Action.SHOW_SET_UP: "Show the installation",
     Action.INSTALL: "Install the {build} engine",
     Action.RUN_AGAIN: "Run again",
+    Action.RECORD: "Make a recording",
 }
 
 

@@ -212,6 +212,8 @@ def _device_facts(device: CheckedDevice) -> Iterator[RecordFact]:
     if device.ecc:
         yield RecordFact("Error correction", device.ecc)
     yield RecordFact("PyTorch", device.torch_version or "unknown")
+    if device.untested:
+        yield RecordFact("This check", device.untested)
 
 
 def _own_numbers(record: CheckRecord) -> Iterator[RecordFact]:

@@ -181,24 +181,6 @@ def mixed_order(facts: PcFacts) -> Iterator[Finding]:
         )
 
 
-def integrated_first(facts: PcFacts) -> Iterator[Finding]:
-    """PyTorch's first card is the one inside the processor, and a script takes it."""
-    engine = facts.engine
-    if engine is None or not engine.first_card:
-        return
-    first, better = engine.address(0), engine.first_address
-    names = {card.address: card.name for card in engine.cards}
-    variable = "HIP_VISIBLE_DEVICES" if engine.build_kind == "rocm" else "ZE_AFFINITY_MASK"
-    assign = "setx {} {}" if facts.system == "Windows" else "export {}={}"
-    yield Finding(
-        code="integrated_first",
-        sentence=f"GPU Studio works on {better}, the {names.get(better, 'card')}. Your own scripts "
-        f"take {first} unless they choose, which is the graphics inside the processor.",
-        evidence=f"PyTorch lists {', '.join(f'{at} {name}' for at, name in names.items())}",
-        command=assign.format(variable, engine.first_card),
-    )
-
-
 def _order_of_scripts(facts: PcFacts, cards: list[Device]) -> tuple[list[Device | None], str]:
     """Return the cards in the order of a script, and how that order is known."""
     if facts.probe is not None and facts.probe.cards:

@@ -47,6 +47,7 @@ SEVERITIES: dict[str, Severity] = {
     "card_asleep": "note",
     "mixed_order": "note",
     "integrated_first": "note",
+    "not_tested": "note",
     "mig_instances": "note",
     "wsl_limits": "note",
     "tables_differ": "note",

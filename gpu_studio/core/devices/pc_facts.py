@@ -57,6 +57,7 @@ class PcFacts:
         nvidia_cards: the cards of NVIDIA's, which these findings are mostly about.
         others: the cards of all other makers.
         cards: NVIDIA's readable cards, with this engine's numbers.
+        numbered: all cards, with this engine's numbers.
         sleeping: the cards that are switched off, with their numbers: PyTorch wakes them.
     """
 
@@ -91,6 +92,12 @@ class PcFacts:
         numbered = numbered_cards(usable, visible_devices)
         self.cards = [card for card in numbered if card.unreadable is None]
         self.sleeping = [card for card in numbered if card.unreadable is not None]
+        self.numbered = numbered_cards(
+            inventory.cards,
+            visible_devices,
+            engine.build_kind if engine else CUDA_BUILD,
+            engine.cards if engine else (),
+        )
         self._table = _table()
 
     @property

@@ -115,7 +115,8 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     ``contradiction`` says where the card's name and its parts disagree, empty if they agree.
     ``agreement`` says what agrees with the name, empty if nothing could be compared.
     ``resizable_bar`` says in words whether the CPU reaches all of its memory, ``ecc`` is a sentence
-    on the memory's own error correction. ``is_laptop``: the PC has a battery. None means "not
+    on the memory's own error correction. ``untested`` is a sentence if nobody has run this program
+    on such a card. ``is_laptop``: the PC has a battery. None means "not
     reported".
     """
 
@@ -140,6 +141,7 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     resizable_bar: ShortText = ""
     ecc: Text = ""
     uuid_tail: ShortText = ""
+    untested: Text = ""
     is_laptop: bool = False
 
     @property

@@ -48,8 +48,6 @@ class Accelerator(Protocol):
     """What PyTorch uses them through, as in a sentence: ``CUDA``."""
     convolution_library: str
     """What computes convolutions on them."""
-    is_tested: bool
-    """Whether this program has a recording of a run on a real card of this maker."""
 
     @property
     def build(self) -> str | None:

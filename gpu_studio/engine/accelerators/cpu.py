@@ -40,7 +40,6 @@ class Cpu:
     maker = ""
     platform = ""
     convolution_library = "oneDNN"
-    is_tested = True
     build: str | None = None
     process_group_backends: tuple[str, ...] = ("gloo",)
 

@@ -44,7 +44,6 @@ class Cuda:
     maker = "NVIDIA"
     platform = "CUDA"
     convolution_library = "cuDNN"
-    is_tested = True
 
     @property
     def build(self) -> str | None:

@@ -47,7 +47,6 @@ class Rocm(Cuda):
     maker = "AMD"
     platform = "ROCm"
     convolution_library = "MIOpen"
-    is_tested = False
 
     @property
     def build(self) -> str | None:

@@ -34,7 +34,6 @@ class Xpu:
     maker = "Intel"
     platform = "XPU"
     convolution_library = "oneDNN"
-    is_tested = False
 
     @property
     def build(self) -> str | None:

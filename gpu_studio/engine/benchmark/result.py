@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpu_studio.core.benchmark.ceilings import CeilingShare, MeasuredCeilings, share_of_ceiling
+from gpu_studio.core.devices.untested import DOUBT, NOT_TESTED, is_tested
 from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.core.statistics import interval_of_rounds, round_medians, summarize
 from gpu_studio.engine.benchmark.ceilings import ceilings_of
 from gpu_studio.engine.benchmark.naive import explain
-from gpu_studio.engine.device import card_name
+from gpu_studio.engine.device import accelerator_of, card_name
 from gpu_studio.engine.workloads.case import TF32
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def finish(
         fresh_memory_s=found.fresh_memory_s,
         curves=found.curves,
         findings=found.sentences + _remarks(case, found),
-        doubts=found.doubts,
+        doubts={**found.doubts, **_doubts_of(case.device)},
         naive=_naive(found, summary.median_s, case),
         peak_allocated_bytes=found.peak_allocated_bytes,
         share_of_ceiling=reached.share if reached else None,
@@ -126,6 +127,11 @@ def finish(
         turns=turns,
         pauses=pauses.pauses,
     )
+
+
+def _doubts_of(device: torch.device) -> dict[str, str]:
+    """Return the doubt about a kind of card on which nobody has run this program."""
+    return {} if is_tested(accelerator_of(device).maker) else {DOUBT: NOT_TESTED}
 
 
 def _share(

@@ -14,6 +14,7 @@ from gpu_studio.core.check.engine_loss import failure_finding
 from gpu_studio.core.check.stages import SPARE_TIME_OF, SPARE_TIME_TO, in_order, stage_budget_s
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.devices import uuid_tail
+from gpu_studio.core.devices.untested import untested_sentence
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
     CheckFinding,
@@ -280,6 +281,7 @@ def checked_device(
         torch_version=str(torch.__version__),
         compute_capability=f"{capability[0]}.{capability[1]}" if capability else None,
         memory_total_bytes=known.memory_total_bytes or total_bytes(device),
+        untested=untested_sentence(accelerator_of(device).maker),
     )
 
 

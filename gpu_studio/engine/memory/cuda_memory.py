@@ -14,12 +14,14 @@ import msgspec
 import torch
 
 from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.devices.untested import untested_sentence
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.activation_calls import LAYERS, WIDTH
 from gpu_studio.core.memory.experiment import check_experiment, run_experiment
 from gpu_studio.core.memory.memory_bench import FULL, HELD
 from gpu_studio.core.memory.modelled_memory import budget_fraction
 from gpu_studio.core.memory.segments import segments_read
+from gpu_studio.core.messages.memory_messages import OomFinished
 from gpu_studio.engine.device import accelerator_of, prove_kernels, resolve, total_bytes, uuid_of
 from gpu_studio.engine.memory.caching_allocator import read_memory
 
@@ -65,7 +67,12 @@ def run_on_card(
         reason = reason or card.lacks("memory limit")
     if reason:
         raise StudioError(FailureKind.BAD_REQUEST, reason)
-    yield from run_experiment(request, CudaMemory(device, sensor), stop)
+    doubt = untested_sentence(card.maker)
+    for event in run_experiment(request, CudaMemory(device, sensor), stop):
+        if isinstance(event, OomFinished) and doubt:
+            yield msgspec.structs.replace(event, explanation=f"{event.explanation} {doubt}")
+        else:
+            yield event
 
 
 class CudaMemory:

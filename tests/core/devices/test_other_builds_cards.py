@@ -13,11 +13,13 @@ from gpu_studio.core.devices.access import (
     uncounted_cards,
     usable_cards,
 )
-from gpu_studio.core.devices.card_findings import integrated_first
 from gpu_studio.core.devices.devices import Device, Inventory
+from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.gfx import lists_gfx
+from gpu_studio.core.devices.other_build_findings import integrated_first
 from gpu_studio.core.devices.pc_facts import PcFacts
 from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
+from gpu_studio.core.notice import Action
 
 RADEON = Device(
     kind="cuda", maker="AMD", name="AMD Radeon RX 6600", pci_bus_id="00000000:03:00.0",
@@ -112,3 +114,13 @@ def test_a_build_has_code_for_a_chip_or_for_its_generic_one(chip, is_listed):
         # HSA_OVERRIDE_GFX_VERSION lets it pass for another one.
         passing = engine_with(torch_card(0, card, architecture="gfx1030"))
         assert obstacle_of(card, passing) is None
+
+
+def test_a_usable_card_is_said_to_be_and_that_nobody_tested_it():
+    engine = engine_with(torch_card(0, RYZEN), torch_card(1, RADEON))
+    inventory = Inventory(devices=(Device(kind="cpu", name="Ryzen"), RADEON, RYZEN))
+    findings = find(inventory, engine, system="Linux", machine="x86_64")
+    assert [finding.code for finding in findings] == ["integrated_first", "not_tested", "ok", "ok"]
+    untested = findings[1]
+    assert "not tested on this kind of card yet" in untested.sentence
+    assert untested.action is Action.RECORD

@@ -101,6 +101,7 @@ def _runs_or_says_why_not(maker, events, name):
     reason = CANNOT.get((maker, name))
     if reason is None:
         assert [one.verified for one in finished] == [True], (name, failed)
+        assert "not tested" in finished[0].doubts
     else:
         assert reason in failed[0].failure.message
         assert not finished
@@ -134,6 +135,7 @@ def _ends_a_full_budget_in_an_error_that_is_read(events, snapshot):
     (finished,) = only(OomFinished, events)
     assert (finished.outcome, finished.tensors) == ("over_budget", 8)
     assert finished.tried_bytes == 16 * MIB
+    assert "not tested on this kind of card yet" in finished.explanation
     opened = open_snapshot(snapshot)
     assert opened.segments
     (emptied,) = only(CacheEmptied, events)
