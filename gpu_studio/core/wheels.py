@@ -17,10 +17,11 @@ from gpu_studio.core.maker_builds import best_first, judge
 from gpu_studio.core.wheel_table import CPU_TAG, TorchBuild, WheelTable, load_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from gpu_studio.core.maker_builds import MakerCard
 
+_DOWNLOAD = "python -m pip download --dest wheels"
 _NO_CARD = "No graphics card that PyTorch can use was found, so its CPU build is used."
 _CPU_USED = "So the CPU build is used."
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
@@ -59,6 +60,7 @@ class WheelChoice:
         sentence: The reason, and what to do about a card without support.
         offered: The builds with code for a card of this PC, of whichever maker, beside the
             CPU's.
+        build: The table's row; None on macOS.
     """
 
     tag: str
@@ -67,6 +69,7 @@ class WheelChoice:
     index_url: str | None
     sentence: str
     offered: tuple[str, ...] = ()
+    build: TorchBuild | None = None
 
     @property
     def install_command(self) -> str:
@@ -81,7 +84,9 @@ class WheelChoice:
         return f"python -m pip install {requirement}{index}"
 
     def download_command(self, python: tuple[int, int], platform_key: str) -> str:
-        """Return the command that fills a folder of wheels on another PC.
+        """Return the command that fills a folder of wheels on another PC, or one in each line.
+
+        What an index has only as source is an address to open, in a line of its own.
 
         Args:
             python: The Python that the wheels are for, (3, 11).
@@ -89,14 +94,36 @@ class WheelChoice:
         """
         system, _, machine = platform_key.partition("-")
         tags = [f"{tag}_{machine}" for tag in _LINUX_TAGS] if system == "linux" else ["win_amd64"]
-        platforms = " ".join(f"--platform {tag}" for tag in tags)
+        if self.build is not None and self.build.needs:
+            return "\n".join(self._commands_for_own_index(self.build, python, system, tags))
         # PyTorch's own index may lack a package that PyTorch needs.
         index = f"--index-url {self.index_url} --extra-index-url https://pypi.org/simple "
         return (
-            "python -m pip download --dest wheels --only-binary :all: "
-            f"--python-version {python[0]}.{python[1]} {platforms} "
+            f"{_DOWNLOAD} --only-binary :all: {_wheels_for(python, tags)} "
             f"{index if self.index_url else ''}{self.requirement}"
         )
+
+    def _commands_for_own_index(
+        self, build: TorchBuild, python: tuple[int, int], system: str, tags: list[str]
+    ) -> Iterator[str]:
+        """Yield a command for each index: beside the other, PyPI's packages would be taken."""
+        packages = build.packages[system]
+        own = [f"{one.name}=={one.version}" for one in packages if not one.source_sha256]
+        plain = [*tags, "linux_x86_64"] if system == "linux" else tags
+        yield (
+            f"{_DOWNLOAD} --no-deps {_wheels_for(python, plain)} --index-url {build.index_url} "
+            f"torch=={build.version} {' '.join(own)}"
+        )
+        needs = " ".join(f'"{one}"' for one in build.needs)
+        yield f"{_DOWNLOAD} --only-binary :all: {_wheels_for(python, tags)} {needs}"
+        for one in packages:
+            if one.source_sha256:
+                yield f"{build.index_url}/{one.name}/{one.name}-{one.version}.tar.gz"
+
+
+def _wheels_for(python: tuple[int, int], tags: Sequence[str]) -> str:
+    platforms = " ".join(f"--platform {tag}" for tag in tags)
+    return f"--python-version {python[0]}.{python[1]} {platforms}"
 
 
 def platform_key(system: str, machine: str) -> str:
@@ -206,6 +233,7 @@ def _choice(
         index_url=build.index_url,
         sentence=sentence,
         offered=offered,
+        build=build,
     )
 
 

@@ -133,3 +133,19 @@ def test_no_mac_gets_another_makers_build():
 
 def test_the_families_are_the_builds_of_the_table():
     assert set(FAMILIES) == {build.tag for build in load_table().builds}
+
+
+def test_a_folder_is_filled_from_one_index_at_a_time():
+    lines = chosen(others=(RX_6600,)).download_command((3, 12), LINUX).splitlines()
+    own, pypi, source = lines
+    assert "--no-deps" in own
+    assert "--index-url https://stable.repo.amd.com/rocm/whl-next torch==2.13.0+rocm10.0.0" in own
+    assert "amd-torch-device-gfx1032==2.13.0+rocm10.0.0" in own
+    assert "triton==" in own
+    assert "stable.repo" not in pypi
+    assert "amd" not in pypi.replace("x86", "")
+    assert source == "https://stable.repo.amd.com/rocm/whl-next/rocm/rocm-10.0.0.tar.gz"
+    windows = chosen(others=(RX_6600,)).download_command((3, 12), WINDOWS).splitlines()[0]
+    assert "triton==" not in windows
+    intels = chosen(others=(B580,)).download_command((3, 12), LINUX)
+    assert "--index-url https://download.pytorch.org/whl/xpu" in intels

@@ -21,6 +21,15 @@ _PAGES = {
     "AMD": "https://rocm.docs.amd.com/en/latest/compatibility/compatibility-matrix.html",
     "Intel": "https://docs.pytorch.org/docs/stable/notes/get_start_xpu.html",
 }
+# "Prerequisites" of TheRock's RELEASES.md, and of PyTorch's page for Intel.
+_NEEDS = {
+    ("AMD", "Linux"): "needs the driver amdgpu, and your user in the groups render and video",
+    ("AMD", "Windows"): "needs AMD's newest Adrenalin driver",
+    ("Intel", "Linux"): "needs Intel's Level Zero (the package libze-intel-gpu1)",
+    ("Intel", "Windows"): "needs Intel's newest graphics driver",
+}
+# Linux has no Vulkan driver for these, or an unfinished one.
+_WITHOUT_VULKAN = {"Gen 6", "Gen 7", "Gen 7.5", "Gen 8"}
 _VENDOR_IDS = {"AMD": 0x1002, "Intel": 0x8086}
 _ID_PAGE = "https://pci-ids.ucw.cz/read/PC/{vendor:04x}/{device:04x}"
 # PYTORCH_ROCM_ARCH of PyTorch's .ci/docker/manywheel/build.sh, for ROCm 7: AMD's own builds leave
@@ -103,9 +112,10 @@ def _evidence(card: Device, judged: JudgedCard, facts: PcFacts) -> str:
         return f"{known}{number}"
     major, minor = facts.python
     host = urlsplit(build.index_url).hostname
+    needs = f"; {_NEEDS[card.maker, facts.system]}" if judged.tag else ""
     return (
         f"{known}{number}; torch {build.version} from {host}, for {facts.system} and Python "
-        f"{major}.{minor}"
+        f"{major}.{minor}{needs}"
     )
 
 
@@ -126,6 +136,9 @@ def _next_step(card: Device, judged: JudgedCard, facts: PcFacts) -> tuple[str, s
             return "Here it can only draw.", page
     if judged.card.chip in _IN_PYTORCHS_OWN and facts.system == "Linux":
         return "PyTorch's own ROCm builds list it, but AMD no longer tests it.", _OWN_BUILD
+    chip = chip_of_maker(card)
+    if chip is not None and chip.generation in _WITHOUT_VULKAN:
+        return "Use the CPU.", page
     if facts.system == "Windows":
         return "Microsoft's torch-directml runs an older PyTorch on it (not tested by us).", page
     return "Programs that compute with Vulkan can still use it (not tested by us).", page

@@ -52,6 +52,7 @@ def test_a_card_with_a_build_is_offered_it(device, tag, words, system):
     assert "GB" in found.sentence
     assert words in found.evidence
     assert f"for {system} and Python" in found.evidence
+    assert "needs" in found.evidence  # a driver, or a right
     is_untested = tag == "rocm-gfx1153"
     assert ("AMD has not tested it" in found.sentence) is is_untested
 
@@ -64,6 +65,7 @@ def test_a_card_with_a_build_is_offered_it(device, tag, words, system):
         (VEGA, "Linux", "PyTorch's own ROCm builds list it", "whl/rocm7.2"),
         (VEGA, "Windows", "torch-directml", "rocm.docs.amd.com"),
         (IRIS_XE, "Linux", "no build of PyTorch 2.13.0 has code for it", "get_start_xpu"),
+        (card(INTEL, "HD Graphics 4600", 0x0412), "Linux", "Use the CPU", "get_start_xpu"),
         (DECK, "Linux", "wrong results", "unsloth/pull/8412"),
         (STRANGE, "Linux", "not in this program's table", "pci-ids.ucw.cz/read/PC/1002/fffe"),
         (card(AMD, "Instinct MI100", 0x738C), "Windows", "only for Linux", "rocm.docs.amd.com"),
