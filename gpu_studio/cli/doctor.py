@@ -54,7 +54,8 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         except NoEngineError as error:
             absence = str(error)
         probe = None
-        has_cuda = inventory.cards and engine is not None and engine.cuda_build
+        has_cards = any(card.is_cudas for card in inventory.cards)
+        has_cuda = has_cards and engine is not None and engine.cuda_build
         if has_cuda and not options.no_kernel:
             progress.show("Running a small kernel on each card …")
             probe = probe_pc(log_path, load_s=_LOAD_S, is_over=lambda: interrupt.is_asked)

@@ -94,6 +94,8 @@ class MakerCards:
         # The source of each card's readings; a sentence if it cannot be read.
         self._sources: list[tuple[str, OpenCard | Device]] = []
         self._was_asleep: dict[str, bool] = {}
+        # What was read of each slot's card while it was awake: it stays the same card asleep.
+        self._awake: dict[str, Device] = {}
         self._now_s = now_s
         # The facts that the inventory depends on, to detect changes, and the time of the last
         # check.
@@ -117,6 +119,11 @@ class MakerCards:
         driver = msgspec.structs.replace(driver, was_updated=self._was_replaced)
         found = _without_shared_uuids(found)
         self._sources = [(device.identity, source) for device, source in found]
+        self._awake |= {
+            device.pci_bus_id: device
+            for device, _ in found
+            if device.pci_bus_id and device.unreadable is None
+        }
         return driver, self._numbered([device for device, _ in found])
 
     def readings(self) -> tuple[CardReading, ...]:
@@ -265,6 +272,14 @@ class MakerCards:
     def _unread(
         self, adapter: DisplayAdapter, sentence: str, code: Unreadable
     ) -> tuple[Device, OpenCard | Device]:
+        known = self._awake.get(adapter.slot)
+        is_same = known is not None and known.pci_device_id in (None, adapter.device_id)
+        if code == "asleep" and known is not None and is_same:
+            device = msgspec.structs.replace(
+                known, telemetry=Telemetry(), processes=(), unreadable=sentence,
+                unreadable_code=code,
+            )  # fmt: skip
+            return device, device
         is_system = self.maker.is_system
         device = Device(
             kind=kind_of(adapter.maker) if is_system else self.maker.kind,

@@ -74,7 +74,8 @@ class Doctor(QObject):
     def can_check(self) -> bool:
         """Whether there are cards to test now."""
         engine, inventory = self._session.description, self._sensors.inventory
-        is_possible = self._probe is not None and inventory is not None and bool(inventory.cards)
+        cards = inventory.cards if inventory is not None else ()
+        is_possible = self._probe is not None and any(card.is_cudas for card in cards)
         has_cuda = engine is not None and engine.cuda_build is not None
         return is_possible and has_cuda and self._session.state.is_idle and not self.is_checking
 

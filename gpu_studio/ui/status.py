@@ -75,7 +75,11 @@ class StatusLine(Text):
             versions.append(f"recording: {description.recording}")
         if inventory is not None:
             driver = inventory.driver.version
-            versions.append(f"driver {driver}" if driver else "no NVIDIA driver")
+            others = [card for card in inventory.cards if not card.is_cudas]
+            if driver and len(others) < len(inventory.cards):
+                versions.append(f"driver {driver}")
+            elif not others:
+                versions.append("no NVIDIA driver")
         return versions
 
 

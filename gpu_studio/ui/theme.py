@@ -101,7 +101,11 @@ def numbered_role(address: str) -> str:
     """Return the color role of a device of which only its name in its engine is known."""
     if is_cpu(address):
         return "cpu"
-    return _card_role(DeviceName.parse(address).index or 0)
+    try:
+        number = DeviceName.parse(address).index
+    except ValueError:  # a card's permanent name
+        return "other"
+    return _card_role(number or 0)
 
 
 def _card_role(color: int) -> str:

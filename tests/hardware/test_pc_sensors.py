@@ -192,6 +192,25 @@ def test_a_card_that_falls_asleep_is_let_go():
     assert library.open_sessions == 0
 
 
+def test_a_card_that_falls_asleep_stays_the_same_card():
+    library = FakeNvml(GT_1030)
+    adapters, is_asleep = [GT_1030_SLOT], [False]
+    source = PcSensors(
+        makers=[maker(library)],
+        find_adapters=lambda: list(adapters),
+        is_card_asleep=lambda _slot: is_asleep[0],
+    )
+    (awake,) = source.inventory().cards
+    adapters[:], is_asleep[:] = [asleep(GT_1030_SLOT)], [True]
+    (sleeping,) = source.inventory().cards
+    assert sleeping.is_asleep
+    assert (sleeping.identity, sleeping.memory_total_bytes) == (
+        awake.identity,
+        awake.memory_total_bytes,
+    )
+    assert sleeping.telemetry.temperature_c is None
+
+
 def test_a_card_on_the_bus_reports_its_chip_and_who_drives_it():
     lent = msgspec.structs.replace(GT_1030_SLOT, kernel_driver="vfio-pci")
     (card,) = sensors(FakeNvml(init=NVMLError(12)), lent).inventory().cards

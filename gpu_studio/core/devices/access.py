@@ -34,6 +34,10 @@ class Obstacle(Enum):
     OTHER_DRIVER = "other_driver"  # a driver that PyTorch cannot use holds the card
 
 
+ABOUT_THE_CARD = (Obstacle.OTHER_BUILD, Obstacle.OTHER_DRIVER)
+"""What keeps PyTorch from a card whatever else is found about the PC."""
+
+
 def numbered_cards(
     cards: Sequence[Device],
     visible_devices: str | None,

@@ -14,6 +14,7 @@ from gpu_studio.core.compute_capability import version_numbers
 from gpu_studio.core.devices.card_identity import identity_of
 from gpu_studio.core.devices.cards import disagreements, silicon_text, torch_card_of
 from gpu_studio.core.devices.devices import (
+    CUDA_BUILD,
     CardReading,
     Device,
     Inventory,
@@ -391,7 +392,7 @@ class _Rows:
             row("fan", "Fan", fan_text(now)),
             row("pstate", "P-state", pstate, "P0 is the fastest; P8 and above save power."),
             self._amount("power", "Power", now.power_w, now.power_limit_w, "W", "limit"),
-            self._amount("sm_clock", "SM clock", now.sm_clock_mhz, card.sm_clock_max_mhz),
+            self._amount("sm_clock", self._clock_title, now.sm_clock_mhz, card.sm_clock_max_mhz),
             self._amount(
                 "memory_clock", "Memory clock", now.memory_clock_mhz, card.memory_clock_max_mhz
             ),
@@ -446,6 +447,10 @@ class _Rows:
             row("uuid", "UUID", card.uuid),
         )
         return FactGroup(title="Card", facts=facts)
+
+    @property
+    def _clock_title(self) -> str:
+        return "SM clock" if self._card.build_kind == CUDA_BUILD else "GPU clock"
 
     def _driver(self) -> str | None:
         if self._card.is_cudas:
@@ -664,13 +669,20 @@ def _current_card(snapshot: PcSnapshot) -> str | None:
 def _driver_group(snapshot: PcSnapshot) -> FactGroup:
     driver = snapshot.inventory.driver
     why_not = driver.error or "The driver does not report it."
-    facts: tuple[Fact, ...] = (
-        fact("driver_version", "NVIDIA driver", driver.version, why_not, driver.error or ""),
-        fact("driver_cuda", "Runs CUDA up to", driver.cuda_version, why_not),
-        fact("nvml_version", "NVML", driver.nvml_version, why_not),
+    others = [card for card in snapshot.inventory.cards if card.build_kind != CUDA_BUILD]
+    facts: tuple[Fact, ...] = ()
+    if len(others) < len(snapshot.inventory.cards) or not others:
+        facts = (
+            fact("driver_version", "NVIDIA driver", driver.version, why_not, driver.error or ""),
+            fact("driver_cuda", "Runs CUDA up to", driver.cuda_version, why_not),
+            fact("nvml_version", "NVML", driver.nvml_version, why_not),
+        )
+    facts += tuple(
+        fact(f"driver_of_{card.identity}", card.short_name, driver_text(card), "It has none.")
+        for card in others
     )
-    others = ", ".join(snapshot.inventory.other_gpus)
-    if others:
+    unread = ", ".join(snapshot.inventory.other_gpus)
+    if unread:
         note = "Not made by NVIDIA, so CUDA does not run on it."
-        facts += (fact("other_gpus", "Other graphics", others, note=note),)
+        facts += (fact("other_gpus", "Other graphics", unread, note=note),)
     return FactGroup(title="Driver", facts=facts)

@@ -281,7 +281,7 @@ def card_table(snapshot: PcSnapshot) -> list[str]:
     )
     rows = [_row(card, snapshot.telemetry(card)) for card in snapshot.inventory.cards]
     if not rows:
-        return [f"| {title} |", "| No NVIDIA card. |"]
+        return [f"| {title} |", "| No graphics card. |"]
     return boxed(title, (_HEADS, *rows))
 
 

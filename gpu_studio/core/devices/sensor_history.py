@@ -118,6 +118,8 @@ class SensorTrack:
         self._count = 0
         self.newest: Telemetry | None = None
         """The newest telemetry; None before the first reading."""
+        self.newest_at_s: float | None = None
+        """When that was, by the reader's clock."""
         self._readings = 0
 
     def append(self, reading: Reading) -> None:
@@ -131,7 +133,7 @@ class SensorTrack:
                 # No curve is drawn across a gap in the readings.
                 self._add((last_s + reading.taken_at_s) / 2, None)
         self._add(reading.taken_at_s, telemetry)
-        self.newest = telemetry
+        self.newest, self.newest_at_s = telemetry, reading.taken_at_s
         self._readings += 1
 
     def spans(self, longest_s: float = SPANS_S[0]) -> tuple[SensorSpan, ...]:

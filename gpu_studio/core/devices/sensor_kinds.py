@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.devices.devices import CUDA_BUILD
 from gpu_studio.core.devices.facts import SPACE, bytes_text, celsius_text, percent_text
 from gpu_studio.core.units import format_rate, three_digits
 
@@ -38,7 +39,12 @@ class SensorKind:
 
 def sensors_of(device: Device) -> tuple[SensorKind, ...]:
     """Return the sensors that a device of this kind can have."""
-    return CPU_SENSORS if device.is_cpu else CARD_SENSORS
+    if device.is_cpu:
+        return CPU_SENSORS
+    if device.build_kind == CUDA_BUILD:
+        return CARD_SENSORS
+    titles = {_CLOCK: "GPU clock"} | ({_MEMORY: "Shared memory"} if device.is_integrated else {})
+    return tuple(replace(kind, title=titles.get(kind, kind.title)) for kind in CARD_SENSORS)
 
 
 def _or_empty(words: Callable[[float], str | None]) -> Callable[[float], str]:

@@ -9,13 +9,14 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.device_name import CPU, DeviceName
 from gpu_studio.core.devices.access import (
+    ABOUT_THE_CARD,
     Obstacle,
     discrete_first,
     obstacle_of,
     obstacle_words,
     uncounted_cards,
 )
-from gpu_studio.core.devices.card_colors import with_cards
+from gpu_studio.core.devices.card_colors import COLOR_COUNT, with_cards
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,14 +149,19 @@ class DeviceBoard(QObject):
     def colors(self) -> dict[str, int]:
         """The color of each known card, by its identity and by its number in this engine.
 
-        A card without a UUID has the color of its number: nothing says that it is the same card
-        tomorrow.
+        A card without a UUID has the color of its number, or one that no other card has: nothing
+        says that it is the same card tomorrow.
         """
         colors = {identity: color for color, identity in enumerate(self._by_color)}
         for row in self.cards:
             if row.number is not None:
                 usual = DeviceName.parse(row.number).index or 0
                 colors[row.number] = colors.setdefault(row.identity, usual)
+        for row in self.cards:
+            if row.identity not in colors:
+                used = {colors.get(one.identity) for one in self.cards}
+                free = [color for color in range(COLOR_COUNT) if color not in used]
+                colors[row.identity] = free[0] if free else COLOR_COUNT - 1
         return colors
 
     def card_named(self, name: str) -> str:
@@ -274,7 +280,8 @@ def _worst_about(
     """Return the worst problem of a card; of the whole PC if that may be why it is not usable."""
     if any(one.code == "ok" and one.device_uuid == card.identity for one in findings):
         return None
-    about = (card.identity,) if obstacle is None else (card.identity, None)
+    is_own = obstacle is None or obstacle in ABOUT_THE_CARD
+    about = (card.identity,) if is_own else (card.identity, None)
     return next(
         (
             one
@@ -289,6 +296,7 @@ def _reason(
     obstacle: Obstacle, card: Device, engine: EngineDescribed | None, finding: Finding | None
 ) -> str:
     """Return an obstacle as a sentence; a finding also says what to do about it."""
-    if finding is None or obstacle in (Obstacle.NO_ENGINE, Obstacle.HIDDEN, Obstacle.ASLEEP):
+    own_words = (Obstacle.NO_ENGINE, Obstacle.HIDDEN, Obstacle.ASLEEP, *ABOUT_THE_CARD)
+    if finding is None or obstacle in own_words:
         return obstacle_words(obstacle, card, engine)
     return finding.sentence

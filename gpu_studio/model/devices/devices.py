@@ -5,11 +5,22 @@ The module that words the facts is imported with the first facts, after the firs
 
 from __future__ import annotations
 
+import time
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.devices.facts import FactGroup, PcSnapshot, facts_of
+from gpu_studio.core.devices.access import ABOUT_THE_CARD
+from gpu_studio.core.devices.devices import CUDA_BUILD
+from gpu_studio.core.devices.facts import (
+    FactGroup,
+    PcSnapshot,
+    amount_text,
+    bytes_text,
+    celsius_text,
+    facts_of,
+)
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.notice import Action, Tone
@@ -28,7 +39,7 @@ from gpu_studio.model.headline import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.core.devices.devices import Device, Telemetry
     from gpu_studio.core.devices.finding import Finding
     from gpu_studio.core.devices.run_effect import RunMark
     from gpu_studio.core.devices.sensor_history import SensorSpan
@@ -168,7 +179,19 @@ class DevicesModel(QObject):
                 "The sensors have stopped answering. You see their last readings. "
                 f"{why_silent(self._studio.sensors.asks_driver)}"
             )
-        return self._trouble_of(self.device)
+        trouble = self._trouble_of(self.device)
+        return " ".join(part for part in (trouble, self._last_read if trouble else "") if part)
+
+    @property
+    def _last_read(self) -> str:
+        """When a card that sleeps was read last, and what it reported then; empty if never."""
+        device, sensors = self.device, self._studio.sensors
+        if device is None or not device.is_asleep:
+            return ""
+        track = sensors.track(device)
+        if track.newest is None or track.newest_at_s is None:
+            return ""
+        return last_reading_words(track.newest, time.monotonic() - track.newest_at_s)
 
     @property
     def is_readable(self) -> bool:
@@ -177,9 +200,15 @@ class DevicesModel(QObject):
 
     @property
     def has_cards(self) -> bool | None:
-        """Whether there is an NVIDIA card; None until the PC is examined."""
-        inventory = self._studio.sensors.inventory
-        return None if inventory is None else bool(inventory.cards)
+        """Whether there is a card for this build of PyTorch, or NVIDIA's, for which there is one.
+
+        None until the PC is examined.
+        """
+        inventory, engine = self._studio.sensors.inventory, self._studio.session.description
+        if inventory is None:
+            return None
+        builds = (CUDA_BUILD, engine.build_kind if engine is not None else CUDA_BUILD)
+        return any(card.build_kind in builds for card in inventory.cards)
 
     @property
     def verdict(self) -> Headline:
@@ -192,6 +221,12 @@ class DevicesModel(QObject):
         if device.is_cpu and self.has_cards:
             return verdict_of_cpu(device, session.description, session.state)
         findings, trouble = self._findings_of(device), self._trouble_of(device)
+        row = self._studio.board.row(device.identity)
+        if row is not None and row.obstacle in ABOUT_THE_CARD:
+            own = [one for one in findings if one.device_uuid == device.identity]
+            if not own:
+                return Headline(code="unknown", sentence=row.reason, detail=row.name)
+            return self._studio.headlines.offered(headline_from(own[0]))
         verdict = verdict_of_card(device, findings, session.description, session.state, trouble)
         return self._studio.headlines.offered(verdict)
 
@@ -282,13 +317,28 @@ class DevicesModel(QObject):
         self.processes.show(processes, engine.pid if engine else None, self.memory_used)
 
 
+def last_reading_words(telemetry: Telemetry, age_s: float) -> str:
+    """Return a past reading with the time of this PC's clock at which it was taken."""
+    taken_at = datetime.now().astimezone() - timedelta(seconds=max(age_s, 0.0))
+    hot_spot, power = celsius_text(telemetry.hotspot_c), amount_text(telemetry.power_w, None, "W")
+    used = bytes_text(telemetry.memory_used_bytes)
+    values = (
+        celsius_text(telemetry.temperature_c),
+        f"hot spot {hot_spot}" if hot_spot else None,
+        power,
+        f"{used} in use" if used else None,
+    )
+    words = ", ".join(value for value in values if value)
+    return f"Last read at {taken_at:%H:%M}: {words}." if words else ""
+
+
 def verdict_before_devices(is_silent: bool) -> Headline:
     """Return the headline before devices are found."""
     if is_silent:
         return Headline(
             code="unknown",
             sentence="The devices of this PC could not be read.",
-            detail="The sensors do not answer. If the PC has an NVIDIA card, restart the PC.",
+            detail="The sensors do not answer. Restart the PC if they do not come back.",
         )
     return Headline(code="waiting", sentence="Looking for the devices of this PC…", tone=Tone.PLAIN)
 

@@ -276,7 +276,7 @@ class DeviceDetails(QWidget):
             self._facts.show_groups(groups)
 
     def _role(self, device: Device) -> str:
-        return self._theme.device_role(device.address) if device.address else "other"
+        return self._theme.device_role(device.address or device.identity)
 
 
 def _count(groups: Sequence[FactGroup]) -> int:

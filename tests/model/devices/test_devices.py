@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 
 import msgspec
 import pytest
 
-from gpu_studio.core.devices.devices import CardReading, Telemetry
+from gpu_studio.core.devices.devices import ASLEEP, CardReading, Reading, Telemetry
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
 from gpu_studio.core.notice import Tone
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.devices.device_list import SUMMARY_ROLE
+from gpu_studio.model.devices.devices import last_reading_words
 from gpu_studio.model.engine_session import EngineState
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
@@ -197,3 +199,29 @@ def test_reports_say_what_is_known(qtbot, studio, with_cuda, model):
     value = json.loads(model.report("json", masked=False))
     assert value["devices"][1]["uuid"] == gt_1030().cards[0].uuid
     assert value["findings"][0]["code"] == "ok"
+
+
+def test_what_is_known_of_a_sleeping_card_has_the_time_of_its_reading():
+    telemetry = Telemetry(temperature_c=43.0, hotspot_c=52.0, power_w=9.0)
+    words = last_reading_words(telemetry, 60.0).replace("\u202f", " ")
+    assert re.fullmatch(r"Last read at \d\d:\d\d: 43 °C, hot spot 52 °C, 9 W\.", words)
+    assert last_reading_words(Telemetry(), 60.0) == ""
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_sleeping_card_shows_its_last_reading(
+    qtbot, studio, sensor_source, inventory, with_cuda, model
+):
+    start(qtbot, studio)
+    with qtbot.waitSignal(model.readings_changed):
+        sensor_source.send(reading(inventory, 1.0, temperature_c=77.0))
+    (card,) = inventory.cards
+    asleep = msgspec.structs.replace(card, unreadable=ASLEEP, unreadable_code="asleep")
+    with qtbot.waitSignal(model.facts_changed):
+        sensor_source.send(msgspec.structs.replace(inventory, devices=(inventory.cpu, asleep)))
+    last = CardReading(uuid=card.identity, telemetry=Telemetry(), error=ASLEEP, error_code="asleep")
+    with qtbot.waitSignal(model.readings_changed):
+        sensor_source.send(Reading(taken_at_s=2.0, cpu=Telemetry(), cards=(last,)))
+    assert model.trouble.startswith(ASLEEP)
+    assert "Last read at" in model.trouble
+    assert "77" in model.trouble
