@@ -30,6 +30,10 @@ class BuildVerdict(str, Enum):
     UNKNOWN_CHIP = "unknown_chip"
 
 
+# An old kernel can be updated, and wrong results may be of one driver.
+_INSTALLABLE = (BuildVerdict.BUILD, BuildVerdict.WRONG_RESULTS, BuildVerdict.OLD_KERNEL)
+
+
 @dataclass(frozen=True, slots=True)
 class MakerCard:
     """The properties of an AMD or Intel card that decide its build.
@@ -73,9 +77,9 @@ class JudgedCard:
 
     @property
     def tag(self) -> str:
-        """The build that can be installed for it here; "" if there is none."""
-        can_run = self.verdict in (BuildVerdict.BUILD, BuildVerdict.WRONG_RESULTS)
-        return self.build.tag if self.build is not None and can_run else ""
+        """The build that can be installed for it here, recommended or not; "" if there is none."""
+        is_here = self.verdict in _INSTALLABLE
+        return self.build.tag if self.build is not None and is_here else ""
 
 
 def judge(

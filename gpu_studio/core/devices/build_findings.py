@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from gpu_studio.core.build_sizes import download_size
 from gpu_studio.core.devices.finding import Finding
+from gpu_studio.core.devices.gfx import lists_gfx
 from gpu_studio.core.devices.maker_cards import chip_of_maker
 from gpu_studio.core.maker_builds import BuildVerdict
 
@@ -52,7 +53,7 @@ def other_build_for_card(facts: PcFacts) -> Iterator[Finding]:
 
 def _offers(code: str, who: str, facts: PcFacts) -> Iterator[Finding]:
     for card, judged in facts.judged_cards:
-        if judged.verdict is not BuildVerdict.BUILD or _is_used(card, facts):
+        if judged.verdict is not BuildVerdict.BUILD or _is_used(card, judged, facts):
             continue
         yield Finding(
             code=code,
@@ -71,7 +72,7 @@ def no_build_for_card(facts: PcFacts) -> Iterator[Finding]:
     """
     for card, judged in facts.judged_cards:
         is_beside = judged.card.is_integrated and bool(facts.cards)
-        if judged.verdict is BuildVerdict.BUILD or is_beside or _is_used(card, facts):
+        if judged.verdict is BuildVerdict.BUILD or is_beside or _is_used(card, judged, facts):
             continue
         sentence, command = _next_step(card, judged, facts)
         yield Finding(
@@ -89,9 +90,16 @@ def _row_of(card: Device, facts: PcFacts) -> str | None:
     return card.identity if card in facts.inventory.cards else None
 
 
-def _is_used(card: Device, facts: PcFacts) -> bool:
-    """Return whether this PyTorch is built for such cards, and uses them or says why not."""
-    return facts.engine is not None and facts.engine.build_kind == card.build_kind
+def _is_used(card: Device, judged: JudgedCard, facts: PcFacts) -> bool:
+    """Return whether this PyTorch is built for a card, and uses it or says why not.
+
+    AMD's builds have code for one chip or a few: another card may need another one.
+    """
+    engine = facts.engine
+    if engine is None or engine.build_kind != card.build_kind:
+        return False
+    is_for_some = card.maker == "AMD" and bool(engine.arch_list)
+    return not is_for_some or lists_gfx(engine.arch_list, judged.card.chip)
 
 
 def _offer(judged: JudgedCard) -> str:
@@ -104,7 +112,8 @@ def _offer(judged: JudgedCard) -> str:
 def _evidence(card: Device, judged: JudgedCard, facts: PcFacts) -> str:
     """Return the chip, its number, and the build with its index, system and Python."""
     chip = chip_of_maker(card)
-    known = f"{chip.name}, {chip.target}, {chip.generation}" if chip else "a chip that is not known"
+    unknown = judged.card.chip or "a chip that is not known"
+    known = f"{chip.name}, {chip.target}, {chip.generation}" if chip else unknown
     vendor, device = _VENDOR_IDS[card.maker], card.pci_device_id
     number = f", PCI {vendor:04x}:{device:04x}" if device is not None else ""
     build = judged.build

@@ -50,6 +50,7 @@ def build_here(card: Device) -> JudgedCard | None:
 
 def _maker_card(card: Device) -> MakerCard:
     chip, name = chip_of_maker(card), without_maker(card.name)
-    if chip is None:
-        return MakerCard(name, card.maker, "")
+    if chip is None:  # perhaps newer than the table
+        target = card.architecture or ""
+        return MakerCard(name, card.maker, target if target.startswith("gfx") else "")
     return MakerCard(name, card.maker, chip.target, chip.is_integrated)

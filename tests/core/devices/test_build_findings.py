@@ -105,9 +105,22 @@ def test_a_row_says_which_engine_its_card_needs_or_why_there_is_none():
 @pytest.mark.parametrize(("device", "version"), [(RX_6600, "2.13.0+rocm10.0.0"),
                                                  (B580, "2.13.0+xpu")])  # fmt: skip
 def test_a_card_whose_build_is_there_is_not_offered_it_again(device, version):
-    engine = EngineDescribed(pid=1, torch_version=version)
+    engine = EngineDescribed(pid=1, torch_version=version, arch_list=("gfx1032", "bmg-g21"))
     codes = {finding.code for finding in findings(device, engine=engine)}
     assert not codes & {"build_for_card", "other_build_for_card", "no_build_for_card"}
+
+
+def test_a_second_card_of_amds_may_need_another_build():
+    big = card(AMD, "Radeon RX 7900 XTX", 0x744C, bus=4)
+    engine = EngineDescribed(pid=1, torch_version="2.13.0+rocm10.0.0", arch_list=("gfx1100",))
+    found = one("build_for_card", findings(big, RX_6600, engine=engine))
+    assert (found.build_tag, found.device_uuid) == ("rocm-gfx1032", RX_6600.identity)
+
+
+def test_a_chip_that_is_newer_than_the_table_has_no_build():
+    newer = msgspec.structs.replace(STRANGE, architecture="gfx1250")
+    found = one("no_build_for_card", findings(newer))
+    assert "(gfx1250): no build of PyTorch" in found.sentence
 
 
 def test_a_card_that_nothing_reads_is_judged_by_its_number():
