@@ -71,9 +71,7 @@ def load_plain(
             nested too deeply, or is no longer needed.
     """
     if len(content) > LARGEST_FILE_BYTES:
-        raise UnsafePickleError(
-            f"It has {len(content) >> 20} MiB; the limit is {LARGEST_FILE_BYTES >> 20} MiB."
-        )
+        raise UnsafePickleError(_too_large(content))
     try:
         value = _PlainUnpickler(io.BytesIO(content), is_over, check).load()
     except (
@@ -82,6 +80,47 @@ def load_plain(
         raise UnsafePickleError("The pickle is incomplete: it ends early or is damaged.") from error
     _check_depth(value, 1, {}, is_over)
     return value
+
+
+def _too_large(content: bytes) -> str:
+    return f"It has {len(content) >> 20} MiB; the limit is {LARGEST_FILE_BYTES >> 20} MiB."
+
+
+def load_in_child(content: bytes) -> Any:
+    """Return the contents of a pickle, ten times as fast as `load_plain`, and less careful.
+
+    Python's own reader, written in C: it runs nothing either, since every name that a file asks for
+    is refused, and without a name there is nothing to call or to build. But it counts nothing, and
+    a few bytes can make it ask for all memory. So this is for a child process with limits of time
+    and memory (`process.child_call`).
+
+    Raises:
+        UnsafePickleError: it is not a pickle, or asks for a name.
+        MemoryError: the limit was too low for it.
+    """
+    if len(content) > LARGEST_FILE_BYTES:
+        raise UnsafePickleError(_too_large(content))
+    try:
+        return _NamelessUnpickler(io.BytesIO(content)).load()
+    except (
+        pickle.UnpicklingError, struct.error, IndexError, TypeError, ValueError, OverflowError,
+        EOFError, AttributeError, KeyError, RecursionError,
+    ) as error:  # fmt: skip
+        raise UnsafePickleError("The pickle is incomplete: it ends early or is damaged.") from error
+
+
+class _NamelessUnpickler(pickle.Unpickler):
+    """Python's unpickler, without names and without references to something outside."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Refuse a class or a function."""
+        raise UnsafePickleError(
+            f"It asks for {module[:60]}.{name[:60]}: it wants to run a program."
+        )
+
+    def persistent_load(self, _pid: Any) -> Any:
+        """Refuse an object from outside."""
+        raise UnsafePickleError("It asks for an object outside of the file.")
 
 
 class _PlainUnpickler(pickle._Unpickler):

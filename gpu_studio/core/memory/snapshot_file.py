@@ -17,6 +17,7 @@ from gpu_studio.core.memory.plain_pickle import (
     LARGEST_FILE_BYTES,
     STOPPED,
     UnsafePickleError,
+    load_in_child,
     load_plain,
 )
 from gpu_studio.core.memory.segments import segments_read
@@ -92,7 +93,11 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 def open_snapshot(
-    path: Path, device_index: int | None = None, is_over: Callable[[], bool] = lambda: False
+    path: Path,
+    device_index: int | None = None,
+    is_over: Callable[[], bool] = lambda: False,
+    *,
+    in_child: bool = False,
 ) -> Snapshot:
     """Return the snapshot in a file.
 
@@ -100,6 +105,7 @@ def open_snapshot(
         path: the file.
         device_index: the card; None for the first one with memory.
         is_over: returns whether the result is no longer needed; called during the reading.
+        in_child: this process has limits of time and memory; see `load_in_child`.
 
     Raises:
         StudioError: the file cannot be read or is refused; the sentence says why.
@@ -107,7 +113,7 @@ def open_snapshot(
     name = file_name(path)[:60]
     try:
         content = read_user_file(path, LARGEST_FILE_BYTES, is_over)
-        return read_snapshot(content, device_index, is_over)
+        return read_snapshot(content, device_index, is_over, in_child=in_child)
     except UnusableFileError as error:
         raise StudioError(FailureKind.BAD_REQUEST, f"Cannot read “{name}”: {error}.") from error
     except UnsafePickleError as error:
@@ -115,10 +121,14 @@ def open_snapshot(
 
 
 def read_snapshot(
-    content: bytes, device_index: int | None = None, is_over: Callable[[], bool] = lambda: False
+    content: bytes,
+    device_index: int | None = None,
+    is_over: Callable[[], bool] = lambda: False,
+    *,
+    in_child: bool = False,
 ) -> Snapshot:
     """Return the snapshot in a pickle; raise `UnsafePickleError` with the reason."""
-    whole = load_plain(content, is_over, _Counts().count)
+    whole = load_in_child(content) if in_child else load_plain(content, is_over, _Counts().count)
     if not isinstance(whole, dict) or not isinstance(whole.get("segments"), list):
         raise UnsafePickleError("This is not a memory snapshot: it has no segments.")
     segments = _segments(whole["segments"], is_over)
@@ -249,21 +259,28 @@ def _history(
         raise UnsafePickleError(f"Its history has more than {MOST_ENTRIES} entries.")
     # Python's writer keeps one list for all entries with the same stack.
     places: dict[int, _Place] = {}
+    actions: dict[str, str] = {}
     for entry in trace:
-        if not isinstance(entry, dict) or not isinstance(entry.get("action"), str):
-            raise UnsafePickleError("This is not a memory snapshot: its history has no fields.")
         if is_over():
             raise UnsafePickleError(STOPPED)
-        place = _place(entry.get("frames"), places)
+        if not isinstance(entry, dict) or not isinstance(entry.get("action"), str):
+            raise UnsafePickleError("This is not a memory snapshot: its history has no fields.")
+        action = actions.get(entry["action"])
+        if action is None:
+            action = actions[entry["action"]] = plain_text(entry["action"][:40])
+        pool, frames = entry.get("pool_id"), entry.get("frames")
+        place = places.get(id(frames))
+        if place is None:
+            place = places[id(frames)] = _place(frames)
         yield SnapshotEntry(
-            action=plain_text(entry["action"][:40]),
-            address=_number(entry, "device_free" if "device_free" in entry else "addr"),
-            size_bytes=_number(entry, "size"),
-            stream=_number(entry, "stream") if "stream" in entry else 0,
-            time_us=_number(entry, "time_us") if "time_us" in entry else 0,
-            is_private=_pool(entry.get("pool_id")) != (0, 0),
-            line=place.line,
-            origin=place.origin,
+            action,
+            _number(entry, "device_free" if "device_free" in entry else "addr"),
+            _number(entry, "size"),
+            _number(entry, "stream") if "stream" in entry else 0,
+            _number(entry, "time_us") if "time_us" in entry else 0,
+            pool is not None and _pool(pool) != (0, 0),
+            place.line,
+            place.origin,
         )
 
 
@@ -276,22 +293,14 @@ _NOWHERE = _Place("", Origin.UNKNOWN)
 _MOVES = frozenset({"_apply", "to", "cuda", "convert"})
 
 
-def _place(frames: object, places: dict[int, _Place]) -> _Place:
+def _place(frames: object) -> _Place:
     """Return the innermost line of a stack that is not PyTorch's own, and PyTorch's part in it.
 
     Args:
         frames: a list of dictionaries, the innermost first.
-        places: those of the stacks so far, by the ``id`` of their lists.
     """
     if not isinstance(frames, list):
         return _NOWHERE
-    place = places.get(id(frames))
-    if place is None:
-        place = places[id(frames)] = _found_place(frames)
-    return place
-
-
-def _found_place(frames: list[Any]) -> _Place:
     line, is_own, origins = "", False, set()
     for frame in frames[:_MOST_FRAMES]:
         if not isinstance(frame, dict):
@@ -337,7 +346,6 @@ def _is_number(value: object) -> bool:
 
 def _number(fields: dict[Any, Any], name: str) -> int:
     value = fields.get(name)
-    if not _is_number(value):
-        raise UnsafePickleError(f"This is not a memory snapshot: a “{name}” is not a size.")
-    assert isinstance(value, int)
-    return value
+    if type(value) is int and 0 <= value <= _LARGEST_NUMBER:
+        return value
+    raise UnsafePickleError(f"This is not a memory snapshot: a “{name}” is not a size.")

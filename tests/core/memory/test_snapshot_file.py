@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import pickle
 import random
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.memory.plain_pickle import UnsafePickleError
 from gpu_studio.core.memory.snapshot_file import open_snapshot, read_snapshot
+from tests.core.memory.test_plain_pickle import HOSTILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,6 +176,20 @@ def test_each_part_of_the_reading_can_be_stopped():
         left = iter([False] * look)
         with pytest.raises(UnsafePickleError, match="was stopped"):
             read_snapshot(content, is_over=lambda left=left: next(left, True))
+
+
+@pytest.mark.parametrize("content", [one for one, _ in HOSTILE.values()], ids=HOSTILE.keys())
+def test_a_child_runs_no_pickle_either(content: bytes):
+    with pytest.raises((UnsafePickleError, MemoryError)):
+        read_snapshot(content, in_child=True)
+    assert not os.path.exists("/tmp/gpu-studio-was-here")
+
+
+def test_a_child_reads_the_same():
+    entry = {"action": "alloc", "addr": 1, "size": 1, "frames": [{"filename": "a.py"}]}
+    content = pickle.dumps(whole(segment(), device_traces=[[entry] * 3]))
+    quick, careful = (read_snapshot(content, in_child=one) for one in (True, False))
+    assert quick == careful
 
 
 def test_a_program_is_not_run(tmp_path: Path):

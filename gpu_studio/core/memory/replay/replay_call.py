@@ -6,6 +6,7 @@ The window keeps the replayed history as bytes, and gives it back with each ques
 
 from __future__ import annotations
 
+import gc
 import os
 from bisect import bisect_left
 from pathlib import Path
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 MODULE = "gpu_studio.core.memory.replay.replay_call"
 MEMORY_BYTES = 6 << 30
-LONGEST_OPENING_S, LONGEST_ANSWER_S = 300.0, 900.0
+LONGEST_OPENING_S, LONGEST_ANSWER_S = 120.0, 900.0
 MOST_ANSWER_BYTES = 1 << 30
 _MOST_CARD_BYTES = 1 << 62
 SETTINGS = (
@@ -130,12 +131,17 @@ Answer = OpenedHistory | NoHistory | AnsweredWhatIf | AnsweredSmallest
 
 def answer(content: bytes) -> bytes:
     """Return the answer to a question, both as msgpack; raise ValueError with the reason."""
+    was_collecting = gc.isenabled()
+    gc.disable()  # millions of entries are not looked through again and again; the child ends soon
     try:
         found = _answer(msgspec.msgpack.decode(content, type=Question))
     except StudioError as error:
         raise ValueError(str(error)) from error
     except MemoryError as error:
         raise ValueError("This history needs more memory than it is given.") from error
+    finally:
+        if was_collecting:
+            gc.enable()
     return msgspec.msgpack.encode(found)
 
 
@@ -161,7 +167,8 @@ def _answer(question: Question) -> Answer:
 
 
 def _opened(question: OpenHistory) -> OpenedHistory | NoHistory:
-    snapshot = open_snapshot(Path(os.fsdecode(question.path)), question.device_index)
+    path = Path(os.fsdecode(question.path))
+    snapshot = open_snapshot(path, question.device_index, in_child=True)
     if not any(entry.action == "alloc" for entry in snapshot.history):
         return NoHistory()
     replayed = replay(snapshot)

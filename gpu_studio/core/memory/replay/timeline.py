@@ -9,7 +9,7 @@ are bytes here, as this crosses from a child process to the window.
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -52,7 +52,7 @@ _LASTING = {
     Origin.BACKWARD: Category.GRADIENT,
     Origin.OPTIMIZER: Category.OPTIMIZER_STATE,
 }
-_ORDER = tuple(Category)
+_ORDER, _ORIGINS = tuple(Category), tuple(Origin)
 
 
 class Layer(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,21 +129,18 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
         return float(np.frombuffer(self.times)[entry])
 
 
-_Groups = list[tuple[Category, str]]
-_Changes = list[list[tuple[int, int]]]
-
-
 def timeline(snapshot: Snapshot, replayed: Replay) -> Timeline:
     """Return a replayed history over time."""
     history = snapshot.history
     times, is_timed = _times(history)
     reserved, asked, given_back = _reserved(history, replayed)
-    layers, allocated = _layers(history, replayed)
+    places, numbers = _places(history)
+    lines = tuple(dict.fromkeys(place.line for place in places))
+    line_at = np.array([lines.index(place.line) for place in places], np.int32)
+    layers, allocated = _Stack(_held(replayed, places, numbers), len(history)).layers()
     marks = list(_marks(history, replayed))
     marks.sort(key=lambda mark: (mark.kind is not MarkKind.OUT_OF_MEMORY, mark.entry))
     shown = sorted(marks[:_MOST_MARKS], key=lambda mark: mark.entry)
-    numbers: dict[str, int] = {}
-    lines = [numbers.setdefault(entry.line, len(numbers)) for entry in history]
     return Timeline(
         is_timed=is_timed,
         times=times.tobytes(),
@@ -154,8 +151,8 @@ def timeline(snapshot: Snapshot, replayed: Replay) -> Timeline:
         layers=tuple(layers),
         marks=tuple(shown),
         left_out_marks=len(marks) - len(shown),
-        lines=tuple(numbers),
-        line_numbers=np.asarray(lines, np.int32).tobytes(),
+        lines=lines,
+        line_numbers=line_at[numbers].tobytes(),
     )
 
 
@@ -190,84 +187,135 @@ def _marks(history: Sequence[SnapshotEntry], replayed: Replay) -> Iterable[Histo
             yield HistoryMark(call.entry, MarkKind.OUT_OF_MEMORY, size_bytes)
 
 
-def _layers(
-    history: Sequence[SnapshotEntry], replayed: Replay
-) -> tuple[list[Layer], NDArray[np.float64]]:
-    """Return the layers, and the sum of all."""
-    groups, held = _grouped(history, replayed)
-    allocated = _summed(held, len(history))
-    peak = int(allocated.argmax())
-    at_peak = [sum(size for entry, size in kept if entry <= peak) for kept in held]
-    largest = sorted(range(len(groups)), key=lambda at: -at_peak[at])
-    shown = sorted(
-        largest[:MOST_LAYERS], key=lambda at: (_ORDER.index(groups[at][0]), -at_peak[at])
+class _Place(NamedTuple):
+    """A line of code, and the part of PyTorch that it called."""
+
+    line: str
+    origin: Origin
+
+
+def _places(history: Sequence[SnapshotEntry]) -> tuple[list[_Place], NDArray[np.int32]]:
+    """Return the different places, and the number of each entry's one."""
+    numbers: dict[_Place, int] = {}
+    found = []
+    line, origin, number = None, None, 0
+    for entry in history:
+        # An entry is mostly of the same place as the one before, and a look is faster than a hash.
+        if entry.line is not line or entry.origin is not origin:
+            line, origin = entry.line, entry.origin
+            number = numbers.setdefault(_Place(line, origin), len(numbers))
+        found.append(number)
+    return list(numbers), np.array(found, np.int32)
+
+
+class _Held(NamedTuple):
+    """The tensors of a history; arrays of the shape (tensors,).
+
+    Attributes:
+        begins: the entries that made them; 0 for those from before.
+        ends: the entries that freed them; ``_NEVER`` if none did.
+        groups: the indexes of their categories and lines in ``names``.
+    """
+
+    begins: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    sizes: NDArray[np.float64]
+    groups: NDArray[np.int64]
+    names: list[tuple[Category, str]]
+
+
+_NEVER = np.iinfo(np.int64).max
+
+
+def _held(replayed: Replay, places: Sequence[_Place], numbers: NDArray[np.int32]) -> _Held:
+    before = [
+        block.size_bytes
+        for segment in replayed.start
+        for block in segment.blocks
+        if block.state == IN_USE
+    ]
+    made = [call.entry for call in replayed.calls if call.action == "alloc"]
+    freed = [(call.name, call.entry) for call in replayed.calls if call.action == "free"]
+    begins = np.array([0] * len(before) + made, np.int64)
+    ends = np.full(len(begins), _NEVER)
+    if freed:
+        names, at = np.array(freed, np.int64).T
+        # The tensors from before are called -1, -2 and so on.
+        ends[np.where(names < 0, -1 - names, names + len(before))] = at
+    origins = np.array([_ORIGINS.index(place.origin) for place in places])[numbers[begins]]
+    phases = _phases(begins[len(before) :], origins[len(before) :])
+    last = np.concatenate([[0], phases])
+    is_passing = last[np.searchsorted(begins[len(before) :], ends, "right")] == np.concatenate(
+        [np.full(len(before), -1), phases]
     )
-    others = largest[MOST_LAYERS:]
-    layers = []
-    top = np.zeros(len(history))
-    for parts in (*([at] for at in shown), others):
-        if not parts:
-            continue
-        top += _summed([held[part] for part in parts], len(history))
-        category, line = groups[parts[0]] if parts is not others else (Category.OTHER, "")
-        layers.append(
-            Layer(
-                category=category,
-                line=line,
-                line_count=len({groups[part][1] for part in parts}),
-                peak_bytes=sum(at_peak[part] for part in parts),
-                tops=top.astype(np.float32).tobytes(),
-            )
-        )
-    return layers, allocated
+    is_passing &= (ends != _NEVER) & (origins != _ORIGINS.index(Origin.UNKNOWN))
+    categories = np.array([_ORDER.index(_LASTING[origin]) for origin in _ORIGINS])[origins]
+    categories[is_passing] = _ORDER.index(Category.TEMPORARY)
+    lines = numbers[begins].astype(np.int64)
+    categories[: len(before)], lines[: len(before)] = _ORDER.index(Category.BEFORE), 0
+    keys, groups = np.unique(lines * len(_ORDER) + categories, return_inverse=True)
+    named = [(_ORDER[key % len(_ORDER)], places[key // len(_ORDER)].line) for key in keys.tolist()]
+    named = [(kind, "" if kind is Category.BEFORE else line) for kind, line in named]
+    sizes = np.array([*before, *replayed.block_bytes], np.float64)
+    return _Held(begins, ends, sizes, groups, named)
 
 
-def _summed(parts: _Changes, count: int) -> NDArray[np.float64]:
-    """Return the running sum of what parts of a history got and freed, shape (count,)."""
-    changes = np.zeros(count)
-    for part in parts:
-        entries, sizes = zip(*part, strict=True)
-        np.add.at(changes, np.asarray(entries), np.asarray(sizes, np.float64))
+def _phases(begins: NDArray[np.int64], origins: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the number of the pass (forward, backward, a step) in which each tensor was made.
+
+    A call from nowhere known belongs to the pass around it.
+    """
+    known = np.flatnonzero(origins != _ORIGINS.index(Origin.UNKNOWN))
+    changes = np.zeros(len(begins), np.int64)
+    changes[known[1:]] = origins[known[1:]] != origins[known[:-1]]
+    changes[known[:1]] = 1
     return np.cumsum(changes)
 
 
-def _grouped(history: Sequence[SnapshotEntry], replayed: Replay) -> tuple[_Groups, _Changes]:
-    """Return the categories and lines, and when each of them got and freed how many bytes."""
-    freed = {call.name: call.entry for call in replayed.calls if call.action == "free"}
-    phases = _phases(history)
-    numbers: dict[tuple[Category, str], int] = {}
-    held: _Changes = []
+class _Stack:
+    """What the groups of tensors hold after each of a number of entries."""
 
-    def keep(group: tuple[Category, str], entry: int, size_bytes: int, end: int | None) -> None:
-        number = numbers.setdefault(group, len(numbers))
-        if number == len(held):
-            held.append([])
-        held[number].append((entry, size_bytes))
-        if end is not None:
-            held[number].append((end, -size_bytes))
+    def __init__(self, held: _Held, count: int) -> None:
+        self._held, self._count = held, count
+        self._allocated = self._sum(np.ones(len(held.sizes), np.bool_))
+        peak = int(self._allocated.argmax())
+        is_there = (held.begins <= peak) & (held.ends > peak)
+        present = np.where(is_there, held.sizes, 0.0)
+        self._at_peak = np.bincount(held.groups, present, len(held.names)).astype(np.int64).tolist()
 
-    name = 0
-    for segment in replayed.start:
-        for block in segment.blocks:
-            if block.state == IN_USE:
-                name -= 1
-                keep((Category.BEFORE, ""), 0, block.size_bytes, freed.get(name))
-    for call in replayed.calls:
-        if call.action == "alloc":
-            entry, end = history[call.entry], freed.get(call.name)
-            is_passing = end is not None and phases[end] == phases[call.entry]
-            category = _LASTING[entry.origin]
-            if is_passing and entry.origin is not Origin.UNKNOWN:
-                category = Category.TEMPORARY
-            keep((category, entry.line), call.entry, replayed.block_bytes[call.name], end)
-    return list(numbers), held
+    def layers(self) -> tuple[list[Layer], NDArray[np.float64]]:
+        """Return the layers of the largest groups and of all others, and the sum of all."""
+        names, at_peak = self._held.names, self._at_peak
+        largest = sorted(range(len(names)), key=lambda at: -at_peak[at])
+        order = {at: (_ORDER.index(names[at][0]), -at_peak[at]) for at in largest[:MOST_LAYERS]}
+        layers = []
+        top = np.zeros(self._count)
+        for at in sorted(order, key=order.__getitem__):
+            top += self._sum(self._held.groups == at)
+            category, line = names[at]
+            layers.append(_layer(category, line, 1, at_peak[at], top))
+        others = largest[MOST_LAYERS:]
+        if others:
+            count = len({names[at][1] for at in others})
+            peak_bytes = sum(at_peak[at] for at in others)
+            layers.append(_layer(Category.OTHER, "", count, peak_bytes, self._allocated))
+        return layers, self._allocated
+
+    def _sum(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        held, count = self._held, self._count
+        changes = np.bincount(held.begins[chosen], held.sizes[chosen], count)
+        chosen = chosen & (held.ends != _NEVER)
+        changes -= np.bincount(held.ends[chosen], held.sizes[chosen], count)
+        return np.cumsum(changes)
 
 
-def _phases(history: Sequence[SnapshotEntry]) -> list[int]:
-    """Return the number of the pass (forward, backward, a step) that each entry belongs to."""
-    phases, phase, last = [], 0, Origin.UNKNOWN
-    for entry in history:
-        if entry.action == "alloc" and entry.origin not in (Origin.UNKNOWN, last):
-            phase, last = phase + 1, entry.origin
-        phases.append(phase)
-    return phases
+def _layer(
+    category: Category, line: str, count: int, peak_bytes: int, top: NDArray[np.float64]
+) -> Layer:
+    return Layer(
+        category=category,
+        line=line,
+        line_count=count,
+        peak_bytes=peak_bytes,
+        tops=top.astype(np.float32).tobytes(),
+    )
