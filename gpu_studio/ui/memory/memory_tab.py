@@ -85,6 +85,7 @@ class MemoryTab(TabContents):
         self.pages.add(self._curves, segments, self._lab, error, fit, self._what_if)
         self.pages.page_changed.connect(self._show_page)
         self._lab.segments_wanted.connect(self._go_to_segments)
+        self._lab.history_wanted.connect(self._open_history)
         self.model.experiment.state_changed.connect(self._show_one_tank)
         self.model.experiment.results_changed.connect(self._show_one_tank)
 
@@ -93,8 +94,7 @@ class MemoryTab(TabContents):
     def go_to(self, destination: Destination) -> None:
         if destination.path is not None:
             self._dropped = destination.path
-            self.pages.go_to(WHAT_IF)
-            self._what_if.make().open_history(destination.path)
+            self._open_history(destination.path)
         elif destination.page.part:
             self.pages.go_to(destination.page)
 
@@ -104,8 +104,17 @@ class MemoryTab(TabContents):
         self._polls.setInterval(_FAST_POLL_MS if page == SEGMENTS else _POLL_MS)
         self._poll()
 
+    def _open_history(self, path: Path) -> None:
+        self.pages.go_to(WHAT_IF)
+        self._what_if.make().open_history(path)
+
     def _follow_histories(self, page: WhatIfPage) -> None:
         page.model.no_history_found.connect(self._show_snapshot)
+        page.experiment_wanted.connect(self._record_experiment)
+
+    def _record_experiment(self) -> None:
+        self.pages.go_to(BREAK_IT)
+        self._lab.panel.record_next()
 
     def _show_snapshot(self, path: Path) -> None:
         """Show what was dropped on the map, if it is of one moment."""

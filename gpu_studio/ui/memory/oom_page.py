@@ -6,6 +6,7 @@ import math
 import shutil
 from bisect import bisect_left
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import Qt, Signal
@@ -70,9 +71,11 @@ class OomPage(QWidget):
 
     Signals:
         segments_wanted(): the user wants to see the segments of that moment.
+        history_wanted(Path): the user wants to see the recorded history on another card.
     """
 
     segments_wanted = Signal()
+    history_wanted = Signal(object)
 
     def __init__(
         self, studio: Studio, model: MemoryModel, theme: Theme, parent: QWidget | None = None
@@ -84,7 +87,7 @@ class OomPage(QWidget):
         line = QHBoxLayout(self)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(GAP)
-        panel = OomPanel(studio, model, self)
+        self.panel = panel = OomPanel(studio, model, self)
         panel.setMaximumWidth(letters(self, _PANEL_LETTERS))
         line.addWidget(panel, 2, Qt.AlignmentFlag.AlignTop)
         page = PageColumn("Results of the experiment")
@@ -170,11 +173,15 @@ class OomPage(QWidget):
             "Save snapshot…", self._ask_place, name="memory.snapshot.save",
             tip="Save it for the segment map here and for pytorch.org/memory_viz",
         )  # fmt: skip
+        self._what_if = button(
+            "What if…", self._want_history, name="memory.oom.what_if",
+            tip="Replay the recorded history on a card of another size, or with other settings",
+        )  # fmt: skip
         self._saved = Text(role="muted", name="memory.snapshot.saved", wraps=True)
         actions = QWidget()
         column = QVBoxLayout(actions)
         column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(FlowRow(self._compare, self._segments, self._save))
+        column.addWidget(FlowRow(self._compare, self._segments, self._save, self._what_if))
         column.addWidget(self._saved)
         return actions
 
@@ -216,6 +223,9 @@ class OomPage(QWidget):
     def _want_segments(self) -> None:
         self.segments_wanted.emit()
 
+    def _want_history(self) -> None:
+        self.history_wanted.emit(Path(self._recorded()))
+
     def _show_outcome(self, outcome: Notice) -> None:
         request = self._experiment.request
         if request is None:  # it has ended: the results show it
@@ -246,7 +256,8 @@ class OomPage(QWidget):
             last = results[-1] if results else None
             self._segments.setVisible(last is not None and last.segments is not None)
             self._segments.setEnabled(is_idle)
-            self._save.setVisible(bool(self._recorded()) and is_idle)
+            for recorded in (self._save, self._what_if):
+                recorded.setVisible(bool(self._recorded()) and is_idle)
 
     def _recorded(self) -> str:
         paths = [

@@ -221,6 +221,11 @@ class OomPanel(Card):
             )
         )
 
+    def record_next(self) -> None:
+        """Let the next experiment record its history."""
+        self._record.setChecked(True)
+        self._record.setFocus()
+
     def _may_fill(self) -> bool:
         """Ask before filling a real card completely."""
         if not self._whole.isChecked() or self._model.chosen.is_modelled:

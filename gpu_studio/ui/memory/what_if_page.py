@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QBoxLayout,
     QCheckBox,
@@ -14,6 +14,8 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QLineEdit,
+    QMenu,
+    QPushButton,
     QWidget,
 )
 
@@ -72,13 +74,19 @@ _INVITATION = "Would your training fit on another card?"
 _INVITED = (
     "Open a history of PyTorch's memory from any PC. It is replayed here, without a card, as on a "
     "card of any size and with any setting of the allocator. “Record one” has the lines for your "
-    "script."
+    "script, and records an experiment here."
 )
 _ROWS = ("Out of memory", "Asked for", "Peak allocated", "Peak reserved", "Fragmented")
 
 
 class WhatIfPage(QWidget):
-    """The answer on top, the history over time, and below it the choices and the results."""
+    """The answer on top, the history over time, and below it the choices and the results.
+
+    Signals:
+        experiment_wanted(): the user wants to record an experiment of the page “Break it”.
+    """
+
+    experiment_wanted = Signal()
 
     def __init__(
         self, studio: Studio, memory: MemoryModel, theme: Theme, parent: QWidget | None = None
@@ -121,10 +129,15 @@ class WhatIfPage(QWidget):
             _OPEN, self._ask_file, name="memory.what_if.open", primary=True,
             tip="Open a file of torch.cuda.memory._dump_snapshot; nothing in it is executed",
         )  # fmt: skip
-        self._record = button(
-            "Record one…", self._show_recording, name="memory.what_if.record",
-            tip="Show the lines that record a history of your own script, in the Code drawer",
-        )  # fmt: skip
+        self._record = QPushButton("Record one…")
+        self._record.setObjectName("memory.what_if.record")
+        self._record.setAccessibleName("Record a history")
+        self._record.setToolTip("Record a history of your own script, or of an experiment here")
+        menu = QMenu(self._record)
+        menu.setObjectName("memory.what_if.record.menu")
+        menu.addAction("Of your own &script: show the lines").triggered.connect(self._show_lines)
+        menu.addAction("Of an &experiment here").triggered.connect(self.experiment_wanted)
+        self._record.setMenu(menu)
         line = QHBoxLayout()
         line.setSpacing(GAP)
         card.column.addLayout(line)
@@ -150,7 +163,7 @@ class WhatIfPage(QWidget):
         if path:
             self.open_history(Path(path))
 
-    def _show_recording(self) -> None:
+    def _show_lines(self) -> None:
         self._studio.snippets.show(RECORDING_SNIPPET, WHAT_IF)
         self._studio.snippets.wanted.emit()
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QMenu
 
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.model.memory import what_if_model
-from gpu_studio.model.pages import SEGMENTS, WHAT_IF, Destination
+from gpu_studio.model.pages import BREAK_IT, SEGMENTS, WHAT_IF, Destination
 from gpu_studio.ui.memory.what_if_page import WhatIfPage
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving.memory import every_control_is_named, shown
+from tests.driving.memory import every_control_is_named, run, shown
 from tests.driving.window import click, find, text
 from tests.fakes.histories import TrainingHistory
+from tests.fakes.memory_answers import memory_read, oom_finished
 
 
 @pytest.fixture(autouse=True)
@@ -135,12 +137,29 @@ def test_further_histories_tell_what_another_batch_needs(page, path, tmp_path, q
 
 
 def test_the_lines_for_your_own_script_come_in_the_code_drawer(page, ready_studio, qtbot):
+    menu = find(page, "memory.what_if.record.menu", QMenu)
     with qtbot.waitSignal(ready_studio.snippets.wanted):
-        click(page, "memory.what_if.record")
+        menu.actions()[0].trigger()
     ready_studio.snippets.turn_to(WHAT_IF)
     ready_studio.snippets.turn_to(type(WHAT_IF)("memory"))
     assert "_record_memory_history" in ready_studio.snippets.snippet
     compile(ready_studio.snippets.snippet, "snippet", "exec")
+
+
+def test_an_experiment_is_recorded_and_replayed(tab, path, scripts, studio, qtbot):
+    scripts[RunMemoryExperiment] = lambda _engine, request: [
+        memory_read(mark="start"),
+        oom_finished(snapshot_path=str(path) if request.snapshot_path else ""),
+    ]
+    tab.pages.go_to(WHAT_IF)
+    page = tab.findChild(WhatIfPage)
+    find(page, "memory.what_if.record.menu", QMenu).actions()[1].trigger()
+    assert tab.pages.front == BREAK_IT
+    run(tab, studio)
+    qtbot.waitUntil(find(tab, "memory.oom.what_if").isVisible)
+    click(tab, "memory.oom.what_if")
+    qtbot.waitUntil(lambda: page.model.history is not None)
+    assert tab.pages.front == WHAT_IF
 
 
 def test_a_dropped_snapshot_of_one_moment_opens_on_the_map(tab, path, qtbot):
