@@ -22,7 +22,7 @@ SOURCES = {
     "core/devices/other_makers.py": "commands of findings: `find` gives them their form",
 }
 GIVES_FORM = {"typed"}
-FOR_PROGRAMS = {"prog"}  # argparse's name of a child process
+FORMED_LATER = {"command", "prog"}  # a finding's, by `find`; argparse's name of a child process
 
 
 def stray_advice(source: str) -> list[str]:
@@ -34,7 +34,7 @@ def stray_advice(source: str) -> list[str]:
             formed.add(node.value)
         elif isinstance(node, ast.Call) and _name(node.func) in GIVES_FORM:
             formed.update(one for argument in node.args for one in ast.walk(argument))
-        elif isinstance(node, ast.keyword) and node.arg in FOR_PROGRAMS:
+        elif isinstance(node, ast.keyword) and node.arg in FORMED_LATER:
             formed.add(node.value)
     return [
         node.value
@@ -62,7 +62,7 @@ def test_every_command_that_the_user_reads_has_the_form_of_this_program() -> Non
     "source",
     [
         'note("Type “gpu-studio doctor”.")',
-        'command = f"python -m pip install {requirement}"',
+        'step = f"python -m pip install {requirement}"',
         'sentence = "In a checkout, packaging/bootstrap.py installs it."',
         'other("gpu-studio --help")',
     ],

@@ -57,13 +57,19 @@ class BuildShelf:
         root: The folder ``engines``, which may be missing.
         torch_version: The version that this program installs; that of its table if None.
         python: The Python of this program.
+
+    Attributes:
+        torch_version: "2.13.0".
+        python: "3.11".
+        downloads: The folder of whole wheels and parts of wheels.
+        log_path: The installer's log.
     """
 
     def __init__(
         self, root: Path, torch_version: str | None = None, python: str = OWN_PYTHON
     ) -> None:
         self.root = root
-        self._torch_version, self._python = torch_version or load_table().torch_version, python
+        self.torch_version, self.python = torch_version or load_table().torch_version, python
         self.downloads = root / "downloads"
         self.log_path = root / "setup.log"
 
@@ -89,7 +95,7 @@ class BuildShelf:
     def used(self) -> str:
         """Return the build that the next engine uses; "" if there is none."""
         wanted = self.wanted().used
-        return best_of(self.records(), wanted, self._torch_version, self._python)
+        return best_of(self.records(), wanted, self.torch_version, self.python)
 
     def used_folder(self) -> Path | None:
         """Return the packages of the build that the next engine uses; None if there is none."""
@@ -98,11 +104,28 @@ class BuildShelf:
 
     def outdated(self, record: BuildRecord) -> str:
         """Return why a build is older than this program; "" if it is not."""
-        return record.outdated(self._torch_version, self._python)
+        return record.outdated(self.torch_version, self.python)
 
     def is_loadable(self, record: BuildRecord) -> bool:
         """Return whether this Python can load a build."""
-        return record.is_ready and record.python == self._python
+        return record.is_ready and record.python == self.python
+
+    def is_begun(self, family: str) -> bool:
+        """Return whether the user began the present version of a wanted build.
+
+        Its plan is kept from the first byte on. What an older program installed or began is no
+        reason to download another version, or for another Python.
+        """
+        try:
+            text = read_own_text(self.plan_path(family), LARGEST_FILE_BYTES)
+        except UnusableFileError:
+            return self.record(family) is None
+        try:
+            plan: Any = parsed_json(text)
+            version = str(plan["torch_version"]).partition("+")[0]
+            return (version, plan["python"]) == (self.torch_version, self.python)
+        except (ValueError, KeyError, TypeError):
+            return False
 
     def plan_path(self, family: str) -> Path:
         """Return the file with the plan of a build's unfinished installation."""
@@ -187,8 +210,9 @@ class BuildShelf:
             content: Any = parsed_json(read_own_text(self._wanted_path, LARGEST_FILE_BYTES))
             builds = tuple(one for one in content["builds"] if one in FAMILIES)
             used = content["used"] if content["used"] in FAMILIES else ""
-            return Wanted(builds, used, bool(content["is_paused"]))
-        except (UnusableFileError, ValueError, KeyError, TypeError):
+            declined = str(content.get("declined", ""))
+            return Wanted(builds, used, bool(content["is_paused"]), declined)
+        except (UnusableFileError, ValueError, KeyError, TypeError, AttributeError):
             return Wanted()
 
     def write_wanted(self, wanted: Wanted) -> None:

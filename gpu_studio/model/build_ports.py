@@ -13,7 +13,15 @@ if TYPE_CHECKING:
 
 
 class BuildStore(Protocol):
-    """The installed builds on the disk."""
+    """The installed builds on the disk.
+
+    Attributes:
+        torch_version: the version that this program installs, "2.13.0".
+        python: the Python of this program, "3.11".
+    """
+
+    torch_version: str
+    python: str
 
     def records(self) -> tuple[BuildRecord, ...]:
         """Return the records of the builds that are here, broken ones as well."""
@@ -23,6 +31,12 @@ class BuildStore(Protocol):
 
     def outdated(self, record: BuildRecord) -> str:
         """Return why a build is older than this program; "" if it is not."""
+
+    def is_loadable(self, record: BuildRecord) -> bool:
+        """Return whether this Python can load a build."""
+
+    def is_begun(self, family: str) -> bool:
+        """Return whether the user began the present version of a wanted build."""
 
     def remove(self, family: str) -> None:
         """Remove a build, or raise `TroubleError`."""

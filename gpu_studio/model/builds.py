@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.builds.progress import InstallProgress, InstallStage
-from gpu_studio.core.builds.record import FAMILIES, Wanted
+from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import Trouble, TroubleError, TroubleKind
 from gpu_studio.core.builds.words import build_title
 from gpu_studio.core.failure import first_line
 from gpu_studio.core.wheel_table import CPU_TAG
-from gpu_studio.model.engine_handover import EngineHandover
+from gpu_studio.model.engine_handover import MADE_FOR_OTHER, NOT_INSTALLED, EngineHandover
 from gpu_studio.model.task import Task
 from gpu_studio.model.worker import Worker
 
@@ -51,7 +51,7 @@ class InstalledBuilds:
     def __init__(self, store: BuildStore) -> None:
         self._store = store
         self.records, self.used = store.records(), store.used()
-        self.free_bytes = self.unfinished_bytes = 0
+        self.free_bytes, self.unfinished_bytes = store.free_bytes(), 0
 
     def look(self) -> None:
         """Read the disk."""
@@ -69,6 +69,15 @@ class InstalledBuilds:
     def outdated(self, record: BuildRecord) -> str:
         """Return why a build is older than this program; "" if it is not."""
         return self._store.outdated(record)
+
+    def is_loadable(self, record: BuildRecord) -> bool:
+        """Return whether this Python can load a build."""
+        return self._store.is_loadable(record)
+
+    @property
+    def older(self) -> tuple[BuildRecord, ...]:
+        """The whole builds of another PyTorch or Python than this program's."""
+        return tuple(one for one in self.records if one.is_ready and self._store.outdated(one))
 
     def downloads_bytes(self) -> int:
         """Return the size of the downloads that are not installed."""
@@ -122,6 +131,7 @@ class Builds(QObject):
         self.wheels = wheels
         self.installed = InstalledBuilds(store)
         self.engine = EngineHandover(session, lab, self.installed.used, self)
+        self._name_absence()
         self.engine.changed.connect(self.changed)
         sensors.inventory_changed.connect(self._on_inventory)
 
@@ -150,7 +160,8 @@ class Builds(QObject):
     @property
     def needs_attention(self) -> bool:
         """Whether the user should hear of the builds on every page."""
-        return not self.has_engine or bool(self.installation) or bool(self._waiting)
+        is_offered = bool(self.updates) and not self.has_declined
+        return not self.has_engine or bool(self.installation or self._waiting) or is_offered
 
     @property
     def installation(self) -> Installation:
@@ -179,8 +190,36 @@ class Builds(QObject):
         return tuple(one for one in FAMILIES if one in (*_ALWAYS_OFFERED, *others))
 
     @property
+    def torch_version(self) -> str:
+        """The version that this program installs, "2.13.0"."""
+        return self._store.torch_version
+
+    @property
+    def python(self) -> str:
+        """The Python that the builds are for, "3.11"."""
+        return self._store.python
+
+    @property
+    def updates(self) -> tuple[BuildRecord, ...]:
+        """The installed builds that are older than this program, and not coming yet."""
+        return tuple(one for one in self.installed.older if one.family not in self.coming)
+
+    @property
+    def has_declined(self) -> bool:
+        """Whether the user does not want these updates now, and can do without."""
+        return self.has_engine and self._store.wanted().declined == self._store.torch_version
+
+    def decline_updates(self) -> None:
+        """Offer the updates on the engine's page only, until the next version."""
+        wanted = self._store.wanted()
+        self._store.write_wanted(wanted._replace(declined=self._store.torch_version))
+        self.changed.emit()
+
+    @property
     def planned(self) -> tuple[str, ...]:
-        """The builds that one press installs, the CPU's first."""
+        """The builds that one press installs, the CPU's first: updates, or those for this PC."""
+        if self.updates:
+            return tuple(one.family for one in self.updates)
         both = dict.fromkeys((CPU_TAG, self.recommended))
         return tuple(one for one in both if not self.installed.has(one))
 
@@ -212,11 +251,16 @@ class Builds(QObject):
         self._look()
         self.engine.start()
         wanted = self._store.wanted()
+        older = [one.family for one in self.installed.older]
         missing = [one for one in wanted.builds if not self.installed.has(one)]
-        if self.wheels is not None and not self.has_engine:
+        if self.wheels is None:
+            missing = [one for one in missing if one not in older or self._store.is_begun(one)]
+        elif not self.has_engine:
             missing = missing or [CPU_TAG]
         self._waiting = missing
-        if missing and wanted.is_paused:
+        # A download that began with another version would begin again: that is asked first.
+        is_other = self.wheels is None and not all(map(self._store.is_begun, missing))
+        if missing and (wanted.is_paused or is_other):
             self.family = missing[0]
             self.progress = InstallProgress(InstallStage.PAUSED)
         self._next()
@@ -325,8 +369,8 @@ class Builds(QObject):
         if self.is_at_work:
             builds[self.family] = None
         ordered = tuple(one for one in FAMILIES if one in builds)
-        used = self._store.wanted().used
-        self._store.write_wanted(Wanted(ordered, used, is_paused))
+        wanted = self._store.wanted()
+        self._store.write_wanted(wanted._replace(builds=ordered, is_paused=is_paused))
 
     def _use_of_other_window(self) -> None:
         """Use what another window has installed meanwhile, instead of downloading it again."""
@@ -400,7 +444,7 @@ class Builds(QObject):
         wanted = self._store.wanted()
         families = tuple(one for one in wanted.builds if one != family)
         used = "" if wanted.used == family else wanted.used
-        self._store.write_wanted(Wanted(families, used, wanted.is_paused))
+        self._store.write_wanted(wanted._replace(builds=families, used=used))
         self._waiting = [one for one in self._waiting if one != family]
         is_last = not self._waiting
         store = self._store
@@ -426,7 +470,8 @@ class Builds(QObject):
             return
         self.wheels = None
         families = tuple(one for one in FAMILIES if self.installed.has(one) or one in self._waiting)
-        self._store.write_wanted(Wanted(families, self._store.wanted().used))
+        wanted = self._store.wanted()
+        self._store.write_wanted(wanted._replace(builds=families, is_paused=False))
 
     def _on_discarding_finished(self) -> None:
         self.is_discarding = False
@@ -446,6 +491,10 @@ class Builds(QObject):
     def _look(self) -> None:
         self.installed.look()
         self.engine.best = self.installed.used
+        self._name_absence()
+
+    def _name_absence(self) -> None:
+        self.engine.absence = MADE_FOR_OTHER if self.installed.older else NOT_INSTALLED
 
     def _on_inventory(self, inventory: Inventory) -> None:
         from gpu_studio.core.devices.pc_facts import recommended_build  # 10 ms

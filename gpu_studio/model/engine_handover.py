@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _SETTLE_MS = 1500
 _AT_REST = (EngineState.READY, EngineState.FAILED, EngineState.ABSENT)
 NOT_INSTALLED = "The engine is not installed yet: see the top of this window."
+MADE_FOR_OTHER = "The engine has to be made again for this Python: see the top of this window."
 
 
 class EngineHandover(QObject):
@@ -25,6 +26,7 @@ class EngineHandover(QObject):
     Attributes:
         best: the build that the next engine uses; "" if there is none.
         in_use: the build of the present engine; "" if there is no engine.
+        absence: what to say where there is no build.
 
     Signals:
         changed(): one of the attributes changed, or the engine began or ended to work.
@@ -40,6 +42,7 @@ class EngineHandover(QObject):
         self._is_at_rest, self._is_closed = True, False
         self._postponed: Callable[[], None] | None = None
         self.best, self.in_use = best, ""
+        self.absence = NOT_INSTALLED
         self._settled = QTimer(self)
         self._settled.setSingleShot(True)
         self._settled.setInterval(_SETTLE_MS)
@@ -61,7 +64,7 @@ class EngineHandover(QObject):
 
     def start(self) -> None:
         """Start the engine with the best build, or let it take over from another one."""
-        self._session.set_absence("" if self.best else NOT_INSTALLED)
+        self._session.set_absence("" if self.best else self.absence)
         if not self.best or self.best == self.in_use:
             return
         if not self.in_use:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.build_sizes import disk_size, download_size
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.trouble import format_size
-from gpu_studio.core.builds.words import build_title, bytes_sentence, stage_title, window_action
+from gpu_studio.core.builds.words import (
+    build_title,
+    bytes_sentence,
+    stage_title,
+    whose_python,
+    window_action,
+)
 from gpu_studio.core.wheel_table import CPU_TAG
 
 if TYPE_CHECKING:
@@ -28,9 +34,49 @@ def stage_sentence(builds: Builds) -> str:
     stage = builds.progress.stage
     if builds.trouble is not None:
         return builds.trouble.sentence
+    if is_update_offered(builds):
+        return update_title(builds)
     if not builds.family or (stage is InstallStage.WAITING and not builds.is_at_work):
         return "The engine is ready" if builds.has_engine else "The engine is not installed yet"
     return stage_title(stage, builds.family)
+
+
+def is_update_offered(builds: Builds) -> bool:
+    """Return whether the present offer is to renew installed engines."""
+    at_rest = builds.progress.stage in (InstallStage.WAITING, InstallStage.READY)
+    return bool(builds.updates) and at_rest and not builds.is_at_work
+
+
+def update_title(builds: Builds) -> str:
+    """Return which engines are older than the program, and why they cannot be used if so."""
+    first, is_one = builds.updates[0], len(builds.updates) == 1
+    if builds.has_engine:
+        title = build_title(first.family) if is_one else "engines"
+        return f"An update of the {title} is available"
+    subject = "Your engine has" if is_one else "Your engines have"
+    change = f"{whose_python()} Python changed from {first.python} to {builds.python}"
+    return f"{subject} to be made again: {change}"
+
+
+def _update_sentence(builds: Builds) -> str:
+    """Return why to renew engines, and what that downloads."""
+    parts = []
+    for record in builds.updates:
+        title, version = build_title(record.family), record.torch_version.partition("+")[0]
+        has = f"has PyTorch {version}"
+        if not builds.installed.is_loadable(record):
+            has = f"was made for Python {record.python}"
+        parts.append(
+            f"The {title} {has}; a new one downloads about {download_size(record.family)}."
+        )
+    if builds.has_engine:
+        parts.append(
+            f"This GPU Studio was tested with PyTorch {builds.torch_version} and Python "
+            f"{builds.python}. The {build_title(builds.engine.best)} stays in use until then."
+        )
+    else:
+        parts.append("Your results stay, and nothing is downloaded before you press the button.")
+    return " ".join(parts)
 
 
 def has_share(progress: InstallProgress) -> bool:
@@ -46,6 +92,8 @@ def line_sentence(builds: Builds) -> str:
     if builds.trouble is not None:
         return f"{build_title(builds.family)}: {builds.trouble.sentence}"
     size = bytes_sentence(builds.progress) if builds.progress.stage.is_at_work else ""
+    if is_update_offered(builds) and builds.has_engine:
+        size = " and ".join(f"about {download_size(one.family)}" for one in builds.updates)
     return ": ".join(filter(None, (stage_sentence(builds), size)))
 
 
@@ -55,6 +103,9 @@ def figure(builds: Builds) -> str:
         return f"{100 * builds.progress.fraction:.0f}\u202f%"
     is_halted = builds.progress.stage in _HALTED or builds.is_discarding
     is_offer = not builds.has_engine and not is_halted
+    if builds.updates:  # one of several sizes would be wrong
+        family = builds.updates[0].family if len(builds.updates) == 1 and not is_halted else ""
+        return f"About {download_size(family)}" if family and not builds.has_engine else ""
     return f"About {download_size(CPU_TAG)}" if is_offer else ""
 
 
@@ -85,6 +136,8 @@ def next_sentence(builds: Builds) -> str:
 
 def offer_sentence(builds: Builds) -> str:
     """Return what one press downloads, before the first."""
+    if builds.updates:
+        return _update_sentence(builds)
     if builds.planned == (CPU_TAG,):
         return (
             "GPU Studio computes with PyTorch. The CPU engine is a small download. It takes "
@@ -104,6 +157,12 @@ def offer_sentence(builds: Builds) -> str:
 
 def begin_label(builds: Builds) -> str:
     """Return the text of the button that starts the installation."""
+    if builds.updates:
+        verb = "Update" if builds.has_engine else "Make"
+        again = "" if builds.has_engine else " again"
+        is_one = len(builds.updates) == 1
+        title = build_title(builds.updates[0].family) if is_one else "engines"
+        return f"{verb} the {title}{again}"
     if len(builds.planned) > 1:
         return "Install both engines"
     return f"Install the {build_title(builds.planned[0])}" if builds.planned else ""

@@ -151,6 +151,8 @@ class MainWindow(QMainWindow):
         studio.set_up_wanted.connect(self.show_setup)
         self.tabs.currentChanged.connect(self._turn_to)
         self._turn_to()
+        if studio.builds is not None and not studio.builds.has_engine:
+            self.show_setup()  # before the first paint: the first screen is the final one
 
     def _show_cards(self) -> None:
         self._theme.show_cards(self._studio.board.colors)
@@ -436,9 +438,6 @@ class MainWindow(QMainWindow):
         if not self._is_closed:
             self._order_keys()
             self._studio.start()
-            builds = self._studio.builds
-            if builds is not None and not builds.has_engine:
-                self.show_setup()
             if self._tabs_after_paint:
                 steps().add(self._make_pages)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -225,3 +226,18 @@ def test_a_program_without_pytorch_has_its_builds_in_the_users_folder(tmp_path, 
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     shelf = own_shelf(lambda: tmp_path / "data")
     assert shelf.root == tmp_path / "data" / "engines"
+
+
+def test_only_the_plan_of_this_version_and_python_is_one_that_the_user_began(tmp_path):
+    shelf = BuildShelf(tmp_path, "2.13.0", "3.11")
+    assert shelf.is_begun("cpu")  # asked for, and nothing was done yet
+    shelf.downloads.mkdir()
+    for version, python, is_begun in (
+        ("2.13.0+cpu", "3.11", True), ("2.12.0+cpu", "3.11", False), ("2.13.0+cpu", "3.9", False),
+    ):  # fmt: skip
+        text = json.dumps({"torch_version": version, "python": python, "files": []})
+        shelf.plan_path("cpu").write_text(text)
+        assert shelf.is_begun("cpu") is is_begun
+    for broken in ("", "[]", '{"torch_version": 1}', "\0"):
+        shelf.plan_path("cpu").write_text(broken)
+        assert not shelf.is_begun("cpu")

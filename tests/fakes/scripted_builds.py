@@ -32,6 +32,7 @@ class FakeStore:
     Attributes:
         may_remove: A removal waits until it is set; it is set at first.
         unfinished: The bytes that unfinished installations have left.
+        begun: The builds whose present version the user began.
     """
 
     def __init__(self, *records: BuildRecord, wanted: Wanted | None = None) -> None:
@@ -40,6 +41,8 @@ class FakeStore:
         self.removed: list[str] = []
         self.removal_error: Exception | None = None
         self.unfinished = 0
+        self.torch_version, self.python = TORCH, PYTHON
+        self.begun: set[str] = set()
         self.may_remove = threading.Event()
         self.may_remove.set()
 
@@ -51,6 +54,12 @@ class FakeStore:
 
     def outdated(self, record: BuildRecord) -> str:
         return record.outdated(TORCH, PYTHON)
+
+    def is_loadable(self, record: BuildRecord) -> bool:
+        return record.is_ready and record.python == PYTHON
+
+    def is_begun(self, family: str) -> bool:
+        return family in self.begun or family not in self.kept
 
     def remove(self, family: str) -> None:
         self.may_remove.wait(PATIENCE_S)

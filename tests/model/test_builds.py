@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -503,11 +504,47 @@ def test_a_person_chooses_the_build(qtbot, pc_with):
     assert pc.store.wish.used == "cpu"
 
 
+def test_an_update_is_offered_and_never_begun(qtbot, pc_with):
+    """After an update of the program, the old engine works, and nothing is downloaded."""
+    pc = pc_with(FakeStore(record("cpu", torch="2.12.0"), wanted=Wanted(("cpu",))), cpu_only())
+    pc.studio.start()
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    assert pc.installer.calls == []
+    assert pc.builds.planned == ("cpu",)
+    assert pc.builds.needs_attention
+    pc.builds.decline_updates()
+    assert not pc.builds.needs_attention
+    assert pc.builds.planned == ("cpu",)  # its page still offers it
+    pc.builds.use("cpu")
+    assert pc.store.wish == Wanted(("cpu",), "cpu", declined="2.13.0")
+
+
+def test_a_build_for_another_python_is_offered_again(qtbot, pc_with):
+    old = replace(record("cpu"), python="3.9")
+    pc = pc_with(FakeStore(old, wanted=Wanted(("cpu",), declined="2.13.0")), cpu_only())
+    pc.studio.start()
+    assert pc.session.state is STATES.ABSENT
+    assert "made again" in pc.session.what_is_missing
+    assert pc.installer.calls == []
+    assert pc.builds.needs_attention  # there is no engine without it
+    pc.builds.begin(*pc.builds.planned)
+    at_work(qtbot, pc, "cpu")
+
+
+def test_what_the_user_began_goes_on(qtbot, pc_with):
+    """With a build of an older program as without one."""
+    store = FakeStore(record("cpu", torch="2.12.0"), wanted=Wanted(("cpu",)))
+    store.begun.add("cpu")
+    pc = pc_with(store, cpu_only())
+    pc.studio.start()
+    at_work(qtbot, pc, "cpu")
+
+
 def test_an_outdated_build_works_while_the_new_one_comes(qtbot, pc_with):
-    """An update of the program brings it by itself."""
     old = record("cpu", torch="2.12.0")
     pc = pc_with(FakeStore(old, wanted=Wanted(("cpu",))), cpu_only())
     pc.studio.start()
+    pc.builds.begin("cpu")
     at_work(qtbot, pc, "cpu")
     assert pc.installer.calls == [("cpu", None, "fetch")]
     assert "2.12.0" in pc.builds.installed.outdated(old)
@@ -528,6 +565,7 @@ def test_a_fetched_build_waits_for_the_end_of_a_run(qtbot, pc_with):
     pc = pc_with(FakeStore(record("cpu", torch="2.12.0"), wanted=Wanted(("cpu",))), cpu_only())
     pc.engines.scripts[RunWorkload] = hold
     pc.studio.start()
+    pc.builds.begin("cpu")
     at_work(qtbot, pc, "cpu")
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
     pc.session.submit(run_request())

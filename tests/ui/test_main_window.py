@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.app import build_window
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
+from gpu_studio.core.program_form import typed
 from gpu_studio.model.collector import Collector
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import Headline
@@ -261,7 +262,7 @@ def test_a_card_without_code_is_reported_once_on_each_tab(qtbot, make_window, en
     open_tab(window, "Benchmark")
     assert all(fact in window.banner.sentence for fact in ("GT 1030", "cu126"))
     window.findChild(QPushButton, "banner.copy").click()
-    assert "torch==2.13.0+cu126" in QGuiApplication.clipboard().text()
+    assert QGuiApplication.clipboard().text() == typed("gpu-studio engine install cu126")
     window.findChild(QPushButton, "banner.close").click()
     assert window.banner.isHidden()
 

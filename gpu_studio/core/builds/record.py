@@ -66,7 +66,7 @@ class BuildRecord:
             python: The Python of this program, "3.11".
         """
         if self.python != python:
-            return f"It was made for Python {self.python}; this program uses Python {python}."
+            return f"It was made for Python {self.python} and has to be made again for {python}."
         if self.torch_version.partition("+")[0] != torch_version:
             has = self.torch_version.partition("+")[0]
             return f"It has PyTorch {has}; this program was tested with {torch_version}."
@@ -84,11 +84,13 @@ class Wanted(NamedTuple):
         builds: The builds to have, in the order of their installation.
         used: The build to use, "" for the best.
         is_paused: Whether the user paused the installation.
+        declined: The PyTorch whose update the user does not want now, "2.13.0".
     """
 
     builds: tuple[str, ...] = ()
     used: str = ""
     is_paused: bool = False
+    declined: str = ""
 
 
 def parsed_json(text: str) -> Any:

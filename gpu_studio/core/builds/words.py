@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core import operating_system
 from gpu_studio.core.builds.progress import InstallProgress, InstallStage, format_left
 from gpu_studio.core.builds.trouble import TroubleKind, format_size
-from gpu_studio.core.program_form import typed
+from gpu_studio.core.program_form import ProgramForm, own_program, typed
 from gpu_studio.core.wheel_table import CPU_TAG
 
 if TYPE_CHECKING:
@@ -61,6 +62,14 @@ def terminal_action(trouble: Trouble, family: str) -> str:
     if command is None:
         return trouble.action
     return f"{trouble.action} Type “{typed(command.format(family))}”."
+
+
+def whose_python() -> str:
+    """Return whose Python the engines are for: the packages for Linux have none of their own."""
+    is_systems = (
+        operating_system.system() == "Linux" and own_program().form is ProgramForm.INSTALLED
+    )
+    return "this PC's" if is_systems else "GPU Studio's"
 
 
 def build_title(family: str) -> str:

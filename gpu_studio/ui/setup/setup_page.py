@@ -78,7 +78,9 @@ class BuildList(Card):
             if record is None:
                 continue
             row.state.setText(words.record_sentence(record, builds))
-            row.use.setVisible(family != builds.engine.in_use and record.is_ready)
+            is_usable = builds.installed.is_loadable(record)
+            row.use.setVisible(family != builds.engine.in_use and is_usable)
+            row.repair.setVisible(is_usable or not record.is_ready)
             row.use.setEnabled(not builds.engine.taking_over and family != builds.removing)
             for pressed in (row.repair, row.remove):
                 pressed.setEnabled(builds.can_change(family))
@@ -219,7 +221,8 @@ class SetupHero(Card):
         sentence = bytes_sentence(progress) or words.kept_sentence(builds)
         self._bar.setAccessibleDescription(f"{self._title.text()} {sentence}")
         self._show_text(self._bytes, "" if is_offer or stage is InstallStage.READY else sentence)
-        self._show_text(self._offer, words.offer_sentence(builds) if is_offer else "")
+        is_offered = is_offer or words.is_update_offered(builds)
+        self._show_text(self._offer, words.offer_sentence(builds) if is_offered else "")
         self._show_text(self._action, self._what_to_do())
         self._show_text(self._next, words.next_sentence(builds))
         self._show_buttons(is_offer=is_offer, is_failed=is_failed)
@@ -245,6 +248,10 @@ class SetupHero(Card):
             "CPU engine only", self._install_cpu, name="setup.cpu_only",
             tip="The graphics card's engine can follow at any time",
         )  # fmt: skip
+        self._not_now = button(
+            "Not now", self._builds.decline_updates, name="setup.not_now",
+            tip="The update stays on this page, and no line on the other pages offers it",
+        )  # fmt: skip
         self._pause = button("Pause", self._builds.pause, name="setup.pause")
         self._go_on = button("Continue", self._builds.go_on, name="setup.go_on", primary=True)
         self._again = button("Try again", self._builds.go_on, name="setup.again", primary=True)
@@ -258,8 +265,9 @@ class SetupHero(Card):
         self._why = button("Why this one?", self._toggle_why, name="setup.why")
         self._why.setCheckable(True)
         self._presses = FlowRow(
-            self._begin, self._go_on, self._again, self._open, self._pause, self._cpu_only,
-            self._copy, self._folder, self._download, self._give_up, self._why, spacing=GAP,
+            self._begin, self._not_now, self._go_on, self._again, self._open, self._pause,
+            self._cpu_only, self._copy, self._folder, self._download, self._give_up, self._why,
+            spacing=GAP,
         )  # fmt: skip
         self._choose = ComboBox()
         self._choose.setObjectName("setup.choose")
@@ -270,7 +278,7 @@ class SetupHero(Card):
 
     def _show_buttons(self, *, is_offer: bool, is_failed: bool) -> None:
         builds = self._builds
-        label = words.begin_label(builds)
+        label, is_update = words.begin_label(builds), words.is_update_offered(builds)
         is_paused = builds.progress.stage is InstallStage.PAUSED
         is_rest = not builds.is_at_work
         is_free = is_rest and not builds.is_discarding
@@ -279,7 +287,8 @@ class SetupHero(Card):
         self._begin.setAccessibleName(label)
         shown = {
             self._begin: (is_offer or is_done) and bool(label),
-            self._cpu_only: is_offer and len(builds.planned) > 1,
+            self._cpu_only: is_offer and len(builds.planned) > 1 and CPU_TAG in builds.planned,
+            self._not_now: is_update and builds.has_engine and not builds.has_declined,
             self._go_on: is_paused and is_rest,
             self._again: is_failed and is_rest,
             self._copy: is_failed,

@@ -31,7 +31,7 @@ EACH = [
     (troubles.build_in_use("cpu"), KINDS.IN_USE, "cpu"),
     (troubles.server_refused("pypi.org", 404), KINDS.SERVER, "newest GPU Studio"),
     (troubles.unusable_folder("/w", "sympy>=1", "pip said"), KINDS.FOLDER, " sympy>=1"),
-    (troubles.unusable_folder("/w", "", "pip said"), KINDS.FOLDER, "details"),
+    (troubles.unusable_folder("/w", "", "pip said"), KINDS.FOLDER, "another PC"),
     (troubles.folder_without_torch("/w", "PyTorch 2", "3.11", "p"), KINDS.FOLDER, "PyTorch 2"),
     (troubles.unresolved("pip said"), KINDS.PIP, "details"),
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
@@ -10,7 +12,10 @@ from PySide6.QtWidgets import (
     QPushButton,
 )
 
+from gpu_studio.core.builds.record import Wanted
+from gpu_studio.ui.main_window import MainWindow
 from tests.driving.window import choose_data, click, find, sees, text, wait_until
+from tests.fakes.pc import cpu_only
 from tests.fakes.scripted_builds import FakeShelf, record
 
 
@@ -105,3 +110,34 @@ def test_an_engine_is_repaired_and_another_used(installed):
     assert "Ending" in text(window, "setup.build.cpu.state")  # the engine ends in its own time
     assert not find(window, "setup.build.cpu.repair", QPushButton).isEnabled()
     wait_until(lambda: installed.installer.calls == [("cpu", None, "repair")])
+
+
+def test_a_build_that_cannot_be_loaded_is_offered_again_on_the_first_screen(pc_with, monkeypatch):
+    """Nothing is downloaded before the press, and nothing offers to use or repair the old one."""
+    were_hidden, show = [], MainWindow.show
+    monkeypatch.setattr(
+        MainWindow, "show", lambda self: (were_hidden.append(self.tabs.isHidden()), show(self))
+    )
+    old = replace(record("cpu"), python="3.9")
+    pc = pc_with(FakeShelf(old, wanted=Wanted(("cpu",))), cpu_only())
+    assert were_hidden == [True]
+    assert "3.9 to 3.11" in text(pc.window, "setup.title")
+    assert "MB" in text(pc.window, "setup.offer")
+    assert not sees(pc.window, "setup.build.cpu.use")
+    assert not sees(pc.window, "setup.build.cpu.repair")
+    assert sees(pc.window, "setup.build.cpu.remove")
+    assert pc.installer.calls == []
+    pc.begin()
+    assert pc.installer.calls == [("cpu", None, "install")]
+
+
+def test_an_update_that_is_not_wanted_now_stays_on_the_page(pc_with):
+    pc = pc_with(FakeShelf(record("cpu", torch="2.12.0"), wanted=Wanted(("cpu",))), cpu_only())
+    wait_until(lambda: sees(pc.window, "setup.line"))
+    assert "MB" in text(pc.window, "setup.line.sentence")
+    click(pc.window, "setup.line.show")
+    click(pc.window, "setup.not_now")
+    assert sees(pc.window, "setup.begin")
+    click(pc.window, "setup.close")
+    assert not sees(pc.window, "setup.line")
+    assert pc.installer.calls == []
