@@ -62,11 +62,10 @@ def typed(capsys):
 
 
 @pytest.fixture(scope="package")
-def started_engine() -> Iterator[ProcessEngine]:
+def started_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessEngine]:
     """A real engine for many commands: its start takes most of their time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONIOENCODING", "utf-8")  # a pipe of Windows has its own
-        engine = ProcessEngine(EngineEnvironment(visible_devices=""))
+    log_path = tmp_path_factory.mktemp("log") / "engine.log"
+    engine = ProcessEngine(EngineEnvironment(visible_devices=""), log_path=log_path)
     yield engine
     engine.close()
 

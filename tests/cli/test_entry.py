@@ -8,6 +8,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from gpu_studio import __main__ as entry
+from gpu_studio.core.program_form import typed
 
 NAMES = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 
@@ -121,7 +122,7 @@ def test_a_missing_library_is_a_sentence(started, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["gpu-studio"])
     monkeypatch.setitem(sys.modules, "gpu_studio.app", None)
     assert entry.main() == 1
-    assert "bootstrap.py run" in capsys.readouterr().err
+    assert typed("gpu-studio devices") in capsys.readouterr().err
 
 
 def test_a_missing_library_after_a_double_click_is_a_window(started, monkeypatch):
