@@ -161,7 +161,7 @@ ROOMS = {
         "check": {"messages", "devices"},
     },
     # Only the table of them, hardware/makers.py, imports a maker.
-    "hardware": {"linux": set(), "nvidia": set()},
+    "hardware": {"linux": set(), "nvidia": set(), "windows": set()},
     "engine": {
         # Only the table of them, engine/device.py, imports these.
         "accelerators": set(),

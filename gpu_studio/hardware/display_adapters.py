@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.hardware.linux import adapters
 from gpu_studio.hardware.linux.sys_tree import sys_tree
-from gpu_studio.hardware.pci import adapters_in_registry
+from gpu_studio.hardware.pci import NVIDIA_VENDOR_ID, adapters_in_registry
+from gpu_studio.hardware.windows.reader import kernel_adapters
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpu_studio.hardware.pci import DisplayAdapter
 
 
@@ -22,8 +25,20 @@ def display_adapters() -> list[DisplayAdapter]:
     if sys.platform == "win32" and not tree.is_copy:
         import winreg
 
-        return adapters_in_registry(winreg)
+        return joined(adapters_in_registry(winreg), kernel_adapters())
     return adapters.find_adapters(tree)
+
+
+def joined(
+    registered: Sequence[DisplayAdapter], in_kernel: Sequence[DisplayAdapter]
+) -> list[DisplayAdapter]:
+    """Return Windows' adapters: those of its graphics kernel, which knows their slots.
+
+    Of NVIDIA's cards NVML knows more. A card of which only the registry knows is named, not read.
+    """
+    known = [one for one in in_kernel if one.vendor_id != NVIDIA_VENDOR_ID]
+    seen = {(one.vendor_id, one.device_id) for one in known}
+    return [*(one for one in registered if (one.vendor_id, one.device_id) not in seen), *known]
 
 
 def is_asleep(slot: str) -> bool:

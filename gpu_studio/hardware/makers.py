@@ -11,12 +11,17 @@ from gpu_studio.hardware.linux.adapters import find_adapters
 from gpu_studio.hardware.linux.reader import LinuxReader
 from gpu_studio.hardware.linux.sys_tree import SysTree, sys_tree
 from gpu_studio.hardware.nvidia.nvidia import NVIDIA
+from gpu_studio.hardware.windows.reader import WindowsReader
 
 # Last: it takes whatever no maker's own driver reads.
 SYSTEM = Maker(
-    name="system", claims=lambda _adapter: True, kind="", open=LinuxReader, is_system=True
+    name="system",
+    claims=lambda adapter: bool(adapter.slot),
+    kind="",
+    open=WindowsReader if sys.platform == "win32" else LinuxReader,
+    is_system=True,
 )
-MAKERS: tuple[Maker, ...] = (NVIDIA,) if sys.platform == "win32" else (NVIDIA, SYSTEM)
+MAKERS: tuple[Maker, ...] = (NVIDIA, SYSTEM)
 
 
 def makers_of(tree: SysTree | None = None) -> tuple[Maker, ...]:

@@ -9,8 +9,9 @@ import msgspec
 
 from gpu_studio.core.plain_text import plain_text
 
+NVIDIA_VENDOR_ID = 0x10DE
 _VENDORS = {
-    0x10DE: "NVIDIA",
+    NVIDIA_VENDOR_ID: "NVIDIA",
     0x1002: "AMD",
     0x8086: "Intel",
     0x1A03: "ASPEED",

@@ -1,0 +1,223 @@
+"""Windows' graphics kernel, asked through gdi32: the adapters and their sensors, of any maker.
+
+d3dkmthk.h of the Windows Driver Kit has the structures and the numbers of the questions. No call
+needs an administrator; a driver answers what it supports.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, TypeVar
+
+_LIBRARY = "gdi32"
+_MOST_ADAPTERS = 32
+_WORDS = 260  # MAX_PATH
+# Enumerators of KMTQUERYADAPTERINFOTYPE.
+_SEGMENT_SIZE, _ADDRESS, _REGISTRY, _TYPE = 3, 6, 8, 15
+_DEVICE_IDS, _PERFORMANCE, _PERFORMANCE_LIMITS = 31, 62, 63
+_SOFTWARE = 1 << 2  # a bit of D3DKMT_ADAPTERTYPE: it draws with the processor
+
+_Answer = TypeVar("_Answer", bound=ctypes.Structure)
+
+
+class _Luid(ctypes.Structure):
+    _fields_ = (("low", ctypes.c_uint32), ("high", ctypes.c_int32))
+
+
+class _AdapterInfo(ctypes.Structure):
+    _fields_ = (
+        ("handle", ctypes.c_uint32),
+        ("luid", _Luid),
+        ("sources", ctypes.c_uint32),
+        ("moves", ctypes.c_int32),
+    )
+
+
+class _Adapters(ctypes.Structure):
+    _fields_ = (("count", ctypes.c_uint32), ("adapters", ctypes.POINTER(_AdapterInfo)))
+
+
+class _Question(ctypes.Structure):
+    _fields_ = (
+        ("handle", ctypes.c_uint32),
+        ("kind", ctypes.c_int32),
+        ("answer", ctypes.c_void_p),
+        ("size_bytes", ctypes.c_uint32),
+    )
+
+
+class _Handle(ctypes.Structure):
+    _fields_ = (("handle", ctypes.c_uint32),)
+
+
+class SegmentSize(ctypes.Structure):
+    """The memory of an adapter, in bytes."""
+
+    _fields_ = (
+        ("dedicated", ctypes.c_uint64),
+        ("dedicated_system", ctypes.c_uint64),
+        ("shared", ctypes.c_uint64),
+    )
+
+
+class _Address(ctypes.Structure):
+    _fields_ = (
+        ("bus", ctypes.c_uint32),
+        ("device", ctypes.c_uint32),
+        ("function", ctypes.c_uint32),
+    )
+
+
+class _Registry(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_uint16 * _WORDS) for name in ("name", "bios", "converter", "chip")
+    )
+
+
+class _Type(ctypes.Structure):
+    _fields_ = (("bits", ctypes.c_uint32),)
+
+
+class _DeviceIds(ctypes.Structure):
+    _fields_ = (
+        ("index", ctypes.c_uint32),
+        ("vendor", ctypes.c_uint32),
+        ("device", ctypes.c_uint32),
+        ("subvendor", ctypes.c_uint32),
+        ("subsystem", ctypes.c_uint32),
+        ("revision", ctypes.c_uint32),
+        ("bus_type", ctypes.c_uint32),
+    )
+
+
+class Performance(ctypes.Structure):
+    """The sensors: clocks in Hz, heat in tenths of a degree, power in thousandths of the limit."""
+
+    _fields_ = (
+        ("index", ctypes.c_uint32),
+        ("memory_hz", ctypes.c_uint64),
+        ("memory_max_hz", ctypes.c_uint64),
+        ("memory_overclocked_hz", ctypes.c_uint64),
+        ("memory_bytes", ctypes.c_uint64),
+        ("pcie_bytes", ctypes.c_uint64),
+        ("fan_rpm", ctypes.c_uint32),
+        ("power", ctypes.c_uint32),
+        ("temperature", ctypes.c_uint32),
+        ("is_on", ctypes.c_uint8),
+    )
+
+
+class PerformanceLimits(ctypes.Structure):
+    """The ends of the sensors' scales; a fan without one is not there."""
+
+    _fields_ = (
+        ("index", ctypes.c_uint32),
+        ("memory_bytes", ctypes.c_uint64),
+        ("pcie_bytes", ctypes.c_uint64),
+        ("fan_max_rpm", ctypes.c_uint32),
+        ("temperature_max", ctypes.c_uint32),
+        ("temperature_warning", ctypes.c_uint32),
+    )
+
+
+class D3dkmtError(Exception):
+    """Windows' graphics kernel cannot be asked; the text says why."""
+
+
+class KernelAdapter:
+    """One adapter; it is open until `close`.
+
+    Args:
+        library: gdi32.
+        info: as the kernel lists it.
+    """
+
+    def __init__(self, library: Any, info: _AdapterInfo) -> None:
+        self._library, self._handle = library, info.handle
+        self.luid = f"luid_0x{info.luid.high & 0xFFFFFFFF:08x}_0x{info.luid.low:08x}"
+        """The name of the adapter in Windows' performance counters, in lower case."""
+
+    @property
+    def is_software(self) -> bool:
+        """Whether the processor draws instead of a card."""
+        found = self._ask(_TYPE, _Type())
+        return found is not None and bool(found.bits & _SOFTWARE)
+
+    @property
+    def ids(self) -> tuple[int, int, int] | None:
+        """The vendor, the device and the revision on the PCI bus; None if it is not on it."""
+        found = self._ask(_DEVICE_IDS, _DeviceIds())
+        return None if found is None else (found.vendor, found.device, found.revision)
+
+    @property
+    def slot(self) -> str | None:
+        """The PCI address as in `DisplayAdapter.pci_bus_id`; None if it is not known."""
+        found = self._ask(_ADDRESS, _Address())
+        if found is None or max(found.bus, found.device, found.function) > 0xFF:
+            return None
+        return f"00000000:{found.bus:02X}:{found.device:02X}.{found.function:X}"
+
+    @property
+    def name(self) -> str:
+        """The name that the driver has for it; empty if it has none."""
+        found = self._ask(_REGISTRY, _Registry())
+        return "" if found is None else _text(found.name)
+
+    @property
+    def bios(self) -> str:
+        found = self._ask(_REGISTRY, _Registry())
+        return "" if found is None else _text(found.bios)
+
+    def memory(self) -> SegmentSize | None:
+        return self._ask(_SEGMENT_SIZE, SegmentSize())
+
+    def performance(self) -> Performance | None:
+        return self._ask(_PERFORMANCE, Performance())
+
+    def limits(self) -> PerformanceLimits | None:
+        return self._ask(_PERFORMANCE_LIMITS, PerformanceLimits())
+
+    def close(self) -> None:
+        self._library.D3DKMTCloseAdapter(ctypes.byref(_Handle(handle=self._handle)))
+
+    def _ask(self, kind: int, answer: _Answer) -> _Answer | None:
+        """Return the filled structure; None if the driver does not answer the question."""
+        question = _Question(
+            handle=self._handle,
+            kind=kind,
+            answer=ctypes.cast(ctypes.byref(answer), ctypes.c_void_p),
+            size_bytes=ctypes.sizeof(answer),
+        )
+        status = self._library.D3DKMTQueryAdapterInfo(ctypes.byref(question))
+        return answer if status == 0 else None
+
+
+def open_adapters(library: Any = None) -> list[KernelAdapter]:
+    """Return the adapters of the PC, each open.
+
+    Args:
+        library: gdi32; None loads it.
+
+    Raises:
+        D3dkmtError: this Windows has no such call, or refuses it.
+    """
+    try:
+        gdi32 = ctypes.CDLL(_LIBRARY) if library is None else library
+        enumerate_adapters = gdi32.D3DKMTEnumAdapters2
+    except (AttributeError, OSError) as error:
+        message = "This Windows does not list its graphics adapters for programs."
+        raise D3dkmtError(message) from error
+    room = (_AdapterInfo * _MOST_ADAPTERS)()
+    adapters = _Adapters(
+        count=_MOST_ADAPTERS, adapters=ctypes.cast(room, ctypes.POINTER(_AdapterInfo))
+    )
+    status = enumerate_adapters(ctypes.byref(adapters))
+    if status != 0:
+        message = f"Windows does not list its graphics adapters: error {status & 0xFFFFFFFF:08x}."
+        raise D3dkmtError(message)
+    return [KernelAdapter(gdi32, room[number]) for number in range(adapters.count)]
+
+
+def _text(units: Any) -> str:
+    data = bytes(units)
+    return data.decode("utf-16-le", errors="replace").partition("\0")[0].strip()

@@ -1,0 +1,230 @@
+"""The cards that Windows itself reads, whoever made them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core import operating_system
+from gpu_studio.core.check.checked_card import checked_card
+from gpu_studio.core.devices.devices import (
+    CardLoad,
+    CardState,
+    Device,
+    Driver,
+    GpuProcess,
+    Telemetry,
+)
+from gpu_studio.core.devices.gpu_chips import gpu_chip
+from gpu_studio.core.plain_text import plain_text
+from gpu_studio.hardware.card_reader import (
+    CardUnreadableError,
+    DriverUnavailableError,
+    kind_of,
+    vitals_of,
+)
+from gpu_studio.hardware.pci import DisplayAdapter, adapter_name, vendor_name
+from gpu_studio.hardware.windows.counters import GraphicsCounters
+from gpu_studio.hardware.windows.d3dkmt import D3dkmtError, open_adapters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+    from gpu_studio.core.messages.engine_messages import TorchCard
+    from gpu_studio.hardware.card_reader import ProcessLookup
+    from gpu_studio.hardware.windows.counters import AdapterUse
+    from gpu_studio.hardware.windows.d3dkmt import KernelAdapter
+
+_NOT_THERE = "There is no card in this slot."
+_HOTTEST_TENTHS = 1500  # what lies above is no temperature of a card
+_FASTEST_FAN_RPM = 30_000
+
+
+def kernel_adapters(open_all: Callable[[], Sequence[KernelAdapter]] = open_adapters) -> list[
+    DisplayAdapter
+]:  # fmt: skip
+    """Return the cards on the bus that Windows' graphics kernel lists; none if it cannot be asked.
+
+    Args:
+        open_all: opens the kernel's adapters.
+    """
+    try:
+        opened = open_all()
+    except D3dkmtError:
+        return []
+    found = [_adapter_of(one) for one in opened]
+    for one in opened:
+        one.close()
+    return [one for one in found if one is not None]
+
+
+def _adapter_of(one: KernelAdapter) -> DisplayAdapter | None:
+    ids, slot = one.ids, one.slot
+    if ids is None or slot is None or one.is_software:
+        return None
+    vendor_id, device_id, revision = ids
+    return DisplayAdapter(
+        vendor_id=vendor_id,
+        device_id=device_id,
+        revision=revision,
+        name=adapter_name(vendor_id, device_id, plain_text(one.name)),
+        pci_bus_id=slot,
+    )
+
+
+class WindowsCard:
+    """See `card_reader.OpenCard`.
+
+    Args:
+        adapter: as the graphics kernel has it.
+        found: the card on the bus.
+        counters: load and memory of all adapters.
+    """
+
+    def __init__(
+        self, adapter: KernelAdapter, found: DisplayAdapter, counters: GraphicsCounters
+    ) -> None:
+        self._adapter, self._found, self._counters = adapter, found, counters
+        limits = adapter.limits()
+        self._has_fan = limits is not None and limits.fan_max_rpm > 0
+        chip = gpu_chip(found.maker, found.device_id)
+        self._chip, self._is_integrated = chip, None if chip is None else chip.is_integrated
+
+    def describe(self, index: int | None, lookup: ProcessLookup) -> Device:
+        found, chip, memory = self._found, self._chip, self._adapter.memory()
+        own, shared = (memory.dedicated or None, memory.shared or None) if memory else (None, None)
+        both = (own or 0) + (shared or 0) or None
+        now = self._adapter.performance()
+        return Device(
+            kind=kind_of(vendor_name(found.vendor_id)),
+            maker=found.maker,
+            name=found.name,
+            driver_index=index,
+            pci_bus_id=found.pci_bus_id,
+            pci_device_id=found.device_id,
+            memory_total_bytes=both if self._is_integrated else own,
+            dedicated_memory_bytes=own if self._is_integrated else None,
+            shared_memory_bytes=shared if self._is_integrated else None,
+            is_integrated=self._is_integrated,
+            telemetry=self.telemetry(),
+            architecture=chip.target if chip else None,
+            chip=chip.name if chip else None,
+            memory_clock_max_mhz=now.memory_max_hz / 1e6 if now and now.memory_max_hz else None,
+            vbios=plain_text(self._adapter.bios) or None,
+            processes=self.processes(lookup),
+        )
+
+    def telemetry(self) -> Telemetry:
+        now, use, memory = self._adapter.performance(), self._use(), self._adapter.memory()
+        used, total = use.own_bytes, memory.dedicated if memory else None
+        if self._is_integrated and used is not None:
+            used += use.shared_bytes or 0
+            total = None if memory is None else memory.dedicated + memory.shared
+        tenths = now.temperature if now else 0
+        rpm = now.fan_rpm if now and self._has_fan else None
+        return Telemetry(
+            temperature_c=tenths / 10 if 0 < tenths <= _HOTTEST_TENTHS else None,
+            fan_rpm=float(rpm) if rpm is not None and rpm <= _FASTEST_FAN_RPM else None,
+            utilization_percent=use.percent,
+            memory_used_bytes=used,
+            memory_free_bytes=None if not total or used is None else max(total - used, 0),
+            memory_clock_mhz=now.memory_hz / 1e6 if now and now.memory_hz else None,
+        )
+
+    def processes(self, lookup: ProcessLookup) -> tuple[GpuProcess, ...]:
+        use, found = self._use(), []
+        for pid, (own, shared) in sorted((use.processes or {}).items()):
+            name, user = lookup(pid)
+            found.append(
+                GpuProcess(
+                    pid=pid,
+                    name=name or "unknown",
+                    user=user,
+                    kind="compute" if pid in use.computing else "graphics",
+                    memory_bytes=own + shared if self._is_integrated else own,
+                )
+            )
+        return tuple(found)
+
+    def state(self, own_pid: int) -> CardState:
+        computing = self._use().computing
+        return CardState(other_processes=bool(computing - {own_pid}) if computing else None)
+
+    def load(self, own_pid: int, lookup: ProcessLookup) -> CardLoad:
+        others = self._use().computing - {own_pid}
+        program = lookup(next(iter(others)))[0] if len(others) == 1 else ""
+        return CardLoad(percent=self._use().percent, program=program)
+
+    def power_w(self) -> float | None:
+        """Return None: Windows has the power as a part of a limit that it does not say."""
+        return None
+
+    def vitals(self) -> Vitals:
+        return vitals_of(self.telemetry())
+
+    def checked_device(
+        self, address: str, driver: Driver, torch_card: TorchCard | None
+    ) -> CheckedDevice:
+        device = self.describe(None, lambda _pid: ("", None))
+        return msgspec.structs.replace(
+            checked_card(device, address, torch_card), driver_version=driver.version
+        )
+
+    def _use(self) -> AdapterUse:
+        return self._counters.use_of(self._adapter.luid)
+
+
+class WindowsReader:
+    """See `card_reader.CardReader`.
+
+    Args:
+        open_all: opens the kernel's adapters.
+        counters: load and memory of all adapters; None asks Windows.
+
+    Raises:
+        DriverUnavailableError: this Windows lists no adapters.
+    """
+
+    def __init__(
+        self,
+        open_all: Callable[[], Sequence[KernelAdapter]] = open_adapters,
+        counters: GraphicsCounters | None = None,
+    ) -> None:
+        try:
+            self._opened = list(open_all())
+        except D3dkmtError as error:
+            raise DriverUnavailableError(Driver(error=str(error))) from error
+        self._counters = counters or GraphicsCounters()
+        self._cards: dict[str, WindowsCard] = {}
+        for one in self._opened:
+            found = _adapter_of(one)
+            if found is not None:
+                self._cards[found.slot] = WindowsCard(one, found, self._counters)
+
+    def driver(self) -> Driver:
+        return Driver(version=operating_system.release())
+
+    def count(self) -> int:
+        return len(self._cards)
+
+    def card(self, index: int) -> WindowsCard:
+        return list(self._cards.values())[index]
+
+    def card_at(self, slot: str) -> WindowsCard:
+        if slot not in self._cards:
+            raise CardUnreadableError(_NOT_THERE, "lost")
+        return self._cards[slot]
+
+    def card_with(self, uuid: str) -> WindowsCard:
+        raise CardUnreadableError(_NOT_THERE, "unknown")
+
+    def process_name(self, pid: int) -> str | None:
+        return None
+
+    def close(self) -> None:
+        self._counters.close()
+        for one in self._opened:
+            one.close()
+        self._opened, self._cards = [], {}

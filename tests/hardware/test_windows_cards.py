@@ -1,0 +1,188 @@
+"""Cards as Windows' graphics kernel and its counters report them, behind stand-ins for both."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
+from gpu_studio.hardware.display_adapters import joined
+from gpu_studio.hardware.pci import DisplayAdapter
+from gpu_studio.hardware.windows import counters as counters_module
+from gpu_studio.hardware.windows import d3dkmt
+from gpu_studio.hardware.windows.counters import GraphicsCounters
+from gpu_studio.hardware.windows.d3dkmt import open_adapters
+from gpu_studio.hardware.windows.reader import WindowsReader, kernel_adapters
+
+LUID = "luid_0x00000000_0x0000d1f2"
+SLOT = "00000000:03:00.0"
+REFUSED = -1073741811  # STATUS_INVALID_PARAMETER
+
+
+class FakeGdi32:
+    """One Radeon RX 6600; ``refused`` are the questions that its driver does not answer."""
+
+    def __init__(self, refused=(), temperature=615, status=0):
+        self.refused, self.temperature, self.status = refused, temperature, status
+        self.open_handles = 0
+
+    def D3DKMTEnumAdapters2(self, argument):
+        if self.status:
+            return self.status
+        adapters = argument._obj
+        adapters.count = 1
+        adapters.adapters[0].handle = 7
+        adapters.adapters[0].luid.low = 0xD1F2
+        self.open_handles += 1
+        return 0
+
+    def D3DKMTCloseAdapter(self, argument):
+        assert argument._obj.handle == 7
+        self.open_handles -= 1
+        return 0
+
+    def D3DKMTQueryAdapterInfo(self, argument):
+        question = argument._obj
+        if question.kind in self.refused:
+            return REFUSED
+        values = {
+            d3dkmt._SEGMENT_SIZE: (d3dkmt.SegmentSize, {"dedicated": 8 << 30, "shared": 12 << 30}),
+            d3dkmt._ADDRESS: (d3dkmt._Address, {"bus": 3}),
+            d3dkmt._TYPE: (d3dkmt._Type, {"bits": 1}),
+            d3dkmt._REGISTRY: (d3dkmt._Registry, {}),
+            d3dkmt._DEVICE_IDS: (d3dkmt._DeviceIds, {"vendor": 0x1002, "device": 0x73FF}),
+            d3dkmt._PERFORMANCE: (
+                d3dkmt.Performance,
+                {"temperature": self.temperature, "fan_rpm": 1200, "memory_hz": 875_000_000},
+            ),
+            d3dkmt._PERFORMANCE_LIMITS: (d3dkmt.PerformanceLimits, {"fan_max_rpm": 3300}),
+        }
+        structure, fields = values[question.kind]
+        assert question.size_bytes == ctypes.sizeof(structure)
+        answer = structure.from_address(question.answer)
+        for name, value in fields.items():
+            setattr(answer, name, value)
+        if question.kind == d3dkmt._REGISTRY:
+            for number, letter in enumerate("Radeon RX 6600"):
+                answer.name[number] = ord(letter)
+        return 0
+
+
+class FakePdh:
+    """The instances of each counter, with their values."""
+
+    def __init__(self, values):
+        self.values, self.paths = values, []
+
+    def PdhOpenQueryW(self, _source, _data, query):
+        query._obj.value = 1
+        return 0
+
+    def PdhAddEnglishCounterW(self, _query, path, _data, counter):
+        self.paths.append(path.value)
+        counter._obj.value = len(self.paths)
+        return 0
+
+    def PdhCollectQueryData(self, _query):
+        return 0
+
+    def PdhCloseQuery(self, _query):
+        return 0
+
+    def PdhGetFormattedCounterArrayW(self, counter, _form, size, count, room):
+        found = self.values.get(self.paths[counter.value - 1], {})
+        count._obj.value = len(found)
+        size._obj.value = len(found) * ctypes.sizeof(counters_module._Item)
+        if room is None:
+            return ctypes.c_int32(counters_module._MORE_DATA).value
+        items = ctypes.cast(room, ctypes.POINTER(counters_module._Item))
+        for number, (name, value) in enumerate(found.items()):
+            items[number].name, items[number].value.value = name, value
+        return 0
+
+
+def used_by_two() -> FakePdh:
+    other = "luid_0x00000000_0x00000001"
+    return FakePdh(
+        {
+            counters_module._LOAD: {
+                f"pid_41_{LUID}_phys_0_eng_0_engtype_3D": 20.0,
+                f"pid_42_{LUID}_phys_0_eng_0_engtype_3D": 15.0,
+                f"pid_42_{LUID}_phys_0_eng_1_engtype_Compute 0": 30.0,
+                f"pid_42_{other}_phys_0_eng_0_engtype_3D": 99.0,
+                "nothing like the others": 99.0,
+            },
+            counters_module._OWN: {f"{LUID}_phys_0".replace("d1f2", "D1F2"): float(2 << 30)},
+            counters_module._SHARED: {f"{LUID}_phys_0": float(1 << 30)},
+            counters_module._OWN_OF_PROCESS: {
+                f"pid_41_{LUID}_phys_0": float(1 << 20),
+                f"pid_42_{LUID}_phys_0": float(2 << 20),
+            },
+        }
+    )
+
+
+def reader_of(library: FakeGdi32, pdh: FakePdh) -> WindowsReader:
+    return WindowsReader(lambda: open_adapters(library), GraphicsCounters(pdh))
+
+
+def test_any_makers_card_is_read():
+    library = FakeGdi32()
+    reader = reader_of(library, used_by_two())
+    card = reader.card_at(SLOT).describe(None, lambda pid: (f"program {pid}", None))
+    assert (card.maker, card.name, card.pci_bus_id) == ("AMD", "AMD Radeon RX 6600", SLOT)
+    assert (card.chip, card.architecture, card.memory_total_bytes) == (
+        "Navi 23", "gfx1032", 8 << 30,
+    )  # fmt: skip
+    now = card.telemetry
+    assert (now.temperature_c, now.fan_rpm, now.memory_clock_mhz) == (61.5, 1200.0, 875.0)
+    assert (now.utilization_percent, now.memory_used_bytes, now.power_w) == (35.0, 2 << 30, None)
+    assert [(one.pid, one.name, one.kind, one.memory_bytes) for one in card.processes] == [
+        (41, "program 41", "graphics", 1 << 20), (42, "program 42", "compute", 2 << 20),
+    ]  # fmt: skip
+    reader.close()
+    assert library.open_handles == 0
+
+
+def test_what_a_driver_does_not_answer_is_not_reported():
+    library = FakeGdi32(
+        refused=(d3dkmt._PERFORMANCE, d3dkmt._PERFORMANCE_LIMITS, d3dkmt._SEGMENT_SIZE)
+    )
+    now = reader_of(library, FakePdh({})).card_at(SLOT).telemetry()
+    assert {getattr(now, name) for name in now.__struct_fields__} == {None}
+
+
+@pytest.mark.parametrize("tenths", [0, 65535])
+def test_what_is_no_temperature_is_not_reported(tenths):
+    card = reader_of(FakeGdi32(temperature=tenths), FakePdh({})).card_at(SLOT)
+    assert card.telemetry().temperature_c is None
+
+
+@pytest.mark.parametrize("library", [object(), FakeGdi32(status=REFUSED)])
+def test_without_the_call_the_reason_is_a_sentence(library):
+    with pytest.raises(DriverUnavailableError) as raised:
+        WindowsReader(lambda: open_adapters(library), GraphicsCounters(object()))
+    assert raised.value.driver.error.startswith(("This Windows", "Windows does not"))
+    assert kernel_adapters(lambda: open_adapters(library)) == []
+
+
+def test_an_adapter_that_is_on_no_bus_or_draws_with_the_processor_is_no_card():
+    assert kernel_adapters(lambda: open_adapters(FakeGdi32(refused=(d3dkmt._DEVICE_IDS,)))) == []
+    assert kernel_adapters(lambda: open_adapters(FakeGdi32(refused=(d3dkmt._ADDRESS,)))) == []
+
+
+def test_the_kernels_adapters_replace_the_registrys_but_nvidias():
+    geforce = DisplayAdapter(vendor_id=0x10DE, device_id=1, name="GeForce")
+    radeon = DisplayAdapter(vendor_id=0x1002, device_id=2, name="Radeon")
+    matrox = DisplayAdapter(vendor_id=0x102B, device_id=3, name="Matrox")
+    in_kernel = [
+        DisplayAdapter(vendor_id=0x10DE, device_id=1, name="GeForce", pci_bus_id="0"),
+        DisplayAdapter(vendor_id=0x1002, device_id=2, name="Radeon", pci_bus_id=SLOT),
+    ]
+    assert joined([geforce, radeon, matrox], in_kernel) == [geforce, matrox, in_kernel[1]]
+
+
+def test_a_card_that_is_gone_is_lost():
+    with pytest.raises(CardUnreadableError):
+        reader_of(FakeGdi32(), FakePdh({})).card_at("00000000:09:00.0")
