@@ -9,7 +9,8 @@ With --fast, they compress little, in seconds and not in minutes: for a try, not
 
 `windows` makes GPU-Studio-VERSION-setup.exe. FOLDER is python.org's embeddable package for
 64-bit Windows, as a zip file or unpacked; run build.py with a Python of the same 3.N. It needs
-Debian's nsis and gcc-mingw-w64-x86-64. `linux` makes a .deb and a portable .tar.xz.
+Debian's nsis and gcc-mingw-w64-x86-64. `linux` makes a .deb for older
+Debians, one for newer ones, and a portable .tar.xz.
 
 Two builds of the same commit give the same bytes. `prove` installs what DIR has, uses it as a
 person does, and removes it: Windows under Wine, Linux in a bare Debian; both need root.
@@ -18,6 +19,7 @@ person does, and removes it: Windows under Wine, Linux in a bare Debian; both ne
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -51,16 +53,20 @@ def build_windows(
 def build_linux(out: Path, wheels: Path | None, work: Path, is_fast: bool) -> list[Path]:
     """Make the packages for Linux; return them."""
     program = app_folder.program_of(ROOT)
-    say("The program's folder…")
-    app = app_folder.make_linux(program, wheels, work)
-    linux_packages.add_starter(program, app)
-    app_folder.set_times(app, program.epoch)
-    say(sizes.table(app))
-    say("The .deb and the .tar.xz (minutes)…")
-    return [
-        linux_packages.write_deb(program, app, out, is_fast),
-        linux_packages.write_tar(program, app, out, is_fast),
-    ]
+
+    def finished(app: Path) -> Path:
+        linux_packages.add_starter(program, app)
+        app_folder.set_times(app, program.epoch)
+        say(sizes.table(app))
+        return app
+
+    say("Three folders, each compressed (minutes)…")
+    older = finished(app_folder.make_linux(program, wheels, work, app_folder.DEBIAN_MINOR - 1))
+    made = [linux_packages.write_deb(program, older, out, linux_packages.SELF_CONTAINED, is_fast)]
+    newer = finished(app_folder.make_on_debian(program, wheels, work))
+    made.append(linux_packages.write_deb(program, newer, out, linux_packages.ON_DEBIAN, is_fast))
+    portable = finished(app_folder.make_linux(program, wheels, work))
+    return [*made, linux_packages.write_tar(program, portable, out, is_fast)]
 
 
 def main() -> int:
@@ -99,7 +105,8 @@ def _build(options: argparse.Namespace) -> list[Path]:
 def _prove(system: str, out: Path, wheels: Path | None) -> int:
     command = [sys.executable, "-m", "tests.installed", system, str(out)]
     command += ["--wheels", str(wheels.resolve())] if wheels else []
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "packaging")}
+    return subprocess.run(command, cwd=ROOT, env=environ, check=False).returncode
 
 
 def _parser() -> argparse.ArgumentParser:

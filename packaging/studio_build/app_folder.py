@@ -23,6 +23,19 @@ _FILES = ("pyproject.toml", "LICENSE")
 _FOR_STARTER = tuple(
     f"packaging/studio_setup/{name}.py" for name in ("__init__", "system_libraries", "menu_entry")
 )
+# Debian 13, Ubuntu 25.04 and newer have the window's packages; its Python is the first of them.
+DEBIAN_MINOR = 13
+_DEBIANS_PACKAGES = "/usr/lib/python3/dist-packages"
+# Not pyqtgraph: Debian's brings PyQt5, PyQt6, scipy and compilers, 230 MB more.
+_OF_DEBIAN = {
+    "msgspec": "msgspec",
+    "numpy": "numpy",
+    "platformdirs": "platformdirs",
+    "psutil": "psutil",
+    "pyside6-essentials": "PySide6",
+    "shiboken6": "shiboken6",
+    "typing-extensions": "typing_extensions.py",
+}
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
 _ENGINE = (
     "import os, sys; p = os.environ.get('GPU_STUDIO_PACKAGES'); "
@@ -98,14 +111,26 @@ def make_windows(program: Program, python: Path, wheels: Path | None, work: Path
     return app
 
 
-def make_linux(program: Program, wheels: Path | None, work: Path) -> Path:
-    """Make the folder for Linux, without its starter and without its mark.
+def make_linux(
+    program: Program, wheels: Path | None, work: Path, newest_minor: int | None = None
+) -> Path:
+    """Make the self-contained folder for Linux, without its starter and without its mark.
+
+    Args:
+        program: what is built.
+        wheels: a folder of wheels; None downloads them.
+        work: where the folder is made; downloads are kept there as well.
+        newest_minor: the N of the newest Python 3.N that it is for; None for all.
 
     Raises:
         BuildError: it cannot be made; the text says why.
     """
     app = _empty(work / "app-linux")
-    lines = {minor: _lock(program, "linux", minor) for minor in _minors(program.root)}
+    minors = [one for one in _minors(program.root) if newest_minor is None or one <= newest_minor]
+    lines = {
+        minor: window_packages.with_shared_numpy(_lock(program, "linux", minor), minor)
+        for minor in minors
+    }
     folders = {}
     for minor, wanted in lines.items():
         folders[minor] = work / f"wheels-linux-3.{minor}"
@@ -114,18 +139,47 @@ def make_linux(program: Program, wheels: Path | None, work: Path) -> Path:
     for minor, folder in folders.items():
         for wheel in sorted(folder.glob("*.whl")):
             name = window_packages.normal_name(wheel.name.split("-")[0])
-            place = own[minor] if name in varying(lines) else "packages"
+            place = own[minor].get(name, "packages")
             window_packages.unpack(wheel, app / place, "linux")
         site = app / "lib" / f"python3.{minor}" / "site-packages"
-        _write_path_file(site, (own[minor], "packages"))
+        _write_path_file(site, (*sorted(own[minor].values()), "packages"))
+    _finish_linux(program, app, folders[max(folders)])
+    return app
+
+
+def make_on_debian(program: Program, wheels: Path | None, work: Path) -> Path:
+    """Make the folder for a Debian whose own packages the window can use.
+
+    Links lead to those packages, and to nothing else of the system's Python. Arguments, and what it
+    raises, are those of `make_linux`.
+    """
+    app = _empty(work / "app-debian")
+    minors = [one for one in _minors(program.root) if one >= DEBIAN_MINOR]
+    lines = [
+        line
+        for line in _lock(program, "linux", minors[-1])
+        if line.partition("==")[0] not in _OF_DEBIAN
+    ]
+    folder = work / "wheels-debian"
+    window_packages.download(lines, "linux", minors[-1], folder, wheels)
+    for wheel in sorted(folder.glob("*.whl")):
+        window_packages.unpack(wheel, app / "packages", "linux")
+    for name in _OF_DEBIAN.values():
+        (app / "packages" / name).symlink_to(f"{_DEBIANS_PACKAGES}/{name}")
+    for minor in minors:
+        _write_path_file(app / "lib" / f"python3.{minor}" / "site-packages", ("packages",))
+    _finish_linux(program, app, folder)
+    return app
+
+
+def _finish_linux(program: Program, app: Path, wheels: Path) -> None:
     (app / "bin").mkdir()
     (app / "bin" / "python3").symlink_to("/usr/bin/python3")
     (app / "pyvenv.cfg").write_text(
         "home = /usr/bin\ninclude-system-site-packages = false\n", encoding="utf-8"
     )
-    _copy_program(program, app, folders[max(folders)], _FOR_STARTER)
+    _copy_program(program, app, wheels, _FOR_STARTER)
     licenses.collect(app)
-    return app
 
 
 def mark(program: Program, app: Path, package: str) -> None:
@@ -147,17 +201,24 @@ def varying(lines: Mapping[int, list[str]]) -> set[str]:
     return {name for name, versions in seen.items() if len(versions) > 1}
 
 
-def own_folders(lines: Mapping[int, list[str]]) -> dict[int, str]:
-    """Return the folder of each Python's own packages; Pythons with the same ones share it."""
+def own_folders(lines: Mapping[int, list[str]]) -> dict[int, dict[str, str]]:
+    """Return the folder of each package that has not one version for every Python.
+
+    Args:
+        lines: as in `varying`.
+
+    Returns:
+        The folders by package, by minor version of Python 3; Pythons with one version share it.
+    """
     apart = varying(lines)
-    first: dict[tuple[str, ...], str] = {}
-    folders = {}
-    for minor in sorted(lines):
-        pins = tuple(sorted(
-            line.partition(" ")[0] for line in lines[minor] if line.partition("==")[0] in apart
-        ))  # fmt: skip
-        folders[minor] = first.setdefault(pins, f"packages-3.{minor}")
-    return folders
+    pins = {
+        minor: [line.partition(" ")[0].partition("==") for line in wanted]
+        for minor, wanted in lines.items()
+    }
+    return {
+        minor: {name: f"packages-{name}-{version}" for name, _, version in rows if name in apart}
+        for minor, rows in pins.items()
+    }
 
 
 def set_times(folder: Path, epoch: int) -> None:

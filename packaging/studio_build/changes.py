@@ -58,8 +58,8 @@ def newest(text: str, version: str) -> Release:
     return first
 
 
-def debian_changelog(releases: list[Release], maintainer: str) -> str:
-    """Return a changelog in Debian's format (Debian Policy, 4.4)."""
+def debian_changelog(releases: list[Release], maintainer: str, suffix: str = "") -> str:
+    """Return a changelog in Debian's format (Debian Policy, 4.4); the suffix is of each version."""
     entries = []
     for release in releases:
         day = datetime.strptime(release.date, "%Y-%m-%d").replace(tzinfo=timezone.utc)
@@ -69,7 +69,7 @@ def debian_changelog(releases: list[Release], maintainer: str) -> str:
         )
         date = f"{_DAYS[day.weekday()]}, {day.day:02} {_MONTHS[day.month - 1]} {day.year}"
         entries.append(
-            f"gpu-studio ({release.version}) stable; urgency=medium\n\n{points}\n\n"
+            f"gpu-studio ({release.version}{suffix}) stable; urgency=medium\n\n{points}\n\n"
             f" -- {maintainer}  {date} 00:00:00 +0000\n"
         )
     return "\n".join(entries)

@@ -12,7 +12,7 @@ import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from studio_build import app_folder, changes
+from studio_build import app_folder, changes, sizes
 from studio_build.address import address_of
 from studio_build.console import BuildError
 from studio_build.template import filled
@@ -35,16 +35,26 @@ _DESCRIPTION = """see what your graphics card can do with PyTorch
  .
  PyTorch is not in this package: the window downloads the build that fits your
  card into your own folder, about 200 MB for the CPU."""
+_FONT = "fonts-dejavu-core | fonts-freefont-ttf"  # with the window's check mark
 # Found with readelf on what is packed, and by opening the window in a bare Debian.
 _DEPENDS = (
-    "python3 (>= 3.10)", "python3 (<< 3.15)", "libc6 (>= 2.34)", "libgcc-s1", "libstdc++6",
-    "zlib1g", "libzstd1", "libegl1", "libgl1", "libglib2.0-0 | libglib2.0-0t64", "libfontconfig1",
-    "libfreetype6", "libdbus-1-3", "libx11-6", "libx11-xcb1", "libxkbcommon0", "libxkbcommon-x11-0",
+    "python3 (>= 3.10)", f"python3 (<< 3.{app_folder.DEBIAN_MINOR})", "libc6 (>= 2.34)",
+    "libgcc-s1", "libstdc++6", "zlib1g", "libzstd1", "libegl1", "libgl1",
+    "libglib2.0-0 | libglib2.0-0t64", "libfontconfig1", "libfreetype6", "libdbus-1-3", "libx11-6",
+    "libx11-xcb1", "libxkbcommon0", "libxkbcommon-x11-0",
     "libxcb-cursor0", "libxcb-icccm4", "libxcb-image0", "libxcb-keysyms1", "libxcb-randr0",
     "libxcb-render-util0", "libxcb-render0", "libxcb-shape0", "libxcb-shm0", "libxcb-sync1",
-    "libxcb-util1", "libxcb-xfixes0", "libxcb-xkb1", "libxcb1",
-    # A font with the window's check mark.
-    "fonts-dejavu-core | fonts-freefont-ttf",
+    "libxcb-util1", "libxcb-xfixes0", "libxcb-xkb1", "libxcb1", _FONT,
+)  # fmt: skip
+_DEPENDS_ON_DEBIAN = (
+    f"python3 (>= 3.{app_folder.DEBIAN_MINOR})", "python3 (<< 3.15)",
+    *(
+        f"python3-pyside6.{part} (>= 6.8)"
+        for part in ("qtcore", "qtgui", "qtopengl", "qtopenglwidgets", "qtsvg", "qtwidgets")
+    ),
+    "python3-msgspec (>= 0.19)", "python3-numpy (>= 1:1.26)", "python3-platformdirs (>= 4.2)",
+    "python3-psutil (>= 5.9)", "python3-typing-extensions", "libegl1", "libgl1",
+    "qt6-qpa-plugins", "qt6-svg-plugins", _FONT,
 )  # fmt: skip
 _RECOMMENDS = ("libwayland-client0", "libwayland-cursor0", "ca-certificates")
 _AFTER_INSTALLATION = f"""#!/bin/sh
@@ -85,6 +95,25 @@ compare them with the processor.
 .B gpu-studio \\-\\-help
 lists all commands.
 """
+
+
+class Kind(NamedTuple):
+    """Which Debian a package is for.
+
+    Attributes:
+        suffix: Of its version, so that the newer Debian's package is an update.
+        depends: What it needs.
+        largest: What it may take on the disk, in bytes.
+    """
+
+    suffix: str
+    depends: tuple[str, ...]
+    largest: int
+
+
+# For Debian 12, Ubuntu 22.04 and newer: all is inside. And for those whose own packages do.
+SELF_CONTAINED = Kind("", _DEPENDS, 200_000_000)
+ON_DEBIAN = Kind("+debian13", _DEPENDS_ON_DEBIAN, 30_000_000)
 
 
 class Member(NamedTuple):
@@ -130,19 +159,32 @@ def write_tar(program: Program, app: Path, out: Path, is_fast: bool = False) -> 
     return target
 
 
-def write_deb(program: Program, app: Path, out: Path, is_fast: bool = False) -> Path:
-    """Write the Debian package; return it."""
+def deb_name(version: str, kind: Kind) -> str:
+    """Return the file name of a Debian package of a version."""
+    return f"gpu-studio_{version}{kind.suffix}_amd64.deb"
+
+
+def write_deb(program: Program, app: Path, out: Path, kind: Kind, is_fast: bool = False) -> Path:
+    """Write a Debian package; return it.
+
+    Raises:
+        BuildError: it would take more on the disk than it may.
+    """
     app_folder.mark(program, app, "deb")
-    target = out / f"gpu-studio_{program.version}_amd64.deb"
+    target = out / deb_name(program.version, kind)
     own = [
         # Debian's packages have relative links inside /usr.
-        one._replace(link=f"../../..{one.link.removeprefix('/usr')}") if one.link else one
+        one._replace(link=os.path.relpath(one.link, f"/{os.path.dirname(one.name)}"))
+        if one.link
+        else one
         for one in members_of(app, _HOME)
     ]
-    members = [*own, *_system_files(program, app)]
+    members = [*own, *_system_files(program, app, kind)]
     size = sum(len(one.content) for one in members if one.content is not None)
+    if size > kind.largest:
+        raise BuildError(f"{target.name} takes {sizes.in_words(size)} on the disk.")
     control = [
-        Member("control", control_file(program.version, maintainer(), size // 1024).encode()),
+        Member("control", control_file(program.version, maintainer(), size // 1024, kind).encode()),
         Member("postinst", _AFTER_INSTALLATION.encode(), is_run=True),
         Member("prerm", _BEFORE_REMOVAL.encode(), is_run=True),
     ]
@@ -166,15 +208,15 @@ def maintainer() -> str:
     return f"{name} <{address}>" if name and address else _NO_MAINTAINER
 
 
-def control_file(version: str, who: str, size_kib: int) -> str:
-    """Return the file control of the .deb."""
+def control_file(version: str, who: str, size_kib: int, kind: Kind) -> str:
+    """Return the file control of a .deb."""
     rows = {
         "Package": "gpu-studio",
-        "Version": version,
+        "Version": f"{version}{kind.suffix}",
         "Architecture": "amd64",
         "Maintainer": who,
         "Installed-Size": str(size_kib),
-        "Depends": ", ".join(_DEPENDS),
+        "Depends": ", ".join(kind.depends),
         "Recommends": ", ".join(_RECOMMENDS),
         "Section": "utils",
         "Priority": "optional",
@@ -198,12 +240,12 @@ def members_of(folder: Path, below: str) -> list[Member]:
     return found
 
 
-def _system_files(program: Program, app: Path) -> Iterable[Member]:
+def _system_files(program: Program, app: Path, kind: Kind) -> Iterable[Member]:
     """Yield the files of the .deb outside the program's own folder."""
     icons, documents = "usr/share/icons/hicolor", "usr/share/doc/gpu-studio"
     pictures = program.root / "resources" / "app"
     history = changes.releases_in((program.root / "CHANGES.md").read_text(encoding="utf-8"))
-    told = changes.debian_changelog(history, maintainer()).encode()
+    told = changes.debian_changelog(history, maintainer(), kind.suffix).encode()
     yield Member("usr/bin/gpu-studio", link="../lib/gpu-studio/gpu-studio")
     yield Member(f"usr/share/applications/{APP_ID}.desktop", _desktop_entry(program))
     app_id = address_of(program.root).app_id

@@ -22,7 +22,7 @@ def part_of(name: str) -> str:
     if not first.startswith("packages"):
         return first
     package = rest.partition("/")[0].removesuffix(".libs")
-    return package if first == "packages" else f"{package} ({first.removeprefix('packages-')})"
+    return package if first == "packages" else f"{package} {first.rpartition('-')[2]}"
 
 
 def table(app: Path) -> str:

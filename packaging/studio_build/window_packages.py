@@ -26,6 +26,14 @@ _PACKAGES = (
 )  # fmt: skip
 # pip fills the engine environments; the locks do not have it.
 _PIP = "pip==26.3 --hash=sha256:f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
+# The oldest Python's numpy has wheels for these as well: its libraries, of 28 MB, and its modules
+# are then packed once, and not for each Python. The locks have the newest numpy for each.
+SHARED_NUMPY = "numpy==2.2.6"
+_SHARED_HASHES = {
+    11: "ba10f8411898fc418a521833e014a77d3ca01c15b0c6cdcce6a0d2897e6dbbdf",
+    12: "fd83c01228a688733f1ded5201c678f0c53ecc1006ffbc404db9f7a899ac6249",
+    13: "1bc23a79bfabc5d056d106f9befb8d50c31ced2fbc70eedb8155aec74a45798f",
+}
 _PLATFORMS = {
     "windows": ("win_amd64",),
     # glibc 2.34, which PySide6 needs, runs what was built for an older one.
@@ -71,9 +79,11 @@ _PYSIDE_KEPT = {
 # What nothing imports: tests, type stubs, headers, a compiler of Fortran, examples, commands.
 _LEFT_OUT = (
     "*.pyi", "*/py.typed", "*__pycache__/*", "*.data/*", "numpy/*/tests/*",
-    "numpy/tests/*", "numpy/f2py/*",
+    "numpy/tests/*", "numpy/f2py/*", "numpy/distutils/*", "numpy/_core/_simd.*",
+    "numpy/_core/_*_tests.*",
     "numpy/_core/include/*", "numpy/*.a", "numpy/*.lib", "numpy/*.pxd", "numpy/random/_examples/*",
-    "numpy/_pyinstaller/*", "pyqtgraph/examples/*", "psutil/tests/*", "shiboken6_generator/*",
+    "numpy/_pyinstaller/*", "example.py", "pyqtgraph/examples/*", "psutil/tests/*",
+    "shiboken6_generator/*",
     "*/__pyinstaller/*", "shiboken6/include/*", "shiboken6/lib/*", "shiboken6/*.lib",
     "shiboken6/*140*.dll", "*.dist-info/RECORD*", "*.dist-info/sboms/*", "pip/*", "pip-*",
 )  # fmt: skip
@@ -96,6 +106,14 @@ def requirements(lock: str, minor: int) -> list[str]:
     if missing:
         raise BuildError(f"The lock has no {missing[0]} for Python 3.{minor}: write it again.")
     return [*found.values(), _PIP]
+
+
+def with_shared_numpy(lines: Iterable[str], minor: int) -> list[str]:
+    """Return the requirements for Python 3.``minor`` with the numpy that several Pythons share."""
+    if minor not in _SHARED_HASHES:
+        return list(lines)
+    shared = f"{SHARED_NUMPY} --hash=sha256:{_SHARED_HASHES[minor]}"
+    return [shared if one.startswith("numpy==") else one for one in lines]
 
 
 def normal_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The .deb and the portable folder in a bare Debian: install, use, remove.
+"""The packages for Linux, each in a bare Debian that it is for: install, use, remove.
 
 The screen is an Xvfb of this PC.
 """
@@ -16,6 +16,8 @@ from collections import Counter
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from studio_build.linux_packages import ON_DEBIAN, SELF_CONTAINED, Kind, deb_name
 
 from tests.installed.first_use import (
     close,
@@ -43,6 +45,7 @@ _UNPACKED = f"{_HOME}/Unpacked here"
 _TOOLS = (  # the last three validate packages
     "debootstrap", "xvfb", "xdotool", "imagemagick", "lintian", "appstream", "desktop-file-utils",
 )  # fmt: skip
+_OLDER, _NEWER = "bookworm", "trixie"  # Debian 12 and 13
 _MOUNTED = ("proc", "dev")
 _WATCH = (
     "import sys, runpy; sys.path.append('/proof'); sys.argv[0] = 'gpu_studio'; "
@@ -126,19 +129,22 @@ def prove_linux(out: Path, pictures: Path, wheels: Path | None = None) -> None:
         FailedError: something that a person would expect did not come.
         SkippedError: this PC cannot have such a root.
     """
-    (package,), (archive,) = out.glob("gpu-studio_*.deb"), out.glob("gpu-studio-*.tar.xz")
+    (archive,) = out.glob("gpu-studio-*.tar.xz")
+    packages = {kind: _package(out, kind) for kind in (SELF_CONTAINED, ON_DEBIAN)}
     if os.geteuid() != 0:
         raise SkippedError("a Debian root needs root here.")
     try:
         install_from_debian(_TOOLS)
     except (OSError, subprocess.SubprocessError) as error:
         raise SkippedError(f"Debian's packages for the proof: {error}.") from error
-    validate(package)
+    for package in packages.values():
+        validate(package)
     _keep_mounts_private()
     try:
         root = _make_root(ROOT / ".setup" / "debian")
     except FailedError as error:
         raise SkippedError(f"a bare Debian cannot be made: {error}") from error
+    package = packages[ON_DEBIAN if _codename() != _OLDER else SELF_CONTAINED]
     with _mounted(root), screen(for_all_users=True) as display:
         installed = InstalledDebian(root, display)
         portable = InstalledDebian(root, display, f"{_UNPACKED}/{_folder_of(archive)}")
@@ -148,6 +154,43 @@ def prove_linux(out: Path, pictures: Path, wheels: Path | None = None) -> None:
         finally:
             installed.end()
             portable.end()
+    if _codename() == _OLDER:
+        _prove_newer(packages[ON_DEBIAN], pictures)
+
+
+def _package(out: Path, kind: Kind) -> Path:
+    """Return the newest package of a kind in a folder."""
+    name = deb_name("*", kind)
+    found = [one for one in out.glob(name) if kind.suffix or "+" not in one.name]
+    (package,) = found
+    return package
+
+
+def _codename() -> str:
+    return _run(["sh", "-c", ". /etc/os-release; echo $VERSION_CODENAME"]).strip()
+
+
+def _prove_newer(package: Path, pictures: Path) -> None:
+    """Install the package of newer Debians in one, open its window, use its command, remove it."""
+    try:
+        root = _make_root(ROOT / ".setup" / "debian-newer", _NEWER)
+    except FailedError as error:
+        print(f"Not proven: {package.name}, as {_NEWER} cannot be made here: {error}", flush=True)
+        return
+    with _mounted(root), screen(for_all_users=True) as display:
+        installed = InstalledDebian(root, display)
+        try:
+            before = _files(root)
+            _install(root, package)
+            person = Person(display)
+            window_s = open_and_close(installed, person, pictures / "window-newer.png")
+            told = _in(root, ["gpu-studio", "devices", "--json"])
+            if '"cpu' not in told:
+                raise FailedError(f"gpu-studio devices printed {told}")
+            _remove(root, before)
+        finally:
+            installed.end()
+    print(f"Linux ({_NEWER}): double-click to window {window_s:.1f} s.", flush=True)
 
 
 def validate(package: Path) -> None:
@@ -174,18 +217,33 @@ def _prove(
 ) -> None:
     root = installed.root
     before = _files(root)
-    target = root / "tmp" / "package.deb"
-    shutil.copy(package, target)
-    began_s = time.monotonic()
-    _in(root, ["apt-get", "install", "-y", "--no-install-recommends", "/tmp/package.deb"])
-    print(f"Installed with its dependencies in {time.monotonic() - began_s:.0f} s.", flush=True)
+    _install(root, package)
     _copy_proof(root, wheels)
     window_s = open_and_close(installed, person, pictures / "window.png")
     index = WheelIndex(root / "wheels")
     times = first_result(installed, person, pictures, index)._replace(window_s=window_s)
     print(f"Linux (Debian in a chroot): {times}.", flush=True)
-    _in(root, ["apt-get", "purge", "-y", "gpu-studio"])
+    _remove(root, before)
+
+
+def _install(root: Path, package: Path) -> None:
+    target = root / "tmp" / "package.deb"
+    shutil.copy(package, target)
+    began_s = time.monotonic()
+    _in(root, ["apt-get", "install", "-y", "--no-install-recommends", "/tmp/package.deb"])
     target.unlink()
+    print(
+        f"{package.name} with its dependencies in {time.monotonic() - began_s:.0f} s.", flush=True
+    )
+
+
+def _remove(root: Path, before: set[str]) -> None:
+    """Remove the package; say what is left in the user's folder.
+
+    Raises:
+        FailedError: something is left elsewhere.
+    """
+    _in(root, ["apt-get", "purge", "-y", "gpu-studio"])
     left = _files(root) - before
     print(f"Left after the removal, in the user's folder: {_by_folder(root, left)}", flush=True)
     strange = sorted(name for name in left if "gpu-studio" in name and not name.startswith(_HOME))
@@ -233,21 +291,24 @@ def _by_folder(root: Path, names: set[str]) -> dict[str, str]:
     return {place: f"{size / 1e6:.1f} MB" for place, size in sorted(sizes.items())}
 
 
-def _make_root(folder: Path) -> Path:
-    """Return a bare Debian of the release that runs here, with a user; it is kept for next time."""
+def _make_root(folder: Path, release: str = "") -> Path:
+    """Return a bare Debian, by default of the release that runs here, with a user.
+
+    It is kept for next time.
+    """
     root = folder / "root"
     if not (root / "usr" / "bin" / "python3").exists():
         shutil.rmtree(root, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
         print("A bare Debian…", flush=True)
-        release = _run(["sh", "-c", ". /etc/os-release; echo $VERSION_CODENAME"]).strip()
         command = ["debootstrap", "--variant=minbase", "--include=python3,ca-certificates"]
         try:
-            _run([*command, release, str(root)])
+            _run([*command, release or _codename(), str(root)])
         except FailedError:
             shutil.rmtree(root, ignore_errors=True)
             raise
-        for name in ("etc/apt/sources.list.d", "etc/apt/apt.conf.d"):
+        # Another release keeps the sources that it was made from.
+        for name in ("etc/apt/apt.conf.d", *([] if release else ["etc/apt/sources.list.d"])):
             shutil.copytree(Path("/") / name, root / name, dirs_exist_ok=True)
         for name in ("etc/hosts", "etc/resolv.conf"):
             shutil.copyfile(Path("/") / name, root / name)

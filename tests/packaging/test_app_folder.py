@@ -52,8 +52,9 @@ LINES = {
 
 def test_only_what_differs_between_pythons_has_folders_of_its_own() -> None:
     assert varying(LINES) == {"numpy"}
-    folders = {10: "packages-3.10", 11: "packages-3.11", 12: "packages-3.12", 13: "packages-3.12"}
-    assert own_folders(LINES) == folders
+    versions = {10: "2.2.6", 11: "2.4.6", 12: "2.5.5", 13: "2.5.5"}
+    wanted = {minor: {"numpy": f"packages-numpy-{one}"} for minor, one in versions.items()}
+    assert own_folders(LINES) == wanted
 
 
 @pytest.fixture

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 from studio_build import linux_packages
 from studio_build.app_folder import Program
-from studio_build.linux_packages import control_file, copyright_file, maintainer, write_deb
+from studio_build.console import BuildError
+from studio_build.linux_packages import (
+    ON_DEBIAN,
+    SELF_CONTAINED,
+    control_file,
+    copyright_file,
+    maintainer,
+    write_deb,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +66,7 @@ def _entries(piece: bytes) -> dict[str, tarfile.TarInfo]:
 def test_the_deb_has_its_pieces_in_the_order_that_dpkg_wants(
     root: Path, app: Path, tmp_path: Path
 ) -> None:
-    deb = write_deb(Program(root, "0.1.0", 1700000000), app, tmp_path, is_fast=True)
+    deb = write_deb(Program(root, "0.1.0", 1700000000), app, tmp_path, SELF_CONTAINED, True)
     pieces = _pieces(deb.read_bytes())
     assert list(pieces) == ["debian-binary", "control.tar.xz", "data.tar.xz"]
     assert deb.name == "gpu-studio_0.1.0_amd64.deb"
@@ -76,7 +84,7 @@ def test_a_piece_of_odd_length_is_followed_by_a_byte() -> None:
 def test_everything_in_the_deb_belongs_to_root_and_has_one_time(
     root: Path, app: Path, tmp_path: Path
 ) -> None:
-    deb = write_deb(Program(root, "0.1.0", 1700000000), app, tmp_path, is_fast=True)
+    deb = write_deb(Program(root, "0.1.0", 1700000000), app, tmp_path, SELF_CONTAINED, True)
     entries = _entries(_pieces(deb.read_bytes())["data.tar.xz"])
     assert {(one.uid, one.gid, one.uname, one.mtime) for one in entries.values()} == {
         (0, 0, "root", 1700000000)
@@ -96,8 +104,8 @@ def test_two_builds_give_the_same_bytes(root: Path, app: Path, tmp_path: Path) -
         (tmp_path / name).mkdir()
         collected.append(
             [
-                write(program, app, tmp_path / name, is_fast=True).read_bytes()
-                for write in (write_deb, linux_packages.write_tar)
+                write_deb(program, app, tmp_path / name, ON_DEBIAN, True).read_bytes(),
+                linux_packages.write_tar(program, app, tmp_path / name, True).read_bytes(),
             ]
         )
     assert collected[0] == collected[1]
@@ -118,20 +126,47 @@ def test_the_portable_folder_starts_with_the_systems_python(
 def test_the_control_file_declares_what_qt_needs_besides_its_wheel() -> None:
     rows = dict(
         line.split(": ", 1)
-        for line in control_file("0.1.0", "A B <a@example.org>", 280_000).splitlines()
+        for line in control_file(
+            "0.1.0", "A B <a@example.org>", 280_000, SELF_CONTAINED
+        ).splitlines()
         if not line.startswith(" ")
     )
     depends = {one.split(" ")[0] for one in rows["Depends"].split(", ")}
     assert rows["Version"] == "0.1.0"
     assert rows["Installed-Size"] == "280000"
     assert {"python3", "libegl1", "libgl1", "libxcb-cursor0", "libxkbcommon-x11-0"} <= depends
-    assert {"python3 (>= 3.10)", "python3 (<< 3.15)"} <= set(rows["Depends"].split(", "))
+    assert {"python3 (>= 3.10)", "python3 (<< 3.13)"} <= set(rows["Depends"].split(", "))
+
+
+def test_each_debian_has_one_package_and_the_newer_one_is_an_update() -> None:
+    older, newer = (control_file("0.1.0", "A", 1, kind) for kind in (SELF_CONTAINED, ON_DEBIAN))
+    assert "python3 (<< 3.13)" in older
+    assert "python3 (>= 3.13)" in newer
+    assert ("Version: 0.1.0\n" in older, "Version: 0.1.0+debian13\n" in newer) == (True, True)
+    assert "python3-pyside6.qtwidgets" in newer
+    assert "pyqtgraph" not in newer
+
+
+def test_links_to_the_packages_of_debian_stay_inside_usr(
+    root: Path, app: Path, tmp_path: Path
+) -> None:
+    (app / "packages").mkdir()
+    (app / "packages" / "numpy").symlink_to("/usr/lib/python3/dist-packages/numpy")
+    deb = write_deb(Program(root, "0.1.0", 1), app, tmp_path, ON_DEBIAN, True)
+    entries = _entries(_pieces(deb.read_bytes())["data.tar.xz"])
+    link = entries["./usr/lib/gpu-studio/packages/numpy"]
+    assert (link.issym(), link.linkname) == (True, "../../python3/dist-packages/numpy")
+
+
+def test_a_package_that_takes_too_much_is_not_made(root: Path, app: Path, tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match="on the disk"):
+        write_deb(Program(root, "0.1.0", 1), app, tmp_path, ON_DEBIAN._replace(largest=100), True)
 
 
 def test_the_setups_own_list_of_libraries_is_declared() -> None:
     from studio_setup.system_libraries import OFFSCREEN, SCREEN
 
-    control = control_file("0.1.0", "A B <a@example.org>", 1)
+    control = control_file("0.1.0", "A B <a@example.org>", 1, SELF_CONTAINED)
     missing = [one for one in (OFFSCREEN | SCREEN).values() if one not in control]
     assert missing == []
 

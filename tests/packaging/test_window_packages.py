@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 from studio_build.console import BuildError
-from studio_build.window_packages import LOCKS, is_kept, normal_name, requirements, unpack
+from studio_build.window_packages import (
+    LOCKS,
+    SHARED_NUMPY,
+    is_kept,
+    normal_name,
+    requirements,
+    unpack,
+    with_shared_numpy,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +32,13 @@ def test_the_window_has_its_packages_and_no_pytorch(root: Path, system: str, min
     assert not names & {"torch", "sympy", "networkx", "triton", "pytest", "setuptools"}
     assert len(lines) == len(names)
     assert all("--hash=sha256:" in line and ";" not in line for line in lines)
+
+
+@pytest.mark.parametrize("minor", range(10, 15))
+def test_four_pythons_share_the_numpy_of_the_oldest(root: Path, minor: int) -> None:
+    lines = with_shared_numpy(requirements(_lock(root, "linux"), minor), minor)
+    (numpy,) = [one.partition(" --hash")[0] for one in lines if one.startswith("numpy")]
+    assert (numpy == SHARED_NUMPY) == (minor < 14)
 
 
 def test_a_lock_that_lacks_a_package_for_a_python_stops_the_build(root: Path) -> None:

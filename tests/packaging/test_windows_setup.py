@@ -108,5 +108,5 @@ def test_sizes_are_reported_by_part(tmp_path: Path) -> None:
     assert lines[-1].split() == ["0.0", "MB", "together"]
     assert sizes.part_of("packages/PySide6/QtCore.pyd") == "PySide6"
     assert sizes.part_of("packages/numpy.libs/openblas.dll") == "numpy"
-    assert sizes.part_of("packages-3.12/numpy/core.so") == "numpy (3.12)"
+    assert sizes.part_of("packages-numpy-2.2.6/numpy/core.so") == "numpy 2.2.6"
     assert sizes.part_of("python/python.exe") == "python"
