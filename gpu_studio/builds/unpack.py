@@ -309,16 +309,18 @@ def _hashes_in(archive: zipfile.ZipFile, record: str) -> dict[str, str]:
 def _place_of(name: str) -> str | None:
     """Return the place of a file below the folder; None if it has none here.
 
-    A wheel may have files for other places in ``NAME.data`` (PEP 427): modules belong here, scripts
-    and manual pages are of no use to the engine.
+    A wheel may have files for other places in ``NAME.data`` (PEP 427): modules belong here, and so
+    do the libraries that Intel's packages put beside Python's own. Scripts, headers and manual
+    pages are of no use to the engine.
     """
     parts = name.removesuffix("/").split("/")
     if any(not part or _ELSEWHERE.search(part) or _DEVICE.fullmatch(part) for part in parts):
         raise _DamagedError(f"it has a file with a name that leads elsewhere: {name!r}")
     if not parts[0].endswith(".data"):
         return name
-    belongs_here = len(parts) > 2 and parts[1] in ("purelib", "platlib")
-    return "/".join(parts[2:]) if belongs_here else None
+    is_library = parts[1:3] == ["data", "lib"] or parts[1:4] == ["data", "Library", "bin"]
+    belongs_here = is_library or parts[1:2] in (["purelib"], ["platlib"])
+    return "/".join(parts[2:]) if belongs_here and len(parts) > 2 else None
 
 
 def _entries(record: str) -> list[_Entry]:

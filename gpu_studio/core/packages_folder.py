@@ -19,20 +19,31 @@ if TYPE_CHECKING:
 
 VARIABLE = "GPU_STUDIO_PACKAGES"
 _PYTHONPATH = "PYTHONPATH"
+# Where Intel's packages have their libraries, and what the system looks for them in. Their wheels
+# put them beside Python's own, where PyTorch's expect them: that Python is not the build's.
+_LIBRARIES = {
+    "linux": ("LD_LIBRARY_PATH", "lib"),
+    "win32": ("PATH", os.path.join("Library", "bin")),
+}
 
 
-def variables_for(folder: Path | None, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def variables_for(
+    folder: Path | None, environ: Mapping[str, str] = os.environ, platform: str = sys.platform
+) -> dict[str, str]:
     """Return the environment variables of a process that uses a build.
 
     Args:
         folder: The build's packages; None if PyTorch is a package of this Python.
         environ: This process's variables.
+        platform: A value of `sys.platform`.
     """
     if folder is None:
         return {}
-    before = environ.get(_PYTHONPATH, "")
-    joined = os.pathsep.join([str(folder), *([before] if before else [])])
-    return {VARIABLE: str(folder), _PYTHONPATH: joined}
+    variables = {VARIABLE: str(folder), _PYTHONPATH: _before(environ, _PYTHONPATH, str(folder))}
+    name, libraries = _libraries_of(str(folder), platform)
+    if libraries:
+        variables[name] = _before(environ, name, libraries)
+    return variables
 
 
 def use_packages() -> None:
@@ -40,6 +51,23 @@ def use_packages() -> None:
     folder = os.environ.get(VARIABLE, "")
     if folder and folder not in sys.path:
         sys.path.insert(0, folder)
+    if sys.platform == "win32":
+        _, libraries = _libraries_of(folder)
+        if folder and libraries:
+            os.add_dll_directory(libraries)
+
+
+def _libraries_of(folder: str, platform: str = sys.platform) -> tuple[str, str]:
+    """Return the variable and the folder of a build's libraries; "" if it has none of its own."""
+    name, place = _LIBRARIES.get(platform, ("", ""))
+    libraries = os.path.join(folder, place)
+    return (name, libraries) if place and os.path.isdir(libraries) else ("", "")
+
+
+def _before(environ: Mapping[str, str], name: str, first: str) -> str:
+    """Return a variable with a folder before what it has."""
+    before = environ.get(name, "")
+    return os.pathsep.join([first, *([before] if before else [])])
 
 
 def has_own_torch() -> bool:

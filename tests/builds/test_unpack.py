@@ -23,6 +23,9 @@ FILES = {
     "engine/bin/tool": "#!/bin/sh\n",
     "engine-1.0.data/purelib/beside.py": "BESIDE = True\n",
     "engine-1.0.data/scripts/engine": "never here",
+    "engine-1.0.data/data/lib/libsycl.so.9": "Intel's",
+    "engine-1.0.data/data/Library/bin/sycl9.dll": "Intel's",
+    "engine-1.0.data/data/include/engine": "never here",
 }
 RECORD = "engine-1.0.dist-info/RECORD"
 
@@ -48,6 +51,8 @@ def test_a_wheel_is_unpacked_where_python_finds_it(wheel, folder):
     assert (folder / "engine/__init__.py").read_text() == "ANSWER = 42\n"
     assert (folder / "engine/lib/größe.dll").stat().st_size == 5000
     assert (folder / "beside.py").exists()
+    assert (folder / "lib/libsycl.so.9").exists()
+    assert (folder / "Library/bin/sycl9.dll").exists()
     assert (folder / RECORD).exists()
     assert not [path for path in folder.rglob("*") if path.name == "engine" and path.is_file()]
     assert collected == sorted(collected)
@@ -265,7 +270,7 @@ def test_files_reach_the_disk_before_their_record(wheel, folder, monkeypatch, sy
         unpack, "write_atomically", lambda path, content: order.append("record") or path
     )
     Unpacker(folder).unpack(wheel)
-    assert order == ([*["file"] * 6, "record"] if system == "Windows" else ["files", "record"])
+    assert order == ([*["file"] * 8, "record"] if system == "Windows" else ["files", "record"])
 
 
 def test_what_is_no_wheel_is_refused(tmp_path, folder):

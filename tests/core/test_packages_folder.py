@@ -40,6 +40,17 @@ def test_the_folder_comes_before_other_packages(folder):
     assert joined == os.pathsep.join([str(folder), "mine"])
 
 
+@pytest.mark.parametrize(("platform", "name", "place"), [
+    ("linux", "LD_LIBRARY_PATH", "lib"), ("win32", "PATH", os.path.join("Library", "bin")),
+])  # fmt: skip
+def test_a_build_with_libraries_of_its_own_is_looked_for_them_first(folder, platform, name, place):
+    assert name not in variables_for(folder, {name: "mine"}, platform)
+    (folder / place).mkdir(parents=True)
+    found = variables_for(folder, {name: "mine"}, platform)[name]
+    assert found == os.pathsep.join([str(folder / place), "mine"])
+    assert variables_for(folder, {}, platform)[name] == str(folder / place)
+
+
 def where_torch_is(tmp_path, folder, *options):
     """Return the file of PyTorch in a new Python that got the folder."""
     script = (
