@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import torch
 
+from gpu_studio.cli.main import main
+from gpu_studio.cli.record import recording
 from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.devices.devices import Inventory, Reading, decode_sensor_event
 from gpu_studio.core.messages.engine_messages import (
@@ -22,7 +24,6 @@ from gpu_studio.core.protocol import decode_event
 from gpu_studio.engine.device import resolve, uuid_of
 from gpu_studio.engine.recorded_engine import RecordedEngine
 from tests.engine.answers import only, run_request
-from tests.gpu.record import main, record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
 
 
 def test_a_recording_replays_and_names_no_person(tmp_path: Path) -> None:
-    events_file, sensors_file = record(
-        tmp_path, sizes=(64,), budget_s=0.05, workloads=("elementwise", "matmul")
-    )
-    recording = read_recording(events_file)
-    header = recording.header
+    *_, (events_file, sensors_file) = recording(
+        tmp_path, tmp_path / "log.txt", sizes=(64,), budget_s=0.05,
+        workloads=("elementwise", "matmul"),
+    )  # fmt: skip
+    read = read_recording(events_file)
+    header = read.header
     events = [decode_event(line) for line in events_file.read_bytes().splitlines()[1:]]
     assert header.device_name == torch.cuda.get_device_name(resolve("cuda:0"))
     assert header.torch_version == torch.__version__
@@ -45,8 +47,8 @@ def test_a_recording_replays_and_names_no_person(tmp_path: Path) -> None:
     }  # fmt: skip
     for kind in (DeviceUsed, PlaceFinished, OomFinished, CacheEmptied):
         assert only(kind, events), kind
-    assert {run.device_name for run in recording.runs} == {r.device_name for r in results}
-    engine = RecordedEngine(recording, speed=float("inf"))
+    assert {run.device_name for run in read.runs} == {r.device_name for r in results}
+    engine = RecordedEngine(read, speed=float("inf"))
     (described,) = engine.run(DescribeEngine())
     assert isinstance(described, EngineDescribed)
     assert described.recording == header.title
@@ -72,6 +74,6 @@ def test_soft_cards_are_not_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(os.environ, "SOFT_CARDS_DIR", str(tmp_path))
-    assert main(["--out", str(tmp_path)]) == 1
-    assert "soft" in capsys.readouterr().err
+    assert main(["record", "--out", str(tmp_path)]) == 1
+    assert "simulated" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -108,6 +108,7 @@ class Cuda:
         return TorchCard(
             torch_index=index,
             name=self.name(torch.device("cuda", index)),
+            kind=self.kind,
             is_integrated=bool(getattr(properties, "is_integrated", False)),
             uuid=None if uuid is None else f"GPU-{uuid}",
             pci_bus_id=slot_of(properties),

@@ -73,6 +73,7 @@ class Rocm(Cuda):
         return TorchCard(
             torch_index=index,
             name=self.name(torch.device("cuda", index)),
+            kind=self.kind,
             maker=self.maker,
             pci_bus_id=slot_of(properties),
             architecture=gfx_name(getattr(properties, "gcnArchName", "")),
