@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.notice import Action
 from gpu_studio.core.plain_text import file_name
 from gpu_studio.model.collector import Collector
+from gpu_studio.model.devices.card_recording import CardRecording
 from gpu_studio.model.file_reading import FileReading, opening
 from gpu_studio.model.pages import CHECK, DEVICES, RACE, Destination
 from gpu_studio.ui.banner import Banner
@@ -32,7 +33,7 @@ from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.page_keys import press_stop
 from gpu_studio.ui.paint_turn import PaintTurn
 from gpu_studio.ui.parts import MARGIN
-from gpu_studio.ui.saving import ask_open_path
+from gpu_studio.ui.saving import ask_open_path, ask_save_path
 from gpu_studio.ui.scroll_page import CoverWatch, TabScroll
 from gpu_studio.ui.status import EffectLine, StatusLine
 from gpu_studio.ui.steps import steps
@@ -128,6 +129,8 @@ class MainWindow(QMainWindow):
         self.statusBar().setSizeGripEnabled(False)
         fill_menus(self, studio, self.tabs, self._ask_file, self._code.action, log_path)
         studio.headlines.log_wanted.connect(self.show_diagnostics)
+        self._recording = CardRecording(studio, self)
+        studio.headlines.recording_wanted.connect(self._record_card)
         studio.destination_wanted.connect(self._go_to)
         self._recognizing = FileReading(self)
         self._dropped = Path()
@@ -363,6 +366,13 @@ class MainWindow(QMainWindow):
         self._recognizing.read(
             lambda is_over: Destination(page=tab_for_file(path, is_over).page, path=path)
         )
+
+    def _record_card(self) -> None:
+        """Ask for a file, and record what the card answers into it."""
+        if self._recording.can_start:
+            path = ask_save_path(self, "Save recording", "card.zip", "Recording (*.zip)")
+            if path:
+                self._recording.start(Path(path))
 
     def _show_delayed(self) -> None:
         self._status.show_opening(opening(self._dropped))
