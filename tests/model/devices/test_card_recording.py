@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gpu_studio.model.devices.card_recording import CardRecording
 from gpu_studio.model.engine_session import EngineState
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class ScriptedChild:
