@@ -65,7 +65,7 @@ class RecordingStep(NamedTuple):
     doing: str
 
 
-class SensorLog:
+class ReportedSensors:
     """What the sensor reader says, collected on a thread of its own until `close`."""
 
     def __init__(self) -> None:
@@ -163,7 +163,7 @@ def recording(
     Raises:
         NoCardError: PyTorch cannot use one.
     """
-    sensors = SensorLog()
+    sensors = ReportedSensors()
     try:
         inventory = sensors.inventory
         with at_work(new_engine(log_path)) as work:
