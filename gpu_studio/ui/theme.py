@@ -344,6 +344,7 @@ QMainWindow, QDialog { background: @window@; }
 QToolTip { background: @card@; color: @text@; border: 1px solid @border@; padding: 4px; }
 QFrame[card="true"] { background: @card@; border: 1px solid @border@; border-radius: 8px; }
 QFrame[card="true"][selected="true"] { border: 2px solid @accent@; }
+QFrame[card="true"][selected="false"] { padding: 1px; }
 QFrame[card="true"][tone="failure"] { border: 1px solid @failure@;
     border-left: 4px solid @failure@; }
 QFrame[card="true"][tone="amber"] { border: 1px solid @amber@; border-left: 4px solid @amber@; }

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
     QLineEdit,
+    QRadioButton,
     QScrollBar,
     QTabBar,
     QToolButton,
@@ -25,7 +26,8 @@ from gpu_studio.model.studio import Studio
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.pages import PAGES, go, page_called, press, scripts_of_all_pages, settle
 from tests.driving.window import find
-from tests.fakes.pc import SteadySensors, reading, two_cards
+from tests.fakes.descriptions import described
+from tests.fakes.pc import SteadySensors, cpu_only, reading, two_cards
 from tests.fakes.scripted_engine import Pause
 
 if TYPE_CHECKING:
@@ -87,11 +89,20 @@ class FirstPlaces:
 
 
 @pytest.fixture
-def starting_window(qtbot, engines, settings) -> Iterator[MainWindow]:
+def has_cards() -> bool:
+    return True
+
+
+@pytest.fixture
+def starting_window(qtbot, engines, settings, has_cards) -> Iterator[MainWindow]:
     """The window on a PC that has not yet said anything, its engine held at its start."""
     engines.scripts |= scripts_of_all_pages()
-    described = engines.scripts[DescribeEngine]
-    engines.scripts[DescribeEngine] = [Pause(), *described]
+    (answer,) = engines.scripts[DescribeEngine]
+    if not has_cards:
+        answer = described(
+            workloads=answer.workloads, models=answer.models, pitfalls=answer.pitfalls
+        )
+    engines.scripts[DescribeEngine] = [Pause(), answer]
     sensors = SteadySensors(None)
     made = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
     made.sensors = sensors
@@ -140,6 +151,45 @@ def test_each_control_stays_where_it_was_first_painted(qtbot, starting_window, e
         press(window, button)
         qtbot.waitUntil(find(window, button, QAbstractButton).isEnabled)
         assert not seen.look()
+    go(window, page_called("Choose"))
+    for radio in find(window, "switcher.cards").findChildren(QRadioButton):
+        radio.click()
+        settle()
+    assert not seen.look()
+
+
+@pytest.mark.parametrize("has_cards", [False])
+def test_each_control_stays_on_a_pc_without_a_card(qtbot, starting_window, engines):
+    """The CPU alone arrives, its engine, a run, a check; facts and details are unfolded."""
+    window = starting_window
+    studio, seen = window.findChild(Studio), FirstPlaces(window)
+    assert not seen.look()
+    window.sensors.send(cpu_only())
+    qtbot.waitUntil(lambda: studio.sensors.inventory is not None)
+    assert not seen.look()
+    engines.scripts[DescribeEngine] = engines.scripts[DescribeEngine][1:]
+    engines.latest.go()
+    qtbot.waitUntil(lambda: studio.session.is_free)
+    assert not seen.look()
+    with qtbot.waitSignal(studio.sensors.reading_taken):
+        window.sensors.send(reading(cpu_only(), 1.0))
+    assert not seen.look()
+    for page, button in (
+        ("Devices", "devices.compare"),
+        ("LIVE", "benchmark.run"),
+        ("Pitfalls", "switcher.lab.break"),
+        ("Break it", "memory.oom.run"),
+        ("Check", "check.run"),
+    ):
+        go(window, page_called(page))
+        press(window, button)
+        qtbot.waitUntil(find(window, button, QAbstractButton).isEnabled)
+        assert not seen.look(), button
+    go(window, page_called("Devices"))
+    for fold in ("devices.facts", "devices.sensors.all"):
+        find(window, fold, QAbstractButton).click()
+        settle()
+        assert not seen.look(), fold
 
 
 def test_all_pages_end_at_one_right_edge(window):

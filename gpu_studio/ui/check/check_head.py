@@ -30,7 +30,7 @@ from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, saves, stops
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters, set_property
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, keep_width, letters, set_property
 from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.trust_chip import TrustChip
 
@@ -105,8 +105,10 @@ class CheckHead(FlowRow):
             self._records, self._open,
         ):  # fmt: skip
             self.add(widget)
+        keep_width(self.run, self.stop)
+        widest = max(self.run.minimumWidth(), self.stop.minimumWidth())
         for pressed in (self.run, self.stop):  # one takes the place of the other
-            pressed.setMinimumWidth(max(self.run.sizeHint().width(), self.stop.sizeHint().width()))
+            pressed.setMinimumWidth(widest)
         self.show_check()
 
     def show_check(self, *, is_primary: bool = True) -> None:
