@@ -103,11 +103,11 @@ class Heartbeat(QObject):
         """End a turn: the event loop is about to take the next one."""
         work_s = time.thread_time()
         taken_s = work_s - self._work_s
+        seen, self._seen = self._seen, Counter()  # a sample may come while it is read
         if taken_s >= _KEPT_S:
-            owner = "; ".join(f"{count} × {where}" for where, count in self._seen.most_common(3))
+            owner = "; ".join(f"{count} × {where}" for where, count in seen.most_common(3))
             self.turns.append(Turn(self.phase, taken_s, owner))
         self._longest = self._longest._replace(own_work_s=max(self._longest.own_work_s, taken_s))
-        self._seen.clear()
         self._work_s = work_s
 
     def _sample(self, _number: int, frame: FrameType | None) -> None:

@@ -113,8 +113,13 @@ class BenchmarkResults(Card):
         header.setSectionResizeMode(Column.STAMP, QHeaderView.ResizeMode.Stretch)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Fit the columns into the new width; another height matters by its scroll bar alone."""
+        """Fit the columns into the new width; another height matters by its scroll bar alone.
+
+        A hidden table has its width only when it is shown, and is fitted then.
+        """
         super().resizeEvent(event)
+        if not self.isVisible():
+            return
         if event.size().width() != event.oldSize().width():
             self._fit_columns()
         else:

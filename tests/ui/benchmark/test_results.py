@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QScrollArea, QTableView, QWid
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.model.pages import BENCHMARK
+from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import (
     cells,
@@ -68,6 +69,25 @@ def test_the_verdict_the_table_and_the_curves_say_the_same(
         xs, ys = drawn(ready, "benchmark.plot.sizes", f"{device} float32")
         assert xs == [64, 512, 2048]
         assert ys == [medians[device, size] for size in (64, 512, 2048)]
+
+
+@with_a_card
+def test_the_table_is_fitted_once_when_it_is_shown(
+    ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To measure all of its texts takes as long as to paint the tab."""
+    run(ready)
+    settle()
+    results = find(ready, "benchmark.results").parentWidget()
+    assert isinstance(results, BenchmarkResults)
+    fitted: list[int] = []
+    monkeypatch.setattr(
+        QTableView, "resizeColumnsToContents", lambda view: fitted.append(view.width())
+    )
+    results.hide()
+    results.resize(results.width() - 100, results.height())
+    results.show()
+    assert len(fitted) == 1
 
 
 @with_a_card
