@@ -39,6 +39,7 @@ _LEAST_LINES = 13  # of text: the plot's height
 _LEGEND_LETTERS = 42
 _BESIDE_LETTERS = 105
 _SWATCH = 12
+_MOST_DOTS = 30
 _ABOVE = 1.3  # the top of the axis, above the highest curve
 _FAR_ABOVE = 2.0  # a card that is so much larger is out of sight
 _ANY_WIDTH = (1 << 24) - 1  # QWIDGETSIZE_MAX of Qt
@@ -136,7 +137,11 @@ class HistoryCard(Card):
         timeline = self._shown
         assert timeline is not None
         if answer is None:
-            series = TimedSeries(self._times, np.frombuffer(timeline.reserved))
+            changed = [
+                np.frombuffer(one, np.int32) for one in (timeline.asked, timeline.given_back)
+            ]
+            shown = np.unique(np.concatenate([[0], *changed, [len(self._times) - 1]]))
+            series = TimedSeries(self._times[shown], np.frombuffer(timeline.reserved)[shown])
         else:
             entries, values = (
                 np.frombuffer(answer.entries, np.int32),
@@ -146,16 +151,22 @@ class HistoryCard(Card):
             end = len(self._times) - 1 if failed_at is None else failed_at
             last = values[-1:] if len(values) else np.zeros(1)
             series = TimedSeries(self._times[np.append(entries, end)], np.append(values, last))
-        curve = Curve("reserved", "allocated", series.itself, dashed=True, stepped=True)
+        # A dot is memory that the driver gave or got; zooming in shows them.
+        curve = Curve(
+            "reserved", "allocated", series.itself, dashed=True, stepped=True, dots="o",
+            most_dots=_MOST_DOTS,
+        )  # fmt: skip
         self._plot.set_curve("reserved", curve)
         return float(series.values.max(initial=0.0))
 
     def _markers(
         self, timeline: Timeline, failed_at: int | None, choices: WhatIfChoices
     ) -> Iterable[Marker]:
+        is_first = True
         for mark in timeline.marks:
             is_failure = mark.kind is MarkKind.OUT_OF_MEMORY
-            label = f"recorded {mark_label(mark)}" if is_failure else ""
+            label = f"recorded {mark_label(mark)}" if is_failure and is_first else ""
+            is_first = is_first and not is_failure
             role = "failure" if is_failure else "muted"
             yield Marker(float(self._times[mark.entry]), label, role, row=2)
         for entry in choices.empty_at:

@@ -57,6 +57,7 @@ class Curve:
         dashed: a second mark besides the color.
         symbol: a pyqtgraph symbol for few points, for example "o" or "s"; such curves are thick.
         dots: a pyqtgraph symbol that marks the points as long as they are few.
+        most_dots: how many are few.
         filled: fills to zero; only for a few hundred points.
         smooth: thick and antialiased; only for a few hundred points.
         stepped: holds each value until the next; a NaN in y leaves a gap.
@@ -80,6 +81,7 @@ class Curve:
         faint: bool = False,
         gaps: bool = False,
         dots: str | None = None,
+        most_dots: int = _MOST_DOTS,
         area: bool = False,
         below: TimedSeries | None = None,
     ) -> None:
@@ -87,7 +89,7 @@ class Curve:
         self.dashed, self.symbol, self.filled, self.stepped = dashed, symbol, filled, stepped
         self.smooth = smooth or symbol is not None
         self.faint, self.gaps, self.dots = faint, gaps, dots
-        self.area, self.below = area, below
+        self.most_dots, self.area, self.below = most_dots, area, below
         self.item: pg.PlotDataItem | None = None
         self.shown: Points | None = None
         self.last_x = -math.inf
@@ -142,7 +144,7 @@ class Curve:
         if self.dots is None:
             self.item.setData(self.shown.xs, self.shown.ys)
         else:
-            symbol = self.dots if len(self.shown.xs) <= _MOST_DOTS else None
+            symbol = self.dots if len(self.shown.xs) <= self.most_dots else None
             self.item.setData(self.shown.xs, self.shown.ys, symbol=symbol)
 
     def _look(self, sight: Sight) -> Points | None:
