@@ -5,6 +5,7 @@ import pickle
 import random
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from gpu_studio.core.failure import StudioError
@@ -13,7 +14,9 @@ from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.memory.plain_pickle import UnsafePickleError
+from gpu_studio.core.memory.replay.replay_call import MEMORY_BYTES, MODULE, OpenHistory
 from gpu_studio.core.memory.snapshot_file import open_snapshot, read_snapshot
+from gpu_studio.process.child_call import ChildCall
 from tests.core.memory.test_plain_pickle import HOSTILE
 
 if TYPE_CHECKING:
@@ -178,11 +181,29 @@ def test_each_part_of_the_reading_can_be_stopped():
             read_snapshot(content, is_over=lambda left=left: next(left, True))
 
 
-@pytest.mark.parametrize("content", [one for one, _ in HOSTILE.values()], ids=HOSTILE.keys())
-def test_a_child_runs_no_pickle_either(content: bytes):
+# These cost memory, or an error that Python reports later: only a child with limits reads them.
+COSTLY = {
+    "a bytearray of an exbibyte": HOSTILE["a bytearray of an exbibyte"][0],
+    "a large place in the memory": b"\x80\x02K\x07r\xff\xff\xff\x7f.",
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE.keys() - COSTLY))
+def test_a_child_runs_no_pickle_either(name: str):
+    content, _ = HOSTILE[name]
     with pytest.raises((UnsafePickleError, MemoryError)):
         read_snapshot(content, in_child=True)
     assert not os.path.exists("/tmp/gpu-studio-was-here")
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_a_child_with_limits_refuses_what_costs_all_memory(name: str, tmp_path: Path):
+    path = tmp_path / "theirs.pickle"
+    path.write_bytes(COSTLY[name])
+    question = msgspec.msgpack.encode(OpenHistory(path=os.fsencode(path)))
+    call = ChildCall(MODULE, memory_bytes=MEMORY_BYTES)
+    found = call.run(question, longest_s=60.0, most_bytes=1000)
+    assert found.exit_code != 0
 
 
 def test_a_child_reads_the_same():

@@ -51,6 +51,7 @@ class OpenedHistory(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     Attributes:
         replayed: the `Replay` for later questions.
+        device_indexes: the cards in the file; one of them is shown.
         entry_count: the lines of the history.
         ooms: how often the recorded program was out of memory.
         fragmentation_bytes: reserved and held by no tensor when the most was reserved.
@@ -59,6 +60,7 @@ class OpenedHistory(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     replayed: bytes
     timeline: Timeline
     device_index: int
+    device_indexes: tuple[int, ...]
     conf: str
     entry_count: int
     allocations: int
@@ -176,6 +178,7 @@ def _opened(question: OpenHistory) -> OpenedHistory | NoHistory:
         replayed=msgspec.msgpack.encode(replayed),
         timeline=timeline(snapshot, replayed),
         device_index=snapshot.device_index,
+        device_indexes=snapshot.device_indexes,
         conf=replayed.conf,
         entry_count=len(snapshot.history),
         allocations=replayed.allocations,
