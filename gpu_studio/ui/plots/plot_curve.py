@@ -123,7 +123,9 @@ class Curve:
             shade.setAlpha(60)
             options |= {"fillLevel": 0, "brush": shade}
         if self.area:
-            options |= {"pen": None, "fillLevel": 0, "brush": QColor(theme.colour(self.role))}
+            # Without its outline, a peak that is narrower than a pixel would not be painted.
+            shade = QColor(theme.colour(self.role))
+            options |= {"pen": pg.mkPen(shade, width=1), "fillLevel": 0, "brush": shade}
         return options
 
     def show_in(self, item: pg.PlotDataItem) -> None:

@@ -125,9 +125,9 @@ def moment(timeline: Timeline, entry: int) -> str:
 
 
 def moment_text(timeline: Timeline, entry: int) -> str:
-    """Return the time of an entry as a person may type it: ``1.923 s``, ``event 1200``."""
+    """Return the time of an entry as a person may type it: ``1.923041 s``, ``event 1200``."""
     if timeline.is_timed:
-        return f"{timeline.time_of(entry):.3f} s"
+        return f"{timeline.time_of(entry):.6f} s"  # times are recorded in microseconds
     return f"event {entry + 1}"
 
 
