@@ -24,10 +24,14 @@ from gpu_studio.model.pages import BENCHMARK
 from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.benchmark.benchmark_choices import BenchmarkChoices
 from gpu_studio.ui.benchmark.benchmark_head import BenchmarkHead
-from gpu_studio.ui.benchmark.benchmark_plots import BenchmarkPlots, HistoryPart, View
+from gpu_studio.ui.benchmark.benchmark_plots import (
+    BenchmarkPlots,
+    BenchmarkViews,
+    HistoryPart,
+    View,
+)
 from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark.benchmark_run_panel import BenchmarkRunPanel
-from gpu_studio.ui.benchmark.benchmark_views import BenchmarkViews
 from gpu_studio.ui.benchmark.export_button import ExportButton
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.file_drop import FileDrop
