@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.devices.device_board import DeviceBoard
-    from gpu_studio.ui.benchmark.export_button import ExportButton
     from gpu_studio.ui.theme import Theme
 
 
@@ -146,7 +145,7 @@ class BenchmarkViews(FlowRow):
     view_chosen = Signal(object)
 
     def __init__(
-        self, benchmark: Benchmark, export: ExportButton, theme: Theme, parent: QWidget
+        self, benchmark: Benchmark, export: QPushButton, theme: Theme, parent: QWidget
     ) -> None:
         self._benchmark, self._export = benchmark, export
         self._clear = button(
