@@ -60,6 +60,14 @@ _GROWTH_OF_ROCM = 3.6
 _GROWTH_OF_OTHERS = 1.6
 
 
+# The troubles of a server that may be gone for good.
+_GONE = (
+    troubles.TroubleKind.NO_NETWORK,
+    troubles.TroubleKind.SERVER,
+    troubles.TroubleKind.CHANGED_FILE,
+)
+
+
 class CheckedBuild(NamedTuple):
     """The outcome of a test.
 
@@ -209,10 +217,23 @@ class BuildInstaller:
         self._require_fit(family)
         self._enter(InstallStage.PLANNING)
         self._downloader.begin()
-        plan = self._plan(family, wheels)
+        plan = self._kept_plan(family) if wheels is None else None
+        if plan is not None:
+            try:
+                return plan, self._downloaded(family, plan)
+            except TroubleError as error:
+                newer = self._plan_instead(family, plan, error.trouble.kind)
+                if newer is None:
+                    raise
+                plan = newer
+        else:
+            plan = self._new_plan(family, wheels)
+        return plan, self._downloaded(family, plan)
+
+    def _downloaded(self, family: str, plan: WheelPlan) -> list[Path]:
         self._require_bytes(self._needed_bytes(family, plan))
         with self._naming_room(family, plan):
-            return plan, self._download(plan)
+            return self._download(plan)
 
     def _install(self, family: str, wheels: Path | None) -> None:
         plan, paths = self._fetch(family, wheels)
@@ -247,20 +268,35 @@ class BuildInstaller:
             raise TroubleError(unfit)
         require_short(self._shelf.folder(family), allows_long=_allows_long_paths())
 
-    def _plan(self, family: str, wheels: Path | None) -> WheelPlan:
-        """Return the kept plan of an interrupted installation, or a new one."""
+    def _kept_plan(self, family: str) -> WheelPlan | None:
+        """Return the plan of an interrupted installation; None if another one is needed now."""
+        saved = kept_plan(self._shelf.plan_path(family))
+        wanted = (self._table.version_of(family), OWN_PYTHON)
+        if saved is None or (saved.torch_version, saved.python) != wanted:
+            return None
+        made = (file.local_path for file in saved.files)
+        is_here = all(one is None or one.exists() for one in made)
+        return saved if is_here and saved.source == self._planner.source(family) else None
+
+    def _new_plan(self, family: str, wheels: Path | None = None) -> WheelPlan:
         if wheels is not None:
             return self._planner.from_folder(family, wheels)
-        path = self._shelf.plan_path(family)
-        wanted = self._table.version_of(family)
-        saved = kept_plan(path)
-        if saved is not None and (saved.torch_version, saved.python) == (wanted, OWN_PYTHON):
-            made = (file.local_path for file in saved.files)
-            if all(one is None or one.exists() for one in made):
-                return saved
-        plan = self._planner.from_index(family)
-        write_atomically(path, plan.text().encode())
+        plan = replace(self._planner.from_index(family), source=self._planner.source(family))
+        write_atomically(self._shelf.plan_path(family), plan.text().encode())
         return plan
+
+    def _plan_instead(
+        self, family: str, plan: WheelPlan, kind: troubles.TroubleKind
+    ) -> WheelPlan | None:
+        """Return a plan with other addresses, if a kept one's server is gone and there are any."""
+        if kind not in _GONE:
+            return None
+        self._enter(InstallStage.PLANNING)
+        try:
+            newer = self._new_plan(family)
+        except TroubleError:  # it is the network
+            return None
+        return newer if newer.files != plan.files else None
 
     def _needed_bytes(self, family: str, plan: WheelPlan) -> int:
         """Return how much the rest of an installation adds to the disk."""

@@ -82,12 +82,14 @@ class WheelPlan:
         python: The Python that they are for, "3.11".
         files: All wheels, PyTorch's first.
         unproven: The names of those whose hash is only that of what arrived.
+        source: The mark of the indexes that were asked, as `Planner.source`.
     """
 
     torch_version: str
     python: str
     files: tuple[WheelFile, ...]
     unproven: tuple[str, ...] = ()
+    source: str = ""
 
     @property
     def total_bytes(self) -> int:
@@ -113,7 +115,10 @@ def plan_from(text: str) -> WheelPlan | None:
         content: Any = parsed_json(text)
         files = tuple(WheelFile(**one) for one in content["files"])
         unproven = tuple(map(str, content.get("unproven", ())))
-        return WheelPlan(str(content["torch_version"]), str(content["python"]), files, unproven)
+        return WheelPlan(
+            str(content["torch_version"]), str(content["python"]), files, unproven,
+            str(content.get("source", "")),
+        )  # fmt: skip
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -172,6 +177,14 @@ class Planner:
                 if second.trouble.kind is troubles.TroubleKind.FOLDER:
                     raise error from second  # it is pip's folder, and not one of the user's
                 raise
+
+    def source(self, tag: str) -> str:
+        """Return a mark of the indexes to ask for a build: another one is another plan.
+
+        It is a hash: an address may have a password in it.
+        """
+        places = (self._table.build(tag).index_url, *self._configured_indexes())
+        return hashlib.sha256("\n".join(places).encode()).hexdigest()
 
     def _configured_folder(self, tag: str) -> Path | None:
         """Return the folder in pip's configuration that has the build; None if none has it."""

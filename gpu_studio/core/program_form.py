@@ -102,7 +102,9 @@ def own_program(
         start = f"{'py' if os.name == 'nt' else 'python3'} {_shortened(script)} run"
         return Program(ProgramForm.CHECKOUT, start, python, has_torch)
     found = shutil.which(_NAME)
-    is_ours = found is not None and _folder_of(found) == _folder_of(executable)
+    # uv and pipx link to the scripts of an environment from a folder of the user's.
+    places = [] if found is None else [_folder_of(found), _folder_of(os.path.realpath(found))]
+    is_ours = _folder_of(executable) in places
     start = _NAME if is_ours else f"{python} -m gpu_studio"
     return Program(
         ProgramForm.OWN_ENVIRONMENT, start, python, has_torch, find_spec("pip") is not None

@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,48 @@ def test_the_start_after_a_pause_continues(server, bench, tmp_path, wheel_table)
     # The plan was kept: only files are asked for, and PyTorch's from its middle on.
     assert server.asked[asked][1:] == (f"/whl/cpu/{TORCH}", f"bytes={first.done_bytes}-")
     assert all(path.endswith(".whl") for _, path, _ in server.asked[asked:])
+
+
+def paused_in_torch(server, bench):
+    put_torch(server, ballast=random.Random(1).randbytes(3_000_000))
+    put_needed(server)
+    bench.stop_at = STAGES.DOWNLOADING
+    assert not bench.installer.install("cpu")
+
+
+def test_a_file_that_has_moved_meanwhile_is_found_and_continued(
+    server, bench, tmp_path, wheel_table
+):
+    paused_in_torch(server, bench)
+    for name in (TORCH, f"{TORCH}.metadata"):
+        server.files[f"/other/{name}"] = server.files.pop(f"/whl/cpu/{name}")
+    page = server.files["/whl/cpu/torch/"]
+    page.content = page.content.replace(b"../torch-", b"/other/torch-")
+    again = Bench(tmp_path, wheel_table)
+    assert again.installer.install("cpu")
+    (wish,) = server.ranges_of(f"/other/{TORCH}")
+    assert int(wish.removeprefix("bytes=").rstrip("-")) > 0  # the same hash: the same bytes
+
+
+def test_another_index_makes_another_plan(server, bench, tmp_path, wheel_table):
+    paused_in_torch(server, bench)
+    for path in [path for path in server.files if path.startswith("/whl/cpu/")]:
+        server.files[path.replace("/whl/", "/mirror/")] = server.files[path]
+    build = replace(wheel_table.build("cpu"), index_url=f"{server.url}/mirror/cpu")
+    asked = len(server.asked)
+    again = Bench(tmp_path, replace(wheel_table, builds=(build,)))
+    assert again.installer.install("cpu")
+    assert not any(path.startswith("/whl/") for _, path, _ in server.asked[asked:])
+
+
+def test_without_a_network_the_kept_plan_stays(server, bench, tmp_path, wheel_table):
+    paused_in_torch(server, bench)
+    server.files.clear()
+    again = Bench(tmp_path, wheel_table)
+    assert not again.installer.install("cpu")
+    assert again.reports[-1].trouble is not None
+    kept = bench.shelf.downloads / f"{TORCH}.part"
+    assert kept.stat().st_size > 0
 
 
 @pytest.mark.parametrize("kind", ["pipe", "no text"])

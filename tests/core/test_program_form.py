@@ -114,6 +114,18 @@ def test_in_an_activated_environment_the_short_words_do(
         assert typed(command, ours) == command
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a link")
+def test_a_link_to_our_script_is_ours(
+    ours: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As uv and pipx make them."""
+    script = program(Path(ours).parent, "gpu-studio")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "gpu-studio").symlink_to(script)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert typed("gpu-studio doctor", ours) == "gpu-studio doctor"
+
+
 @pytest.mark.parametrize("action", ["", "nvidia-smi", "export CUDA_DEVICE_ORDER=PCI_BUS_ID"])
 def test_other_commands_and_addresses_stay(action: str, ours: str) -> None:
     assert typed(action, ours) == action
