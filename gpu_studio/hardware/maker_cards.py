@@ -41,6 +41,8 @@ _SILENT_CARD = "The driver no longer answers for this card. Restart the PC."
 # Without persistence mode, a driver takes seconds to start its cards; a running driver does not.
 _START_PATIENCE_S = 12.0
 _CALL_PATIENCE_S = 4.0
+# A file of the system's takes under a millisecond; the other cards wait for a slow one.
+_FILE_PATIENCE_S = 1.0
 _DRIVER = "driver"
 _NOT_SERVED = (
     "The {maker} driver does not serve this card: it no longer supports it, or the card is lent to "
@@ -89,7 +91,12 @@ class MakerCards:
         self._names = ProcessNames()
         self._watchdog = Watchdog()
         self._start_patience_s = start_patience_s
-        self._call_patience_s = call_patience_s
+        self._call_patience_s = (
+            min(call_patience_s, _FILE_PATIENCE_S) if maker.is_system else call_patience_s
+        )
+        # Opens the system's cards one by one, so that a slow one holds up no other.
+        self._opening = Watchdog()
+        self._slow_slots: set[str] = set()
         self._is_driver_silent = False
         # The source of each card's readings; a sentence if it cannot be read.
         self._sources: list[tuple[str, OpenCard | Device]] = []
@@ -139,6 +146,8 @@ class MakerCards:
         """
         if self._is_driver_silent and not self._watchdog.is_stuck(_DRIVER):
             return True
+        if any(not self._opening.is_stuck(slot) for slot in self._slow_slots):
+            return True
         if any(self._is_card_asleep(slot) != asleep for slot, asleep in self._was_asleep.items()):
             return True
         return self._has_changed or self._sees_a_change()
@@ -178,7 +187,7 @@ class MakerCards:
     @property
     def has_left_behind(self) -> bool:
         """Whether a call into the driver has not returned: its thread cannot be ended."""
-        return self._watchdog.has_left_behind
+        return self._watchdog.has_left_behind or self._opening.has_left_behind
 
     def _find_cards_in_time(
         self, adapters: Sequence[DisplayAdapter]
@@ -247,10 +256,19 @@ class MakerCards:
             numbers = range(reader.count())
             openers = [(number, None, partial(reader.card, number)) for number in numbers]
         found: list[tuple[Device, OpenCard | Device]] = []
+        self._slow_slots = set()
         for index, adapter, open_card in openers:
+            describe = partial(self._describe, index, open_card)
             try:
-                card = open_card()
-                device = card.describe(index, self._names)
+                if adapter is None or not self.maker.is_system:
+                    device, card = describe()
+                else:
+                    device, card = self._opening.call(adapter.slot, describe, self._call_patience_s)
+            except SilentError:
+                assert adapter is not None
+                self._slow_slots.add(adapter.slot)
+                found.append(self._unread(adapter, _SILENT_CARD, "silent"))
+                continue
             except CardUnreadableError as error:
                 if adapter is not None and self.maker.is_system:
                     found.append(self._unread(adapter, str(error), error.code))
@@ -260,6 +278,12 @@ class MakerCards:
                 continue
             found.append((device, device if device.unreadable else card))
         return found
+
+    def _describe(
+        self, index: int | None, open_card: Callable[[], OpenCard]
+    ) -> tuple[Device, OpenCard]:
+        card = open_card()
+        return card.describe(index, self._names), card
 
     def _claim(self, adapters: Sequence[DisplayAdapter]) -> list[DisplayAdapter]:
         return [one for one in adapters if self._claims(one)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from gpu_studio.hardware.makers import makers_of
 from gpu_studio.hardware.nvidia.nvidia import NVIDIA
 from gpu_studio.hardware.pci import DisplayAdapter
 from gpu_studio.hardware.reader import PcSensors
+from tests.patience import PATIENCE_S, until
 
 TREES = Path(__file__).parent / "sysfs"
 RX_6600 = "card1/device"
@@ -268,3 +270,27 @@ def test_programs_on_a_card_and_their_load_come_from_fdinfo(tmp_path):
     clients.read()
     assert clients.percent == 25.0
     assert clients.memory_bytes == 4 << 20
+
+
+def test_a_driver_that_does_not_answer_for_one_file_holds_up_no_other_card(rx_6600, monkeypatch):
+    pci_card(rx_6600, "0000:20:00.0", "0x1a03", "0x2000", uevent="DRIVER=ast")
+    tree, answers, text = SysTree(rx_6600), threading.Event(), SysTree.text
+
+    def read_slowly(tree: SysTree, path: str) -> str | None:
+        if path.endswith("vbios_version") and path.startswith(RX_6600):
+            answers.wait(PATIENCE_S)
+        return text(tree, path)
+
+    monkeypatch.setattr(SysTree, "text", read_slowly)
+    sensors = PcSensors(
+        makers_of(tree),
+        find_adapters=lambda: find_adapters(tree),
+        is_card_asleep=lambda _slot: False,
+        call_patience_s=0.05,
+    )
+    codes = {card.maker: card.unreadable_code for card in sensors.inventory().cards}
+    assert codes == {"AMD": "silent", "ASPEED": None}
+    assert not sensors.is_outdated
+    answers.set()
+    until(lambda: sensors.is_outdated)
+    assert {card.unreadable_code for card in sensors.inventory().cards} == {None}
