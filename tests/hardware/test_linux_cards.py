@@ -107,6 +107,8 @@ def test_intels_card_says_its_power_as_energy(tmp_path):
     assert (now.temperature_c, now.hotspot_c, now.memory_temperature_c) == (54.0, None, 56.0)
     assert (now.power_w, now.power_limit_w, now.fan_rpm) == (None, 190.0, 1235.0)
     assert now.clock_event_reasons == ClockReason(0)
+    # Linux says 2.5 GT/s x1, that of the link inside the card; the copy has no bridge above it.
+    assert (now.pcie_generation, now.pcie_width) == (None, None)
 
 
 @pytest.mark.parametrize(

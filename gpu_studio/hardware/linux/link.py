@@ -19,7 +19,8 @@ _MOST_LANES = 32
 _BRIDGE_CLASS = 0x0604
 _ROOT_BUS = "00000000:00:"
 # AMD and Intel: a switch is between the slot and the chip, whose own link is an inner one.
-_WITH_SWITCH = (0x1002, 0x8086)
+_AMD, _INTEL = 0x1002, 0x8086
+_WITH_SWITCH = (_AMD, _INTEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,15 @@ def link_of(tree: SysTree, device: str, which: str) -> PcieLink:
     found = _SPEED.match(tree.text(f"{folder}/{which}_link_speed") or "")
     generation = _GENERATIONS.get(found[1]) if found else None
     width = tree.number(f"{folder}/{which}_link_width", 1, _MOST_LANES)
-    return PcieLink(generation, width) if generation and width else PcieLink()
+    link = PcieLink(generation, width)
+    if not generation or not width or (folder == device and _is_placeholder(tree, device, link)):
+        return PcieLink()
+    return link
+
+
+def _is_placeholder(tree: SysTree, device: str, link: PcieLink) -> bool:
+    """Return whether it is what every card of Intel's says of the link inside it."""
+    return tree.hexadecimal(f"{device}/vendor") == _INTEL and link == PcieLink(1, 1)
 
 
 def _slot_side(tree: SysTree, device: str) -> str:
