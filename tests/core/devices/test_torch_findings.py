@@ -140,4 +140,5 @@ def test_each_rule_has_its_place_and_each_code_its_severity():
     asleep = changed(on_the_bus(GT_1030, "asleep"), unreadable=ASLEEP)
     unknown = on_the_bus(RTX_3060, "unknown")
     assert codes(examined(pc(asleep, unknown))) == ["card_unreadable", "card_asleep", "ok"]
-    assert len(rules._RULES) == len(SEVERITIES)
+    # NVIDIA's build and the others' each have a rule for what works.
+    assert list(dict.fromkeys(rule.__name__ for rule in rules._RULES)) == list(SEVERITIES)
