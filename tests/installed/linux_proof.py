@@ -78,6 +78,10 @@ class InstalledDebian:
             command = ["sh", "-c", f"exec {line}"]
         self._start(command)
 
+    def type(self, *command: str) -> str:
+        """Run a command as the user; return what it prints."""
+        return self._start(command).communicate()[0].decode("utf-8", "replace")
+
     def watch(self, environ: Mapping[str, str] = MappingProxyType({})) -> subprocess.Popen[bytes]:
         """Open the window with the installed program and its Python."""
         return self._start([f"/{self.app}/bin/python3", "-c", _WATCH], environ)
@@ -184,9 +188,9 @@ def _prove_newer(package: Path, pictures: Path) -> None:
             _install(root, package)
             person = Person(display)
             window_s = open_and_close(installed, person, pictures / "window-newer.png")
-            told = _in(root, ["gpu-studio", "devices", "--json"])
-            if '"cpu' not in told:
-                raise FailedError(f"gpu-studio devices printed {told}")
+            printed = installed.type("gpu-studio", "devices", "--json")
+            if '"cpu' not in printed:
+                raise FailedError(f"gpu-studio devices printed {printed}")
             _remove(root, before)
         finally:
             installed.end()
