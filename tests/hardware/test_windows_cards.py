@@ -153,6 +153,59 @@ def test_what_a_driver_does_not_answer_is_not_reported():
     assert {getattr(now, name) for name in now.__struct_fields__} == {None}
 
 
+SIZES_AND_PLACES = [  # of d3dkmthk.h and pdh.h, compiled for 64-bit Windows
+    (d3dkmt._AdapterInfo, 20, "luid", 4),
+    (d3dkmt._Adapters, 16, "adapters", 8),
+    (d3dkmt._Question, 24, "answer", 8),
+    (d3dkmt._Handle, 4, "handle", 0),
+    (d3dkmt.SegmentSize, 24, "shared", 16),
+    (d3dkmt._Address, 12, "function", 8),
+    (d3dkmt._Registry, 2080, "bios", 520),
+    (d3dkmt._Type, 4, "bits", 0),
+    (d3dkmt._DeviceIds, 28, "revision", 20),
+    (d3dkmt.Performance, 64, "fan_rpm", 48),
+    (d3dkmt.PerformanceLimits, 40, "fan_max_rpm", 24),
+    (counters_module._Value, 16, "value", 8),
+    (counters_module._Item, 24, "value", 8),
+]
+
+
+@pytest.mark.parametrize(("structure", "size_bytes", "field", "place"), SIZES_AND_PLACES)
+def test_structures_are_laid_out_as_windows_has_them(structure, size_bytes, field, place):
+    assert ctypes.sizeof(structure) == size_bytes
+    assert getattr(structure, field).offset == place
+
+
+class Faulty:
+    """A library whose calls end in a fault, but for those that have an answer."""
+
+    def __init__(self, **answers):
+        self.answers = answers
+
+    def __getattr__(self, name):
+        if name in self.answers:
+            return self.answers[name]
+        return self._fault
+
+    @staticmethod
+    def _fault(*_arguments):
+        message = "exception: access violation reading 0x0000000000000010"
+        raise OSError(message)
+
+
+def test_a_fault_in_the_drivers_library_is_not_reported():
+    with pytest.raises(DriverUnavailableError):
+        WindowsReader(lambda: open_adapters(Faulty()), GraphicsCounters(Faulty()))
+    (adapter,) = open_adapters(Faulty(D3DKMTEnumAdapters2=FakeGdi32().D3DKMTEnumAdapters2))
+    assert (adapter.ids, adapter.name, adapter.memory()) == (None, "", None)
+    adapter.close()
+    pdh = used_by_two()
+    opened = {name: getattr(pdh, name) for name in ("PdhOpenQueryW", "PdhAddEnglishCounterW")}
+    counters = GraphicsCounters(Faulty(**opened))
+    assert counters.use_of(LUID) == counters_module.AdapterUse()
+    counters.close()
+
+
 @pytest.mark.parametrize("tenths", [0, 65535])
 def test_what_is_no_temperature_is_not_reported(tenths):
     card = reader_of(FakeGdi32(temperature=tenths), FakePdh({})).card_at(SLOT)

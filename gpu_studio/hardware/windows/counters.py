@@ -6,6 +6,7 @@ They are those of the task manager's page, for any maker; pdh.h has the calls. A
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import re
 import time
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 _LIBRARY = "pdh"
 _AS_DOUBLE = 0x200 | 0x8000  # PDH_FMT_DOUBLE, and without an end at 100
 _MORE_DATA = 0x800007D2
+_CALLS = (
+    "PdhOpenQueryW", "PdhAddEnglishCounterW", "PdhCollectQueryData", "PdhCloseQuery",
+    "PdhGetFormattedCounterArrayW",
+)  # fmt: skip
 _VALID = (0, 1)  # PDH_CSTATUS_VALID_DATA, PDH_CSTATUS_NEW_DATA
 _LOAD = r"\GPU Engine(*)\Utilization Percentage"
 _OWN, _SHARED = (rf"\GPU Adapter Memory(*)\{kind} Usage" for kind in ("Dedicated", "Shared"))
@@ -76,16 +81,16 @@ class GraphicsCounters:
         self._query = ctypes.c_void_p()
         try:
             self._library = ctypes.CDLL(_LIBRARY) if library is None else library
-            status = self._library.PdhOpenQueryW(None, None, ctypes.byref(self._query))
-        except (AttributeError, OSError):
+            open_query, add, *_ = [getattr(self._library, name) for name in _CALLS]
+            if open_query(None, None, ctypes.byref(self._query)) != 0:
+                self._query = ctypes.c_void_p()
+                return
+            for path in (_LOAD, _OWN, _SHARED, _OWN_OF_PROCESS, _SHARED_OF_PROCESS):
+                counter = ctypes.c_void_p()
+                if add(self._query, ctypes.c_wchar_p(path), None, ctypes.byref(counter)) == 0:
+                    self._counters[path] = counter
+        except (AttributeError, OSError):  # not this Windows, or a fault in the library
             return
-        if status != 0:
-            return
-        for path in (_LOAD, _OWN, _SHARED, _OWN_OF_PROCESS, _SHARED_OF_PROCESS):
-            counter = ctypes.c_void_p()
-            add = self._library.PdhAddEnglishCounterW
-            if add(self._query, ctypes.c_wchar_p(path), None, ctypes.byref(counter)) == 0:
-                self._counters[path] = counter
 
     def use_of(self, luid: str) -> AdapterUse:
         """Return what programs do with an adapter; see `KernelAdapter.luid`."""
@@ -100,18 +105,22 @@ class GraphicsCounters:
         own, shared = (self._of_processes(path, luid)
                        for path in (_OWN_OF_PROCESS, _SHARED_OF_PROCESS))  # fmt: skip
         pids = own.keys() | shared.keys()
+        is_said = _OWN_OF_PROCESS in self._values or _SHARED_OF_PROCESS in self._values
         return AdapterUse(
             percent=min(100.0, max(engines.values())) if engines else None,
             own_bytes=self._bytes(_OWN, luid),
             shared_bytes=self._bytes(_SHARED, luid),
-            processes={pid: (own.get(pid, 0), shared.get(pid, 0)) for pid in pids},
+            processes=(
+                {pid: (own.get(pid, 0), shared.get(pid, 0)) for pid in pids} if is_said else None
+            ),
             computing=frozenset(computing),
         )
 
     def close(self) -> None:
-        if self._counters:
-            self._library.PdhCloseQuery(self._query)
-            self._counters = {}
+        if self._query:
+            with contextlib.suppress(OSError):
+                self._library.PdhCloseQuery(self._query)
+        self._query, self._counters = ctypes.c_void_p(), {}
 
     def _of(self, path: str, luid: str) -> list[tuple[re.Match[str], float]]:
         found = [
@@ -135,22 +144,28 @@ class GraphicsCounters:
         now_s = self._now_s()
         if self._read_at_s is not None and now_s - self._read_at_s < _LEAST_SPAN_S:
             return
-        self._read_at_s = now_s
-        if not self._counters or self._library.PdhCollectQueryData(self._query) != 0:
-            self._values = {}
+        self._read_at_s, self._values = now_s, {}
+        try:
+            if not self._counters or self._library.PdhCollectQueryData(self._query) != 0:
+                return
+            arrays = {path: self._array(counter) for path, counter in self._counters.items()}
+        except OSError:  # a fault in the library, which ctypes raises
             return
-        self._values = {path: self._array(counter) for path, counter in self._counters.items()}
+        self._values = {path: array for path, array in arrays.items() if array is not None}
 
-    def _array(self, counter: ctypes.c_void_p) -> dict[str, float]:
-        """Return the values of all instances of a counter; several of one name are added up."""
+    def _array(self, counter: ctypes.c_void_p) -> dict[str, float] | None:
+        """Return the values of all instances of a counter; None if Windows does not say them.
+
+        Several of one name are added up.
+        """
         size_bytes, count = ctypes.c_uint32(0), ctypes.c_uint32(0)
         get = self._library.PdhGetFormattedCounterArrayW
         ends = (ctypes.byref(size_bytes), ctypes.byref(count))
         if get(counter, _AS_DOUBLE, *ends, None) & 0xFFFFFFFF != _MORE_DATA:
-            return {}
+            return None
         room = ctypes.create_string_buffer(size_bytes.value)
         if get(counter, _AS_DOUBLE, *ends, room) != 0:
-            return {}
+            return None
         items = ctypes.cast(room, ctypes.POINTER(_Item))
         values: dict[str, float] = {}
         for number in range(count.value):

@@ -6,10 +6,12 @@ needs an administrator; a driver answers what it supports.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from typing import Any, TypeVar
 
 _LIBRARY = "gdi32"
+_CALLS = ("D3DKMTEnumAdapters2", "D3DKMTQueryAdapterInfo", "D3DKMTCloseAdapter")
 _MOST_ADAPTERS = 32
 _WORDS = 260  # MAX_PATH
 # Enumerators of KMTQUERYADAPTERINFOTYPE.
@@ -178,7 +180,8 @@ class KernelAdapter:
         return self._ask(_PERFORMANCE_LIMITS, PerformanceLimits())
 
     def close(self) -> None:
-        self._library.D3DKMTCloseAdapter(ctypes.byref(_Handle(handle=self._handle)))
+        with contextlib.suppress(OSError):
+            self._library.D3DKMTCloseAdapter(ctypes.byref(_Handle(handle=self._handle)))
 
     def _ask(self, kind: int, answer: _Answer) -> _Answer | None:
         """Return the filled structure; None if the driver does not answer the question."""
@@ -188,7 +191,10 @@ class KernelAdapter:
             answer=ctypes.cast(ctypes.byref(answer), ctypes.c_void_p),
             size_bytes=ctypes.sizeof(answer),
         )
-        status = self._library.D3DKMTQueryAdapterInfo(ctypes.byref(question))
+        try:
+            status = self._library.D3DKMTQueryAdapterInfo(ctypes.byref(question))
+        except OSError:  # a fault in the driver's library, which ctypes raises
+            return None
         return answer if status == 0 else None
 
 
@@ -203,7 +209,7 @@ def open_adapters(library: Any = None) -> list[KernelAdapter]:
     """
     try:
         gdi32 = ctypes.CDLL(_LIBRARY) if library is None else library
-        enumerate_adapters = gdi32.D3DKMTEnumAdapters2
+        enumerate_adapters, *_ = [getattr(gdi32, name) for name in _CALLS]
     except (AttributeError, OSError) as error:
         message = "This Windows does not list its graphics adapters for programs."
         raise D3dkmtError(message) from error
@@ -211,11 +217,15 @@ def open_adapters(library: Any = None) -> list[KernelAdapter]:
     adapters = _Adapters(
         count=_MOST_ADAPTERS, adapters=ctypes.cast(room, ctypes.POINTER(_AdapterInfo))
     )
-    status = enumerate_adapters(ctypes.byref(adapters))
+    try:
+        status = enumerate_adapters(ctypes.byref(adapters))
+    except OSError as error:
+        message = "Windows failed while it listed its graphics adapters."
+        raise D3dkmtError(message) from error
     if status != 0:
         message = f"Windows does not list its graphics adapters: error {status & 0xFFFFFFFF:08x}."
         raise D3dkmtError(message)
-    return [KernelAdapter(gdi32, room[number]) for number in range(adapters.count)]
+    return [KernelAdapter(gdi32, one) for one in room[: adapters.count]]
 
 
 def _text(units: Any) -> str:
