@@ -58,7 +58,7 @@ def main(lines: list[str]) -> None:
     device.ACCELERATORS[:] = [FakeAccelerator()]
     for line in lines:
         for event in Dispatcher().run(decode_request(line.encode()), threading.Event()):
-            sys.stdout.write(encode(event).decode())
+            sys.stdout.buffer.write(encode(event))
 
 
 if __name__ == "__main__":

@@ -151,7 +151,7 @@ def _convolution_backward(*args: Any) -> Any:
 _VIEWS = (
     "transpose.int", "t", "permute", "expand", "select.int", "slice.Tensor", "unsqueeze", "squeeze",
     "squeeze.dim", "squeeze.dims", "split.Tensor", "split_with_sizes", "unbind.int", "diagonal",
-    "unfold",
+    "unfold", "view.dtype",
 )  # fmt: skip
 # PyTorch leaves convolutions to each kind of device, and makes an empty result for the others,
 # which a tensor of Python cannot grow into.

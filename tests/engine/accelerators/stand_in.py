@@ -229,7 +229,7 @@ def main(maker: str, lines: list[str]) -> None:
     stand_in(maker)
     for line in lines:
         for event in Dispatcher().run(decode_request(line.encode()), threading.Event()):
-            sys.stdout.write(encode(event).decode())
+            sys.stdout.buffer.write(encode(event))
 
 
 if __name__ == "__main__":
