@@ -102,7 +102,8 @@ def test_a_run_survives_the_pipe():
         assert decode_event(encode(event)) == event
 
 
-def test_a_result_says_where_and_how_it_was_obtained():
+def test_a_result_says_where_and_how_it_was_obtained(monkeypatch):
+    monkeypatch.setattr("gpu_studio.engine.sensor._SHORTEST_WATCH_S", 3600.0)  # too short to say
     dispatcher = Dispatcher(in_window_process=True, cpu_name="Ryzen 7 5700G")
     result = ask(run_request(), dispatcher)[-1]
     assert isinstance(result, RunFinished)
