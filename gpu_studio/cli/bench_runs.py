@@ -17,7 +17,9 @@ from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of
 from gpu_studio.core.benchmark.verdict_words import verdict_text
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.memory.replay.recording_words import recorded_sentence
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed, identity_at
+from gpu_studio.core.messages.memory_messages import MemoryRecorded
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunsEnded
 from gpu_studio.core.pause import pauses_sentence
 from gpu_studio.core.protocol import encode
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from gpu_studio.cli.answers import CommandEngine
     from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
+    from gpu_studio.core.messages.memory_messages import RecordMemory
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload, WorkloadDescription
 
@@ -88,6 +91,7 @@ class BenchRuns:
         """The cards by address, for the causes of a low share."""
         self.with_transfers = False
         """Whether copies were requested; a remark then says that the CPU needs none."""
+        self._is_recorded = True
         self.may_skip = False
         """Whether to skip unsupported runs on a device that the user did not name."""
 
@@ -96,7 +100,7 @@ class BenchRuns:
         """The exit status: whether a run failed, or was skipped on every device."""
         failed = (run for run in self.runs if run.state is RunState.FAILED)
         is_done = all(self._is_skipped(run) and self._is_made_elsewhere(run) for run in failed)
-        return self._work.exit_status(is_done=is_done)
+        return self._work.exit_status(is_done=is_done and self._is_recorded)
 
     @property
     def results(self) -> list[RunFinished]:
@@ -139,6 +143,16 @@ class BenchRuns:
                 for run in group_runs:
                     note(f"Stopped after {counted(len(run.series), 'sample')} of {_title(run)}.")
         return not self._is_over()
+
+    def record_memory(self, request: RecordMemory) -> None:
+        """Record the history of a run's memory, and say where it is."""
+        if self._is_over():
+            return
+        self._work.progress.show(f"recording the memory of {request.workload}")
+        *_, last = self._work.printed_answers(request, as_json=self._as_json)
+        self._is_recorded = isinstance(last, MemoryRecorded)
+        if isinstance(last, MemoryRecorded) and not self._as_json:
+            print_line(f"{recorded_sentence(last)} It is in {last.snapshot_path}.")
 
     def _is_over(self) -> bool:
         return self._work.interrupt.is_asked

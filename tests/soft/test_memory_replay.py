@@ -7,16 +7,25 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpu_studio.core.memory.replay.replay import replay
+from gpu_studio.core.memory.replay.timeline import Category, timeline
 from gpu_studio.core.memory.replay.what_if import what_if
 from gpu_studio.core.memory.snapshot_file import open_snapshot
+from gpu_studio.core.messages.memory_messages import (
+    AllocationPlan,
+    MemoryRecorded,
+    RecordMemory,
+    RunMemoryExperiment,
+)
+from gpu_studio.core.messages.run_messages import RunFinished
 from tests.core.memory.replay.test_replay import CONFS
+from tests.engine.answers import run_request
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import MODERN_1996_MIB
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.soft.conftest import MakeChild, MakePc
+    from tests.soft.conftest import MakeChild, MakePc, StartEngine
 
 
 @pytest.mark.parametrize("skip", [0, 700])
@@ -76,3 +85,38 @@ def test_another_card_fails_at_the_same_call(
             assert found.failure == failure
             failures += 1
     assert 5 < failures < SEEDS
+
+
+def test_a_recorded_workload_is_replayed_exactly_and_names_its_lines(
+    soft_pc: MakePc, engine: StartEngine, tmp_path: Path
+) -> None:
+    one = engine(soft_pc(MODERN_1996_MIB))
+    path = tmp_path / "history.pickle"
+    run = run_request(device="cuda:0", workload="train_step", size=64, budget_s=0.05)
+    assert isinstance(one.ask(run)[-1], RunFinished)  # what it leaves is there before the history
+    (recorded,) = one.ask(RecordMemory(**run.parameters, snapshot_path=str(path)))
+    assert isinstance(recorded, MemoryRecorded)
+    assert (recorded.calls, recorded.is_out_of_memory) == (3, False)
+    snapshot = open_snapshot(path)
+    replayed = replay(snapshot)
+    assert replayed.is_exact
+    assert replayed.allocations > 50
+    layers = timeline(snapshot, replayed).layers
+    lines = " ".join(layer.line for layer in layers)
+    assert "train_network.py:" in lines
+    assert {Category.PARAMETER, Category.OPTIMIZER_STATE} <= {layer.category for layer in layers}
+
+
+def test_an_experiment_names_its_lines(
+    soft_pc: MakePc, engine: StartEngine, tmp_path: Path
+) -> None:
+    path = tmp_path / "history.pickle"
+    engine(soft_pc(MODERN_1996_MIB)).ask(
+        RunMemoryExperiment(
+            preset="custom", device="cuda:0", plan=AllocationPlan(size=512, count=4),
+            snapshot_path=str(path),
+        )
+    )  # fmt: skip
+    made = [entry for entry in open_snapshot(path).history if entry.action == "alloc"]
+    assert made
+    assert all(entry.line.startswith("cuda_memory.py:") for entry in made)

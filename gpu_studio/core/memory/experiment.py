@@ -78,11 +78,15 @@ def check_experiment(request: RunMemoryExperiment) -> None:
             f"The watch time {request.watch_s:g} s is out of range: 0 to {_LONGEST_WATCH_S:.0f} s.",
         )
     if request.snapshot_path:
-        _check_place(Path(request.snapshot_path))
+        check_snapshot_place(Path(request.snapshot_path))
 
 
-def _check_place(path: Path) -> None:
-    """Refuse an impossible file before the experiment runs whose end it is for."""
+def check_snapshot_place(path: Path) -> None:
+    """Refuse an impossible file before the work begins whose end it is for.
+
+    Raises:
+        StudioError: it is a folder, or in none.
+    """
     folder = path.parent
     if path.is_dir():
         reason = f"{path} is a folder. Name a file in it."

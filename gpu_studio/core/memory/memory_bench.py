@@ -111,15 +111,8 @@ class MemoryBench:
             StudioError: the file cannot be written.
         """
         path, self.snapshot_path = self.snapshot_path, None
-        if path is None:
-            return
-        try:
-            self.card.write_snapshot(path)
-        except OSError as error:
-            raise StudioError(
-                FailureKind.BAD_REQUEST,
-                f"Cannot write the snapshot to {path}: {error.strerror or error}",
-            ) from error
+        if path is not None:
+            write_snapshot(self.card, path)
 
     def begin(self, stage: str, sentence: str) -> StageBegan:
         """Return the event of a new stage."""
@@ -216,3 +209,18 @@ class LabCard(Protocol):
 
     def write_snapshot(self, path: Path) -> None:
         """Write segments and history to a file and end the recording; raise `OSError`."""
+
+
+def write_snapshot(card: LabCard, path: Path) -> None:
+    """Write a card's segments and history to a file, and end the recording.
+
+    Raises:
+        StudioError: the file cannot be written.
+    """
+    try:
+        card.write_snapshot(path)
+    except OSError as error:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"Cannot write the snapshot to {path}: {error.strerror or error}",
+        ) from error

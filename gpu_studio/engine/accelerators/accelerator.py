@@ -173,7 +173,10 @@ class Accelerator(Protocol):
         """Return whether an error says that the device's memory is full."""
 
     def start_history(self, device: torch.device) -> None:
-        """Start to record what the allocator does, without Python frames."""
+        """Start to record what the allocator does.
+
+        Its allocations have the stacks that asked for them, where PyTorch gives them.
+        """
 
     def write_snapshot(self, device: torch.device, path: Path) -> None:
         """Write the allocator's segments and history to a file, and stop recording."""

@@ -226,7 +226,7 @@ class Cuda:
 
     def start_history(self, device: torch.device) -> None:
         torch.cuda.memory._record_memory_history(
-            enabled="all", context=None, max_entries=MOST_HISTORY, device=device
+            enabled="all", context="alloc", max_entries=MOST_HISTORY, device=device
         )
 
     def write_snapshot(self, device: torch.device, path: Path) -> None:

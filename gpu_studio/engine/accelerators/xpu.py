@@ -219,7 +219,7 @@ class Xpu:
 
     def start_history(self, device: torch.device) -> None:
         memory: Any = torch.xpu.memory
-        memory._record_memory_history(enabled="all", context=None, max_entries=MOST_HISTORY)
+        memory._record_memory_history(enabled="all", context="alloc", max_entries=MOST_HISTORY)
 
     def write_snapshot(self, device: torch.device, path: Path) -> None:
         memory: Any = torch.xpu.memory

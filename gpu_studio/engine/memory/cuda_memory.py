@@ -139,7 +139,7 @@ class CudaMemory:
         return _Network(self._device)
 
     def start_history(self) -> None:
-        """Start to record the history, without Python frames."""
+        """Start to record the history, with the stacks of its allocations."""
         self._card.start_history(self._device)
 
     def write_snapshot(self, path: Path) -> None:

@@ -47,6 +47,7 @@ from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.batch_card import BatchCard
 from gpu_studio.ui.memory.history_card import HistoryCard
+from gpu_studio.ui.memory.record_card import RecordCard
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, rule, set_property
 from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.scroll_page import PageColumn
@@ -74,7 +75,7 @@ _INVITATION = "Would your training fit on another card?"
 _INVITED = (
     "Open a history of PyTorch's memory from any PC. It is replayed here, without a card, as on a "
     "card of any size and with any setting of the allocator. “Record one” has the lines for your "
-    "script, and records an experiment here."
+    "script, and records a workload or an experiment here."
 )
 _ROWS = ("Out of memory", "Asked for", "Peak allocated", "Peak reserved", "Fragmented")
 
@@ -100,7 +101,11 @@ class WhatIfPage(QWidget):
         line.setContentsMargins(0, 0, 0, 0)
         page = PageColumn("What if")
         line.addWidget(page)
+        self._recorder = RecordCard(studio, memory)
+        self._recorder.hide()
+        self._recorder.recording.recorded.connect(self.open_history)
         page.column.addWidget(self._make_head(theme))
+        page.column.addWidget(self._recorder)
         self._history = HistoryCard(self.model, theme)
         page.column.addWidget(self._history, 1)
         self._answers = QWidget()
@@ -132,11 +137,14 @@ class WhatIfPage(QWidget):
         self._record = QPushButton("Record one…")
         self._record.setObjectName("memory.what_if.record")
         self._record.setAccessibleName("Record a history")
-        self._record.setToolTip("Record a history of your own script, or of an experiment here")
+        self._record.setToolTip(
+            "Record a history of your own script, or of an experiment or a workload here"
+        )
         menu = QMenu(self._record)
         menu.setObjectName("memory.what_if.record.menu")
         menu.addAction("Of your own &script: show the lines").triggered.connect(self._show_lines)
         menu.addAction("Of an &experiment here").triggered.connect(self.experiment_wanted)
+        menu.addAction("Of a &workload on a card here…").triggered.connect(self._recorder.begin)
         self._record.setMenu(menu)
         line = QHBoxLayout()
         line.setSpacing(GAP)
