@@ -41,13 +41,14 @@ def build_windows(
     say("The program's folder…")
     app = app_folder.make_windows(program, options.python.resolve(), wheels, work)
     starter.compile_starters(program, work, app)
+    uninstaller = starter.compile_uninstaller(program, work)
     if options.sign:
-        starter.sign_starters(app, options.sign)
+        starter.sign_programs([*(app / name for name in starter.NAMES), uninstaller], options.sign)
     app_folder.set_times(app, program.epoch)
     say(sizes.table(app))
     say("The setup, compressed by NSIS (minutes)…")
     fast, sign = options.fast, options.sign
-    return [windows_setup.compile_setup(program, app, work, out, fast, sign)]
+    return [windows_setup.compile_setup(program, app, uninstaller, out, fast, sign)]
 
 
 def build_linux(out: Path, wheels: Path | None, work: Path, is_fast: bool) -> list[Path]:

@@ -27,31 +27,47 @@ def compile_starters(program: Program, work: Path, app: Path) -> None:
     Raises:
         BuildError: there is no compiler, or it failed.
     """
-    source = program.root / "packaging" / "windows"
-    resources, script = work / "starter.o", work / "version.rc"
     for name, subsystem in NAMES.items():
-        # The windres of mingw splits what -D gives at blanks: what needs quotes goes into a file.
-        script.write_text(resource_script(program, name), encoding="ascii")
-        _run([f"{_TRIPLET}-windres", "-o", str(resources), str(script)])
-        _run(
-            [
-                f"{_TRIPLET}-gcc", "-std=c11", "-Os", "-Wall", "-Wextra", "-Werror", "-DUNICODE",
-                "-D_UNICODE", f"-DCONSOLE={int(subsystem == '-mconsole')}", "-municode", subsystem,
-                "-s", "-static-libgcc", "-Wl,--no-insert-timestamp",
-                "-Wl,--dynamicbase,--nxcompat,--high-entropy-va",
-                "-o", str(app / name), str(source / "starter.c"), str(resources), *_LIBRARIES,
-            ]
-        )  # fmt: skip
+        console = f"-DCONSOLE={int(subsystem == '-mconsole')}"
+        _compile(program, work, app / name, "starter.c", subsystem, console)
 
 
-def sign_starters(app: Path, sign: str) -> None:
-    """Sign the starters.
+def compile_uninstaller(program: Program, work: Path) -> Path:
+    """Compile the program that waits for NSIS's uninstaller; return its path.
+
+    Raises:
+        BuildError: there is no compiler, or it failed.
+    """
+    target = work / "uninstall.exe"
+    _compile(program, work, target, "uninstall.c", "-mwindows")
+    return target
+
+
+def _compile(program: Program, work: Path, target: Path, source: str, *flags: str) -> None:
+    resources, script = work / "starter.o", work / "version.rc"
+    # The windres of mingw splits what -D gives at blanks: what needs quotes goes into a file.
+    script.write_text(resource_script(program, target.name), encoding="ascii")
+    _run([f"{_TRIPLET}-windres", "-o", str(resources), str(script)])
+    _run(
+        [
+            f"{_TRIPLET}-gcc", "-std=c11", "-Os", "-Wall", "-Wextra", "-Werror", "-DUNICODE",
+            "-D_UNICODE", "-municode", *flags,
+            "-s", "-static-libgcc", "-Wl,--no-insert-timestamp",
+            "-Wl,--dynamicbase,--nxcompat,--high-entropy-va",
+            "-o", str(target), str(program.root / "packaging" / "windows" / source),
+            str(resources), *_LIBRARIES,
+        ]
+    )  # fmt: skip
+
+
+def sign_programs(programs: Sequence[Path], sign: str) -> None:
+    """Sign compiled programs.
 
     Raises:
         BuildError: the command failed.
     """
-    for name in NAMES:
-        _run([*shlex.split(sign), str(app / name)])
+    for path in programs:
+        _run([*shlex.split(sign), str(path)])
 
 
 def resource_script(program: Program, name: str) -> str:

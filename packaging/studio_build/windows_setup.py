@@ -22,14 +22,19 @@ def setup_name(version: str) -> str:
 
 
 def compile_setup(
-    program: Program, app: Path, work: Path, out: Path, is_fast: bool, sign: str | None = None
+    program: Program,
+    app: Path,
+    uninstaller: Path,
+    out: Path,
+    is_fast: bool,
+    sign: str | None = None,
 ) -> Path:
     """Compile the setup of a program's folder; return its path.
 
     Args:
         program: what is built.
         app: the program's folder, complete.
-        work: a folder for scripts.
+        uninstaller: the compiled uninstall.exe; scripts go beside it.
         out: where the setup goes.
         is_fast: whether to compress little, for a try.
         sign: the command that signs a file; None if there is none.
@@ -39,6 +44,8 @@ def compile_setup(
     """
     if shutil.which("makensis") is None:
         raise BuildError("There is no makensis: install Debian's nsis.")
+    work = uninstaller.parent
+    os.utime(uninstaller, (program.epoch, program.epoch))
     files, old = work / "files.nsh", work / "old.nsh"
     files.write_text(install_script(app), encoding="utf-8")
     old.write_text(removal_script(app), encoding="utf-8")
@@ -54,6 +61,7 @@ def compile_setup(
         "OUT": target,
         "ICON": program.root / "resources" / "app" / "gpu-studio.ico",
         "SIDE": work / "side.bmp",
+        "UNINSTALL": uninstaller,
         "FILES": files,
         "OLD": old,
         "SIZE_KB": size // 1024,

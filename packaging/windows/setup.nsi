@@ -4,9 +4,11 @@
 ;   uninstall.exe /S                  removes the program; /ENGINES removes PyTorch as well, /RESULTS
 ;                                     the results, the settings and the logs
 ;
-; Exit status 2: it was refused, and nothing was changed. build.py passes: VERSION, NUMBERS, OUT,
-; ICON, SIDE (a picture), FILES (a script with the files), OLD (the same for what an update removes
-; first), SIZE_KB, LONGEST_FOLDER (in characters), and SIGN, if there is a command that signs a file.
+; Exit status 2: it was refused, and nothing was changed. 3, of uninstall.exe: something is in use, and
+; stays. uninstall.exe is compiled from uninstall.c: it runs remove.exe, NSIS's own, and waits for it.
+; build.py passes: VERSION, NUMBERS, OUT, ICON, SIDE (a picture), UNINSTALL (the compiled program),
+; FILES (a script with the files), OLD (the same for what an update removes first), SIZE_KB,
+; LONGEST_FOLDER (in characters), and SIGN, if there is a command that signs a file.
 
 Unicode true
 ; A 64-bit Windows on Intel or AMD is needed anyway. A 32-bit Windows refuses this program itself.
@@ -31,6 +33,14 @@ SetDateSave on
 !define NAME "GPU Studio"
 !define KEY "Software\Microsoft\Windows\CurrentVersion\Uninstall\GPU Studio"
 !define DATA "$LOCALAPPDATA\gpu-studio"
+!define ENGINES "${DATA}\engines"
+!define DOWNLOADS "${ENGINES}\downloads"
+!define IN_USE 3
+
+; What the pages call the sum of what is chosen.
+Var SpaceWords
+; The folders of which something is in use, each behind a line's end.
+Var Left
 
 !ifdef SIGN
   !uninstfinalize '${SIGN} "%1"' = 0
@@ -68,6 +78,7 @@ around meanwhile."
 !define MUI_FINISHPAGE_RUN "$INSTDIR\GPU Studio.exe"
 !define MUI_FINISHPAGE_RUN_TEXT "Open GPU Studio"
 !insertmacro MUI_PAGE_FINISH
+SpaceTexts "$SpaceWords" "Space available: "
 !insertmacro MUI_UNPAGE_COMPONENTS
 !insertmacro MUI_UNPAGE_INSTFILES
 !insertmacro MUI_LANGUAGE English
@@ -125,7 +136,8 @@ are the most.$\r$\n$\r$\nChoose a folder with a shorter name."
     Return
   ${EndIf}
   ${If} ${FileExists} "$INSTDIR\installed.json"
-    Return ; an update
+  ${OrIf} ${FileExists} "$INSTDIR\remove.exe"
+    Return ; an update, or a removal that was not finished
   ${EndIf}
   ClearErrors
   FindFirst $1 $2 "$INSTDIR\*"
@@ -159,7 +171,8 @@ Section "GPU Studio" SecProgram
   !include "${OLD}"
   !include "${FILES}"
   SetOutPath "$INSTDIR"
-  WriteUninstaller "$INSTDIR\uninstall.exe"
+  WriteUninstaller "$INSTDIR\remove.exe"
+  File "/oname=$INSTDIR\uninstall.exe" "${UNINSTALL}"
   WriteRegStr HKCU "${KEY}" DisplayName "${NAME}"
   WriteRegStr HKCU "${KEY}" DisplayVersion "${VERSION}"
   WriteRegStr HKCU "${KEY}" DisplayIcon "$INSTDIR\GPU Studio.exe"
@@ -195,6 +208,7 @@ SectionEnd
 !insertmacro MUI_FUNCTION_DESCRIPTION_END
 
 Function .onInit
+  StrCpy $SpaceWords "Space required: "
   ${If} ${IsNativeARM64}
     !insertmacro Refuse "GPU Studio does not run on Windows on ARM: PyTorch's CUDA builds need a PC \
 with an Intel or AMD processor. Nothing was installed."
@@ -211,69 +225,155 @@ with an Intel or AMD processor. Nothing was installed."
   ${EndIf}
 FunctionEnd
 
+; Remember that something of PLACE is in use, if the last commands say so.
+!macro NoteLeft PLACE
+  ${If} ${Errors}
+    StrCpy $Left "$Left$\r$\n${PLACE}"
+  ${EndIf}
+!macroend
+
+; Remove what is in a folder, but for one folder in it, which is another question.
+!macro RemoveAllBut FOLDER KEPT
+  ClearErrors
+  FindFirst $0 $1 "${FOLDER}\*"
+  ${DoWhile} $1 != ""
+    ${If} $1 != "."
+    ${AndIf} $1 != ".."
+    ${AndIf} $1 != "${KEPT}"
+      ClearErrors
+      ${If} ${FileExists} "${FOLDER}\$1\*"
+        RMDir /r "${FOLDER}\$1"
+      ${Else}
+        Delete "${FOLDER}\$1"
+      ${EndIf}
+      !insertmacro NoteLeft "${FOLDER}\$1"
+    ${EndIf}
+    ClearErrors
+    FindNext $0 $1
+  ${Loop}
+  FindClose $0
+  RMDir "${FOLDER}" ; only if nothing else is in it
+  ClearErrors
+!macroend
+
 Section "un.GPU Studio" UnProgram
   SectionIn RO
-  ${IfNot} ${FileExists} "$INSTDIR\installed.json"
+  ${IfNot} ${FileExists} "$INSTDIR\remove.exe"
     !insertmacro Refuse "This is not GPU Studio's folder: $INSTDIR$\r$\n$\r$\nNothing was removed."
   ${EndIf}
   !insertmacro WaitUntilClosed un_still_open
   ExecWait '"$INSTDIR\GPU Studio.exe" --remove-from-path'
   SetOutPath "$TEMP"
+  ClearErrors
   !include "${OLD}"
-  Delete "$INSTDIR\uninstall.exe"
-  RMDir "$INSTDIR" ; only if nothing else is in it
+  !insertmacro NoteLeft "$INSTDIR"
   Delete "$SMPROGRAMS\${NAME}.lnk"
   Delete "$DESKTOP\${NAME}.lnk"
-  DeleteRegKey HKCU "${KEY}"
 SectionEnd
 
 Section /o "un.PyTorch" UnEngines
-  RMDir /r "${DATA}\engines"
+  !insertmacro RemoveAllBut "${ENGINES}" "downloads"
   RMDir "${DATA}"
 SectionEnd
 
-Section /o "un.Results, settings and logs" UnResults
-  ; All but the engines, which are the other question.
-  FindFirst $0 $1 "${DATA}\*"
-  ${DoWhile} $1 != ""
-    ${If} $1 != "."
-    ${AndIf} $1 != ".."
-    ${AndIf} $1 != "engines"
-      RMDir /r "${DATA}\$1"
-      Delete "${DATA}\$1"
-    ${EndIf}
-    FindNext $0 $1
-  ${Loop}
-  FindClose $0
-  RMDir "${DATA}"
+Section /o "un.Unfinished downloads" UnDownloads
+  ${If} ${FileExists} "${DOWNLOADS}\*"
+    ClearErrors
+    RMDir /r "${DOWNLOADS}"
+    !insertmacro NoteLeft "${DOWNLOADS}"
+    RMDir "${ENGINES}"
+    RMDir "${DATA}"
+  ${EndIf}
+SectionEnd
+
+Section /o "un.Results, settings, logs" UnResults
+  !insertmacro RemoveAllBut "${DATA}" "engines"
+SectionEnd
+
+; The entry among the installed programs stays until all is gone that was asked for.
+Section "-un.End"
+  ${If} $Left != ""
+    MessageBox MB_OK|MB_ICONEXCLAMATION "Files in these folders are in use, and were not \
+removed:$\r$\n$Left$\r$\n$\r$\nClose the programs that use them, then uninstall GPU Studio again." /SD IDOK
+    SetErrorLevel ${IN_USE}
+    Abort "Some files are in use and were not removed."
+  ${EndIf}
+  DeleteRegKey HKCU "${KEY}"
+  Delete "$INSTDIR\remove.exe"
+  Delete "$INSTDIR\uninstall.exe" ; unless it waits for this, and does it itself
+  RMDir "$INSTDIR" ; only if nothing else is in it
 SectionEnd
 
 !insertmacro MUI_UNFUNCTION_DESCRIPTION_BEGIN
   !insertmacro MUI_DESCRIPTION_TEXT ${UnProgram} "The program and its shortcuts."
-  !insertmacro MUI_DESCRIPTION_TEXT ${UnEngines} "What GPU Studio downloaded. To use it again, you have to download it again."
+  !insertmacro MUI_DESCRIPTION_TEXT ${UnEngines} "What GPU Studio downloaded and installed. To use it again, you have to download it again."
+  !insertmacro MUI_DESCRIPTION_TEXT ${UnDownloads} "Parts of downloads that can be continued."
   !insertmacro MUI_DESCRIPTION_TEXT ${UnResults} "Your measurements and recordings cannot be brought back."
 !insertmacro MUI_UNFUNCTION_DESCRIPTION_END
 
+; Show a size with a choice, and in the page's sum.
+!macro ShowSize SECTION TITLE KB
+  SectionSetSize ${SECTION} ${KB}
+  StrCpy $8 ${KB}
+  Call un.SizeInWords
+  SectionSetText ${SECTION} "${TITLE} ($9)"
+!macroend
+
+; Sets $9 to the words for a size of $8 KB.
+Function un.SizeInWords
+  StrCpy $9 "nothing"
+  ${If} $8 >= 1048576
+    IntOp $7 $8 / 104858 ; tenths of a GB
+    IntOp $6 $7 % 10
+    IntOp $7 $7 / 10
+    StrCpy $9 "$7.$6 GB"
+  ${ElseIf} $8 >= 1024
+    IntOp $7 $8 / 1024
+    StrCpy $9 "$7 MB"
+  ${ElseIf} $8 > 0
+    StrCpy $9 "$8 KB"
+  ${EndIf}
+FunctionEnd
+
+; Sets $0 to the size of a folder in KB, 0 if there is none.
+!macro SizeOf FOLDER
+  StrCpy $0 0
+  ExecWait '"$INSTDIR\uninstall.exe" --size "${FOLDER}"' $0
+!macroend
+
 Function un.onInit
+  StrCpy $SpaceWords "Space freed: "
   ${If} ${Silent}
     ${GetParameters} $0
     ClearErrors
     ${GetOptions} $0 "/ENGINES" $1
     ${IfNot} ${Errors}
       !insertmacro SelectSection ${UnEngines}
+      !insertmacro SelectSection ${UnDownloads}
     ${EndIf}
     ClearErrors
     ${GetOptions} $0 "/RESULTS" $1
     ${IfNot} ${Errors}
       !insertmacro SelectSection ${UnResults}
     ${EndIf}
-  ${Else}
-    !insertmacro SelectSection ${UnEngines}
-    ${If} ${FileExists} "${DATA}\engines\*"
-      ${GetSize} "${DATA}\engines" "/S=0K" $0 $1 $2
-      SectionSetSize ${UnEngines} $0
-    ${Else}
-      !insertmacro UnselectSection ${UnEngines}
-    ${EndIf}
+    Return
   ${EndIf}
+  !insertmacro SizeOf "$INSTDIR"
+  !insertmacro ShowSize ${UnProgram} "GPU Studio" $0
+  !insertmacro SizeOf "${DOWNLOADS}"
+  StrCpy $3 $0
+  !insertmacro ShowSize ${UnDownloads} "Unfinished downloads" $3
+  ${If} $3 > 0
+    !insertmacro SelectSection ${UnDownloads}
+  ${EndIf}
+  !insertmacro SizeOf "${ENGINES}"
+  StrCpy $4 $0
+  IntOp $5 $4 - $3
+  !insertmacro ShowSize ${UnEngines} "PyTorch" $5
+  ${If} $5 > 0
+    !insertmacro SelectSection ${UnEngines}
+  ${EndIf}
+  !insertmacro SizeOf "${DATA}"
+  IntOp $5 $0 - $4
+  !insertmacro ShowSize ${UnResults} "Results, settings, logs" $5
 FunctionEnd

@@ -11,7 +11,7 @@ from tests.installed.first_use import expect_nothing_runs, first_result, open_an
 from tests.installed.wheel_index import WheelIndex
 from tests.windows.set_up import ROOT, download_wheels, set_up
 from tests.windows.window import FailedError, Person
-from tests.windows.wine_pc import CHECKOUT, WindowsPc, screen, wait_until
+from tests.windows.wine_pc import CHECKOUT, PYTHON, WindowsPc, screen, wait_until
 
 if TYPE_CHECKING:
     import subprocess
@@ -27,6 +27,7 @@ _SETUP = "C:\\Downloads\\setup.exe"
 _KEY = "HKCU\\Software\\Microsoft\\Windows\\CurrentVersion\\Uninstall\\GPU Studio"
 _LONGEST_SETUP_S = 600.0
 _REFUSED = 2
+_STAYS = 3
 _WRONG_USAGE = 2  # of argparse
 _LONGEST_FOCUS_S = 30
 # With the module of the tests behind the program's own, so that only the watching is not installed.
@@ -107,6 +108,7 @@ def _prove(installed: InstalledWindows, person: Person, pictures: Path, index: W
     _update_by_hand(installed, person, pictures)
     _lose_a_file(installed, person, pictures / "missing-file.png")
     _look_at_uninstaller(installed, person, pictures / "uninstaller.png")
+    _keep_what_is_in_use(pc)
     expect_status(uninstall(pc), 0, "the uninstaller")
     _expect_removed(pc)
 
@@ -130,11 +132,7 @@ def _refuse_long_folder(pc: WindowsPc) -> None:
 def uninstall(pc: WindowsPc) -> int:
     """Run the uninstaller silently, which keeps the results; return its exit status."""
     command = [f"{APP}\\uninstall.exe", "/S", "/ENGINES"]
-    status, _ = pc.run(command, _LONGEST_SETUP_S, folder="C:\\")
-    # It works on in a copy of itself, so that it can remove its own file.
-    places = [pc.path(APP), pc.path(f"{DATA}\\engines")]
-    wait_until(lambda: not any(place.exists() for place in places), _LONGEST_SETUP_S)
-    return status
+    return pc.run(command, _LONGEST_SETUP_S, folder="C:\\")[0]
 
 
 def expect_status(status: int, wanted: int, who: str) -> None:
@@ -183,19 +181,22 @@ def _use_terminal(pc: WindowsPc) -> None:
 
 
 def _refuse_while_open(installed: InstalledWindows, person: Person) -> None:
-    """Run the setup again while the window is open: it has to change nothing."""
+    """Run the setup and the uninstaller while the window is open: they have to change nothing."""
     installed.double_click()
     if not wait_until(lambda: person.windows_called("GPU Studio"), 300):
         raise FailedError("no window to update under")
     expect_status(install(installed.pc), _REFUSED, "an update under the open window")
+    expect_status(uninstall(installed.pc), _REFUSED, "a removal under the open window")
+    if not installed.pc.path(f"{APP}\\installed.json").exists():
+        raise FailedError("the refused removal removed the program")
     installed.close(person)
     expect_nothing_runs(installed)
-    print("An update is refused while the window is open.", flush=True)
+    print("An update and a removal are refused while the window is open.", flush=True)
 
 
 def _update_by_hand(installed: InstalledWindows, person: Person, pictures: Path) -> None:
     """Run the setup again as a person does, page by page, and let it open the window."""
-    pc, mark = installed.pc, installed.pc.path(f"{APP}\\uninstall.exe")
+    pc, mark = installed.pc, installed.pc.path(f"{APP}\\remove.exe")
     before_ns = mark.stat().st_mtime_ns
     setup = pc.start([_SETUP], folder="C:\\")
     _wait_for_window("GPU Studio Setup", person)
@@ -243,6 +244,23 @@ def _look_at_uninstaller(installed: InstalledWindows, person: Person, picture: P
         raise FailedError("the uninstaller cannot be cancelled")
     if not installed.pc.path(f"{APP}\\installed.json").exists():
         raise FailedError("the cancelled uninstaller removed the program")
+
+
+def _keep_what_is_in_use(pc: WindowsPc) -> None:
+    """Remove the program while another one reads its file: the status says that it stays."""
+    used = f"{APP}\\packages\\PySide6\\QtWidgets.pyd"
+    hold = f"import time; file = open(r'{used}'); print('open', flush=True); time.sleep(600)"
+    holder = pc.start([PYTHON, "-c", hold], folder="C:\\")
+    try:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        expect_status(uninstall(pc), _STAYS, "a removal with a file in use")
+    finally:
+        pc.shut_down()
+        holder.wait()
+    if not pc.path(used).exists():
+        raise FailedError("a file in use was removed")
+    print("A file that is in use stays, and the status says so.", flush=True)
 
 
 def _wait_for_window(title: str, person: Person) -> None:

@@ -103,10 +103,11 @@ def test_the_checksums_are_those_that_sha256sum_reads(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="built on Linux alone")
-def test_every_starter_is_signed_by_a_command_with_blanks(tmp_path: Path) -> None:
-    for name in starter.NAMES:
-        (tmp_path / name).write_bytes(b"unsigned")
-    starter.sign_starters(tmp_path, "sh -c 'printf signed > \"$0\"'")
-    assert {(tmp_path / name).read_bytes() for name in starter.NAMES} == {b"signed"}
+def test_every_program_is_signed_by_a_command_with_blanks(tmp_path: Path) -> None:
+    programs = [tmp_path / name for name in (*starter.NAMES, "uninstall.exe")]
+    for path in programs:
+        path.write_bytes(b"unsigned")
+    starter.sign_programs(programs, "sh -c 'printf signed > \"$0\"'")
+    assert {path.read_bytes() for path in programs} == {b"signed"}
     with pytest.raises(BuildError, match="sh"):
-        starter.sign_starters(tmp_path, "sh -c 'exit 3'")
+        starter.sign_programs(programs, "sh -c 'exit 3'")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import struct
 import sys
 from typing import TYPE_CHECKING
@@ -60,7 +61,25 @@ def test_every_file_has_a_name_that_windows_allows(tmp_path: Path) -> None:
 def test_the_setups_own_script_removes_no_folder_of_others(root: Path) -> None:
     script = (root / "packaging" / "windows" / "setup.nsi").read_text(encoding="utf-8")
     removed = [line.split(";")[0].strip() for line in script.splitlines() if "RMDir /r" in line]
-    assert removed == ['RMDir /r "${DATA}\\engines"', 'RMDir /r "${DATA}\\$1"']
+    assert removed == ['RMDir /r "${FOLDER}\\$1"', 'RMDir /r "${DOWNLOADS}"']
+    emptied = re.findall(r'!insertmacro RemoveAllBut "(.*?)" "(.*?)"', script)
+    assert emptied == [("${ENGINES}", "downloads"), ("${DATA}", "engines")]
+    defined = dict(re.findall(r'^!define (DATA|ENGINES|DOWNLOADS) "(.*)"$', script, re.MULTILINE))
+    assert defined == {
+        "DATA": "$LOCALAPPDATA\\gpu-studio",
+        "ENGINES": "${DATA}\\engines",
+        "DOWNLOADS": "${ENGINES}\\downloads",
+    }
+
+
+def test_a_removal_that_leaves_something_ends_with_the_same_status_everywhere(root: Path) -> None:
+    script = (root / "packaging" / "windows" / "setup.nsi").read_text(encoding="utf-8")
+    source = (root / "packaging" / "windows" / "uninstall.c").read_text(encoding="utf-8")
+    assert "#define IN_USE 3 " in source
+    assert "!define IN_USE 3\n" in script
+    assert "SetErrorLevel ${IN_USE}\n" in script
+    assert script.count('WriteUninstaller "$INSTDIR\\remove.exe"') == 1
+    assert source.count('L"remove.exe"') == 2
 
 
 def test_the_version_is_in_the_starters_resources(root: Path) -> None:
