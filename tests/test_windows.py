@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # Those that run on one other system alone, the program that bootstrap.py starts in its own
 # terminal, and what a developer starts in one (write_locks.py).
 EXCEPTIONS = {
-    "_name_from_sysctl", "run", "_refresh_desktop", "apt_names", "apt_install", "_resolve",
+    "_name_from_sysctl", "run", "refresh_desktop", "apt_names", "apt_install", "_resolve",
 }  # fmt: skip
 STARTERS = ("run", "Popen", "call", "check_output", "check_call")
 

@@ -138,9 +138,8 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     @property
     def built_for(self) -> str:
         """What its PyTorch is built for, in words: ``CUDA 12.6``, ``AMD cards (ROCm)``."""
-        if self.build_kind == "cuda":
-            return f"CUDA {self.cuda_build}"
-        return BUILD_WORDS[self.build_kind]
+        is_of_nvidia = self.cuda_build is not None
+        return f"CUDA {self.cuda_build}" if is_of_nvidia else BUILD_WORDS[self.build_kind]
 
     @property
     def build_words(self) -> str:

@@ -60,13 +60,15 @@ class CardRecording(QObject):
 
     Args:
         studio: its notices are used, and its engine has to be idle.
+        parent: owns it. Without one, its worker would hold the last reference to it, and the
+            worker's end would delete both, each by the other.
         start: starts the process that records into a folder.
     """
 
     def __init__(
         self,
         studio: Studio,
-        parent: QObject | None = None,
+        parent: QObject,
         start: Callable[[Path], RecordingChild] = _start,
     ) -> None:
         super().__init__(parent)

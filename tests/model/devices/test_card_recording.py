@@ -45,7 +45,7 @@ def sentences(notices) -> list[str]:
 
 def test_each_step_is_said_and_the_file_is_where_it_was_asked_for(qtbot, studio, notices, tmp_path):
     lines = ('{{"step": 1, "steps": 2, "doing": "matmul"}}\n', '{{"file": "{file}"}}\n')
-    recording = CardRecording(studio, start=lambda folder: ScriptedChild(folder, lines))
+    recording = CardRecording(studio, studio, start=lambda folder: ScriptedChild(folder, lines))
     recording.start(tmp_path / "mine.zip")
     qtbot.waitUntil(lambda: not recording.is_recording)
     assert (tmp_path / "mine.zip").read_bytes() == b"recorded"
@@ -55,7 +55,9 @@ def test_each_step_is_said_and_the_file_is_where_it_was_asked_for(qtbot, studio,
 
 
 def test_what_went_wrong_is_the_last_line_of_its_log(qtbot, studio, notices, tmp_path):
-    recording = CardRecording(studio, start=lambda folder: ScriptedChild(folder, (), exit_code=1))
+    recording = CardRecording(
+        studio, studio, start=lambda folder: ScriptedChild(folder, (), exit_code=1)
+    )
     recording.start(tmp_path / "mine.zip")
     qtbot.waitUntil(lambda: not recording.is_recording)
     assert not (tmp_path / "mine.zip").exists()
@@ -64,7 +66,7 @@ def test_what_went_wrong_is_the_last_line_of_its_log(qtbot, studio, notices, tmp
 
 def test_it_waits_for_the_engine_s_work(qtbot, studio, notices, tmp_path, monkeypatch):
     monkeypatch.setattr(studio.session, "state", EngineState.BUSY)
-    recording = CardRecording(studio, start=lambda _: pytest.fail("started"))
+    recording = CardRecording(studio, studio, start=lambda _: pytest.fail("started"))
     recording.start(tmp_path / "mine.zip")
     assert not recording.is_recording
     assert "The engine is at work" in sentences(notices)[-1]

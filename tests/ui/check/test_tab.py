@@ -30,6 +30,7 @@ from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.tabs import TABS
 from gpu_studio.ui.trust_chip import TrustChip
+from tests.driving.pages import settle
 from tests.driving.window import (
     choose,
     choose_data,
@@ -386,6 +387,7 @@ def test_another_result_moves_no_button(tab: CheckTab, engines: Engines) -> None
         answers(engines, findings=findings)
         run(tab)
         wait_until(find(tab, "check.run").isEnabled)
+        settle()
         names = ("check.save", "check.share", "check.identify")
         places.append([find(tab, name).mapTo(tab, QPoint(0, 0)) for name in names])
     assert places[0] == places[1]
