@@ -255,15 +255,17 @@ def _history(
     traces: object, device_index: int, is_over: Callable[[], bool]
 ) -> Iterable[SnapshotEntry]:
     if not isinstance(traces, list) or len(traces) <= device_index:
-        return
+        return ()
     trace = traces[device_index]
     if not isinstance(trace, list):
         raise UnsafePickleError("This is not a memory snapshot: its history is not a list.")
     if len(trace) > MOST_ENTRIES:
         raise UnsafePickleError(f"Its history has more than {MOST_ENTRIES} entries.")
+    places = _Places()
     # Python's writer keeps one list for all entries with the same stack.
-    places: dict[int, _Place] = {}
-    actions: dict[str, str] = {}
+    by_list: dict[int, _Place] = {}
+    actions: dict[object, str] = {}
+    entries = []
     for entry in trace:
         if is_over():
             raise UnsafePickleError(STOPPED)
@@ -272,20 +274,62 @@ def _history(
         action = actions.get(entry["action"])
         if action is None:
             action = actions[entry["action"]] = plain_text(entry["action"][:40])
+        address = entry.get("device_free" if "device_free" in entry else "addr")
+        size_bytes = entry.get("size")
+        stream, time_us = entry.get("stream", 0), entry.get("time_us", 0)
+        # Spelled out: a million calls of a function take as long as all the rest here.
+        if not (
+            type(address) is type(size_bytes) is type(stream) is type(time_us) is int
+            and 0 <= address <= _LARGEST_NUMBER
+            and 0 <= size_bytes <= _LARGEST_NUMBER
+            and 0 <= stream <= _LARGEST_NUMBER
+            and 0 <= time_us <= _LARGEST_NUMBER
+        ):
+            raise _not_a_size(entry)
         pool, frames = entry.get("pool_id"), entry.get("frames")
-        place = places.get(id(frames))
+        place = by_list.get(id(frames))
         if place is None:
-            place = places[id(frames)] = _place(frames)
-        yield SnapshotEntry(
-            action,
-            _number(entry, "device_free" if "device_free" in entry else "addr"),
-            _number(entry, "size"),
-            _number(entry, "stream") if "stream" in entry else 0,
-            _number(entry, "time_us") if "time_us" in entry else 0,
-            pool is not None and _pool(pool) != (0, 0),
-            place.line,
-            place.origin,
+            place = by_list[id(frames)] = places.of(frames)
+        entries.append(
+            SnapshotEntry(
+                action,
+                address,
+                size_bytes,
+                stream,
+                time_us,
+                pool is not None and _pool(pool) != (0, 0),
+                place.line,
+                place.origin,
+            )
         )
+    return entries
+
+
+def _not_a_size(entry: dict[Any, Any]) -> UnsafePickleError:
+    """Return why an entry of a history is refused."""
+    numbers = {
+        "device_free" if "device_free" in entry else "addr": None,
+        "size": None,
+        "stream": 0,
+        "time_us": 0,
+    }
+    wrong = (name for name, usual in numbers.items() if not _is_number(entry.get(name, usual)))
+    return UnsafePickleError(f"This is not a memory snapshot: a “{next(wrong)}” is not a size.")
+
+
+class _Places:
+    """The places of stacks; PyTorch writes a list for each entry, of one dictionary per frame."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, ...], _Place] = {}
+
+    def of(self, frames: object) -> _Place:
+        """Return the place of a stack, which is looked at only once."""
+        key = tuple(map(id, frames[:_MOST_FRAMES])) if isinstance(frames, list) else ()
+        place = self._found.get(key)
+        if place is None:
+            place = self._found[key] = _place(frames)
+        return place
 
 
 class _Place(NamedTuple):

@@ -285,3 +285,28 @@ def test_a_history_is_counted(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(snapshot_file, "MOST_ENTRIES", 9)
     with pytest.raises(UnsafePickleError, match="more than 9 entries"):
         read_snapshot(content)
+
+
+def test_a_stack_is_looked_at_once_though_each_entry_has_a_list_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As PyTorch writes them: a list for each entry, of one dictionary per frame."""
+    looked_at: list[object] = []
+    look_at = snapshot_file._place
+    monkeypatch.setattr(
+        snapshot_file, "_place", lambda frames: looked_at.append(frames) or look_at(frames)
+    )
+    stacks = [
+        [{"filename": "/me/train.py", "line": line, "name": "step"} for line in lines]
+        for lines in ((1, 2), (3, 2))
+    ]
+    trace = [
+        {"action": "alloc", "addr": 512, "size": 512, "frames": list(stacks[number % 2])}
+        for number in range(100)
+    ]
+    content = pickle.dumps({"segments": [], "device_traces": [trace]})
+    history = read_snapshot(content, in_child=True).history
+    assert [entry.line for entry in history[:3]] == [
+        "train.py:1 in step", "train.py:3 in step", "train.py:1 in step",
+    ]  # fmt: skip
+    assert len(looked_at) == 2

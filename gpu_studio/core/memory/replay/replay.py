@@ -319,19 +319,21 @@ class _Replayer:
     def run(self, is_over: Callable[[], bool]) -> Replay:
         history, driver = self._history, self._driver
         frees = action_of_frees(history)
-        while (entry := driver.next) is not None:
-            if driver.at % _TURN == 0 and is_over():
+        count = len(history)
+        while (at := driver.at) < count and self.doubt is None:
+            if at % _TURN == 0 and is_over():
                 raise StudioError(FailureKind.BAD_REQUEST, "The reading was stopped.")
-            if self.doubt is not None:
-                break
-            if entry.action in SEGMENT_ACTIONS:
+            entry = history[at]
+            action = entry.action
+            if action == frees:
+                self._free(entry)
+                driver.at = at + 1
+            elif action == "alloc" or action == "oom":
+                self._allocate(at)
+            elif action in SEGMENT_ACTIONS:
                 self._segments_follow()
-            elif entry.action in ("alloc", "oom"):
-                self._allocate(driver.at)
             else:
-                if entry.action == frees:
-                    self._free(entry)
-                driver.at += 1
+                driver.at = at + 1
         driver.skip_given()
         first_miss = driver.first_miss
         return Replay(
@@ -432,7 +434,8 @@ class _Replayer:
             if block is not None:
                 self._held[entry.address] = (block, name)
                 self._allocated_bytes += block.size_bytes
-                self._peak_allocated_bytes = max(self._peak_allocated_bytes, self._allocated_bytes)
+                if self._allocated_bytes > self._peak_allocated_bytes:
+                    self._peak_allocated_bytes = self._allocated_bytes
                 if driver.reserved_bytes > self._peak_reserved_bytes:
                     self._peak_reserved_bytes = driver.reserved_bytes
                     self._unused_at_peak_bytes = driver.reserved_bytes - self._allocated_bytes

@@ -13,6 +13,8 @@ import itertools
 from bisect import bisect_left, bisect_right, insort
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.allocator.blocks import (
     FREE,
@@ -84,30 +86,33 @@ class _Undone:
                 address += size_bytes
             at += shown.block_counts[number]
 
-    def undo(self, entry: SnapshotEntry, *, frees: str) -> None:
+    def undo(self, entry: SnapshotEntry, frees: str) -> None:
         """Undo an entry; ``frees`` is the action that makes memory free.
 
         Raises:
             _ContradictionError: it cannot have happened.
         """
-        if entry.action == "alloc":
-            if self.held.pop(entry.address, None) is None:
-                raise _ContradictionError
-        elif entry.action == frees:
+        action = entry.action
+        if action == frees:
             if entry.address in self.held:
                 raise _ContradictionError
             self.held[entry.address] = _Held(entry.size_bytes, None)
-        elif entry.action == "segment_alloc":
+        elif action == "alloc":
+            if self.held.pop(entry.address, None) is None:
+                raise _ContradictionError
+        elif action not in SEGMENT_ACTIONS:
+            return
+        elif action == "segment_alloc":
             stretch = self.stretches.get(entry.address)
             if stretch is None or stretch.size_bytes != entry.size_bytes:
                 raise _ContradictionError
             self._remove(stretch)
-        elif entry.action == "segment_free":
+        elif action == "segment_free":
             is_small = entry.size_bytes <= SMALL_SEGMENT_BYTES
             self._add(_Stretch(entry.address, entry.size_bytes, entry.stream, is_small))
-        elif entry.action == "segment_map":
+        elif action == "segment_map":
             self._cut_out(entry.address, entry.size_bytes)
-        elif entry.action == "segment_unmap":
+        elif action == "segment_unmap":
             self._put_back(entry)
 
     def _add(self, stretch: _Stretch) -> None:
@@ -204,13 +209,15 @@ class Beginning:
         except _ContradictionError:
             raise _refused("Two segments of this snapshot overlap.") from None
         frees = action_of_frees(history)
-        for number in range(len(history) - 1, -1, -1):
-            if number % _TURN == 0 and is_over():
-                raise _refused("The reading was stopped.")
-            try:
-                undone.undo(history[number], frees=frees)
-            except _ContradictionError:
-                raise _refused(_contradiction(history[number], number)) from None
+        number = len(history)
+        try:
+            for entry in reversed(history):
+                number -= 1
+                if number % _TURN == 0 and is_over():
+                    raise _refused("The reading was stopped.")
+                undone.undo(entry, frees)
+        except _ContradictionError:
+            raise _refused(_contradiction(history[number], number)) from None
         self._undone, self._history, self._options = undone, history, options
         self._addresses = sorted(undone.held)
         self._first_used = _first_used(undone, self._addresses, history, frees)
@@ -294,11 +301,11 @@ def _contradiction(entry: SnapshotEntry, number: int) -> str:
 
 
 def _check_order(history: Sequence[SnapshotEntry]) -> None:
-    latest_us = 0
-    for number, entry in enumerate(history):
-        if entry.time_us and entry.time_us < latest_us - _MOST_BACKWARDS_US:
-            raise _refused(f"The time of this history goes back at entry {number + 1:,}.")
-        latest_us = max(latest_us, entry.time_us)
+    times_us = np.array([entry.time_us for entry in history], np.int64)
+    latest_us = np.maximum.accumulate(times_us)
+    backwards = np.flatnonzero((times_us > 0) & (times_us < latest_us - _MOST_BACKWARDS_US))
+    if len(backwards):
+        raise _refused(f"The time of this history goes back at entry {backwards[0] + 1:,}.")
 
 
 def _reservation_bytes(history: Iterable[SnapshotEntry], stretches: Iterable[_Stretch]) -> int:

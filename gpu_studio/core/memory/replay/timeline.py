@@ -235,11 +235,12 @@ def _held(replayed: Replay, places: Sequence[_Place], numbers: NDArray[np.int32]
         if block.state == IN_USE
     ]
     made = [call.entry for call in replayed.calls if call.action == "alloc"]
-    freed = [(call.name, call.entry) for call in replayed.calls if call.action == "free"]
+    freed = [call for call in replayed.calls if call.action == "free"]
     begins = np.array([0] * len(before) + made, np.int64)
     ends = np.full(len(begins), _NEVER)
     if freed:
-        names, at = np.array(freed, np.int64).T
+        names = np.array([call.name for call in freed], np.int64)
+        at = np.array([call.entry for call in freed], np.int64)
         # The tensors from before are called -1, -2 and so on.
         ends[np.where(names < 0, -1 - names, names + len(before))] = at
     origins = np.array([_ORIGINS.index(place.origin) for place in places])[numbers[begins]]
