@@ -90,11 +90,12 @@ SpaceTexts "$SpaceWords" "Space available: "
   Quit
 !macroend
 
-; A program that runs cannot be opened for writing. ASK is what the person reads.
-!macro WaitUntilClosed LABEL
+; A program that runs cannot be opened for writing. The first COUNT are looked at: all five, or four by
+; the uninstaller, which runs itself.
+!macro WaitUntilClosed LABEL COUNT
   ${LABEL}:
   StrCpy $1 ""
-  ${For} $2 1 4
+  ${For} $2 1 ${COUNT}
     ${Select} $2
       ${Case} 1
         StrCpy $3 "$INSTDIR\python\pythonw.exe"
@@ -102,8 +103,10 @@ SpaceTexts "$SpaceWords" "Space available: "
         StrCpy $3 "$INSTDIR\python\python.exe"
       ${Case} 3
         StrCpy $3 "$INSTDIR\gpu-studio.exe"
-      ${Default}
+      ${Case} 4
         StrCpy $3 "$INSTDIR\GPU Studio.exe"
+      ${Default}
+        StrCpy $3 "$INSTDIR\uninstall.exe"
     ${EndSelect}
     ${If} ${FileExists} "$3"
       ClearErrors
@@ -165,7 +168,7 @@ Section "GPU Studio" SecProgram
   ${If} $0 != ""
     !insertmacro Refuse "$0"
   ${EndIf}
-  !insertmacro WaitUntilClosed still_open
+  !insertmacro WaitUntilClosed still_open 5
   SetOverwrite on
   ; A module of an older version, left behind, could be imported in the place of a package.
   !include "${OLD}"
@@ -261,7 +264,7 @@ Section "un.GPU Studio" UnProgram
   ${IfNot} ${FileExists} "$INSTDIR\remove.exe"
     !insertmacro Refuse "This is not GPU Studio's folder: $INSTDIR$\r$\n$\r$\nNothing was removed."
   ${EndIf}
-  !insertmacro WaitUntilClosed un_still_open
+  !insertmacro WaitUntilClosed un_still_open 4
   ExecWait '"$INSTDIR\GPU Studio.exe" --remove-from-path'
   SetOutPath "$TEMP"
   ClearErrors

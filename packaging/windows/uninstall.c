@@ -42,6 +42,18 @@ static wchar_t *arguments(void)
     return rest + wcsspn(rest, L" \t");
 }
 
+/* Say that there is nothing to run, if somebody is there to read it; return this program's status. */
+static int refuse(const wchar_t *asked)
+{
+    if (wcsncmp(asked, L"/S", 2) != 0)
+        MessageBoxW(NULL,
+                    L"A file of GPU Studio is missing, or cannot be read: remove.exe\n\n"
+                    L"A virus scanner may have removed it. Install GPU Studio again, then uninstall "
+                    L"it: your results stay.",
+                    L"GPU Studio", MB_OK | MB_ICONWARNING | MB_SETFOREGROUND);
+    return NOT_RUN;
+}
+
 /* Make a folder for the copies, which is no part of the program's, and go there. */
 static BOOL make_temporary(void)
 {
@@ -145,7 +157,7 @@ int WINAPI wWinMain(HINSTANCE instance, HINSTANCE before, wchar_t *line, int sho
         !join(command, 2 * LONGEST_PATH, L"%ls\\%ls%ls", folder, L"remove.exe", L"") ||
         !join(copy, LONGEST_PATH, L"%ls\\%ls%ls", temporary, L"remove.exe", L"") ||
         !CopyFileW(command, copy, FALSE))
-        return NOT_RUN;
+        return refuse(rest);
     /* NSIS takes all that is behind the sign for the folder, and no quotes. */
     if (join(command, 2 * LONGEST_PATH, L"\"remove.exe\" %ls%ls _?=%ls", rest, L"", folder) &&
         start(copy, FALSE, &started)) {
