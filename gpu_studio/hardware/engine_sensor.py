@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from pathlib import Path
@@ -89,21 +90,23 @@ class EngineSensor:
         return None
 
     def _card(self, uuid: str) -> OpenCard | None:
-        """Return the card from the reader that knows it; raises like that for an unknown card."""
+        """Return the card from the reader that knows it; the last one raises for an unknown card.
+
+        No error is kept here for later: an error and the frame that keeps it hold each other, and
+        with them the callers' tensors.
+        """
         self._open()
         known = self._reader_of.get(uuid)
-        unknown: CardUnreadableError | None = None
-        for reader in [known] if known else self._readers:
-            try:
-                card = reader.card_at(uuid) if is_slot(uuid) else reader.card_with(uuid)
-            except CardUnreadableError as error:
-                unknown = error
-                continue
-            self._reader_of[uuid] = reader
-            return card
-        if unknown is not None:
-            raise unknown
-        return None
+        readers = [known] if known else self._readers
+        for reader in readers[:-1]:
+            with contextlib.suppress(CardUnreadableError):
+                return self._card_of(reader, uuid)
+        return self._card_of(readers[-1], uuid) if readers else None
+
+    def _card_of(self, reader: CardReader, uuid: str) -> OpenCard:
+        card = reader.card_at(uuid) if is_slot(uuid) else reader.card_with(uuid)
+        self._reader_of[uuid] = reader
+        return card
 
     def _open(self) -> None:
         while self._unopened:

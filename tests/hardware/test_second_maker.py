@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
 from gpu_studio.core.clock_reasons import ClockReason
@@ -157,3 +159,19 @@ def test_an_engine_reads_it_for_its_runs_and_checks(makers):
     assert sensor.vitals(UUID).temperature_c == 91.0
     assert sensor.checked_device(UUID, "fake:0", None).driver_version == "1.0"
     assert sensor.read("GPU-of-nobody") is None
+
+
+def test_a_card_that_no_reader_knows_keeps_nothing_of_its_callers(makers, monkeypatch):
+    """An error that was kept held the frames above it, and so a gigabyte of tensors."""
+    # pytest keeps what is logged, with the error.
+    monkeypatch.setattr("gpu_studio.hardware.engine_sensor._log.warning", lambda *_: None)
+
+    class Tensors:
+        pass
+
+    def ask() -> weakref.ref[Tensors]:
+        tensors = Tensors()
+        assert EngineSensor(makers).read("GPU-of-nobody") is None
+        return weakref.ref(tensors)
+
+    assert ask()() is None
