@@ -103,7 +103,7 @@ class WhatIfPage(QWidget):
         line.addWidget(page)
         self._recorder = RecordCard(studio, memory)
         self._recorder.hide()
-        self._recorder.recording.recorded.connect(self.open_history)
+        self._recorder.recording.recorded.connect(self._open_recorded)
         page.column.addWidget(self._make_head(theme))
         page.column.addWidget(self._recorder)
         self._history = HistoryCard(self.model, theme)
@@ -175,6 +175,10 @@ class WhatIfPage(QWidget):
         path = ask_open_path(self, "Open a history", "Histories (*.pickle *.pkl);;All files (*)")
         if path:
             self.open_history(Path(path))
+
+    def _open_recorded(self, path: Path) -> None:
+        self._recorder.hide()
+        self.open_history(path)
 
     def _choose_card(self, index: int) -> None:
         self.model.open(self.model.opened_path, self._cards.itemData(index))
