@@ -404,7 +404,7 @@ def _block_bytes(
     """
     size_bytes = options.rounded_bytes(max(requested_bytes, 1))
     rest_bytes = room_bytes - size_bytes
-    if stretch.is_small or options.expandable_segments:
+    if stretch.is_small or options.expandable_segments or requested_bytes > room_bytes:
         return size_bytes
     if rest_bytes <= SMALL_BYTES or size_bytes >= options.max_split_bytes:
         return room_bytes
