@@ -68,9 +68,9 @@ def _print_all(pitfall: PitfallDescription, finished: PitfallFinished) -> None:
             if pitfall.remark:
                 _print_wrapped(f"Note: {pitfall.remark}")
             _print_wrapped(f"The fix: {pitfall.remedy}")
-    if finished.comparison:
+    for sentence in filter(None, (finished.comparison, finished.untested)):
         print_line()
-        _print_wrapped(finished.comparison)
+        _print_wrapped(sentence)
 
 
 def _print_outcome(outcome: PitfallOutcome) -> None:

@@ -81,6 +81,7 @@ class PitfallFinished(LastEvent, frozen=True, kw_only=True):
 
     ``comparison`` says how the fix changed the numbers, in words, and that the PC slept; empty if
     only one part ran, or if the two parts share no number.
+    ``untested`` is a sentence if nobody has run this program on such a card.
     """
 
     name: str
@@ -88,6 +89,7 @@ class PitfallFinished(LastEvent, frozen=True, kw_only=True):
     broken: PitfallOutcome | None = None
     fixed: PitfallOutcome | None = None
     comparison: str = ""
+    untested: str = ""
     broken_snippet: str = ""
     fixed_snippet: str = ""
     snippet: str = ""

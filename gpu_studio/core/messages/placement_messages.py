@@ -94,7 +94,8 @@ class PlaceFinished(LastEvent, frozen=True, kw_only=True):
     ``proof`` says what ``same_output`` compares: the ``output`` for one input before and after,
     within the dtype's tolerance, or the ``values`` of the tensors, read back and compared with the
     file. The deltas are the growth of PyTorch's memory (allocated, reserved) and of the card's
-    (driver); null on the CPU, which PyTorch does not count.
+    (driver); null on the CPU, which PyTorch does not count. ``untested`` is a sentence if nobody
+    has run this program on such a card.
     """
 
     model: str
@@ -111,6 +112,7 @@ class PlaceFinished(LastEvent, frozen=True, kw_only=True):
     reserved_delta_bytes: int | None = None
     card_delta_bytes: int | None = None
     proof: str = "output"
+    untested: str = ""
     dtype: str = ""
     snippet: str = ""
 
@@ -120,7 +122,7 @@ class TensorsPlaced(LastEvent, frozen=True, kw_only=True):
 
     ``moved_s`` is the time of the copy, ``made_s`` that of creating the other matrix there, both
     until the device had finished. ``same_values``: the moved matrix, read back, is identical bit
-    for bit.
+    for bit. ``untested`` is a sentence if nobody has run this program on such a card.
     """
 
     device: str
@@ -133,4 +135,5 @@ class TensorsPlaced(LastEvent, frozen=True, kw_only=True):
     same_values: bool
     result_device: str
     allocated_delta_bytes: int | None = None
+    untested: str = ""
     snippet: str = ""

@@ -50,7 +50,7 @@ def explain_move(finished: PlaceFinished, link: Link | None = None) -> str:
     )
     parts += [f"{name} {_signed(delta)}" for name, delta in deltas if delta is not None]
     parts.append(_proof(finished))
-    return "  ·  ".join(parts)
+    return "  ·  ".join(filter(None, (*parts, finished.untested)))
 
 
 def describe_file(inspected: FileInspected) -> str:
@@ -86,7 +86,7 @@ def explain_tensors(placed: TensorsPlaced, link: Link | None = None) -> str:
         else "x, read back, is different"
     )
     parts.append(f"their product is on {placed.result_device}")
-    return "  ·  ".join(parts)
+    return "  ·  ".join(filter(None, (*parts, placed.untested)))
 
 
 def _bandwidth(finished: PlaceFinished, link: Link | None) -> str:

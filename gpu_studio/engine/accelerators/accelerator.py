@@ -25,12 +25,13 @@ Feature = Literal[
     "head start",
     "convolution switches",
     "DataParallel",
+    "CUDA_VISIBLE_DEVICES",
 ]
 """What some kinds of devices lack.
 
 They are kernels of one's own, the list of the allocator's segments, a limit for its memory, a way
-to let the device wait while work queues up, the two switches of `cudnn_flags`, and copies of a
-network on several devices in one process.
+to let the device wait while work queues up, the two switches of `cudnn_flags`, copies of a network
+on several devices in one process, and the variable that hides cards.
 """
 
 MOST_HISTORY = 1_000_000

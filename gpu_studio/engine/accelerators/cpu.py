@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpu_studio.engine.stopwatch import Stopwatch
 
 _LACKS: dict[Feature, str] = {
+    "CUDA_VISIBLE_DEVICES": "This variable hides cards, and the CPU is none.",
     "custom kernels": "PyTorch loads no kernels onto the CPU.",
     "segments": "The CPU has no segments: PyTorch allocates its memory directly.",
     "memory limit": "The system alone limits a program's memory on the CPU.",

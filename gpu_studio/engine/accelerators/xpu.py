@@ -85,6 +85,11 @@ class Xpu:
                     "DataParallel copies the network with CUDA's functions, which Intel cards do "
                     "not have: choose DistributedDataParallel."
                 )
+            case "CUDA_VISIBLE_DEVICES":
+                return (
+                    "This variable hides no Intel cards. Theirs is ZE_AFFINITY_MASK, which their "
+                    "driver (Level Zero) reads."
+                )
             case "convolution switches":
                 return (
                     "These switches belong to cuDNN and MIOpen: Intel cards compute convolutions "
@@ -145,9 +150,10 @@ class Xpu:
 
     def refuses_dtype(self, device: torch.device, dtype: str) -> str:
         """Arc A has no arithmetic for float64: SYCL raises “Required aspect fp64”."""
-        if dtype != "float64" or torch.xpu.get_device_properties(device).has_fp64:
+        instead = {"float64": "float32", "complex128": "complex64"}.get(dtype)
+        if instead is None or torch.xpu.get_device_properties(device).has_fp64:
             return ""
-        return f"The {self.name(device)} has no arithmetic for float64. Choose float32."
+        return f"The {self.name(device)} has no arithmetic for {dtype}. Choose {instead}."
 
     def has_tf32(self, device: torch.device) -> bool:
         """PyTorch does not use it there unless it is asked to."""

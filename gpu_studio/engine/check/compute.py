@@ -25,7 +25,7 @@ from gpu_studio.engine.check.known_numbers import NUMBERS_KNOWN
 from gpu_studio.engine.check.part import Part
 from gpu_studio.engine.check.products import FULL, product_parts
 from gpu_studio.engine.check.stage import StageBench, Step
-from gpu_studio.engine.device import refuse_bfloat16_products
+from gpu_studio.engine.device import refuse_bfloat16_products, refuse_dtype
 from gpu_studio.engine.faults import failure_of
 
 if TYPE_CHECKING:
@@ -156,6 +156,8 @@ class ComputeWork:
     def _compare(self, part: Part) -> None:
         cudnn = torch.backends.cudnn
         with cudnn.flags(enabled=cudnn.enabled and self._has_library), torch.no_grad():
+            if part.dtype:
+                refuse_dtype(self._bench.device, getattr(torch, part.dtype))
             part.prepare(self._bench)
             seen = part.result(self._bench)
             before = self._before.get(part)

@@ -18,7 +18,7 @@ from gpu_studio.core.failure import FailureKind, first_line
 from gpu_studio.core.units import format_count
 from gpu_studio.engine.check.detectors import Mismatch, mismatched_values
 from gpu_studio.engine.check.stage import StageBench, Step
-from gpu_studio.engine.device import refuse_bfloat16_products
+from gpu_studio.engine.device import refuse_bfloat16_products, refuse_dtype
 from gpu_studio.engine.faults import failure_of
 
 if TYPE_CHECKING:
@@ -277,6 +277,7 @@ def _compared(
     if operation.in_place is not None:
         forms.append(_Form(f"{operation.name}_", operation.in_place, True, dtype))
     try:
+        refuse_dtype(bench.device, dtype)
         if operation.is_product and dtype is torch.bfloat16:
             refuse_bfloat16_products(bench.device)
         return [layout for form in forms for layout in _test(bench, form, largest)]

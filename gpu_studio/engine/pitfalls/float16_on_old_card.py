@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import torch
 
 from gpu_studio.core.device_name import is_cpu, wait_line
@@ -12,7 +14,6 @@ from gpu_studio.engine.device import accelerator_of
 from gpu_studio.engine.pitfalls.pitfall import Bench, ratio, seconds
 
 _SIDE_ON_CARD, _SIDE_ON_CPU = 1024, 256
-_TENSOR_CORES_FROM = (7, 0)
 
 
 class Float16OnOldCard:
@@ -34,17 +35,12 @@ class Float16OnOldCard:
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return a script that times a product in float16, or in the dtype for the device."""
-        is_card = not is_cpu(device)
-        dtype = "torch.float16"
-        if part == "fixed":
-            old = f'torch.cuda.get_device_capability("{device}") < {_TENSOR_CORES_FROM}'
-            dtype = f"torch.float32 if {old} else torch.float16" if is_card else "torch.float32"
+        """Return a script that times a product in float16, or in both dtypes."""
         return _SNIPPET.format(
             device=device,
-            dtype=dtype,
-            side=_SIDE_ON_CARD if is_card else _SIDE_ON_CPU,
-            wait=wait_line(device),
+            dtypes="torch.float16," if part == "broken" else "torch.float16, torch.float32",
+            side=_SIDE_ON_CPU if is_cpu(device) else _SIDE_ON_CARD,
+            wait=textwrap.indent(wait_line(device), "    "),
         )
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
@@ -70,7 +66,9 @@ class Float16OnOldCard:
         if not bench.has_card:
             return "CPU"
         card = accelerator_of(bench.device)
-        return f"{card.name(bench.device)} ({card.architecture(bench.device)})"
+        name = card.name(bench.device)
+        # Without a list, the words for the chip are those of a card that it was not built for.
+        return f"{name} ({card.architecture(bench.device)})" if card.arch_list() else name
 
 
 def _advice(half_s: float, single_s: float) -> str:
@@ -90,12 +88,12 @@ _SNIPPET = """\
 import time
 import torch
 
-dtype = {dtype}
-a = torch.rand({side}, {side}, dtype=dtype, device="{device}")
-b = torch.rand({side}, {side}, dtype=dtype, device="{device}")
-a @ b  # the first call is slower
-{wait}start = time.perf_counter()
-for _ in range(10):
-    a @ b
-{wait}print(dtype, f"{{(time.perf_counter() - start) / 10:.6f}} s per product")
+for dtype in ({dtypes}):
+    a = torch.rand({side}, {side}, dtype=dtype, device="{device}")
+    b = torch.rand({side}, {side}, dtype=dtype, device="{device}")
+    a @ b  # the first call is slower
+{wait}    start = time.perf_counter()
+    for _ in range(10):
+        a @ b
+{wait}    print(dtype, f"{{(time.perf_counter() - start) / 10:.6f}} s per product")
 """

@@ -52,7 +52,8 @@ class OldAmpImport:
         many = "1 warning" if len(warned) == 1 else f"{len(warned)} warnings"
         sentence = f"{many} about old names." if warned else "No warning."
         if error:
-            sentence = "This PyTorch no longer has the old names."
+            names = "no longer has the old names" if part == "broken" else "lacks the new names"
+            sentence = f"This PyTorch {names}."
         return PitfallOutcome(
             part=part,
             sentence=sentence,

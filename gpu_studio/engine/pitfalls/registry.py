@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.devices.untested import untested_sentence
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallStarted, RunPitfall
 from gpu_studio.core.pause import PauseLog, pauses_sentence
@@ -93,6 +94,7 @@ def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
         broken=outcomes.get("broken"),
         fixed=outcomes.get("fixed"),
         comparison=" ".join(filter(None, (compared, pauses_sentence([pauses.pauses])))),
+        untested=untested_sentence(accelerator_of(device).maker),
         broken_snippet=snippets["broken"],
         fixed_snippet=snippets["fixed"],
         snippet=snippets[_PARTS[request.part][-1]],

@@ -10,6 +10,7 @@ import torch
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.engine.device import accelerator_of
 from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd, count
 
 _SEEN = re.compile(r": (\d+)")
@@ -46,10 +47,17 @@ class VisibleDevicesTooLate:
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return the script that `run` starts."""
+        """Return the script that `run` starts.
+
+        Raises:
+            StudioError: the variable hides no cards of this kind.
+        """
         if is_cpu(device):
             script = _THREADS_TOO_LATE if part == "broken" else _THREADS_IN_TIME
             return script.format(threads=2 if torch.get_num_threads() == 1 else 1)
+        reason = accelerator_of(torch.device(device)).lacks("CUDA_VISIBLE_DEVICES")
+        if reason:
+            raise StudioError(FailureKind.BAD_REQUEST, reason)
         script = _TOO_LATE if part == "broken" else _IN_TIME
         return script.format(visible=_visible())
 

@@ -9,6 +9,7 @@ import msgspec
 import torch
 
 from gpu_studio.core.device_name import is_cpu, torch_module
+from gpu_studio.core.devices.untested import untested_sentence
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.placement_messages import (
     DeviceUsed,
@@ -100,6 +101,7 @@ class Placement:
             reserved_delta_bytes=deltas[1],
             card_delta_bytes=deltas[2],
             proof=thing.proof,
+            untested=untested_sentence(accelerator_of(device).maker),
             dtype=request.dtype,
             snippet=thing.snippet(request.device, request.dtype),
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpu_studio.core.device_name import CPU, is_cpu
+from gpu_studio.core.devices.untested import untested_sentence
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.placement_messages import PlaceRow, PlaceTensors, TensorsPlaced
 from gpu_studio.core.tensors import ITEM_BYTES, check_dtype, check_size
@@ -55,6 +56,7 @@ def place_tensors(request: PlaceTensors) -> Iterator[Event]:
         same_values=torch.equal(moved.cpu(), on_cpu),
         result_device=str(result.device),
         allocated_delta_bytes=None if before is None or after is None else after - before,
+        untested=untested_sentence(accelerator_of(device).maker),
         snippet=_SNIPPET.format(device=request.device, size=side, dtype=request.dtype),
     )
 

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcomes of one pitfall so far, and the effect of the fix on its numbers."""
+    """The outcomes of one pitfall so far, and the effect of the fix on its numbers.
+
+    ``untested`` is a sentence if nobody has run this program on such a card.
+    """
 
     device: str = ""
     broken: PitfallOutcome | None = None
@@ -28,6 +31,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     broken_snippet: str = ""
     fixed_snippet: str = ""
     comparison: str = ""
+    untested: str = ""
     has_paid: bool = True
     failure: str = ""
 
@@ -126,6 +130,7 @@ class PitfallsModel(QObject):
             broken_snippet=event.broken_snippet,
             fixed_snippet=event.fixed_snippet,
             comparison=compare_parts(about, broken, fixed),
+            untested=event.untested,
             has_paid=has_paid(broken, fixed),
         )
 

@@ -331,7 +331,8 @@ class LessonCard(Card):
         self._comparison = Text(role="value", name="switcher.lab.fixed.comparison", wraps=True)
         self._heading = Text(_CODE_HEADING, "value", name="switcher.lab.code_heading", wraps=True)
         self._code = ChangedCode(theme, name="switcher.lab.code")
-        for widget in (self._comparison, self._heading, self._code):
+        self._untested = Text(role="muted", name="switcher.lab.untested", wraps=True)
+        for widget in (self._comparison, self._untested, self._heading, self._code):
             self.column.addWidget(widget)
         self.hide()
 
@@ -346,6 +347,8 @@ class LessonCard(Card):
                 widget.setVisible(name in shown)
         self._comparison.setText(tried.comparison)
         self._comparison.setVisible(bool(tried.comparison))
+        self._untested.setText(tried.untested)
+        self._untested.setVisible(bool(tried.untested))
         pays = Tone.GOOD if tried.has_paid else Tone.AMBER
         self.set_tone(pays if tried.comparison else Tone.PLAIN)
         places = changed_lines(tried.broken_snippet, tried.fixed_snippet)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.devices.link import Link
+from gpu_studio.core.devices.untested import untested_sentence
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.placement_messages import FileInspected, TensorsPlaced
@@ -25,6 +26,11 @@ def test_a_move_reports_bytes_time_allocator_and_proof():
         "84 KiB moved in 210 µs  ·  410 MB/s  ·  allocated +86 528 bytes  ·  "
         "same input, same output (largest difference 2.4e-7)"
     )
+
+
+def test_a_move_to_a_card_that_nobody_has_tried_says_so():
+    sentence = untested_sentence("AMD")
+    assert explain_move(place_finished(untested=sentence)).endswith(f"  ·  {sentence}")
 
 
 def test_a_move_back_frees():

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils import _pytree
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
@@ -122,18 +123,28 @@ def _segment(device: int, at: int, size_bytes: int, whole: int = 0) -> dict[str,
 MEMORY = Memory()
 
 
-def set_up(kind: str, backend_module: object | None = None) -> None:
+def set_up(
+    kind: str, backend_module: object | None = None, *, is_without_float64: bool = False
+) -> None:
     """Let Python stand in for devices of a kind."""
     _setup_privateuseone_for_python_backend(kind, backend_module)
-    compute = _computing_on(kind)
+    compute = _computing_on(kind, is_without_float64=is_without_float64)
     everything, aten = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
     everything.fallback(compute, "PrivateUse1")
     for name, operation in _OPERATIONS.items():
         aten.impl(name, partial(compute, operation), "PrivateUse1")
+    for name in _composed():
+        if name not in _OPERATIONS:
+            aten.impl(name, partial(compute, _operation(name)), "PrivateUse1")
     _LIBRARIES.extend((everything, aten))
 
 
 _LIBRARIES: list[torch.library.Library] = []
+
+
+def in_order(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy of a tensor's numbers in RAM, one after the other."""
+    return MEMORY.numbers(tensor).reshape(-1).clone()
 
 
 def _operation(name: str) -> Any:
@@ -151,8 +162,71 @@ def _convolution_backward(*args: Any) -> Any:
 _VIEWS = (
     "transpose.int", "t", "permute", "expand", "select.int", "slice.Tensor", "unsqueeze", "squeeze",
     "squeeze.dim", "squeeze.dims", "split.Tensor", "split_with_sizes", "unbind.int", "diagonal",
-    "unfold", "view.dtype",
+    "unfold", "view.dtype", "_conj", "_neg_view",
 )  # fmt: skip
+
+
+def _root(numbers: torch.Tensor) -> torch.Tensor:
+    """Return the nearest numbers to the roots, as a card does; the CPU's may be their neighbors."""
+    wide = numbers.float() if numbers.dtype in (torch.float16, torch.bfloat16) else numbers
+    with np.errstate(invalid="ignore"):
+        return torch.from_numpy(np.asarray(np.sqrt(wide.numpy()))).to(numbers.dtype)
+
+
+_INSTEAD = {
+    torch.ops.aten.sqrt.default: lambda numbers: (
+        _root(numbers) if numbers.is_floating_point() else numbers.sqrt()
+    ),
+    torch.ops.aten.sqrt_.default: lambda numbers: numbers.copy_(_root(numbers)),
+    # A tensor of the device seems to lie one after the other, its numbers may not.
+    torch.ops.aten.view.default: torch.ops.aten.reshape.default,
+    torch.ops.aten._unsafe_view.default: torch.ops.aten.reshape.default,
+    torch.ops.aten.sqrt.out: lambda numbers, out: out.copy_(_root(numbers)),
+}
+# A card reads where the CPU's indices point.
+_MAY_MIX = {
+    getattr(torch.ops.aten, name) for name in ("_copy_from", "index", "_index_put_impl_", "copy_")
+}
+_MOVES = {
+    getattr(torch.ops.aten, name)
+    for name in ("_copy_from", "_to_copy", "empty", "empty_strided", "clone", "copy_")
+}
+
+
+def _refuse_mixed(operation: Any, on_device: list[Any], leaves: list[Any], kind: str) -> None:
+    """Raise what a card raises if one operand is not on it; numbers without dimensions may be."""
+    if getattr(operation, "overloadpacket", operation) in _MAY_MIX or not on_device:
+        return
+    others = [
+        one for one in leaves
+        if isinstance(one, torch.Tensor) and one.device.type != kind and one.dim()
+    ]  # fmt: skip
+    if others:
+        raise RuntimeError(
+            "Expected all tensors to be on the same device, but found at least two devices, "
+            f"{on_device[0].device} and {others[0].device}!"
+        )
+
+
+def _refuse_float64(operation: Any, on_device: list[Any]) -> None:
+    """Raise what SYCL raises on a chip that can hold numbers of 64 bits, and not work on them."""
+    is_move = getattr(operation, "overloadpacket", operation) in _MOVES or operation in _VIEWED
+    if not is_move and any(one.dtype in (torch.float64, torch.complex128) for one in on_device):
+        raise RuntimeError(f"Required aspect fp64 is not supported on the device ({operation})")
+
+
+def _with_numbers_as_tensors(operation: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the operands as the operation has them: PyTorch hands over numbers for some."""
+    schema = getattr(operation, "_schema", None)
+    if schema is None:
+        return args
+    kinds = [str(one.type) for one in schema.arguments]
+    return tuple(
+        torch.tensor(one) if kind == "Tensor" and isinstance(one, int) else one
+        for kind, one in zip(kinds, args, strict=False)
+    )
+
+
 # PyTorch leaves convolutions to each kind of device, and makes an empty result for the others,
 # which a tensor of Python cannot grow into.
 _OPERATIONS = {
@@ -168,7 +242,32 @@ _OPERATIONS = {
 }
 
 
-def _computing_on(kind: str) -> Any:
+def _composed() -> list[str]:
+    """Return the operations that PyTorch would do by writing into an empty result, which grows."""
+    names = [
+        name.removeprefix("aten::") for name in torch._C._dispatch_get_all_op_names()
+        if name.startswith("aten::")
+        and torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeExplicitAutograd")
+    ]  # fmt: skip
+    return [name for name in names if _makes_new_tensors(name)]
+
+
+def _makes_new_tensors(name: str) -> bool:
+    try:
+        schema = _operation(name)._schema
+    except AttributeError:
+        return False
+    takes = [str(one.type) for one in schema.arguments]
+    aliases = any(one.alias_info for one in (*schema.arguments, *schema.returns))
+    has_place = any(one.name in ("device", "pin_memory") for one in schema.arguments)
+    is_made = all(str(one.type) == "Tensor" for one in schema.returns) and bool(schema.returns)
+    return "Tensor" in takes and is_made and not aliases and not has_place
+
+
+_VIEWED = {_operation(name) for name in _VIEWS}
+
+
+def _computing_on(kind: str, *, is_without_float64: bool) -> Any:
     def is_on_device(value: Any) -> bool:
         return isinstance(value, torch.Tensor) and value.device.type == kind
 
@@ -182,15 +281,19 @@ def _computing_on(kind: str) -> Any:
         """Do on the numbers in RAM what PyTorch asks the device to do."""
         leaves = [one for one in _pytree.tree_leaves((args, options)) if is_on_device(one)]
         known = {id(MEMORY.numbers(one)): one for one in leaves}
+        _refuse_mixed(operation, leaves, _pytree.tree_leaves((args, options)), kind)
         args, options = _pytree.tree_map(in_ram, (args, options))
+        args = _with_numbers_as_tensors(operation, args)
         if operation is torch.ops.aten._copy_from.default:
             return args[1].copy_(args[0])
+        if is_without_float64:
+            _refuse_float64(operation, leaves)
 
         def back(value: Any) -> Any:
             if not isinstance(value, torch.Tensor):
                 return value
             return known[id(value)] if id(value) in known else MEMORY.tensor(value)
 
-        return _pytree.tree_map(back, operation(*args, **options))
+        return _pytree.tree_map(back, _INSTEAD.get(operation, operation)(*args, **options))
 
     return compute

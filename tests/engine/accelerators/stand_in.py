@@ -15,8 +15,8 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from types import FunctionType, ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -28,17 +28,22 @@ from gpu_studio.engine.dispatcher import Dispatcher
 from tests.engine.accelerators import python_device
 from tests.engine.accelerators.python_device import MEMORY
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 # rocminfo and PyTorch of a Ryzen with graphics beside a Radeon: the integrated chip comes first.
 RADEONS = (
     SimpleNamespace(
         name="AMD Radeon Graphics", gcnArchName="gfx1036", is_integrated=1, major=10, minor=3,
         multi_processor_count=1, total_memory=512 << 20, pci_domain_id=0, pci_bus_id=0x0E,
         pci_device_id=0, clock_rate=2_200_000, memory_clock_rate=2_400_000, memory_bus_width=128,
+        uuid="00000000-0000-0000-0000-000000000e00",
     ),
     SimpleNamespace(
         name="AMD Radeon RX 6600", gcnArchName="gfx1032", is_integrated=0, major=10, minor=3,
         multi_processor_count=14, total_memory=8176 << 20, pci_domain_id=0, pci_bus_id=3,
         pci_device_id=0, clock_rate=2_491_000, memory_clock_rate=875_000, memory_bus_width=128,
+        uuid="00000000-0000-0000-0000-000000000300",
     ),
 )  # fmt: skip
 ARC = SimpleNamespace(
@@ -155,6 +160,9 @@ class Functions:
     def get_per_process_memory_fraction(self, device: object = None) -> float:
         return MEMORY.share
 
+    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+        return [torch.float16, torch.bfloat16, torch.float32]
+
     def set_per_process_memory_fraction(self, share: float, device: object = None) -> None:
         MEMORY.share = share
 
@@ -210,10 +218,12 @@ def stand_in(maker: str) -> None:
         _answer_in_place_of(torch.xpu, functions)
         _answer_in_place_of(torch.xpu.memory, functions)
         torch.version.xpu = Arc.build
+        _refuse_cuda()
         device.ACCELERATORS[:] = [Arc()]
         MEMORY.error = "XPU out of memory. Tried to allocate {mib:.2f} MiB."
     kind = device.accelerator().kind
-    python_device.set_up(kind, functions)
+    python_device.set_up(kind, functions, is_without_float64=maker == "intel")
+    _lend_what_is_not_for_python(kind)
     # The function of the same name hides the module.
     sys.modules["torch.nn.parallel.data_parallel"]._get_available_device_type = lambda: kind
 
@@ -222,6 +232,47 @@ def _answer_in_place_of(module: ModuleType, functions: Functions) -> None:
     for name in dir(functions):
         if not name.startswith("__") and name != "_cards":
             setattr(module, name, getattr(functions, name))
+
+
+def _lend_what_is_not_for_python(kind: str) -> None:
+    """Let the CPU's generator and usual memory take the place of a card's and of pinned memory.
+
+    Both need a backend in C++.
+    """
+    generator = torch.Generator
+
+    class Generator:
+        def __new__(cls, device: Any = "cpu") -> Any:
+            return generator("cpu" if torch.device(device).type == kind else device)
+
+    torch.Generator = Generator
+    for name in ("empty", "empty_like"):
+        setattr(torch, name, _without_pinned_memory(getattr(torch, name)))
+    torch.Tensor.pin_memory = lambda tensor, device=None: tensor.clone()
+
+
+def _without_pinned_memory(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def made(*args: Any, pin_memory: bool = False, **options: Any) -> torch.Tensor:
+        return make(*args, **options)
+
+    return made
+
+
+def _refuse_cuda() -> None:
+    """Let each function of `torch.cuda` raise if this program or a script asks it."""
+    for name, function in list(vars(torch.cuda).items()):
+        if isinstance(function, FunctionType):
+            setattr(torch.cuda, name, _refused(name, function))
+
+
+def _refused(name: str, function: FunctionType) -> Callable[..., Any]:
+    def ask(*args: Any, **options: Any) -> Any:
+        asking = sys._getframe(1).f_globals["__name__"]
+        if asking.partition(".")[0] in ("gpu_studio", "__main__"):
+            raise AssertionError(f"{asking} asks torch.cuda.{name} on a card of Intel's")
+        return function(*args, **options)
+
+    return ask
 
 
 def main(maker: str, lines: list[str]) -> None:

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QTextEdit,
 )
 
+from gpu_studio.core.devices.untested import untested_sentence
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.pitfall_messages import (
@@ -93,6 +94,17 @@ def test_another_pitfall_has_its_own_story(lab, qtbot):
     assert find(lab, "switcher.lab.remark").isHidden()
     find(lab, "switcher.lab.list", QListWidget).setCurrentRow(0)
     assert find(lab, "switcher.lab.broken_card").isVisible()
+
+
+def test_figures_of_a_card_that_nobody_has_tried_say_so(lab, engines, qtbot):
+    sentence = untested_sentence("Intel")
+    assert find(lab, "switcher.lab.untested").isHidden()
+    engines.scripts[RunPitfall] = lambda _engine, request: [
+        pitfall_finished(request, untested=sentence)
+    ]
+    click(lab, "switcher.lab.break")
+    qtbot.waitUntil(find(lab, "switcher.lab.untested").isVisible)
+    assert text(lab, "switcher.lab.untested") == sentence
 
 
 def test_it_is_broken_on_the_device_that_is_chosen(lab, engines, studio, qtbot):

@@ -1,0 +1,78 @@
+"""A Radeon or an Arc that Python stands in for, with small work: a check and pitfalls in seconds.
+
+    python -m tests.engine.accelerators.quick_stand_in amd '{"type": "run_pitfall", …}' …
+
+What takes its time by its size is smaller, and the scripts of pitfalls run in this process, where
+the card is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+
+import torch
+
+from gpu_studio.engine.check import arithmetic, compute, layouts, link, load, products, steps
+from gpu_studio.engine.pitfalls import (
+    exception_keeps_tensors,
+    float16_on_old_card,
+    fresh_results,
+    no_synchronize,
+    out_of_memory,
+    starved_gpu,
+)
+from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd
+from tests.engine.accelerators import python_device, stand_in
+from tests.engine.accelerators.python_device import MEMORY
+
+MIB = 1 << 20
+SMALLER = {
+    python_device: {"_SEGMENT_BYTES": 1 << 16},
+    load: {"_SIDE": 64, "_STEP_S": 0.01, "_ROUND_S": 0.001, "_WAKE_S": 0.001,
+           "_LARGEST_BYTES": MIB},
+    steps: {"_LARGEST_SIDE": 64, "_SMALLEST_SIDE": 64, "PERIODS_S": (0.01,),
+            "STEPS": tuple((duty, 0.01) for duty in steps.DUTIES_PERCENT)},
+    compute: {"every_part": compute.part_of_the_answers, "_INDEXED": 1 << 10, "_FLOAT_SIDE": 32},
+    products: {"_ROWS": 64, "_FULL_SIDE": 32},
+    arithmetic: {"_COUNT": 384, "_SLOW_COUNT": 96, "_LARGE_TIMES": 2, "_SAMPLE": 4},
+    layouts: {"_SIZES": ((17, 33),)},
+    link: {"_CARD_COPY_BYTES": MIB},
+    out_of_memory: {"_WIDTH": 256, "_BUDGET_BYTES": 32 * MIB},
+    exception_keeps_tensors: {"_COUNT": MIB},
+    float16_on_old_card: {"_SIDE_ON_CARD": 64},
+    no_synchronize: {"_SIDE_ON_CARD": 64},
+    fresh_results: {"_SIZE": 64},
+    starved_gpu: {"_WORKERS": 0},
+}  # fmt: skip
+
+
+def make_small() -> None:
+    """Let everything take as little time as its stage accepts."""
+    for module, constants in SMALLER.items():
+        for name, value in constants.items():
+            assert hasattr(module, name), (module, name)
+            setattr(module, name, value)
+    MEMORY.total_bytes = 192 * MIB
+    # Where a result lies around its values cannot be read: each tensor has memory of its own.
+    layouts._storage_of = lambda result: python_device.in_order(result)
+    Bench.run_script = _run_here
+
+
+def _run_here(bench: Bench, script: str) -> ScriptEnd:
+    """Run a script in this process, and return its output and the last line of its error."""
+    output, error = io.StringIO(), ""
+    card = bench.device.type
+    with contextlib.redirect_stdout(output):
+        try:
+            exec(script.replace('"cuda"', f'"{card}"'), {"__name__": "__main__"})
+        except Exception as raised:
+            error = f"{type(raised).__name__}: {raised}"
+    return ScriptEnd(output.getvalue().strip(), error)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    make_small()
+    stand_in.main(sys.argv[1], sys.argv[2:])
