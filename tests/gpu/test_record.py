@@ -51,10 +51,10 @@ def test_a_recording_replays_and_names_no_person(tmp_path: Path) -> None:
     engine = RecordedEngine(read, speed=float("inf"))
     (described,) = engine.run(DescribeEngine())
     assert isinstance(described, EngineDescribed)
-    assert described.recording == header.title
+    assert described.recording == read.label
     replayed = list(engine.run(run_request(device="cuda:0", size=64)))[-1]
     assert isinstance(replayed, RunFinished)
-    assert replayed.recording == header.title
+    assert replayed.recording == read.label
 
     first, *lines = sensors_file.read_bytes().splitlines()
     assert msgspec.json.decode(first, type=RecordingHeader) == header

@@ -360,10 +360,12 @@ def _work(run: Run) -> tuple[object, ...]:
 
 def _concern(run: Run) -> int:
     """Return how much a run matters to its row: one under way, then what is wrong with others."""
-    if not run.state.is_over:
-        return 4 if run.has_begun else 3
     if run.state is RunState.FAILED:
         return 6
+    if not run.state.is_over:
+        return 5 if run.has_begun else 4
+    if run.result is not None and run.result.verified is False:
+        return 3
     stamp = run.stamp
     return 2 if stamp is None else 1 if stamp.doubts else 0
 

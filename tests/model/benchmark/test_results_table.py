@@ -194,6 +194,12 @@ def test_a_doubt_and_a_failure_show_in_the_stamp(runs: Runs, table: ResultsTable
     assert failure.message in table.index(1, 0).data(Qt.ItemDataRole.ToolTipRole)
 
 
+def test_a_wrong_result_is_reported_before_a_doubt(runs: Runs, table: ResultsTable) -> None:
+    runs.finish(runs.begin(device="cpu"), throttled=True)
+    runs.finish(runs.begin(device="cuda:0"), verified=False)
+    assert texts(table, 0)[Column.STAMP].startswith("▲ wrong result")
+
+
 def test_a_row_reports_all_facts_as_plain_text(runs: Runs, table: ResultsTable) -> None:
     runs.finish(runs.begin(), device_name='<img src="x">&Co')
     tip = table.index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
