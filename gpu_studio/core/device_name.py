@@ -1,4 +1,8 @@
-"""The names of devices, as PyTorch has them: ``cpu``, ``cuda:0``, ``xpu:1``."""
+"""The names of devices: PyTorch's ``cpu``, ``cuda:0``, ``xpu:1``, and ``attic/cuda:0``.
+
+The last one is a device of another PC, which the user has named. Only the part after the slash is
+ever sent there.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ import re
 from dataclasses import dataclass
 
 CPU = "cpu"
-_ADDRESS = re.compile(r"([a-z]+)(?::(\d{1,4}))?")
+_SLASH = "/"
+_ADDRESS = re.compile(r"(?:([^/]{1,40})/)?([a-z]+)(?::(\d{1,4}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +20,12 @@ class DeviceName:
 
     Attributes:
         kind: PyTorch's word for what makes up the device: ``cpu``, ``cuda``, ``xpu``.
+        pc: the name of the PC that has it; empty for this one.
     """
 
     kind: str
     index: int | None = None
+    pc: str = ""
 
     @classmethod
     def parse(cls, address: str) -> DeviceName:
@@ -27,15 +34,35 @@ class DeviceName:
         if match is None:
             message = f"“{address}” does not name a device"
             raise ValueError(message)
-        kind, index = match.groups()
-        return cls(kind, None if index is None else int(index))
+        pc, kind, index = match.groups()
+        return cls(kind, None if index is None else int(index), pc or "")
 
     @property
     def is_cpu(self) -> bool:
         return self.kind == CPU
 
-    def __str__(self) -> str:
+    @property
+    def there(self) -> str:
+        """The name that its own PC has for it: ``cuda:0``."""
         return self.kind if self.index is None else f"{self.kind}:{self.index}"
+
+    def __str__(self) -> str:
+        return address_at(self.pc, self.there)
+
+
+def address_at(pc: str, address: str) -> str:
+    """Return the name here of what another PC calls ``cuda:0``; the same name if `pc` is empty."""
+    return f"{pc}{_SLASH}{address}" if pc else address
+
+
+def pc_of(address: str) -> str:
+    """Return the name of the PC that has a device; empty for this PC."""
+    return address.partition(_SLASH)[0] if _SLASH in address else ""
+
+
+def address_there(address: str) -> str:
+    """Return the name that a device's own PC has for it."""
+    return address.rpartition(_SLASH)[2]
 
 
 def torch_module(address: str) -> str:
@@ -45,9 +72,11 @@ def torch_module(address: str) -> str:
 
 def wait_line(address: str) -> str:
     """Return the line of a script that waits for a device; empty for the CPU."""
-    return "" if is_cpu(address) else f'{torch_module(address)}.synchronize("{address}")\n'
+    if is_cpu(address):
+        return ""
+    return f'{torch_module(address)}.synchronize("{address_there(address)}")\n'
 
 
 def is_cpu(address: str | None) -> bool:
     """Return whether an address names the CPU; None, a device without an address, does not."""
-    return address == CPU
+    return address is not None and address_there(address) == CPU

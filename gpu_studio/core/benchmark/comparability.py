@@ -8,7 +8,7 @@ import msgspec
 
 from gpu_studio.core.benchmark.option_words import value_words
 from gpu_studio.core.benchmark.trust import computed_in_words
-from gpu_studio.core.device_name import CPU, is_cpu
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import counted, format_size
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _other_way(result: RunFinished, other: RunFinished) -> Iterator[str]:
     if other.cache != result.cache:
         yield f"it was measured with a {other.cache} cache, not with a {result.cache} one"
     # The CPU needs no copies: its runs can be compared with both.
-    both_cards = CPU not in (result.device, other.device)
+    both_cards = not any(map(is_cpu, (result.device, other.device)))
     if both_cards and other.transfers != result.transfers:
         words = ("with", "without") if other.transfers else ("without", "with")
         yield f"it was measured {words[0]} copies, not {words[1]}"
@@ -125,7 +125,8 @@ def _notes(result: RunFinished, other: RunFinished) -> Iterator[str]:
         yield f"another device, {other.device_name}"
     if other.has_own_kernel and not result.has_own_kernel:
         yield "a custom CUDA kernel"
-    if result.device == other.device == CPU and other.cpu_threads != result.cpu_threads:
+    is_same_cpu = is_cpu(result.device) and result.device == other.device
+    if is_same_cpu and other.cpu_threads != result.cpu_threads:
         yield (
             counted(other.cpu_threads, "CPU thread")
             if other.cpu_threads

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.device_name import torch_module
+from gpu_studio.core.device_name import address_there, torch_module
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.activation_calls import LAYERS, WIDTH
 from gpu_studio.core.memory.memory_bench import ALLOCATED, EMPTIED, FREED, FULL, HELD, MemoryBench
@@ -388,7 +388,7 @@ def snippet_of(
         room_bytes: the size that the experiment based its tensors on.
         conf: the allocator's options.
     """
-    device = "cuda:0" if is_modelled(request.device) else request.device
+    device = "cuda:0" if is_modelled(request.device) else address_there(request.device)
     module = torch_module(device)
     lines = []
     if conf:

@@ -1,0 +1,182 @@
+"""Another PC, which this one reaches with the system's own ``ssh``.
+
+Nothing here opens a connection: this is what the user said of that PC, and the command that reaches
+it. The words that run there are fixed; the user's are only the host and the program's path, and
+both are refused where ssh or a shell could read more into them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+LONGEST_NAME = 40
+LONGEST_HOST = 255
+LONGEST_PROGRAM = 1000
+CONNECT_TIMEOUT_S = 10
+"""Seconds until ssh gives up on a host that does not answer."""
+ALIVE_EVERY_S = 2
+"""Seconds between two signs of life, of each end."""
+SILENCE_S = 8
+"""Seconds without any byte after which an end takes the line for lost."""
+PLACES = (
+    "gpu-studio",
+    "/usr/bin/gpu-studio",
+    "~/.local/bin/gpu-studio",
+    "~/gpu-studio/gpu-studio",
+    r"%LOCALAPPDATA%\Programs\GPU Studio\gpu-studio.exe",
+)
+"""Where to look for the program there, in this order: docs/another-pc.md."""
+
+ServedPart = Literal["hello", "engine", "sensors"]
+# What sh, cmd or a ProxyCommand's shell would read more into, and no host has.
+_NOT_IN_HOST = re.compile(r"""[\s"'`$;&|<>(){}!^*?#=]""")
+# The same for a path, which stands in the double quotes that sh and cmd share.
+_NOT_IN_PATH = re.compile(r"""["'`$;&|<>!^*?#%]""")
+_NEEDS_NO_QUOTES = re.compile(r"[\w./~:\\-]+")
+# Devices' own words: "cuda:0" must never be a PC.
+_OF_DEVICES = re.compile(r"(cpu|cuda|xpu|mps|hip|rocm|meta)(:.*|\d*)", re.IGNORECASE)
+
+
+def name_trouble(name: str) -> str:
+    """Return why a PC cannot have this name, as a sentence; empty if it can."""
+    if not name or name != name.strip():
+        return "Give the PC a name, without a space before or after it."
+    if len(name) > LONGEST_NAME:
+        return f"The name of a PC has at most {LONGEST_NAME} characters."
+    if not name.isprintable() or any(sign in name for sign in "/,="):
+        return "The name of a PC has no slash, comma, equals sign or invisible character."
+    if _OF_DEVICES.fullmatch(name):
+        return f"“{name}” is the name of a device. Give the PC another name."
+    return ""
+
+
+def host_trouble(host: str) -> str:
+    """Return why ssh is not asked for this host, as a sentence; empty if it can be."""
+    if not host:
+        return "Type the host as you would after ssh: user@host, or a name of ~/.ssh/config."
+    if len(host) > LONGEST_HOST:
+        return f"A host has at most {LONGEST_HOST} characters."
+    if any(part.startswith("-") for part in re.split(r"[@/]", host)):
+        return "A host does not begin with “-”: ssh would take it for an option."
+    if not host.isprintable() or _NOT_IN_HOST.search(host):
+        return (
+            "A host has no spaces, quotes or signs of a shell. Options of ssh belong into "
+            "~/.ssh/config."
+        )
+    return ""
+
+
+def program_trouble(program: str) -> str:
+    """Return why this path is not run there, as a sentence; empty if it can be.
+
+    A path of `PLACES` and an empty one, which means all of them, can be.
+    """
+    if not program or program in PLACES:
+        return ""
+    if len(program) > LONGEST_PROGRAM:
+        return f"The path of the program has at most {LONGEST_PROGRAM} characters."
+    if program.startswith("-") or not program.isprintable() or _NOT_IN_PATH.search(program):
+        return "Give only the path of gpu-studio there, without quotes, options or variables."
+    return ""
+
+
+class OtherPc(msgspec.Struct, frozen=True, kw_only=True):
+    """A PC as the user named it.
+
+    Attributes:
+        name: the user's own name for it, which stands before its devices: ``attic``.
+        host: as after ``ssh``: ``user@host``, or an alias of ``~/.ssh/config``.
+        program: the path of ``gpu-studio`` there; empty looks in `PLACES`.
+
+    Raises:
+        ValueError: one of them is refused; the text is a sentence. (From a file:
+            `msgspec.ValidationError`.)
+    """
+
+    name: Annotated[str, Meta(max_length=LONGEST_NAME)]
+    host: Annotated[str, Meta(max_length=LONGEST_HOST)]
+    program: Annotated[str, Meta(max_length=LONGEST_PROGRAM)] = ""
+
+    def __post_init__(self) -> None:
+        trouble = (
+            name_trouble(self.name) or host_trouble(self.host) or program_trouble(self.program)
+        )
+        if trouble:
+            raise ValueError(trouble)
+
+
+def pc_from_text(text: str) -> OtherPc:
+    """Return the PC of ``HOST`` or ``NAME=HOST``, as typed in a terminal.
+
+    Without a name, a host of one plain word is its own; an address is “another PC”, so that no
+    result carries a user's or a network's name.
+
+    Raises:
+        ValueError: the name or the host is refused; the text is a sentence.
+    """
+    name, equals, host = text.rpartition("=")
+    if not equals:
+        is_word = re.fullmatch(r"[A-Za-z0-9_-]{1,40}", host) and not host.isdigit()
+        name = host if is_word and not _OF_DEVICES.fullmatch(host) else "another PC"
+    return OtherPc(name=name.strip(), host=host)
+
+
+def ssh_program(system: str = sys.platform) -> str | None:
+    """Return the path of the system's own ``ssh``; None if there is none.
+
+    Windows has it in System32 since 2018. Another one in the PATH, such as Git's, knows neither its
+    agent nor its keys.
+    """
+    if system == "win32":
+        own = Path(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "OpenSSH", "ssh.exe")
+        if own.is_file():
+            return str(own)
+    return shutil.which("ssh")
+
+
+def ssh_command(pc: OtherPc, part: ServedPart, ssh: str = "ssh") -> tuple[str, ...]:
+    """Return the command for one conversation with a PC.
+
+    ssh asks no questions (``BatchMode``), has no terminal (``-T``), and notices a silent network by
+    itself. A shared connection that the user opened is used (``ControlPath``), none is left behind.
+    Everything after ``--`` is the host and the command there: ssh_config(5), ssh(1).
+
+    Args:
+        pc: the PC; with an empty ``program``, the first of `PLACES` is used.
+        part: what to serve.
+        ssh: ssh's path.
+    """
+    options = {
+        "BatchMode": "yes",
+        "ConnectTimeout": CONNECT_TIMEOUT_S,
+        "ServerAliveInterval": ALIVE_EVERY_S,
+        "ServerAliveCountMax": SILENCE_S // ALIVE_EVERY_S - 1,
+        "ControlMaster": "no",
+        "ForwardX11": "no",
+        "ForwardAgent": "no",
+        "ClearAllForwardings": "yes",
+        "PermitLocalCommand": "no",
+        "LogLevel": "INFO",
+    }
+    words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    return (ssh, "-T", *words, "--", pc.host, f"{_quoted(pc.program or PLACES[0])} serve {part}")
+
+
+def _quoted(program: str) -> str:
+    """Return a path for a shell there: sh, cmd, and PowerShell if it has no spaces.
+
+    A home folder's ``~`` stays outside the quotes, where sh reads it.
+    """
+    if _NEEDS_NO_QUOTES.fullmatch(program):
+        return program
+    if program.startswith("~/"):
+        return f'~/"{program[2:]}"'
+    return f'"{program}"'

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+
+import msgspec
+import pytest
+
+from gpu_studio.core.other_pc import PLACES, OtherPc, pc_from_text, ssh_command, ssh_program
+
+_ATTIC = OtherPc(name="attic", host="me@attic.local")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["", "-oProxyCommand=xcalc", "me@-oProxyCommand=xcalc", "ssh://-x", "a b", "a\tb", "a\nb",
+     "a\0b", "a;b", "a`b`", "$(b)", "a|b", '"a"', "a\u202eb", "x" * 256],
+)  # fmt: skip
+def test_a_host_that_ssh_or_a_shell_would_read_more_into_is_refused(host):
+    with pytest.raises(ValueError, match=r"[.]$"):
+        OtherPc(name="attic", host=host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["attic", "me@attic", "me@192.168.1.5", "ssh://me@attic:2222", "me@fe80::1%eth0",
+     "HOME\\me@attic", "x" * 255],
+)  # fmt: skip
+def test_a_host_is_what_one_types_after_ssh(host):
+    assert ssh_command(OtherPc(name="attic", host=host), "hello")[-2] == host
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", " attic", "cpu", "CUDA", "cuda:0", "cuda1", "xpu:1", "a/b", "a,b", "a=b", "a\nb",
+     "a\u200bb", "x" * 41],
+)  # fmt: skip
+def test_a_name_that_no_device_can_have_before_it_is_refused(name):
+    with pytest.raises(ValueError, match=r"[.]$"):
+        OtherPc(name=name, host="attic")
+
+
+@pytest.mark.parametrize(
+    "program", ["-x", "a; b", "$HOME/x", "`x`", '"x"', "%TEMP%\\x", "a\nb", "x && y", "x" * 1001]
+)
+def test_a_program_is_a_path_and_nothing_else(program):
+    with pytest.raises(ValueError, match=r"[.]$"):
+        OtherPc(name="attic", host="attic", program=program)
+
+
+def test_a_file_cannot_bring_in_what_a_user_could_not_type():
+    line = msgspec.json.encode({"name": "attic", "host": "-oProxyCommand=xcalc"})
+    with pytest.raises(msgspec.ValidationError, match="option"):
+        msgspec.json.decode(line, type=OtherPc)
+
+
+def test_the_host_stands_after_the_end_of_the_options_and_ssh_asks_nothing():
+    command = ssh_command(_ATTIC, "engine")
+    assert command[-3:] == ("--", "me@attic.local", "gpu-studio serve engine")
+    assert "-T" in command
+    assert "BatchMode=yes" in command
+
+
+def test_ssh_takes_every_option_and_gives_up_within_10_s_of_silence():
+    if (ssh := ssh_program()) is None:
+        pytest.skip("this PC has no ssh")
+    command = ssh_command(_ATTIC, "hello", ssh)
+    shown = subprocess.run(
+        [command[0], "-F", "none", "-G", *command[1:]], capture_output=True, text=True, check=True
+    )
+    options = dict(line.split(" ", 1) for line in shown.stdout.splitlines() if " " in line)
+    assert options["hostname"] == "attic.local"
+    every_s, most = int(options["serveraliveinterval"]), int(options["serveralivecountmax"])
+    assert every_s * (most + 1) < 10
+    assert options["batchmode"] == "yes"
+    assert options["forwardagent"] == "no"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [*PLACES[:-1], "/opt/my programs/gpu-studio", "~/my programs/gpu-studio",
+     r"C:\Program Files (x86)\GPU Studio\gpu-studio.exe"],
+)  # fmt: skip
+def test_a_shell_there_reads_the_program_as_one_word(program):
+    pc = OtherPc(name="attic", host="attic", program=program)
+    words = shlex.split(ssh_command(pc, "hello")[-1])
+    assert len(words) == 3
+    assert words[1:] == ["serve", "hello"]
+    if "\\" not in program:
+        assert words[0] == program
+
+
+def test_sh_finds_a_path_with_spaces_in_the_home_folder(tmp_path):
+    if (sh := shutil.which("sh")) is None:
+        pytest.skip("this PC has no sh")
+    program = tmp_path / "my programs" / "gpu-studio"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$@"\n')
+    program.chmod(0o755)
+    pc = OtherPc(name="attic", host="attic", program="~/my programs/gpu-studio")
+    done = subprocess.run(
+        [sh, "-c", ssh_command(pc, "hello")[-1]],
+        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "serve hello\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "host"),
+    [
+        ("attic=me@192.168.1.5", "attic", "me@192.168.1.5"),
+        ("attic", "attic", "attic"),
+        ("me@attic", "another PC", "me@attic"),
+        ("attic.home.arpa", "another PC", "attic.home.arpa"),
+        ("192.168.1.5", "another PC", "192.168.1.5"),
+        ("cuda", "another PC", "cuda"),
+    ],
+)
+def test_a_terminals_pc_has_the_name_that_was_typed_and_never_an_address(text, name, host):
+    pc = pc_from_text(text)
+    assert (pc.name, pc.host) == (name, host)
