@@ -10,15 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from gpu_studio.core.devices.devices import Device
+from gpu_studio.core.devices.devices import Device, GpuProcess
 from gpu_studio.core.messages.check_messages import Vitals
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpu_studio.core.devices.devices import (
         CardLoad,
         CardState,
         Driver,
-        GpuProcess,
         Telemetry,
         Unreadable,
     )
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 
 ProcessLookup = Callable[[int], tuple[str, "str | None"]]
 """Returns the name and the user of a process id; an unknown name is empty."""
+
+
+def no_lookup(_pid: int) -> tuple[str, str | None]:
+    """Look up nothing, where no names of processes are needed: a lookup reads files."""
+    return "", None
 
 
 class DriverUnavailableError(Exception):
@@ -133,6 +139,31 @@ class Maker:
 
 _KINDS = {"NVIDIA": "cuda", "AMD": "cuda", "Intel": "xpu"}
 _NO_KIND = "display"
+
+
+def processes_of(
+    held_bytes: Mapping[int, int | None], kinds: Mapping[int, str], lookup: ProcessLookup
+) -> tuple[GpuProcess, ...]:
+    """Return the processes on a card, by process id.
+
+    Args:
+        held_bytes: the memory that each process has on the card; None if the system hides it.
+        kinds: what each one does there; a process without a kind draws.
+        lookup: returns the name and the user of a process id.
+    """
+    found = []
+    for pid in sorted(held_bytes):
+        name, user = lookup(pid)
+        found.append(
+            GpuProcess(
+                pid=pid,
+                name=name or "unknown",
+                user=user,
+                kind=kinds.get(pid, "graphics"),
+                memory_bytes=held_bytes[pid],
+            )
+        )
+    return tuple(found)
 
 
 def kind_of(maker: str) -> str:

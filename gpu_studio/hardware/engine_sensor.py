@@ -12,7 +12,11 @@ import psutil
 
 from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
-from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
+from gpu_studio.hardware.card_reader import (
+    CardUnreadableError,
+    DriverUnavailableError,
+    no_lookup,
+)
 from gpu_studio.hardware.cpu import clock_mhz, critical_c, temperature_c
 from gpu_studio.hardware.maker_cards import ProcessNames
 from gpu_studio.hardware.makers import MAKERS
@@ -118,7 +122,7 @@ class EngineSensor:
 
 
 def _own_bytes(card: OpenCard) -> int | None:
-    listed = card.processes(lambda _pid: ("", None))
+    listed = card.processes(no_lookup)
     own = (process.memory_bytes for process in listed if process.pid == os.getpid())
     return next(own, None)
 

@@ -34,4 +34,6 @@ def checked_card(card: Device, address: str, torch_card: TorchCard | None = None
         clock_max_mhz=card.sm_clock_max_mhz,
         pcie_generation_max=card.pcie_generation_max,
         pcie_width_max=card.pcie_width_max,
+        driver_version=card.driver_version,
+        power_limit_w=card.telemetry.power_limit_w,
     )

@@ -11,17 +11,18 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import torch
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices.gfx import gfx_name
 from gpu_studio.core.failure import first_line
-from gpu_studio.core.messages.engine_messages import TorchCard
-from gpu_studio.engine.accelerators.cuda import Cuda, megahertz, slot_of
+from gpu_studio.engine.accelerators.cuda import Cuda, slot_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.engine.accelerators.accelerator import Feature
 
 _LACKS: dict[Feature, str] = {
@@ -69,21 +70,14 @@ class Rocm(Cuda):
         return slot_of(torch.cuda.get_device_properties(device))
 
     def card(self, index: int) -> TorchCard:
+        """Return the card without NVIDIA's numbers, which PyTorch fills in for AMD's as well."""
         properties: Any = torch.cuda.get_device_properties(index)
-        return TorchCard(
-            torch_index=index,
-            name=self.name(torch.device("cuda", index)),
-            kind=self.kind,
+        return msgspec.structs.replace(
+            super().card(index),
             maker=self.maker,
-            pci_bus_id=slot_of(properties),
+            uuid=None,
+            compute_capability=None,
             architecture=gfx_name(getattr(properties, "gcnArchName", "")),
-            is_integrated=bool(properties.is_integrated),
-            multiprocessors=properties.multi_processor_count,
-            memory_total_bytes=properties.total_memory,
-            l2_cache_bytes=getattr(properties, "L2_cache_size", None) or None,
-            memory_bus_width_bits=getattr(properties, "memory_bus_width", None) or None,
-            sm_clock_max_mhz=megahertz(getattr(properties, "clock_rate", None)),
-            memory_clock_max_mhz=megahertz(getattr(properties, "memory_clock_rate", None)),
         )
 
     def is_integrated(self, index: int) -> bool:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from gpu_studio.core.check.checked_card import checked_card
 from gpu_studio.core.devices.devices import CardLoad, CardState, Device, Telemetry
 from gpu_studio.core.devices.gpu_chips import gfx_target, gpu_chip
-from gpu_studio.hardware.card_reader import CardUnreadableError, kind_of, vitals_of
+from gpu_studio.hardware.card_reader import CardUnreadableError, kind_of, no_lookup, vitals_of
 from gpu_studio.hardware.linux.driver_sensors import CardPlace, sensors_of_driver
 from gpu_studio.hardware.linux.hwmon import Hwmon
 from gpu_studio.hardware.linux.link import link_of
@@ -163,12 +161,8 @@ class LinuxCard:
     def checked_device(
         self, address: str, driver: Driver, torch_card: TorchCard | None
     ) -> CheckedDevice:
-        device = self.describe(None, lambda _pid: ("", None))
-        return msgspec.structs.replace(
-            checked_card(device, address, torch_card),
-            driver_version=device.driver_version,
-            power_limit_w=device.telemetry.power_limit_w,
-        )
+        device = self.describe(None, no_lookup)
+        return checked_card(device, address, torch_card)
 
     @property
     def is_integrated(self) -> bool | None:
@@ -220,9 +214,7 @@ class LinuxCard:
 
     def _has_others(self, own_pid: int) -> bool | None:
         """Return whether another program computes on the card; None if no program is known to."""
-        computing = {
-            one.pid for one in self._processes(lambda _pid: ("", None)) if one.kind == "compute"
-        }
+        computing = {one.pid for one in self._processes(no_lookup) if one.kind == "compute"}
         return bool(computing - {own_pid}) if computing else None
 
     def _target(self) -> str | None:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.devices.devices import GpuProcess
+from gpu_studio.hardware.card_reader import processes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from gpu_studio.core.devices.devices import GpuProcess
     from gpu_studio.hardware.card_reader import ProcessLookup
 
 PROC = Path("/proc")
@@ -117,19 +118,7 @@ class CardClients:
         for client in self._clients.values():
             size, before = client.size(self._regions), sizes.get(client.pid)
             sizes[client.pid] = before if size is None else size + (before or 0)
-        found = []
-        for pid in sorted(sizes):
-            name, user = lookup(pid)
-            found.append(
-                GpuProcess(
-                    pid=pid,
-                    name=name or "unknown",
-                    user=user,
-                    kind="compute" if pid in self._computing else "graphics",
-                    memory_bytes=sizes[pid],
-                )
-            )
-        return tuple(found)
+        return processes_of(sizes, dict.fromkeys(self._computing, "compute"), lookup)
 
     def _busy(self, before: dict[str, _Client], span_s: float) -> float | None:
         """Return the percentage of the busiest engine; None if no engine says it."""

@@ -11,12 +11,11 @@ from gpu_studio.core.devices.devices import (
     PROHIBITED,
     CardLoad,
     Device,
-    GpuProcess,
     Telemetry,
 )
 from gpu_studio.core.devices.peaks import cores_per_multiprocessor
 from gpu_studio.core.resources import MissingResourceError
-from gpu_studio.hardware.card_reader import CardUnreadableError, unreadable_card
+from gpu_studio.hardware.card_reader import CardUnreadableError, processes_of, unreadable_card
 from gpu_studio.hardware.nvidia.nvml import (
     CLOCK_MEMORY,
     CLOCK_SM,
@@ -30,6 +29,7 @@ from gpu_studio.hardware.nvidia.nvml import (
 from gpu_studio.hardware.pci import normal_bus_id
 
 if TYPE_CHECKING:
+    from gpu_studio.core.devices.devices import GpuProcess
     from gpu_studio.hardware.card_reader import ProcessLookup
 
 MAKER, KIND = "NVIDIA", "cuda"
@@ -219,19 +219,8 @@ def read_processes(card: NvmlCard, lookup: ProcessLookup) -> tuple[GpuProcess, .
             # Windows hides it (WDDM): all bits set, or None in newer versions of pynvml.
             used = card.part_of_memory(entry.usedGpuMemory)
             memory_bytes[entry.pid] = memory_bytes.get(entry.pid) or used
-    processes = []
-    for pid in sorted(kinds):
-        name, user = lookup(pid)
-        processes.append(
-            GpuProcess(
-                pid=pid,
-                name=name or "unknown",
-                user=user,
-                kind=" and ".join(dict.fromkeys(kinds[pid])),
-                memory_bytes=memory_bytes[pid],
-            )
-        )
-    return tuple(processes)
+    named = {pid: " and ".join(dict.fromkeys(kinds[pid])) for pid in kinds}
+    return processes_of(memory_bytes, named, lookup)
 
 
 def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Device:

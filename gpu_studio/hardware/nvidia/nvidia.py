@@ -12,7 +12,7 @@ from gpu_studio.core.devices.cards import known_card
 from gpu_studio.core.devices.devices import OPEN_NVIDIA_DRIVERS, CardState
 from gpu_studio.core.devices.facts import resizable_bar_text
 from gpu_studio.core.units import format_count
-from gpu_studio.hardware.card_reader import Maker, vitals_of
+from gpu_studio.hardware.card_reader import Maker, no_lookup, vitals_of
 from gpu_studio.hardware.nvidia import cards
 from gpu_studio.hardware.nvidia.cards import base_clock_mhz, describe_card
 from gpu_studio.hardware.nvidia.heat import VENDOR_ID, CardHeat, GuardedNvapi
@@ -202,7 +202,7 @@ def read_checked_device(
         driver: the driver; None if unknown.
         torch_card: PyTorch's account of the card, for what an old driver does not say.
     """
-    device = describe_card(card, None, lambda _pid: ("", None))
+    device = describe_card(card, None, no_lookup)
     known = known_card(device.name)
     return msgspec.structs.replace(
         checked_card(device, address, torch_card),
@@ -211,7 +211,6 @@ def read_checked_device(
         slowdown_c=_limit_c(card, _THRESHOLD_SLOWDOWN),
         operating_max_c=_limit_c(card, _THRESHOLD_OPERATING),
         base_clock_mhz=base_clock_mhz(card) or (known.base_clock_mhz if known else None),
-        power_limit_w=device.telemetry.power_limit_w,
         resizable_bar=resizable_bar_text(device) or "",
         ecc=f"{_ecc(device)} {_replaced(card)}",
     )

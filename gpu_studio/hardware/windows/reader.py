@@ -13,7 +13,6 @@ from gpu_studio.core.devices.devices import (
     CardState,
     Device,
     Driver,
-    GpuProcess,
     Telemetry,
 )
 from gpu_studio.core.devices.gpu_chips import gpu_chip
@@ -22,6 +21,8 @@ from gpu_studio.hardware.card_reader import (
     CardUnreadableError,
     DriverUnavailableError,
     kind_of,
+    no_lookup,
+    processes_of,
     vitals_of,
 )
 from gpu_studio.hardware.pci import DisplayAdapter, adapter_name, vendor_name
@@ -31,6 +32,7 @@ from gpu_studio.hardware.windows.d3dkmt import D3dkmtError, open_adapters
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gpu_studio.core.devices.devices import GpuProcess
     from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
     from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.hardware.card_reader import ProcessLookup
@@ -134,19 +136,12 @@ class WindowsCard:
         )
 
     def processes(self, lookup: ProcessLookup) -> tuple[GpuProcess, ...]:
-        use, found = self._use(), []
-        for pid, (own, shared) in sorted((use.processes or {}).items()):
-            name, user = lookup(pid)
-            found.append(
-                GpuProcess(
-                    pid=pid,
-                    name=name or "unknown",
-                    user=user,
-                    kind="compute" if pid in use.computing else "graphics",
-                    memory_bytes=own + shared if self._is_integrated else own,
-                )
-            )
-        return tuple(found)
+        use = self._use()
+        held_bytes = {
+            pid: own + shared if self._is_integrated else own
+            for pid, (own, shared) in (use.processes or {}).items()
+        }
+        return processes_of(held_bytes, dict.fromkeys(use.computing, "compute"), lookup)
 
     def state(self, own_pid: int) -> CardState:
         computing = self._use().computing
@@ -167,7 +162,7 @@ class WindowsCard:
     def checked_device(
         self, address: str, driver: Driver, torch_card: TorchCard | None
     ) -> CheckedDevice:
-        device = self.describe(None, lambda _pid: ("", None))
+        device = self.describe(None, no_lookup)
         return msgspec.structs.replace(
             checked_card(device, address, torch_card), driver_version=driver.version
         )

@@ -25,11 +25,12 @@ def known_device(
     address = row.address or row.number or row.identity
     if device is None:
         return CheckedDevice(address=address, name=row.name, torch_version=torch_version)
+    # The inventory's first driver is NVIDIA's, and only its cards have a compute capability.
     is_of_driver = inventory is not None and device.compute_capability is not None
+    version = inventory.driver.version if inventory and is_of_driver else device.driver_version
     return msgspec.structs.replace(
         checked_card(device, address),
-        # The inventory's first driver is NVIDIA's, and only its cards have a compute capability.
-        driver_version=inventory.driver.version if inventory and is_of_driver else None,
+        driver_version=version,
         torch_version=torch_version,
         uuid_tail=uuid_tail(device.uuid),
     )

@@ -110,18 +110,18 @@ class HistoryChild(QObject):
 def _answer_of(call: ChildCall, question: Question, longest_s: float) -> Answer | Failure:
     """Return what a child answers, or why it does not; called in a thread."""
     try:
-        told = call.run(
+        ended = call.run(
             msgspec.msgpack.encode(question), longest_s=longest_s, most_bytes=MOST_ANSWER_BYTES
         )
-        if told.exit_code == 0:
-            return decode_answer(told.content)
+        if ended.exit_code == 0:
+            return decode_answer(ended.content)
     except OSError:
         return Failure(FailureKind.FILE_REFUSED, "No process can be started for this history.")
     except msgspec.MsgspecError:
         pass
-    reason = told.reason or (
+    reason = ended.reason or (
         "This history takes too long."
-        if told.is_late
+        if ended.is_late
         else "This history needs more memory than it is given."
     )
     return Failure(FailureKind.FILE_REFUSED, reason)
@@ -264,32 +264,34 @@ class WhatIfModel(QObject):
         return found
 
     def _questions(self) -> tuple[AskWhatIf, AskSmallest, AskSettings] | None:
-        """Return what is to be known, the most urgent first; None without a history."""
-        chosen, history = self.choices, self.history
-        if chosen is None or history is None:
+        """Return what is to be known, the most urgent first; None without a history.
+
+        The history is large and the same for all: it is added when a question is asked.
+        """
+        chosen = self.choices
+        if chosen is None or self.history is None:
             return None
-        replayed, others, conf = history.replayed, chosen.other_bytes, chosen.conf
+        others, conf, empty_at = chosen.other_bytes, chosen.conf, chosen.empty_at
         return (
             AskWhatIf(
-                replayed=replayed, card_bytes=chosen.card_bytes, other_bytes=others, conf=conf,
-                empty_at=chosen.empty_at,
+                replayed=b"", card_bytes=chosen.card_bytes, other_bytes=others, conf=conf,
+                empty_at=empty_at,
             ),
-            AskSmallest(
-                replayed=replayed, other_bytes=others, conf=conf, empty_at=chosen.empty_at
-            ),
-            AskSettings(replayed=replayed, other_bytes=others),
+            AskSmallest(replayed=b"", other_bytes=others, conf=conf, empty_at=empty_at),
+            AskSettings(replayed=b"", other_bytes=others),
         )  # fmt: skip
 
     def _ask_next(self) -> None:
-        questions = self._questions()
-        if questions is None or self._is_closed:
+        questions, history = self._questions(), self.history
+        if questions is None or history is None or self._is_closed:
             return
         wanted = next((one for one in questions if one not in self._answers), None)
         if wanted is None:
             self._asking.cancel()
         elif wanted != self._asked or not self._asking.is_busy:
             self._asked = wanted
-            self._asking.ask(wanted, LONGEST_ANSWER_S)
+            question = msgspec.structs.replace(wanted, replayed=history.replayed)
+            self._asking.ask(question, LONGEST_ANSWER_S)
 
     def _on_answered(self, answer: Answer) -> None:
         self._keep(answer)
