@@ -39,6 +39,7 @@ from gpu_studio.core.check.stages import stage_title
 from gpu_studio.core.check.steps_table import STEPS_NOTE, STEPS_TITLE, steps_table
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.page_json import json_element, json_in_page
 from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.png_chunks import PNG_HEAD, png_text
 from gpu_studio.core.units import clock_text
@@ -56,7 +57,6 @@ CHUNK = "gpu-studio-check"
 RECORD_ENDINGS = (".png", ".html", ".htm", ".json")
 LARGEST_FILE_BYTES = 8 << 20
 _HEAD_BYTES = 1 << 16
-_ELEMENT, _ELEMENT_END = b'<script type="application/json" id="%b">' % CHUNK.encode(), b"</script>"
 _WIDE, _NARROW = 900.0, 420.0
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -105,17 +105,10 @@ def _json_in(content: bytes, name: str) -> bytes:
     elif PurePath(name).suffix.lower() == ".json":
         text = content
     else:
-        text = _element_in(content)
+        text = json_in_page(content, CHUNK)
     if text is None:
         raise _refused(name, "it has no record of a check inside")
     return text
-
-
-def _element_in(page: bytes) -> bytes | None:
-    """Return the text of the element with the record; None if a page has none, or no end of it."""
-    begin = page.find(_ELEMENT)
-    end = page.find(_ELEMENT_END, begin + len(_ELEMENT)) if begin >= 0 else -1
-    return page[begin + len(_ELEMENT) : end] if end >= 0 else None
 
 
 def _lines(record: CheckRecord) -> Iterator[str]:
@@ -139,9 +132,7 @@ def _lines(record: CheckRecord) -> Iterator[str]:
     yield f"<h2>{TRUST_TITLE}</h2>"
     yield from _list(record_trust(record))
     yield f"<footer>Made by {_text(record.program or 'GPU Studio')}. {PROMISE}</footer>"
-    # In a script element, "<" could end the element.
-    inside = encode_record(record).decode().replace("<", "\\u003c")
-    yield f'<script type="application/json" id="{CHUNK}">{inside}</script>'
+    yield json_element(CHUNK, encode_record(record))
     yield "</main>\n</body>\n</html>\n"
 
 
