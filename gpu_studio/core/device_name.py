@@ -80,3 +80,8 @@ def wait_line(address: str) -> str:
 def is_cpu(address: str | None) -> bool:
     """Return whether an address names the CPU; None, a device without an address, does not."""
     return address is not None and address_there(address) == CPU
+
+
+def name_at(pc: str, name: str) -> str:
+    """Return a device's name with that of its PC: ``P40 · attic``; the name alone if it is here."""
+    return f"{name} · {pc}" if pc else name

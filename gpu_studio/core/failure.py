@@ -27,6 +27,7 @@ class FailureKind(str, Enum):
     LIBRARY_UNSUPPORTED = "library_unsupported"
     CUDA_ERROR = "cuda_error"
     ENGINE_ENDED = "engine_ended"
+    LINE_LOST = "line_lost"
     NOT_RECORDED = "not_recorded"
     FILE_REFUSED = "file_refused"
     NOT_SAVED = "not_saved"

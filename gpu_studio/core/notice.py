@@ -32,6 +32,8 @@ class Action(Enum):
     INSTALL = "install"
     RUN_AGAIN = "run_again"
     RECORD = "record"
+    CONNECT = "connect"
+    CONNECT_AGAIN = "connect_again"
 
 
 _LABELS = {
@@ -47,6 +49,8 @@ _LABELS = {
     Action.INSTALL: "Install the {build} engine",
     Action.RUN_AGAIN: "Run again",
     Action.RECORD: "Make a recording",
+    Action.CONNECT: "Connect",
+    Action.CONNECT_AGAIN: "Connect again",
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.devices.torch_facts import PcProbed
@@ -34,6 +35,8 @@ _LONGEST_END_MS = 1500
 class Doctor(QObject):
     """The findings, worst first. `probed` has the results of the last test with a real kernel.
 
+    `system` is the system of another PC; empty for this one.
+
     Signals:
         findings_changed(): the findings changed.
         check_changed(): a check began, reached the next card or ended.
@@ -56,6 +59,7 @@ class Doctor(QObject):
         self._cards: tuple[str, ...] = ()
         self._build: tuple[str, str | None] = ("", None)
         self.probed: PcProbed | None = None
+        self.system = ""
         self._turn: TorchCard | None = None
         self._links: dict[str, Link] = {}
         self._worker: Worker | None = None
@@ -168,5 +172,10 @@ class Doctor(QObject):
         if (cards, build) != (self._cards, self._build):
             self.probed = None  # other cards, or another PyTorch: not tested
         self._cards, self._build, self._links = cards, build, dict(self._sensors.links)
-        self.findings = find(inventory, engine, probe=self.probed, links=self._links)
+        findings = find(
+            inventory, engine, probe=self.probed, links=self._links, system=self.system or None
+        )
+        if self.system:  # the window installs and restarts nothing there
+            findings = tuple(msgspec.structs.replace(one, action=None) for one in findings)
+        self.findings = findings
         self.findings_changed.emit()

@@ -138,6 +138,8 @@ class EngineSession(QObject):
     Attributes:
         state: the state of the engine.
         absence: why there is no engine; empty if there is one, or one is about to start.
+        has_lost_line: whether the engine ended because the line to its PC did; no other one starts
+            before `restart` then.
         description: the engine's description of itself; None before it starts.
         current_device: the card that `UseDevice` chose in this engine, ``cuda:1``; None for CUDA's
             default, the first.
@@ -175,6 +177,7 @@ class EngineSession(QObject):
         self._reason = ""
         self._lost = self._closed = self._has_been_released = False
         self.absence = ""
+        self.has_lost_line = False
         self._pulse = EnginePulse(self)
         self._pulse.silence_changed.connect(self.silence_changed)
         self._patience = AwakeTimer(self, stop_patience_ms or _PATIENCE_MS)
@@ -329,6 +332,7 @@ class EngineSession(QObject):
     def _begin(self, *, is_chosen: bool = False) -> None:
         """Await a new engine, which is asked for its description before all else, and only once."""
         self._forget_engine()
+        self.has_lost_line = False
         if not self._describes:
             self._enter(EngineState.READY)
             return
@@ -445,6 +449,7 @@ class EngineSession(QObject):
             case EngineEnded():
                 self._note_death(describe_exit(event.exit_code), stopped=event.stopped)
             case RunFailed() | RequestFailed() if event.failure.fatal:
+                self.has_lost_line = event.failure.kind is FailureKind.LINE_LOST
                 self._note_death(event.failure.message, stopped=False)
             case RequestFailed() if self.description is None:
                 self._reason = event.failure.message
@@ -469,7 +474,7 @@ class EngineSession(QObject):
             self._answer(ended)
         if not self._lost:
             return  # it could not start, or another one was requested meanwhile
-        if max(self._deaths, self._idle_deaths) >= _MOST_DEATHS:
+        if self.has_lost_line or max(self._deaths, self._idle_deaths) >= _MOST_DEATHS:
             self._give_up()
             return
         self._lost = False
@@ -491,6 +496,8 @@ class EngineSession(QObject):
             return
         message = f"The engine has stopped. Start a new one. The last one: {self._reason}"
         refusal = RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message))
+        if self.has_lost_line:
+            refusal = RequestFailed(failure=Failure(FailureKind.LINE_LOST, self._reason))
         waiting, self._waiting = self._waiting, deque()
         for reply in waiting:
             reply.deliver(refusal)

@@ -1,4 +1,4 @@
-"""The runs of a plan in an engine, one request after the other.
+"""The runs of a plan in the engines of their PCs, one request after the other.
 
 A plan decides after each end what comes next. So it can measure devices in turns, run a race in
 slices, or stop at the first failure.
@@ -27,17 +27,20 @@ class QueueStep(NamedTuple):
     Attributes:
         request: for the engine.
         runs: the runs that its events belong to; several steps may continue the same run.
+        session: the engine of another PC; None for the plan's own.
     """
 
     request: Request
     runs: tuple[Run, ...] = ()
+    session: EngineSession | None = None
 
 
-def step_of(runs: Sequence[Run]) -> QueueStep:
-    """Return the step of a run, or of several that take turns."""
+def step_of(runs: Sequence[Run], session: EngineSession | None = None) -> QueueStep:
+    """Return the step of a run, or of several that take turns in one engine."""
     if len(runs) == 1:
-        return QueueStep(runs[0].request, tuple(runs))
-    return QueueStep(RunInTurns(runs=tuple(run.request for run in runs)), tuple(runs))
+        return QueueStep(runs[0].request, tuple(runs), session)
+    request = RunInTurns(runs=tuple(run.request for run in runs))
+    return QueueStep(request, tuple(runs), session)
 
 
 class StepPlan(Protocol):
@@ -87,7 +90,12 @@ class RunQueue(QObject):
         self._reply: Reply | None = None
 
     def start(self, plan: StepPlan, session: EngineSession) -> None:
-        """Start a plan; does nothing while another one runs."""
+        """Start a plan; does nothing while another one runs.
+
+        Args:
+            plan: its steps may name other engines.
+            session: the engine of all other steps.
+        """
         if self.state.is_busy:
             return
         self._plan, self._session = plan, session
@@ -115,7 +123,7 @@ class RunQueue(QObject):
         self.step = step
         self.runs += [run for run in step.runs if run not in self.runs]
         self.step_begun.emit(step)
-        self._reply = self._session.submit(step.request)
+        self._reply = (step.session or self._session).submit(step.request)
         self._reply.event_received.connect(self._receive)
         self._reply.finished.connect(self._end_step)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -62,9 +63,16 @@ class Sensors(QObject):
         inventory_changed(Inventory): devices were found or renumbered.
         reading_taken(Reading): the sensors were read.
         silence_changed(bool): the reader stopped answering (a hung driver), or answers again.
+        ended(): the reader ended by itself.
         closed(): no more readings will come.
 
     A reader that dies is restarted a few times.
+
+    Args:
+        source: the reader, or a recording; None until `follow`.
+        parent: owns this.
+        shares_clock: whether the reader has the monotonic clock of this PC. The readings of another
+            PC get times of this one: those at which they would have come without a delay.
 
     Attributes:
         inventory: the devices with their current numbers; None before the reader has found them.
@@ -76,11 +84,19 @@ class Sensors(QObject):
     inventory_changed = Signal(object)
     reading_taken = Signal(object)
     silence_changed = Signal(bool)
+    ended = Signal()
     closed = Signal()
 
-    def __init__(self, source: SensorSource, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        source: SensorSource | None,
+        parent: QObject | None = None,
+        *,
+        shares_clock: bool = True,
+    ) -> None:
         super().__init__(parent)
-        self._source = source
+        self._source, self._shares_clock = source, shares_clock
+        self._ahead_s: float | None = None
         self._worker: Worker | None = None
         self._found: Inventory | None = None
         self.inventory: Inventory | None = None
@@ -129,8 +145,8 @@ class Sensors(QObject):
         self.start()
 
     def start(self) -> None:
-        """Start reading; does nothing while running."""
-        if self._worker is None and not self._is_closed:
+        """Start reading; does nothing while running, and without a source."""
+        if self._worker is None and self._source is not None and not self._is_closed:
             self._worker = Worker(self._source.readings, self)
             self._worker.value_produced.connect(self._receive)
             self._worker.failure_raised.connect(self._receive_failure)
@@ -138,6 +154,20 @@ class Sensors(QObject):
             self._worker.finished.connect(self._worker.deleteLater)
             self._worker.start()
             self._expect_within(_SILENT_AT_START_MS)
+
+    def follow(self, source: SensorSource | None) -> None:
+        """Read another source from now on, or none; the devices and the last readings stay."""
+        if self._is_closed:
+            return
+        if self._source is not None:
+            self._source.close()
+        self._silence.stop()
+        self._restart.stop()
+        self._source, self._worker = source, None
+        self._deaths, self._ahead_s = 0, None
+        if source is not None:
+            self._poll_or_rest()
+            self.start()
 
     def set_watched(self, watched: bool) -> None:
         """Set whether the window is visible; while hidden, only a log needs polling."""
@@ -186,22 +216,24 @@ class Sensors(QObject):
         self._is_closed = True
         self._silence.stop()
         self._restart.stop()
-        self._source.close()
-        if self._worker is not None:
-            self._worker.requestInterruption()
-            self._worker.wait(_LONGEST_END_MS)
+        if self._source is not None:
+            self._source.close()
+        for worker in self.findChildren(Worker):
+            worker.requestInterruption()
+            worker.wait(_LONGEST_END_MS)
         self.closed.emit()
 
     def _receive(self, event: SensorEvent) -> None:
-        if self._is_closed:
+        if self._is_closed or self.sender() is not self._worker:
             return
         if isinstance(event, Inventory):
             self._found = event
             self._renumber()
         else:
             self._deaths = 0
-            self._keep(event)
-            self.reading_taken.emit(event)
+            reading = event if self._shares_clock else self._by_this_clock(event)
+            self._keep(reading)
+            self.reading_taken.emit(reading)
         self._expect_within(_SILENT_AFTER_MS)
         self._set_silent(False)
 
@@ -210,11 +242,16 @@ class Sensors(QObject):
 
     def _finish(self) -> None:
         """Restart the reader after an unexpected end."""
+        if self.sender() is not self._worker:
+            return  # of a source that is no longer read
         self._worker = None
         if self._is_closed:
             return
         self._deaths += 1
         self._silence.stop()
+        self.ended.emit()
+        if self._source is None:
+            return
         if self._deaths < _MOST_DEATHS:
             self._restart.start(_RESTART_AFTER_MS)
         else:
@@ -226,12 +263,26 @@ class Sensors(QObject):
             self._silence.start(milliseconds)
 
     def _poll_or_rest(self) -> None:
+        if self._source is None:
+            return
         if self.is_polled:
             self._source.resume()
             self._expect_within(_SILENT_AT_START_MS)
         else:
             self._source.pause()
             self._silence.stop()
+
+    def _by_this_clock(self, reading: Reading) -> Reading:
+        """Return a reading of another PC with the time of this one's clock.
+
+        The quickest reading so far says how far that clock is ahead; no reading is before the last.
+        """
+        ahead_s = reading.taken_at_s - time.monotonic()
+        self._ahead_s = ahead_s if self._ahead_s is None else max(self._ahead_s, ahead_s)
+        taken_at_s = reading.taken_at_s - self._ahead_s
+        if self.newest is not None:
+            taken_at_s = max(taken_at_s, self.newest.taken_at_s)
+        return msgspec.structs.replace(reading, taken_at_s=taken_at_s)
 
     def _keep(self, reading: Reading) -> None:
         self.newest = reading

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 from gpu_studio.core.devices.card_colors import MOST_CARDS
+from gpu_studio.core.other_pc import LONGEST_NAME, OtherPc
 from gpu_studio.core.plain_text import plain_values
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.user_file import UnusableFileError, read_own_file
@@ -29,7 +30,7 @@ THEMES = ("system", "light", "dark")
 ENGINES = ("process", "window")
 _LONGEST_TEXT = 1000
 _LARGEST_BYTES = 1 << 20
-_MOST_MODES = 16
+_MOST_MODES = _MOST_PCS = 16
 
 
 def _one_of(words: tuple[str, ...]) -> Meta:
@@ -59,6 +60,12 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     tab: Annotated[str, Meta(max_length=_LONGEST_TEXT)] = ""
     cards: Annotated[tuple[_CardName, ...], Meta(max_length=MOST_CARDS)] = ()
     """The cards that this PC has or had, by their colors; see `core.devices.card_colors`."""
+    pcs: Annotated[tuple[OtherPc, ...], Meta(max_length=_MOST_PCS)] = ()
+    """The other PCs that the user added."""
+    disconnected_pcs: Annotated[
+        tuple[Annotated[str, Meta(max_length=LONGEST_NAME)], ...], Meta(max_length=_MOST_PCS)
+    ] = ()
+    """The names of those among them that are not connected when the window starts."""
 
 
 class Settings(QObject):

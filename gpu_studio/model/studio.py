@@ -8,12 +8,12 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.devices.device_board import DeviceBoard
-from gpu_studio.model.doctor import Doctor
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.headline import HeadlineModel
 from gpu_studio.model.pages import CHECK, DEVICES, Destination
+from gpu_studio.model.pc import Pc
+from gpu_studio.model.pcs import Pcs
 from gpu_studio.model.run_marks import RunMarks
-from gpu_studio.model.sensors import Sensors
 from gpu_studio.model.snippets import Snippets
 from gpu_studio.model.wakefulness import Wakefulness
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.builds import Builds  # 10 ms
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.pages import Page
+    from gpu_studio.model.pc_line import PcPort
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.settings import Settings
     from gpu_studio.model.wakefulness import SleepBlocker
@@ -37,18 +38,18 @@ if TYPE_CHECKING:
 
 
 class Studio(QObject):
-    """One engine session, one sensor stream, the settings, and the snippet of each page.
+    """The PCs, the settings, and the snippet of each page.
 
-    `board` has the devices. `lab` is the memory lab's own engine, so that an experiment can only
-    break that: it starts for an experiment and ends with it, because its context uses memory of the
-    card. ``lab_factory`` creates it (by default ``engine_factory``). `modelled` is the engine of
-    simulated cards, created by ``modelled_factory``; it costs nothing and stays. ``data_folder`` is
-    the folder of the results; None keeps them only in memory. `doctor` has the findings, and tests
-    each card with a kernel if ``probe`` is given; `headlines` chooses the banner's sentence, `runs`
-    marks the runs of the session. ``recorded_factory`` creates the engine that replays a recording;
-    ``cards_are_simulated`` is stated in every new recording. ``boot`` differs after each start of
-    the PC. `builds` has the builds that the window installs for itself, if
-    ``build_store`` and ``build_installer`` are given; ``wheels`` is a folder of wheels for them.
+    `pcs` has this PC and those that the user added; `session`, `lab`, `sensors` and `doctor` are
+    those of this one. ``pc_port`` reaches others. `board` has the devices. ``lab_factory`` creates
+    the engines of this PC that may break (by default ``engine_factory``). `modelled` is the engine
+    of simulated cards, created by ``modelled_factory``; it costs nothing and stays.
+    ``data_folder`` is the folder of the results; None keeps them only in memory. `doctor` has the
+    findings, and tests each card with a kernel if ``probe`` is given; `headlines` chooses the
+    banner's sentence, `runs` marks the runs of the session. ``recorded_factory`` creates the engine
+    that replays a recording; ``cards_are_simulated`` is stated in every new recording. ``boot``
+    differs after each start of the PC. `builds` has the builds that the window installs for itself,
+    if ``build_store`` and ``build_installer`` are given; ``wheels`` is a folder of wheels for them.
     `wakefulness` keeps the PC awake by ``sleep_blocker`` while long work runs.
     `is_ended_by_system` is true if the system ends the program, such as at a logoff; otherwise, you
     close it.
@@ -81,6 +82,7 @@ class Studio(QObject):
         build_installer: BuildInstallerPort | None = None,
         wheels: Path | None = None,
         sleep_blocker: SleepBlocker | None = None,
+        pc_port: PcPort | None = None,
     ) -> None:
         super().__init__(parent)
         self.wakefulness = Wakefulness(sleep_blocker, self)
@@ -89,13 +91,13 @@ class Studio(QObject):
         self.data_folder = data_folder
         self.recorded_factory = recorded_factory
         self.cards_are_simulated = cards_are_simulated
-        self.check_factory = lab_factory or engine_factory
         self.boot = boot
-        self.session = EngineSession(engine_factory, self, wakes_cards=False)
-        self.lab = EngineSession(self.check_factory, self)
-        self.modelled = EngineSession(modelled_factory or self.check_factory, self)
-        self.sensors = Sensors(sensor_source, self)
-        self.doctor = Doctor(self.session, self.sensors, probe, self)
+        lab_factory = lab_factory or engine_factory
+        here = Pc("", engine_factory, lab_factory, sensor_source, probe, self)
+        self.pcs = Pcs(here, settings, pc_port, self)
+        self.session, self.lab = here.session, here.lab
+        self.sensors, self.doctor = here.sensors, here.doctor
+        self.modelled = EngineSession(modelled_factory or lab_factory, self)
         self.builds: Builds | None = None
         if build_store is not None and build_installer is not None:
             from gpu_studio.model.builds import Builds
@@ -114,10 +116,12 @@ class Studio(QObject):
         self.snippets = Snippets(self)
         self._asked_for: tuple[int, tuple[str, ...]] | None = None
         self.session.engine_described.connect(self._engine_described)
-        for session in (self.session, self.lab, self.modelled):
-            session.request_submitted.connect(self.snippets.follow)
+        self.modelled.request_submitted.connect(self.snippets.follow)
+        for pc in self.pcs.all:
+            self._show_snippets_of(pc)
+        self.pcs.added.connect(self._show_snippets_of)
         # After the cards have got this engine's numbers.
-        self.board = DeviceBoard(self.session, self.sensors, self.doctor, settings, self)
+        self.board = DeviceBoard(self.pcs, settings, self)
         self.sensors.inventory_changed.connect(self._look_for_wakers)
 
     def start(self) -> None:
@@ -127,16 +131,15 @@ class Studio(QObject):
             self.builds.start()
         else:
             self.session.start()
+        self.pcs.start()
 
     def close(self) -> None:
         """End all work and processes."""
         self.closing.emit()
         if self.builds is not None:
             self.builds.close()
-        self.doctor.close()
-        for session in (self.lab, self.modelled, self.session):
-            session.close()
-        self.sensors.close()
+        self.pcs.close()
+        self.modelled.close()
 
     def go_to(
         self, page: Page, *, device: str = "", path: Path | None = None, starts: bool = False
@@ -148,6 +151,10 @@ class Studio(QObject):
     def wake_cards(self) -> None:
         """Let the engine ask CUDA although all cards sleep: the user wants to use them."""
         self._ask_again(wakes_cards=True)
+
+    def _show_snippets_of(self, pc: Pc) -> None:
+        for session in (pc.session, pc.lab):
+            session.request_submitted.connect(self.snippets.follow)
 
     def _show_check(self) -> None:
         self.go_to(CHECK)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.benchmark.comparison import Claim, Comparison, compare
+from gpu_studio.core.device_name import CPU, is_cpu, pc_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from gpu_studio.core.messages.run_messages import RunFinished
 
@@ -62,12 +63,24 @@ class Crossover(msgspec.Struct, frozen=True):
     ties: tuple[int, ...] = ()
 
 
+def reference_of(device: str, devices: Iterable[str]) -> str:
+    """Return the CPU that a card is compared with: its own PC's, or else the first one.
+
+    Args:
+        device: the card.
+        devices: all devices that were measured, or will be.
+    """
+    cpus = [one for one in devices if is_cpu(one)]
+    own = (one for one in cpus if pc_of(one) == pc_of(device))
+    return next(own, cpus[0] if cpus else CPU)
+
+
 def ratios_of(
     results: Sequence[RunFinished],
     device: str,
     *,
     with_transfers: bool = False,
-    reference: str = "cpu",
+    reference: str | None = None,
 ) -> tuple[Comparison, ...]:
     """Return the ratios reference / device by ascending size, for sizes measured on both.
 
@@ -76,7 +89,7 @@ def ratios_of(
         device: the device to compare with the reference.
         with_transfers: use the device's runs with transfers, or those without. The reference has
             its operands in place, so all its runs count.
-        reference: the device to compare with.
+        reference: the device to compare with; `reference_of` the results if None.
     """
     histories = ratio_histories(results, device, with_transfers=with_transfers, reference=reference)
     return tuple(each[-1] for each in histories)
@@ -87,9 +100,10 @@ def ratio_histories(
     device: str,
     *,
     with_transfers: bool = False,
-    reference: str = "cpu",
+    reference: str | None = None,
 ) -> list[list[Comparison]]:
     """Return all ratios of each size, oldest first, by ascending size; see `ratios_of`."""
+    reference = reference or reference_of(device, (result.device for result in results))
     theirs = _by_size(results, reference, False)
     histories = []
     for size, ours in sorted(_by_size(results, device, with_transfers).items()):

@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
-from gpu_studio.core.benchmark.crossover import find_crossover, next_size, ratio_histories
+from gpu_studio.core.benchmark.crossover import (
+    find_crossover,
+    next_size,
+    ratio_histories,
+    reference_of,
+)
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, sustained_budget_s
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import is_cpu, pc_of
 from gpu_studio.core.messages.run_messages import SQUARE, RunWorkload
 
 if TYPE_CHECKING:
@@ -122,6 +127,8 @@ def in_turns(
 ) -> list[tuple[RunWorkload, ...]]:
     """Return requests in groups: the runs of a group will be compared, so they take turns.
 
+    Turns need one engine, so the runs of two PCs are two groups.
+
     Args:
         requests: in their order, of one workload.
         workload: its description; None if it is unknown.
@@ -130,7 +137,8 @@ def in_turns(
         return [(request,) for request in requests]
     # A sustained run has its device to itself.
     work = itertools.groupby(
-        requests, key=lambda one: one.run_id if one.sustained else (one.size, one.dtype)
+        requests,
+        key=lambda one: one.run_id if one.sustained else (one.size, one.dtype, pc_of(one.device)),
     )
     return [tuple(group) for _, group in work]
 
@@ -206,8 +214,9 @@ class Sweep:
         for dtype in self.plan.dtypes:
             for device in self.plan.devices:
                 for transfers in self.plan.modes_of(device):
+                    reference = reference_of(device, self.plan.devices)
                     for size in self._next_sizes(ours, dtype, device, transfers):
-                        runs[size, dtype, "cpu", False] = None
+                        runs[size, dtype, reference, False] = None
                         runs[size, dtype, device, transfers] = None
         return self._remembered(
             [self.plan.request(number, *run) for number, run in enumerate(runs, first_number)]

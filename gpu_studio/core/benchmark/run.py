@@ -45,6 +45,7 @@ _SHORT_CAUSES = {
     FailureKind.DTYPE_UNSUPPORTED: "not supported",
     FailureKind.NO_KERNEL: "no code for it",
     FailureKind.ENGINE_ENDED: "engine ended",
+    FailureKind.LINE_LOST: "line lost",
 }
 
 

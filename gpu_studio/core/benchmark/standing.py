@@ -153,9 +153,10 @@ def _size_to_show(alike: Iterable[RunFinished], latest: RunFinished) -> int:
     return max(of_cpu & of_cards, default=latest.size)
 
 
-def _place(key: tuple[str, bool]) -> tuple[bool, int, bool]:
+def _place(key: tuple[str, bool]) -> tuple[bool, str, int, bool]:
     device, transfers = key
-    return not is_cpu(device), DeviceName.parse(device).index or 0, transfers
+    name = DeviceName.parse(device)
+    return not name.is_cpu, name.pc, name.index or 0, transfers
 
 
 def _capitalized(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.benchmark.comparison import compare
-from gpu_studio.core.benchmark.crossover import Crossover, find_crossover, ratios_of
+from gpu_studio.core.benchmark.crossover import Crossover, find_crossover, ratios_of, reference_of
 from gpu_studio.core.benchmark.trust import timing_doubts
 from gpu_studio.core.device_name import is_cpu
 
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 
 class CardComparison(msgspec.Struct, frozen=True):
-    """A card compared with the CPU over the sizes that both have measured.
+    """A card compared with a CPU over the sizes that both have measured.
 
-    ``result`` is the card's latest, ``crossover`` has at least one ratio, and ``with_transfers``
-    says whether the copies to and from the card count.
+    ``result`` is the card's latest, ``reference`` the name of the CPU, ``crossover`` has at least
+    one ratio, and ``with_transfers`` says whether the copies to and from the card count.
     """
 
     result: RunFinished
+    reference: str
     crossover: Crossover
     with_transfers: bool
 
@@ -89,10 +90,11 @@ def _wrong_results(results: Sequence[RunFinished]) -> Iterator[WrongResults]:
 def _comparisons(results: Sequence[RunFinished]) -> Iterator[CardComparison]:
     for device in dict.fromkeys(one.device for one in results if not is_cpu(one.device)):
         latest = next(result for result in reversed(results) if result.device == device)
+        reference = reference_of(device, (one.device for one in results))
         for with_transfers in (False, True):
-            ratios = ratios_of(results, device, with_transfers=with_transfers)
+            ratios = ratios_of(results, device, with_transfers=with_transfers, reference=reference)
             if ratios:
-                yield CardComparison(latest, find_crossover(ratios), with_transfers)
+                yield CardComparison(latest, reference, find_crossover(ratios), with_transfers)
 
 
 def _trusted(
@@ -123,16 +125,21 @@ def _differing_options(latest: RunFinished, results: Iterable[RunFinished]) -> d
 def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> Comparison | None:
     """Return a result's comparison with the CPU at the same work; None if there is none.
 
-    Of several CPU runs of the same work the latest counts, as in the verdict. A CPU run has no
-    comparison, because it is the reference. The CPU's operands are in place, so its runs can be
-    compared with a card's runs with or without transfers.
+    The CPU of its own PC counts, or else that of another one; of several runs of it at the same
+    work the latest, as in the verdict. A CPU run has no comparison, because it is the reference.
+    The CPU's operands are in place, so its runs can be compared with a card's runs with or without
+    transfers.
     """
     if is_cpu(result.device):
         return None
-    for other in reversed(results):
-        if is_cpu(other.device) and other.size == result.size and same_kind(other, result):
-            return compare(other, result)
-    return None
+    cpus = [
+        other
+        for other in reversed(results)
+        if is_cpu(other.device) and other.size == result.size and same_kind(other, result)
+    ]
+    reference = reference_of(result.device, (one.device for one in cpus))
+    other = next((one for one in cpus if one.device == reference), None)
+    return compare(other, result) if other is not None else None
 
 
 def same_kind(result: RunFinished, other: RunFinished) -> bool:

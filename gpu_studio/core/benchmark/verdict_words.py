@@ -10,7 +10,7 @@ from gpu_studio.core.benchmark.comparison import Claim, next_steps
 from gpu_studio.core.benchmark.crossover import CrossoverKind
 from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.sizes import sizes_text
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import is_cpu, pc_of
 from gpu_studio.core.devices.devices import without_maker
 from gpu_studio.core.units import format_duration, format_size
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # If the two sizes of a crossing are no further apart, only the upper one is named.
 _NEAR = 1.1
+_ACROSS = " (two PCs, so not in turns)"
 
 
 def verdict_text(
@@ -52,10 +53,10 @@ def verdict_text(
         return " ".join([*sentences, _alone(verdict, titles, can_compare=can_compare)])
     first, *others = verdict.comparisons
     # The work and the recording are common to all: only the first sentence names them.
-    opening = "In the recording " if verdict.latest.recording else "On this PC "
+    opening = "In the recording " if verdict.latest.recording else _where(first)
     work = f" ({_work_words(verdict, titles)})"
     answer = _Answer(first, work=work, label=_label(verdict.latest)).text()
-    sentences.append(f"{opening}{answer}")
+    sentences.append(_capitalized(f"{opening}{answer}"))
     if not in_brief:
         sentences += [_capitalized(_Answer(one).text()) for one in others]
     return " ".join(sentences)
@@ -89,13 +90,14 @@ def _places(comparison: CardComparison, *, in_brief: bool) -> str:
             return f"{card} is slower {span}{but}: the curves do not cross."
         case CrossoverKind.CROSSES:
             crossings = crossover.crossings[: 1 if in_brief else None]
-            places = [_place(crossing, size_text, in_brief=in_brief) for crossing in crossings]
+            cpu = _cpu_words(comparison.reference)
+            places = [_place(one, cpu, size_text, in_brief=in_brief) for one in crossings]
             if in_brief:
                 return f"{card} {places[0]}"
             but = "".join(f", {text}" for text in _ties_texts(_beside(comparison), size_text))
             return f"{card} {' and '.join(places)}{but}."
         case CrossoverKind.EQUAL:
-            return f"{card} and the CPU are equally fast {span}."
+            return f"{card} and {_cpu_words(comparison.reference)} are equally fast {span}."
     return f"it is too close to call {span}: {_reason(crossover.ratios)}."
 
 
@@ -110,8 +112,8 @@ def _beside(comparison: CardComparison) -> list[Comparison]:
     ]
 
 
-def _place(crossing: Crossing, size_text: str, *, in_brief: bool) -> str:
-    verb = "overtakes the CPU" if crossing.device_wins_above else "falls behind the CPU"
+def _place(crossing: Crossing, cpu: str, size_text: str, *, in_brief: bool) -> str:
+    verb = f"overtakes {cpu}" if crossing.device_wins_above else f"falls behind {cpu}"
     low, high = format_size(crossing.low, size_text), format_size(crossing.high, size_text)
     place = f"{verb} at about {format_size(round(crossing.size), size_text)}"
     return place if in_brief else f"{place} (measured: between {low} and {high})"
@@ -147,10 +149,30 @@ def _warnings(verdict: BenchmarkVerdict, *, below_headline: bool) -> list[str]:
     return [f"Don't trust {name} here: wrong results at {sizes}." for name, sizes in named.items()]
 
 
+def _where(comparison: CardComparison) -> str:
+    """Return the PC of a comparison as the beginning of a sentence; empty for two PCs."""
+    if _is_across(comparison):
+        return ""
+    pc = pc_of(comparison.result.device)
+    return f"On {pc} " if pc else "On this PC "
+
+
+def _is_across(comparison: CardComparison) -> bool:
+    return pc_of(comparison.result.device) != pc_of(comparison.reference)
+
+
 def _short(result: RunFinished) -> str:
     if is_cpu(result.device):
-        return "the CPU"
-    return f"the {without_maker(result.device_name)}"
+        return _cpu_words(result.device)
+    return f"the {without_maker(result.device_name)}{_of_pc(result.device)}"
+
+
+def _cpu_words(address: str) -> str:
+    return f"the CPU{_of_pc(address)}"
+
+
+def _of_pc(address: str) -> str:
+    return f" of {pc_of(address)}" if pc_of(address) else ""
 
 
 def _work_words(verdict: BenchmarkVerdict, titles: Mapping[str, str]) -> str:
@@ -183,7 +205,8 @@ class _Answer:
         self._name = _short(comparison.result)
         self._size_text = comparison.result.size_text
         self._work = work
-        self._label = label
+        self._label = label + _ACROSS * _is_across(comparison)
+        self._cpu = _cpu_words(comparison.reference)
         # Only decided sizes count for the best; if there are none, neither is used.
         decided = [ratio for ratio in self._ratios if ratio.sign] or self._ratios
         self._best = max(decided, key=lambda ratio: ratio.ratio)
@@ -202,14 +225,14 @@ class _Answer:
                 )
             case CrossoverKind.NEVER:
                 return (
-                    f"the CPU wins at {self._where()}{self._work}: at {self._at(self._worst)} it "
-                    f"is {self._worst.times} faster than {self._name}{self._but(self._ratios)}"
+                    f"{self._cpu} wins at {self._where()}{self._work}: at {self._at(self._worst)} "
+                    f"it is {self._worst.times} faster than {self._name}{self._but(self._ratios)}"
                     f"{self._label}."
                 )
             case CrossoverKind.CROSSES:
                 return self._crossing()
             case CrossoverKind.EQUAL:
-                return f"the CPU and {self._name} are equally fast{self._work}{self._label}."
+                return f"{self._cpu} and {self._name} are equally fast{self._work}{self._label}."
         return self._undecided()
 
     def _crossing(self) -> str:
@@ -217,14 +240,14 @@ class _Answer:
         if len(crossings) > 1 and not crossings[-1].device_wins_above:
             return (
                 f"it depends on the size{self._work}: {self._name} is {self._best.times} "
-                f"faster at {self._at(self._best)}, the CPU {self._worst.times} at "
+                f"faster at {self._at(self._best)}, {self._cpu} {self._worst.times} at "
                 f"{self._at(self._worst)}{self._label}."
             )
         last = crossings[-1]
         coarse = ", of the sizes measured" if last.high > _NEAR * last.low else ""
-        winner, loser, extreme = "the CPU", self._name, self._best
+        winner, loser, extreme = self._cpu, self._name, self._best
         if last.device_wins_above:
-            winner, loser, extreme = self._name, "the CPU", self._worst
+            winner, loser, extreme = self._name, self._cpu, self._worst
         above = [ratio for ratio in self._ratios if ratio.size > last.high]
         return (
             f"{winner} wins from {format_size(last.high, self._size_text)} on{coarse}"
@@ -237,7 +260,7 @@ class _Answer:
             text = f"there is no verdict{self._work}: other programs keep it busy{self._label}."
             return " ".join([text, next_steps(self._ratios), "Then run it again."])
         text = (
-            f"it is too close to call whether the CPU or {self._name} is faster{self._work}: "
+            f"it is too close to call whether {self._cpu} or {self._name} is faster{self._work}: "
             f"{_reason(self._ratios)}{self._label}."
         )
         return " ".join(filter(None, [text, next_steps(self._ratios)]))

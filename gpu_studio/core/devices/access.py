@@ -32,6 +32,7 @@ class Obstacle(Enum):
     NO_CODE = "no_code"  # the build has no code for the card's architecture
     OTHER_BUILD = "other_build"  # another build of PyTorch is for such cards, or none is
     OTHER_DRIVER = "other_driver"  # a driver that PyTorch cannot use holds the card
+    NO_LINE = "no_line"  # its PC is another one, which is not connected
 
 
 ABOUT_THE_CARD = (Obstacle.OTHER_BUILD, Obstacle.OTHER_DRIVER)
@@ -137,7 +138,7 @@ def obstacle_of(
 def obstacle_words(obstacle: Obstacle, card: Device, engine: EngineDescribed | None) -> str:
     """Return an obstacle as a sentence."""
     match obstacle:
-        case Obstacle.NO_ENGINE:
+        case Obstacle.NO_ENGINE | Obstacle.NO_LINE:
             return "Not known until the engine has started."
         case Obstacle.UNREADABLE:
             return card.unreadable or ""

@@ -12,6 +12,8 @@ from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal
 
 from gpu_studio.core.benchmark.plan import in_turns, time_left_s
 from gpu_studio.core.benchmark.run import Run, RunState
+from gpu_studio.core.device_name import pc_of
+from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunFailed, SamplesMeasured
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload, WorkloadDescription
     from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.pcs import Pcs
     from gpu_studio.model.studio import Studio
 
 _LONG_CALL_S = 0.5
@@ -76,7 +79,7 @@ def left_words(left_s: float) -> str:
 
 
 class RunSource(NamedTuple):
-    """The source of a plan's runs: for a recording, its label and its devices' names."""
+    """Another source of a plan's runs than the PCs: a recording, with its devices' names."""
 
     session: EngineSession
     recording: str | None = None
@@ -86,13 +89,18 @@ class RunSource(NamedTuple):
 class _Steps:
     """The steps of a plan: its runs so far, then the runs that follow from their results.
 
-    The plan ends with its engine: the same run may end the next engine as well.
+    The plan ends with its engine: the same run may end the next engine as well. If the engine is
+    that of one PC of several, the plan goes on without this PC.
     """
 
-    def __init__(self, plan: RunPlan, source: RunSource, first_number: int) -> None:
-        self._plan, self._source = plan, source
+    def __init__(
+        self, plan: RunPlan, pcs: Pcs, source: RunSource | None, first_number: int
+    ) -> None:
+        self._plan, self._pcs, self._source = plan, pcs, source
         self._first_number, self._count = first_number, 0
         self.waiting: deque[RunWorkload] = deque()
+        self.left_out = 0
+        self.lost: set[str] = set()
         self._add(plan.requests(first_number))
 
     @property
@@ -101,35 +109,54 @@ class _Steps:
 
     def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
         if last is not None and _ended_the_engine(last):
+            self.lost.add(pc_of(runs[-1].request.device))
+        self._leave_out()
+        if self.lost and not self.waiting:
             return None
         if not self.waiting and last is not None:
             results = [run.result for run in runs if run.result is not None]
             self._add(self._plan.next_requests(results, self.next_number))
         if not self.waiting:
             return None
-        return step_of([self._run(request) for request in self._next_group()])
+        group = [self._run(request) for request in self._next_group()]
+        return step_of(group, self._session_of(group[0].request.device))
+
+    def _leave_out(self) -> None:
+        """Drop what waits for an engine that has ended, or for a PC that is not connected."""
+        if self._source is None:
+            waited_for = {pc_of(one.device) for one in self.waiting}
+            others = (pc for pc in self._pcs.others if pc.name in waited_for)
+            self.lost.update(pc.name for pc in others if not pc.is_reachable)
+        left = [one for one in self.waiting if pc_of(one.device) not in self.lost]
+        self.left_out += len(self.waiting) - len(left)
+        self.waiting = deque(left)
 
     def _next_group(self) -> tuple[RunWorkload, ...]:
-        described = None if self._source.recording else self._described(self.waiting[0].workload)
+        is_recorded = self._source is not None and self._source.recording
+        described = None if is_recorded else self._described(self.waiting[0])
         (group, *_) = in_turns(self.waiting, described)
         for _ in group:
             self.waiting.popleft()
         return group
 
+    def _session_of(self, address: str) -> EngineSession:
+        return self._source.session if self._source else self._pcs.session_of(address)
+
     def _add(self, requests: Sequence[RunWorkload]) -> None:
         self._count += len(requests)
         self.waiting += (msgspec.structs.replace(request, rest_s=REST_S) for request in requests)
 
-    def _described(self, workload: str) -> WorkloadDescription | None:
-        engine = self._source.session.description
+    def _described(self, request: RunWorkload) -> WorkloadDescription | None:
+        engine = self._session_of(request.device).description
         known = engine.workloads if engine else ()
-        return next((one for one in known if one.name == workload), None)
+        return next((one for one in known if one.name == request.workload), None)
 
     def _run(self, request: RunWorkload) -> Run:
         run = Run(request)
-        run.recording = self._source.recording
-        run.device_name = self._source.device_names.get(request.device, "")
-        described = self._described(request.workload)
+        if self._source is not None:
+            run.recording = self._source.recording
+            run.device_name = self._source.device_names.get(request.device, "")
+        described = self._described(request)
         if described is not None:
             run.size_text = described.size_text  # a run that cannot begin sends none
         return run
@@ -156,7 +183,7 @@ class Benchmark(QObject):
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._studio = studio
-        self._source = RunSource(studio.session)
+        self._source: RunSource | None = None
         self._queue = RunQueue(self)
         self._queue.step_begun.connect(self._begin_run)
         self._queue.event_received.connect(self._receive)
@@ -216,7 +243,7 @@ class Benchmark(QObject):
 
         The user chooses the playback speed of a recording.
         """
-        if self.running is None or self._source.recording is not None:
+        if self.running is None or (self._source is not None and self._source.recording):
             return None
         preparing_s = self._begun.elapsed() / 1000
         return time_left_s(self.planned, self.waiting, preparing_s, self.runs)
@@ -248,15 +275,15 @@ class Benchmark(QObject):
 
         Args:
             plan: the runs to make.
-            source: makes the runs; the window's engine by default.
+            source: makes the runs; the engines of their PCs by default.
         """
         if self.state.is_busy:
             return
-        self._source = source or RunSource(self._studio.session)
+        self._source = source
         self._plan = plan if source is None else None
-        self._steps = _Steps(plan, self._source, self._next_number)
+        self._steps = _Steps(plan, self._studio.pcs, source, self._next_number)
         self.notice = Notice()
-        self._queue.start(self._steps, self._source.session)
+        self._queue.start(self._steps, self._studio.session)
 
     @property
     def can_run_again(self) -> bool:
@@ -287,7 +314,9 @@ class Benchmark(QObject):
         board = self._studio.board
         if self.state.is_busy or not board.is_complete:
             return
-        numbers = {row.identity: row.number for row in board.rows}
+        numbers = {
+            row.identity: row.number for row in board.rows if row.obstacle is not Obstacle.NO_LINE
+        }
         moved, lost = [], []
         for run in self.runs:
             number = numbers.get(run.card)
@@ -369,6 +398,10 @@ class Benchmark(QObject):
         if last is not None and self.has_lost_engine:
             failed_runs = [run for run in self.planned if run.failure is not None]
             return self._engine_gone((failed_runs or self.planned)[-1], last)
+        if self._steps is not None and self._steps.lost:
+            why = [pc.why_not for pc in self._studio.pcs.others if pc.name in self._steps.lost]
+            reason = " ".join(filter(None, why)) or "An engine ended."
+            return Notice(f"{reason} {self._count()}. They are kept.", Tone.FAILURE)
         failed = sum(run.state is RunState.FAILED for run in self.planned)
         reasons = f" {failed} could not run: see the table." if failed else ""
         tone = Tone.FAILURE if failed else Tone.PLAIN
@@ -376,7 +409,8 @@ class Benchmark(QObject):
 
     def _count(self) -> str:
         """Return the number of finished runs in words, of all that were planned."""
-        waiting = len(self._steps.waiting) if self._steps else 0
+        steps = self._steps
+        waiting = len(steps.waiting) + steps.left_out if steps is not None else 0
         planned = len(self.planned) + waiting
         finished = sum(run.state is RunState.FINISHED for run in self.planned)
         return f"{finished} of {planned} {'run' if planned == 1 else 'runs'} finished"
@@ -389,10 +423,13 @@ class Benchmark(QObject):
         return Notice(f"{reason} {what_now}".strip(), Tone.FAILURE)
 
 
+_ENDS = (FailureKind.ENGINE_ENDED, FailureKind.LINE_LOST)
+
+
 def _ended_the_engine(event: Event) -> bool:
     """Return whether the engine ended with this last event of a run."""
     if isinstance(event, (RunFailed, RequestFailed)):
-        return event.failure.fatal or event.failure.kind is FailureKind.ENGINE_ENDED
+        return event.failure.fatal or event.failure.kind in _ENDS
     return isinstance(event, EngineEnded)
 
 

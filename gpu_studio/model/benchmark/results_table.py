@@ -15,6 +15,7 @@ from PySide6.QtCore import (
 )
 
 from gpu_studio.core.benchmark.ceilings import believed_share, share_text
+from gpu_studio.core.benchmark.crossover import reference_of
 from gpu_studio.core.benchmark.run import (
     RunState,
     describe_run,
@@ -23,7 +24,6 @@ from gpu_studio.core.benchmark.run import (
     spread_text,
 )
 from gpu_studio.core.benchmark.verdict import speed_up
-from gpu_studio.core.device_name import CPU
 from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.units import (
     format_duration,
@@ -320,9 +320,9 @@ class ResultsTable(QAbstractTableModel):
         if not compared.sign:
             return compared.cell
         rows = self._board.rows
-        return (
-            f"{run_label(run, rows) if compared.sign > 0 else label_of(CPU, rows)} {compared.times}"
-        )
+        devices = [result.device for result in self._benchmark.results]
+        cpu = label_of(reference_of(run.request.device, devices), rows)
+        return f"{run_label(run, rows) if compared.sign > 0 else cpu} {compared.times}"
 
     def _tool_tip(self, number: int, column: int) -> str:
         """Return all facts as Qt's HTML, with names from outside escaped."""

@@ -125,7 +125,7 @@ class CardCheck(QObject):
         self._queue.finished.connect(self._end)
         # A bad card may hang or end this engine, which is then the result.
         self._session = EngineSession(
-            studio.check_factory, self,
+            studio.pcs.here.lab_factory, self,
             describes=False, stop_patience_ms=_STOP_PATIENCE_MS, leaves_hung=True,
         )  # fmt: skip
         self._silence = AwakeTimer(self)

@@ -1,4 +1,4 @@
-"""The devices of this PC, for every tab: one row each, with one answer to "can PyTorch use it?"."""
+"""The devices of all PCs, for every tab: one row each, and one answer to "can PyTorch use it?"."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.device_name import CPU, DeviceName
+from gpu_studio.core.device_name import (
+    CPU,
+    DeviceName,
+    address_at,
+    address_there,
+    is_cpu,
+    name_at,
+)
 from gpu_studio.core.devices.access import (
     ABOUT_THE_CARD,
     Obstacle,
@@ -25,9 +32,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.finding import Finding
     from gpu_studio.core.devices.torch_facts import PcProbed
     from gpu_studio.core.messages.engine_messages import EngineDescribed
-    from gpu_studio.model.doctor import Doctor
-    from gpu_studio.model.engine_session import EngineSession
-    from gpu_studio.model.sensors import Sensors
+    from gpu_studio.model.pc import Pc
+    from gpu_studio.model.pcs import Pcs
     from gpu_studio.model.settings import Settings
 
 
@@ -35,10 +41,12 @@ class DeviceRow(msgspec.Struct, frozen=True, kw_only=True):
     """The CPU or one card.
 
     Attributes:
-        identity: its permanent name, by which everything in the window chooses it.
-        name: the full name.
-        label: a short name that no other row has.
-        address: the device in a request, ``cpu`` or ``cuda:0``; None if PyTorch cannot use it.
+        identity: its permanent name, by which everything in the window chooses it. That of a device
+            of another PC begins with the PC's name.
+        name: the full name; of a device of another PC without the PC's.
+        label: a short name that no other row has: ``P40 · attic``.
+        address: the device in a request, ``cpu``, ``cuda:0`` or ``attic/cuda:0``; None if PyTorch
+            cannot use it now.
         obstacle: why PyTorch cannot use it; None if it can.
         reason: the obstacle as a sentence, with what to do about it where that is known.
         finding: the worst problem that this PC's findings report about it.
@@ -46,6 +54,7 @@ class DeviceRow(msgspec.Struct, frozen=True, kw_only=True):
         is_current: whether new "cuda" tensors go to it.
         is_modelled: whether it is a card of a chosen size that only the allocator's model has.
         device: its facts; None if the sensors do not know it.
+        pc: the name of its PC; empty for this one.
     """
 
     identity: str
@@ -59,107 +68,119 @@ class DeviceRow(msgspec.Struct, frozen=True, kw_only=True):
     is_current: bool = False
     is_modelled: bool = False
     device: Device | None = None
+    pc: str = ""
 
     @property
     def is_cpu(self) -> bool:
-        return self.identity == CPU
+        return is_cpu(self.identity)
 
     @property
     def is_real_card(self) -> bool:
-        """Whether it is a card of this PC."""
+        """Whether it is a card, and not a simulated one."""
         return not self.is_cpu and not self.is_modelled
 
 
 class DeviceBoard(QObject):
-    """The devices according to the sensors, the engine, and the findings about them.
+    """The devices according to the sensors, the engine, and the findings of each PC.
 
     A choice of a device is its identity. Whoever sends a request asks the board for the address
-    that the device has in the engine now.
+    that the device has in its engine now. The devices of another PC stay while it is not connected,
+    if they were known before.
 
     Signals:
         changed(): a device came, went or got another number, or PyTorch can use others now.
+
+    Attributes:
+        rows: all devices: those of this PC first, of each PC the CPU and then the cards.
     """
 
     changed = Signal()
 
-    def __init__(
-        self,
-        session: EngineSession,
-        sensors: Sensors,
-        doctor: Doctor,
-        settings: Settings,
-        parent: QObject | None = None,
-    ) -> None:
+    def __init__(self, pcs: Pcs, settings: Settings, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._session, self._sensors, self._doctor = session, sensors, doctor
-        self._settings, self._by_color = settings, settings.choices.cards
-        self._engine: EngineDescribed | None = None
+        self._pcs, self._settings = pcs, settings
+        self._by_color = settings.choices.cards
+        self._engines: dict[str, EngineDescribed] = {}
         self.rows: tuple[DeviceRow, ...] = device_rows(None, None)
-        session.engine_described.connect(self._on_engine_described)
-        session.device_used.connect(self._update)
-        sensors.inventory_changed.connect(self._update)
-        doctor.findings_changed.connect(self._update)
+        for pc in pcs.all:
+            self._listen(pc)
+        pcs.added.connect(self._listen)
+        pcs.removed.connect(self._forget)
+        pcs.changed.connect(self._update)
 
     @property
     def is_complete(self) -> bool:
-        """Whether both the sensors and the engine have reported."""
-        return self._sensors.inventory is not None and self._engine is not None
+        """Whether both the sensors and the engine of this PC have reported."""
+        return self._pcs.here.sensors.inventory is not None and "" in self._engines
 
     @property
     def cpu(self) -> DeviceRow:
+        """The CPU of this PC."""
         return self.rows[0]
 
     @property
+    def cpus(self) -> tuple[DeviceRow, ...]:
+        return tuple(row for row in self.rows if row.is_cpu)
+
+    @property
     def cards(self) -> tuple[DeviceRow, ...]:
-        """The cards of this PC."""
-        return self.rows[1:]
+        """The cards of all PCs."""
+        return tuple(row for row in self.rows if not row.is_cpu)
 
     @property
     def usable(self) -> tuple[DeviceRow, ...]:
-        """The devices that PyTorch can use, the CPU first."""
+        """The devices that PyTorch can use, in the order of `rows`."""
         return tuple(row for row in self.rows if row.obstacle is None)
 
     @property
     def usable_cards(self) -> tuple[DeviceRow, ...]:
-        return self.usable[1:]
+        return tuple(row for row in self.usable if not row.is_cpu)
+
+    @property
+    def usable_here(self) -> tuple[DeviceRow, ...]:
+        """The devices of this PC that PyTorch can use, the CPU first."""
+        return tuple(row for row in self.usable if not row.pc)
 
     @property
     def current(self) -> DeviceRow:
-        """The card that "cuda" means in this engine, or the CPU if there is none."""
-        return next((row for row in self.cards if row.is_current), self.cpu)
+        """The card that "cuda" means in this PC's engine, or the CPU if there is none."""
+        here = (row for row in self.cards if row.is_current and not row.pc)
+        return next(here, self.cpu)
 
     def row(self, identity: str) -> DeviceRow | None:
         return next((row for row in self.rows if row.identity == identity), None)
 
     def address_of(self, identity: str) -> str | None:
-        """Return the device in a request to this engine; None if the engine cannot use it."""
+        """Return the device in a request to its engine; None if the engine cannot use it."""
         row = self.row(identity)
         return row.address if row is not None else None
 
     def at(self, address: str) -> DeviceRow | None:
-        """Return the device that this engine calls ``cpu`` or ``cuda:N``."""
+        """Return the device that its engine calls ``cpu`` or ``cuda:N``."""
         return row_at(address, self.rows)
 
     def identity_of(self, address: str) -> str:
-        """Return the identity of a device of this engine; its address if unknown."""
+        """Return the identity of a device; its address if unknown."""
         row = self.at(address)
         return row.identity if row is not None else address
 
     @property
     def colors(self) -> dict[str, int]:
-        """The color of each known card, by its identity and by its number in this engine.
+        """The color of each known card, by its identity and by its number in its engine.
 
-        A card without a UUID has the color of its number, or one that no other card has: nothing
-        says that it is the same card tomorrow.
+        The CPU of another PC has one as well, so that two CPUs do not look alike. A card without a
+        UUID has the color of its number, or one that no other card has: nothing says that it is the
+        same card tomorrow.
         """
         colors = {identity: color for color, identity in enumerate(self._by_color)}
-        for row in self.cards:
+        colored = self._colored
+        for row in colored:
             if row.number is not None:
                 usual = DeviceName.parse(row.number).index or 0
                 colors[row.number] = colors.setdefault(row.identity, usual)
-        for row in self.cards:
+        for row in colored:
             if row.identity not in colors:
-                used = {colors.get(one.identity) for one in self.cards}
+                used = {colors.get(one.identity) for one in colored}
                 free = [color for color in range(COLOR_COUNT) if color not in used]
                 colors[row.identity] = free[0] if free else COLOR_COUNT - 1
         return colors
@@ -169,35 +190,85 @@ class DeviceBoard(QObject):
         cards = [row.identity for row in self.cards if row.name == name]
         return cards[0] if len(cards) == 1 else ""
 
+    @property
+    def _colored(self) -> list[DeviceRow]:
+        return [row for row in self.rows if row.pc or not row.is_cpu]
+
     def _note_colors(self) -> None:
-        present = [row for row in self.cards if row.device is not None and row.device.uuid]
-        present.sort(key=lambda row: (row.number is None, row.number or ""))
+        present = [
+            row
+            for row in self._colored
+            if row.is_cpu or (row.device is not None and row.device.uuid)
+        ]
+        present.sort(key=lambda row: (row.pc, row.is_cpu, row.number is None, row.number or ""))
         by_color = with_cards(self._by_color, [row.identity for row in present])
         if by_color != self._by_color:
             self._by_color = by_color
             self._settings.change(cards=by_color)
 
-    def _on_engine_described(self, description: EngineDescribed) -> None:
+    def _listen(self, pc: Pc) -> None:
+        pc.session.engine_described.connect(self._on_engine_described)
+        pc.session.device_used.connect(self._update)
+        pc.sensors.inventory_changed.connect(self._update)
+        pc.doctor.findings_changed.connect(self._update)
+
+    def _forget(self, pc: Pc) -> None:
+        self._engines.pop(pc.name, None)
+
+    def _on_engine_described(self) -> None:
         """Judge again; while a new engine starts, the answers are those of the last one."""
-        self._engine = description
+        for pc in self._pcs.all:
+            if pc.session.description is not None:
+                self._engines[pc.name] = pc.session.description
         self._update()
 
     def _update(self) -> None:
-        rows = device_rows(
-            self._sensors.inventory,
-            self._engine,
-            current=self._session.current_device,
-            findings=self._doctor.findings,
-            probe=self._doctor.probed,
-        )
+        rows = tuple(row for pc in self._pcs.all for row in self._rows_of(pc))
         if rows != self.rows:
             self.rows = rows
             self._note_colors()
             self.changed.emit()
 
+    def _rows_of(self, pc: Pc) -> tuple[DeviceRow, ...]:
+        if pc.name and pc.sensors.inventory is None:
+            return ()  # nothing is known of it yet
+        current = pc.session.current_device
+        rows = device_rows(
+            pc.sensors.inventory,
+            self._engines.get(pc.name),
+            current=address_there(current) if current is not None else None,
+            findings=pc.doctor.findings,
+            probe=pc.doctor.probed,
+        )
+        if not pc.name:
+            return rows
+        why_not = pc.why_not or pc.session.absence
+        return tuple(_row_of_other(row, pc.name, why_not) for row in rows)
+
+
+def _row_of_other(row: DeviceRow, pc: str, why_not: str) -> DeviceRow:
+    """Return a row as another PC's.
+
+    Args:
+        row: as that PC has it.
+        pc: the PC's name.
+        why_not: why nothing can be asked of that PC; empty if something can.
+    """
+    own = msgspec.structs.replace(
+        row,
+        pc=pc,
+        identity=address_at(pc, row.identity),
+        label=name_at(pc, row.label),
+        number=address_at(pc, row.number) if row.number is not None else None,
+        address=address_at(pc, row.address) if row.address is not None else None,
+    )
+    if not why_not:
+        return own
+    return msgspec.structs.replace(own, address=None, obstacle=Obstacle.NO_LINE, reason=why_not)
+
 
 def row_at(address: str, rows: Sequence[DeviceRow]) -> DeviceRow | None:
-    """Return the device that the engine of these rows calls ``cpu`` or ``cuda:N``."""
+    """Return the device that its engine calls ``cpu`` or ``cuda:N``."""
     return next((row for row in rows if row.number == address), None)
 
 

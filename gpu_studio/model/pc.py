@@ -1,0 +1,75 @@
+"""A PC whose devices the window has: this one, or another one at the end of a line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from gpu_studio.model.doctor import Doctor
+from gpu_studio.model.engine_session import EngineSession
+from gpu_studio.model.sensors import Sensors
+
+if TYPE_CHECKING:
+    from gpu_studio.core.engine import EngineFactory
+    from gpu_studio.model.doctor import Probe
+    from gpu_studio.model.pc_line import PcLine
+    from gpu_studio.model.sensors import SensorSource
+
+
+class Pc(QObject):
+    """The engines and the sensors of a PC, and the findings about it.
+
+    Args:
+        name: what the user calls another PC; empty for this one.
+        engine_factory: creates an engine there.
+        lab_factory: creates an engine there for what may break it.
+        source: the stream of its telemetry; None until another PC is connected.
+        probe: runs a real kernel on each of its cards; None if that is not possible.
+        parent: owns it.
+
+    Attributes:
+        session: the conversation with the engine that measures.
+        lab: the conversation with the memory lab's own engine, so that an experiment can only break
+            that: it starts for an experiment and ends with it, because its context uses memory of
+            the card.
+        lab_factory: creates the engines of other work that may break one, such as a check.
+        line: the way to another PC; None for this one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        engine_factory: EngineFactory,
+        lab_factory: EngineFactory,
+        source: SensorSource | None,
+        probe: Probe | None = None,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.name = name
+        self.lab_factory = lab_factory
+        self.session = EngineSession(engine_factory, self, wakes_cards=False)
+        self.lab = EngineSession(lab_factory, self)
+        self.sensors = Sensors(source, self, shares_clock=not name)
+        self.doctor = Doctor(self.session, self.sensors, probe, self)
+        self.line: PcLine | None = None
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether a request would get there."""
+        return self.line is None or self.line.is_open
+
+    @property
+    def why_not(self) -> str:
+        """Why nothing can be asked of it, as a sentence; empty if something can."""
+        return "" if self.line is None or self.line.is_open else self.line.sentence
+
+    def close(self) -> None:
+        """End all its work and its processes."""
+        if self.line is not None:
+            self.line.close()
+        self.doctor.close()
+        self.lab.close()
+        self.session.close()
+        self.sensors.close()

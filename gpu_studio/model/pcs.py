@@ -1,0 +1,154 @@
+"""This PC and the ones that the user added, each with its engine and its sensors."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.device_name import pc_of
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.model.pc import Pc
+from gpu_studio.model.pc_line import PcLine
+
+if TYPE_CHECKING:
+    from gpu_studio.core.other_pc import OtherPc
+    from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.pc_line import PcPort
+    from gpu_studio.model.settings import Settings
+
+MOST_OTHERS = 16
+
+
+class Pcs(QObject):
+    """The PCs whose devices the window has.
+
+    A PC that the user added stays in the settings until it is removed. It is connected when the
+    window starts, unless the user disconnected it.
+
+    Signals:
+        changed(): a PC was added or removed, or its connection changed.
+        added(Pc): another PC is there; nothing of it is known yet.
+        removed(Pc): it is gone, with its devices.
+        session_changed(): the state of an engine of another PC changed.
+        reading_taken(): the sensors of another PC were read.
+
+    Attributes:
+        here: this PC.
+        others: the PCs that the user added, in their order.
+    """
+
+    changed = Signal()
+    added = Signal(object)
+    removed = Signal(object)
+    session_changed = Signal()
+    reading_taken = Signal()
+
+    def __init__(
+        self, here: Pc, settings: Settings, port: PcPort | None, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.here = here
+        self.others: tuple[Pc, ...] = ()
+        self._settings, self._port = settings, port
+        if port is not None:
+            for address in settings.choices.pcs:
+                self._join(address)
+
+    @property
+    def all(self) -> tuple[Pc, ...]:
+        """All PCs, this one first."""
+        return (self.here, *self.others)
+
+    @property
+    def can_add(self) -> bool:
+        """Whether there is a way to another PC, and room for one."""
+        return self._port is not None and len(self.others) < MOST_OTHERS
+
+    def named(self, name: str) -> Pc | None:
+        """Return the PC of a name; empty for this one; None if there is none."""
+        return next((one for one in self.all if one.name == name), None)
+
+    def of(self, address: str) -> Pc:
+        """Return the PC of a device by its name or its identity; this one if it is gone."""
+        return self.named(pc_of(address)) or self.here
+
+    def session_of(self, address: str) -> EngineSession:
+        """Return the conversation with the engine that has a device."""
+        return self.of(address).session
+
+    def start(self) -> None:
+        """Connect the PCs that the user did not disconnect."""
+        left = self._settings.choices.disconnected_pcs
+        for pc in self.others:
+            if pc.name not in left and pc.line is not None:
+                pc.line.open()
+
+    def add(self, address: OtherPc) -> Pc:
+        """Add a PC, keep it in the settings, and connect it.
+
+        Raises:
+            StudioError: another one has its name, or there are too many.
+        """
+        if not self.can_add:
+            reason = f"There are {MOST_OTHERS} other PCs already. Remove one first."
+            raise StudioError(FailureKind.BAD_REQUEST, reason)
+        if any(one.name.casefold() == address.name.casefold() for one in self.others):
+            reason = f"There is a PC named “{address.name}” already. Choose another name."
+            raise StudioError(FailureKind.BAD_REQUEST, reason)
+        pc = self._join(address)
+        self._keep()
+        self.open(pc)
+        return pc
+
+    def remove(self, pc: Pc) -> None:
+        """Disconnect a PC and forget it; its results stay."""
+        if pc not in self.others:
+            return
+        self.others = tuple(one for one in self.others if one is not pc)
+        self._keep()
+        pc.close()
+        self.removed.emit(pc)
+        self.changed.emit()
+        pc.deleteLater()
+
+    def open(self, pc: Pc) -> None:
+        """Connect a PC, now and at each start."""
+        self._remember(pc, connects=True)
+        if pc.line is not None:
+            pc.line.open()
+
+    def shut(self, pc: Pc) -> None:
+        """Disconnect a PC until the user connects it again."""
+        self._remember(pc, connects=False)
+        if pc.line is not None:
+            pc.line.shut()
+
+    def close(self) -> None:
+        """End everything on all PCs."""
+        for pc in reversed(self.all):
+            pc.close()
+
+    def _join(self, address: OtherPc) -> Pc:
+        port = self._port
+        assert port is not None
+        factory = partial(port.engine, address)
+        pc = Pc(address.name, factory, factory, None, parent=self)
+        pc.line = PcLine(address, port, (pc.session, pc.lab), pc.sensors, pc.doctor, pc)
+        pc.line.changed.connect(self.changed)
+        pc.session.state_changed.connect(self.session_changed)
+        pc.lab.state_changed.connect(self.session_changed)
+        pc.sensors.reading_taken.connect(self.reading_taken)
+        self.others = (*self.others, pc)
+        self.added.emit(pc)
+        self.changed.emit()
+        return pc
+
+    def _keep(self) -> None:
+        addresses = tuple(one.line.address for one in self.others if one.line is not None)
+        self._settings.change(pcs=addresses)
+
+    def _remember(self, pc: Pc, *, connects: bool) -> None:
+        left = [one for one in self._settings.choices.disconnected_pcs if one != pc.name]
+        self._settings.change(disconnected_pcs=tuple(left if connects else [*left, pc.name]))

@@ -1,0 +1,252 @@
+"""Other PCs: kept, connected, refused, lost, connected again and removed."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpu_studio.core.benchmark.plan import Plan
+from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
+from gpu_studio.core.other_pc import OtherPc
+from gpu_studio.model.benchmark.benchmark import Benchmark
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.pc_line import LineState
+from gpu_studio.model.settings import Settings
+from gpu_studio.model.studio import Studio
+from tests.fakes.other_pcs import Greeted, OtherPcs, line_lost
+from tests.fakes.pc import SteadySensors, cpu_only, reading
+from tests.fakes.run_answers import run_events, started
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.pc import Pc
+    from tests.fakes.scripted_engine import Engines
+
+ATTIC = OtherPc(name="attic", host="lea@192.0.2.7")
+
+
+@pytest.fixture
+def others() -> OtherPcs:
+    return OtherPcs()
+
+
+@pytest.fixture
+def studio(
+    qapp: object, engines: Engines, settings: Settings, others: OtherPcs
+) -> Iterator[Studio]:
+    studio = Studio(engines, SteadySensors(cpu_only()), settings, pc_port=others)
+    yield studio
+    studio.close()
+    studio.deleteLater()
+
+
+@pytest.fixture
+def attic(qtbot: QtBot, ready_studio: Studio) -> Pc:
+    """A PC that is connected, with its devices known."""
+    pc = ready_studio.pcs.add(ATTIC)
+    qtbot.waitUntil(lambda: "attic/cuda:0" in addresses(ready_studio))
+    return pc
+
+
+def addresses(studio: Studio) -> list[str | None]:
+    return [row.address for row in studio.board.rows]
+
+
+def line_of(pc: Pc) -> Any:
+    assert pc.line is not None
+    return pc.line
+
+
+def test_without_another_pc_nothing_is_asked(
+    qtbot: QtBot, ready_studio: Studio, others: OtherPcs
+) -> None:
+    assert (others.asked, others.engines.made, others.sources) == ([], [], [])
+    assert ready_studio.pcs.all == (ready_studio.pcs.here,)
+    assert addresses(ready_studio) == ["cpu"]
+
+
+def test_the_devices_of_another_pc_are_rows_with_its_name(
+    qtbot: QtBot, ready_studio: Studio, attic: Pc
+) -> None:
+    rows = ready_studio.board.rows
+    assert [row.label for row in rows] == ["CPU", "CPU · attic", "GT 1030 · attic"]
+    assert addresses(ready_studio) == ["cpu", "attic/cpu", "attic/cuda:0"]
+    assert ready_studio.board.cpu.pc == ""
+    assert ready_studio.board.current is ready_studio.board.cpu
+    colors = ready_studio.board.colors
+    assert colors["attic/cpu"] != colors["attic/cuda:0"]
+    assert ready_studio.pcs.session_of("attic/cuda:0") is attic.session
+    assert ready_studio.pcs.session_of("cpu") is ready_studio.session
+    assert not any("192.0.2.7" in repr(row) for row in rows)
+
+
+def test_it_is_kept_and_connected_at_the_next_start(
+    qtbot: QtBot, tmp_path: Path, engines: Engines, others: OtherPcs
+) -> None:
+    def opened() -> Studio:
+        settings = Settings(tmp_path / "settings.json")
+        return Studio(engines, SteadySensors(cpu_only()), settings, pc_port=others)
+
+    first = opened()
+    first.start()
+    first.pcs.add(ATTIC)
+    first.close()
+    second = opened()
+    assert others.asked.count("attic") <= 1, "not before the start"
+    second.start()
+    (pc,) = second.pcs.others
+    qtbot.waitUntil(lambda: pc.is_reachable)
+    second.pcs.shut(pc)
+    second.close()
+    third = opened()
+    third.start()
+    assert line_of(third.pcs.others[0]).state is LineState.CLOSED, "the user disconnected it"
+    third.pcs.remove(third.pcs.others[0])
+    third.close()
+    assert opened().pcs.others == ()
+
+
+def test_two_pcs_of_one_name_are_refused(ready_studio: Studio, attic: Pc) -> None:
+    with pytest.raises(StudioError, match="Choose another name"):
+        ready_studio.pcs.add(OtherPc(name="Attic", host="elsewhere"))
+
+
+def test_a_pc_that_refuses_says_why_and_can_be_tried_again(
+    qtbot: QtBot, ready_studio: Studio, others: OtherPcs
+) -> None:
+    others.refusal = "attic asks for a password."
+    pc = ready_studio.pcs.add(ATTIC)
+    qtbot.waitUntil(lambda: line_of(pc).state is LineState.REFUSED)
+    assert line_of(pc).notice.detail == "attic asks for a password."
+    assert (others.engines.made, addresses(ready_studio)) == ([], ["cpu"])
+    others.refusal = ""
+    ready_studio.pcs.open(pc)
+    qtbot.waitUntil(lambda: "attic/cuda:0" in addresses(ready_studio))
+
+
+def test_without_an_engine_there_its_devices_and_sensors_are_still_shown(
+    qtbot: QtBot, ready_studio: Studio, others: OtherPcs
+) -> None:
+    others.greeting = Greeted(engine_trouble="attic has no PyTorch yet.")
+    pc = ready_studio.pcs.add(ATTIC)
+    qtbot.waitUntil(lambda: len(ready_studio.board.rows) == 3)
+    assert addresses(ready_studio) == ["cpu", None, None]
+    assert ready_studio.board.rows[2].reason == "attic has no PyTorch yet."
+    assert others.engines.made == []
+    others.sources[0].close()  # its line was cut
+    qtbot.waitUntil(lambda: line_of(pc).state is LineState.LOST)
+
+
+def test_a_lost_line_keeps_the_devices_and_connects_again(
+    qtbot: QtBot, ready_studio: Studio, attic: Pc, others: OtherPcs
+) -> None:
+    others.engines.scripts[RunWorkload] = [line_lost()]
+    request = Plan(
+        workload="matmul", sizes=(64,), dtypes=("float32",), devices=("attic/cpu",), budget_s=1
+    ).requests()[0]
+    attic.session.submit(request)
+    qtbot.waitUntil(lambda: line_of(attic).state is LineState.LOST)
+    assert attic.session.state is EngineState.ABSENT
+    assert len(others.engines.made) == 1, "no second engine is tried on a line that is lost"
+    assert others.sources[0].calls[-1] == "close"
+    assert [row.label for row in ready_studio.board.rows][1:] == ["CPU · attic", "GT 1030 · attic"]
+    assert addresses(ready_studio) == ["cpu", None, None]
+    assert ready_studio.board.rows[2].reason == "The connection to attic was lost."
+    ready_studio.pcs.open(attic)
+    qtbot.waitUntil(lambda: "attic/cuda:0" in addresses(ready_studio))
+
+
+def test_disconnecting_while_it_connects_leaves_nothing(
+    qtbot: QtBot, ready_studio: Studio, others: OtherPcs
+) -> None:
+    pc = ready_studio.pcs.add(ATTIC)
+    ready_studio.pcs.shut(pc)
+    qtbot.waitUntil(lambda: not any(one.isRunning() for one in line_of(pc).children()))
+    qtbot.wait(0)
+    assert line_of(pc).state is LineState.CLOSED
+    assert others.engines.made == []
+
+
+def test_removing_a_connected_pc_takes_its_rows(
+    qtbot: QtBot, ready_studio: Studio, attic: Pc, others: OtherPcs
+) -> None:
+    ready_studio.pcs.remove(attic)
+    assert addresses(ready_studio) == ["cpu"]
+    assert others.sources[0].calls[-1] == "close"
+    assert ready_studio.settings.choices.pcs == ()
+
+
+def test_the_times_of_its_readings_are_of_this_clock(
+    qtbot: QtBot, ready_studio: Studio, attic: Pc, others: OtherPcs
+) -> None:
+    far = reading(others.inventory, taken_at_s=9e8)
+    with qtbot.waitSignal(attic.sensors.reading_taken):
+        others.sources[0].send(far)
+    newest = attic.sensors.newest
+    assert newest is not None
+    assert abs(newest.taken_at_s - time.monotonic()) < 60
+
+
+# ── plans over several PCs ───────────────────────────────────────────────────────────────────────
+
+
+def plan(*devices: str, sizes: tuple[int, ...] = (64, 128)) -> Plan:
+    return Plan(workload="matmul", sizes=sizes, dtypes=("float32",), devices=devices, budget_s=1.0)
+
+
+def run(qtbot: QtBot, studio: Studio, *devices: str) -> Benchmark:
+    benchmark = Benchmark(studio, studio)
+    benchmark.start(plan(*devices))
+    qtbot.waitUntil(lambda: not benchmark.state.is_busy)
+    return benchmark
+
+
+def test_each_pc_makes_its_own_runs_one_pc_after_the_other(
+    qtbot: QtBot, ready_studio: Studio, attic: Pc, others: OtherPcs, engines: Engines
+) -> None:
+    benchmark = run(qtbot, ready_studio, "cpu", "attic/cpu", "attic/cuda:0")
+    assert [one.device for one in engines.requests if isinstance(one, RunWorkload)] == ["cpu"] * 2
+    assert [one.device for one in others.engines.requests if isinstance(one, RunWorkload)] == [
+        "attic/cpu",
+        "attic/cuda:0",
+    ] * 2
+    turns = [one for one in others.engines.latest.requests if isinstance(one, RunInTurns)]
+    assert len(turns) == 2, "those of one PC take turns"
+    assert {one.state for one in benchmark.runs} == {RunState.FINISHED}
+    assert benchmark.notice.sentence == "Done: 6 of 6 runs finished."
+
+
+@pytest.mark.parametrize("later", ["cpu", "attic/cpu"])
+def test_a_plan_goes_on_without_the_pc_whose_line_was_lost(
+    qtbot: QtBot,
+    ready_studio: Studio,
+    attic: Pc,
+    others: OtherPcs,
+    engines: Engines,
+    later: str,
+) -> None:
+    def cut(_engine: object, request: RunWorkload) -> Iterator[Any]:
+        if request.size == 64:
+            yield from run_events(request)
+            return
+        yield started(request)
+        yield line_lost()
+
+    others.engines.scripts[RunWorkload] = cut
+    benchmark = Benchmark(ready_studio, ready_studio)
+    benchmark.start(plan("attic/cuda:0", later, sizes=(64, 128, 256)))
+    qtbot.waitUntil(lambda: not benchmark.state.is_busy)
+    kept = [one for one in benchmark.runs if one.state is RunState.FINISHED]
+    here = [one for one in kept if one.request.device == "cpu"]
+    assert len(kept) - len(here) == (1 if later == "cpu" else 2)
+    assert len(here) == (3 if later == "cpu" else 0), "this PC goes on"
+    assert "The connection to attic was lost." in benchmark.notice.sentence
+    assert f"{len(kept)} of 6 runs finished" in benchmark.notice.sentence or later != "cpu"
