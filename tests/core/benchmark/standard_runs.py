@@ -1,0 +1,72 @@
+"""Standard runs, made for the tests of what reads, shows and compares them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gpu_studio.core.benchmark.standard import STANDARD_1, StandardItem
+from gpu_studio.core.benchmark.standard_record import (
+    StandardDevice,
+    StandardFigure,
+    StandardLoad,
+    StandardRun,
+)
+from tests.fakes.run_answers import finished, samples_of
+
+if TYPE_CHECKING:
+    from gpu_studio.core.messages.run_messages import RunFinished
+
+CPU_NAME, CARD_NAME = "Ryzen 7 5700G", "NVIDIA GeForce GT 1030"
+
+
+def item_result(item: StandardItem, device: str = "cpu", **changes: Any) -> RunFinished:
+    """Return an invented result of an item, with a throughput that is that of its median."""
+    request = item.request("run-1", device, item.budget_s)
+    plain = finished(request, samples_of(request), run_id=item.key, throughput_unit=item.unit)
+    result = msgspec.structs.replace(plain, **changes)
+    return msgspec.structs.replace(result, throughput=item.work / result.median_s)
+
+
+def figures(device: str = "cpu", skipped: str = "") -> tuple[StandardFigure, ...]:
+    """Return a figure for every item of a device; that of the key ``skipped`` has no result."""
+    return tuple(
+        StandardFigure(key=item.key, skipped="This device has no bfloat16.")
+        if item.key == skipped
+        else StandardFigure(key=item.key, result=item_result(item, device))
+        for item in STANDARD_1
+        if item.runs_on(device)
+    )
+
+
+def standard_device(device: str = "cpu", **changes: Any) -> StandardDevice:
+    is_cpu = device == "cpu"
+    plain = StandardDevice(
+        name=CPU_NAME if is_cpu else CARD_NAME,
+        is_cpu=is_cpu,
+        silicon="" if is_cpu else "GP108 (1d01)",
+        memory_total_bytes=16 << 30 if is_cpu else 2 << 30,
+        compute_capability=None if is_cpu else "6.1",
+        driver=None if is_cpu else "580.95.05",
+        build="2.13.0+cu126",
+        figures=figures(device, "" if is_cpu else "product_bfloat16"),
+        load=StandardLoad(
+            seconds=20.0, first_rate=1.1e12, steady_rate=1.0e12, ci95=(0.90, 0.92),
+            first_clock_mhz=None if is_cpu else 1700.0,
+            steady_clock_mhz=None if is_cpu else 1550.0,
+            highest_temperature_c=71.0, was_throttled=None if is_cpu else False,
+        ),
+    )  # fmt: skip
+    return msgspec.structs.replace(plain, **changes)
+
+
+def standard_run(*devices: StandardDevice, **changes: Any) -> StandardRun:
+    """Return a standard run of these devices; without any, of a CPU and a card."""
+    plain = StandardRun(
+        made_at="2026-11-22T14:40:00.000+01:00",
+        program="GPU Studio 1.0",
+        system="Debian GNU/Linux 12",
+        devices=devices or (standard_device(), standard_device("cuda:0")),
+    )
+    return msgspec.structs.replace(plain, **changes)

@@ -1,0 +1,102 @@
+"""The record of a standard run as a file from this program, from a newer one, and from nobody."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from gpu_studio.core.benchmark.standard import STANDARD
+from gpu_studio.core.benchmark.standard_record import (
+    LARGEST_RECORD_BYTES,
+    SCHEMA,
+    StandardFigure,
+    StandardRun,
+    decode_standard,
+    encode_standard,
+)
+from gpu_studio.core.failure import FailureKind, StudioError
+from tests.core.benchmark.standard_runs import standard_device, standard_run
+
+
+def test_a_record_opens_again_as_it_was() -> None:
+    assert decode_standard(encode_standard(standard_run())) == standard_run()
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"\xff", b"[]", b"[" * 20_000, b'{"schema": 1}',
+             b'{"schema": 1, "standard": 1}', b'{"schema": 0, "standard": 1}',
+             b" " * LARGEST_RECORD_BYTES + encode_standard(standard_run())],
+)  # fmt: skip
+def test_what_is_no_record_is_refused_in_words(text: bytes) -> None:
+    with pytest.raises(StudioError, match=r"card\.png is not a standard run: ") as refused:
+        decode_standard(text, "card.png")
+    assert refused.value.kind is FailureKind.FILE_REFUSED
+
+
+def test_a_newer_programs_record_asks_for_an_update() -> None:
+    newer = json.loads(encode_standard(standard_run())) | {"schema": SCHEMA + 1, "devices": 7}
+    with pytest.raises(StudioError, match=r"newer version of GPU Studio made card\.png"):
+        decode_standard(json.dumps(newer).encode(), "card.png")
+
+
+def test_another_standard_is_refused_with_both_numbers() -> None:
+    other = msgspec.structs.replace(standard_run(), standard=STANDARD + 1)
+    with pytest.raises(StudioError, match=f"standard {STANDARD + 1}, .* standard {STANDARD}"):
+        decode_standard(encode_standard(other))
+
+
+def test_texts_arrive_plain() -> None:
+    hostile = standard_run(standard_device(name="GT \u202e1030\n"), pc_name="my\x1b[31m PC")
+    run = decode_standard(encode_standard(hostile))
+    assert (run.devices[0].name, run.pc_name) == ("GT  1030 ", "my [31m PC")
+
+
+def changed(run: StandardRun, path: str, value: Any) -> bytes:
+    """Return the JSON of a run with one value replaced: ``devices.0.name``."""
+    content = json.loads(encode_standard(run))
+    *way, last = (int(step) if step.isdecimal() else step for step in path.split("."))
+    place = content
+    for step in way:
+        place = place[step]
+    place[last] = value
+    return json.dumps(content).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        ("made_at", "yesterday", "date"),
+        ("devices", [], "length"),
+        ("devices.0.figures.0.key", "speed", "not in standard"),
+        ("devices.0.figures.0.key", "product_float32", "two figures"),
+        ("devices.0.figures.0.skipped", "It was cold.", "a result and a reason"),
+        ("devices.0.figures.0.result", None, "or neither"),
+        ("devices.0.figures.1.result.size", 4096, "other work"),
+        ("devices.0.figures.1.result.options", {"amp": "on"}, "other work"),
+        ("devices.0.figures.1.result.throughput", 9e15, "not that of its median"),
+        ("devices.0.figures.1.result.ci95_s", [1.0, 2.0], "interval"),
+        ("devices.0.figures.1.result.median_s", 0.0, "not that of its median"),
+        ("devices.0.figures.1.result.samples", -1, ">= 0"),
+        ("devices.0.figures.1.result.device", "cuda:0", "another device"),
+        ("devices.0.load.first_rate", 0.0, "> 0"),
+        ("devices.0.load.ci95", [1.1, 1.2], "does not contain its ratio"),
+        ("devices.0.load.highest_temperature_c", float("nan"), "malformed"),
+    ],
+)
+def test_a_record_that_contradicts_itself_is_refused(path: str, value: Any, reason: str) -> None:
+    with pytest.raises(StudioError, match=reason):
+        decode_standard(changed(standard_run(), path, value))
+
+
+def test_the_cpu_has_no_copies_to_a_card() -> None:
+    copies = standard_device("cuda:0").figures[-1:]
+    with pytest.raises(StudioError, match="another device"):
+        decode_standard(encode_standard(standard_run(standard_device(figures=copies))))
+
+
+def test_a_stopped_run_is_a_record_too() -> None:
+    only = standard_device(figures=(StandardFigure(key="launch", skipped="Stopped."),), load=None)
+    assert decode_standard(encode_standard(standard_run(only))).devices == (only,)
