@@ -78,7 +78,7 @@ def main() -> int:
     began_s = time.monotonic()
     try:
         if options.what == "prove":
-            return _prove(options.system, options.out.resolve(), options.wheels)
+            return _prove(options)
         made = _build(options)
     except BuildError as error:
         sys.stderr.write(f"{error}\n")
@@ -103,9 +103,10 @@ def _build(options: argparse.Namespace) -> list[Path]:
         return build_linux(out, wheels, Path(folder), options.fast)
 
 
-def _prove(system: str, out: Path, wheels: Path | None) -> int:
-    command = [sys.executable, "-m", "tests.installed", system, str(out)]
-    command += ["--wheels", str(wheels.resolve())] if wheels else []
+def _prove(options: argparse.Namespace) -> int:
+    command = [sys.executable, "-m", "tests.installed", options.system, str(options.out.resolve())]
+    for name, folder in (("--wheels", options.wheels), ("--older", options.older)):
+        command += [name, str(folder.resolve())] if folder else []
     environ = {**os.environ, "PYTHONPATH": str(ROOT / "packaging")}
     return subprocess.run(command, cwd=ROOT, env=environ, check=False).returncode
 
@@ -127,6 +128,8 @@ def _parser() -> argparse.ArgumentParser:
     prove.add_argument("system", choices=("windows", "linux"))
     prove.add_argument("--out", type=Path, required=True, help="where the package is")
     prove.add_argument("--wheels", type=Path, help="PyTorch's wheels, else they are downloaded")
+    prove.add_argument("--older", type=Path,
+                       help="the packages of an older version, to update first")  # fmt: skip
     return parser
 
 

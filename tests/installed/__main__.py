@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument("system", choices=("windows", "linux"))
     parser.add_argument("out", type=Path)
     parser.add_argument("--wheels", type=Path, help="the wheels of PyTorch")
+    parser.add_argument("--older", type=Path, help="an older version's packages, to update")
     options = parser.parse_args()
     pictures = options.out / "pictures" / options.system
     pictures.mkdir(parents=True, exist_ok=True)
@@ -31,7 +32,7 @@ def main() -> int:
             from tests.installed.windows_proof import prove_windows as prove
         else:
             from tests.installed.linux_proof import prove_linux as prove
-        prove(options.out, pictures, options.wheels)
+        prove(options.out, pictures, options.wheels, options.older)
     except SkippedError as error:
         print(f"Skipped: {error}", flush=True)
         return SKIPPED

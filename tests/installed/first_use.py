@@ -1,11 +1,13 @@
 """The first minutes with the installed program, as a person has them.
 
 A double-click, a window without PyTorch, a download that fails, pauses and continues, the CPU
-engine, a first result. The steps are the same on Windows and Linux; the PC differs.
+engine, a first result; an update that keeps both; and the same by a terminal. The steps are the
+same on Windows and Linux; the PC differs.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -25,6 +27,13 @@ _LONGEST_FAILURE_S = 120.0
 _LONGEST_ENGINE_S = 1500.0
 _LONGEST_RUN_S = 300.0
 _LONGEST_END_S = 60.0
+_FAILED = 1
+# What a terminal can do with an engine, and the last line of each.
+_TERMINAL_WAY = (
+    (("bench", "matmul", "--size", "128", "--budget-s", "0.5"), "run_finished"),
+    (("race", "learn", "--threads", "1,1", "--budget-s", "1"), "race_finished"),
+    (("check", "--minutes", "1", "--stage", "compute,memory"), "check_finished"),
+)
 
 
 class InstalledPc(Protocol):
@@ -44,6 +53,9 @@ class InstalledPc(Protocol):
 
     def close(self, person: Person) -> None:
         """Close the window."""
+
+    def type(self, *command: str) -> tuple[int, str]:
+        """Type a command into a terminal; return its exit status and what it prints."""
 
     def running(self) -> dict[int, str]:
         """Return the processes of the program: their ids and command lines."""
@@ -152,6 +164,86 @@ def use_engine(window: WatchedWindow, person: Person) -> float:
     if "setup.close" in window.told["places"]:
         window.click("setup.close", person)
     return _run(window, person)
+
+
+class Kept(NamedTuple):
+    """What an update must not lose.
+
+    Attributes:
+        engines: The installed builds, with their versions of PyTorch.
+        runs: The kept results, a line each.
+    """
+
+    engines: tuple[tuple[str, str], ...]
+    runs: tuple[str, ...]
+
+
+def kept(pc: InstalledPc) -> Kept:
+    """Return what the program says of its engines and results.
+
+    Raises:
+        FailedError: it has none of them.
+    """
+    (last,) = _typed(pc, "engine", "list", "--json").splitlines()[-1:]
+    engines = tuple((one["family"], one["torch_version"]) for one in json.loads(last)["engines"])
+    runs = tuple(_typed(pc, "bench", "history").splitlines())
+    if not engines or not runs:
+        raise FailedError(f"before the update there are the engines {engines} and the runs {runs}")
+    return Kept(engines, runs)
+
+
+def use_updated(pc: InstalledPc, person: Person, pictures: Path, before: Kept) -> None:
+    """Use the program after an update: the same engine and results, and nothing to download.
+
+    Raises:
+        FailedError: something was lost, or the engine is not ready by itself.
+    """
+    if (after := kept(pc)) != before:
+        raise FailedError(f"the update made {after} of {before}")
+    window = WatchedWindow(pc.watch())
+    wait_for_engine(window)
+    settle(pictures / "updated.png", person)
+    _run(window, person)
+    close(pc, window, person)
+    print("After the update: the same engine and results, and another result.", flush=True)
+
+
+def use_terminal(pc: InstalledPc, wheels: str) -> None:
+    """Type the whole way of a PC without a display: an engine, and what it is for.
+
+    Args:
+        pc: the PC; an engine that it has is removed.
+        wheels: the folder of PyTorch's wheels there.
+
+    Raises:
+        FailedError: a command ended with another status, or printed no result.
+    """
+    began_s = time.monotonic()
+    if "in use" in _typed(pc, "engine", "list"):
+        _typed(pc, "engine", "remove", "cpu")
+    without = _typed(pc, "bench", "list", status=_FAILED)
+    if "engine install" not in without:
+        raise FailedError(f"without an engine, bench list says {without}")
+    _typed(pc, "engine", "install", "cpu", "--wheels", wheels)
+    _typed(pc, "engine", "repair")
+    _typed(pc, "doctor", status=_FAILED)  # PyTorch can use no card where there is none
+    for command, end in _TERMINAL_WAY:
+        printed = _typed(pc, *command, "--json")
+        (last,) = printed.splitlines()[-1:]
+        if json.loads(last).get("type") != end:
+            raise FailedError(f"gpu-studio {' '.join(command)} ended with {last}")
+    print(
+        f"By terminal: an engine, repair, doctor, {', '.join(one[0] for one, _ in _TERMINAL_WAY)} "
+        f"in {time.monotonic() - began_s:.0f} s.",
+        flush=True,
+    )
+
+
+def _typed(pc: InstalledPc, *command: str, status: int = 0) -> str:
+    found, printed = pc.type("gpu-studio", *command)
+    if found != status:
+        raise FailedError(f"gpu-studio {' '.join(command)} ended with {found}: {printed[-1500:]}")
+    return printed
 
 
 def _fail(window: WatchedWindow, person: Person, pictures: Path) -> None:

@@ -22,9 +22,12 @@ from studio_build.linux_packages import ON_DEBIAN, SELF_CONTAINED, Kind, deb_nam
 from tests.installed.first_use import (
     close,
     first_result,
+    kept,
     open_and_close,
     settle,
     use_engine,
+    use_terminal,
+    use_updated,
     wait_for_engine,
 )
 from tests.installed.wheel_index import WheelIndex
@@ -78,9 +81,11 @@ class InstalledDebian:
             command = ["sh", "-c", f"exec {line}"]
         self._start(command)
 
-    def type(self, *command: str) -> str:
-        """Run a command as the user; return what it prints."""
-        return self._start(command).communicate()[0].decode("utf-8", "replace")
+    def type(self, *command: str) -> tuple[int, str]:
+        """Run a command as the user; return its exit status and what it prints."""
+        process = self._start(command)
+        printed = process.communicate()[0].decode("utf-8", "replace")
+        return process.returncode, printed
 
     def watch(self, environ: Mapping[str, str] = MappingProxyType({})) -> subprocess.Popen[bytes]:
         """Open the window with the installed program and its Python."""
@@ -124,10 +129,13 @@ class InstalledDebian:
         )  # fmt: skip
 
 
-def prove_linux(out: Path, pictures: Path, wheels: Path | None = None) -> None:
+def prove_linux(
+    out: Path, pictures: Path, wheels: Path | None = None, older: Path | None = None
+) -> None:
     """Install the .deb of a folder, use and remove it, then use the portable folder.
 
-    All of it is in a bare Debian. Prints what was seen.
+    All of it is in a bare Debian. Prints what was seen. With the folder of an older version's
+    packages, these are installed first, and updated.
 
     Raises:
         FailedError: something that a person would expect did not come.
@@ -135,6 +143,7 @@ def prove_linux(out: Path, pictures: Path, wheels: Path | None = None) -> None:
     """
     (archive,) = out.glob("gpu-studio-*.tar.xz")
     packages = {kind: _package(out, kind) for kind in (SELF_CONTAINED, ON_DEBIAN)}
+    olders = {kind: _package(older, kind) if older else None for kind in packages}
     if os.geteuid() != 0:
         raise SkippedError("a Debian root needs root here.")
     try:
@@ -148,18 +157,19 @@ def prove_linux(out: Path, pictures: Path, wheels: Path | None = None) -> None:
         root = _make_root(ROOT / ".setup" / "debian")
     except FailedError as error:
         raise SkippedError(f"a bare Debian cannot be made: {error}") from error
-    package = packages[ON_DEBIAN if _codename() != _OLDER else SELF_CONTAINED]
+    kind = ON_DEBIAN if _codename() != _OLDER else SELF_CONTAINED
     with _mounted(root), screen(for_all_users=True) as display:
         installed = InstalledDebian(root, display)
         portable = InstalledDebian(root, display, f"{_UNPACKED}/{_folder_of(archive)}")
         try:
-            _prove(installed, Person(display), package, pictures, wheels)
+            _copy_proof(root, wheels)
+            _prove(installed, Person(display), (olders[kind], packages[kind]), pictures)
             _prove_portable(portable, Person(display), archive, pictures)
         finally:
             installed.end()
             portable.end()
     if _codename() == _OLDER:
-        _prove_newer(packages[ON_DEBIAN], pictures)
+        _prove_newer((olders[ON_DEBIAN], packages[ON_DEBIAN]), pictures)
 
 
 def _package(out: Path, kind: Kind) -> Path:
@@ -174,8 +184,9 @@ def _codename() -> str:
     return _run(["sh", "-c", ". /etc/os-release; echo $VERSION_CODENAME"]).strip()
 
 
-def _prove_newer(package: Path, pictures: Path) -> None:
+def _prove_newer(packages: tuple[Path | None, Path], pictures: Path) -> None:
     """Install the package of newer Debians in one, open its window, use its command, remove it."""
+    older, package = packages
     try:
         root = _make_root(ROOT / ".setup" / "debian-newer", _NEWER)
     except FailedError as error:
@@ -185,12 +196,13 @@ def _prove_newer(package: Path, pictures: Path) -> None:
         installed = InstalledDebian(root, display)
         try:
             before = _files(root)
-            _install(root, package)
-            person = Person(display)
-            window_s = open_and_close(installed, person, pictures / "window-newer.png")
-            printed = installed.type("gpu-studio", "devices", "--json")
-            if '"cpu' not in printed:
-                raise FailedError(f"gpu-studio devices printed {printed}")
+            for one in filter(None, (older, package)):
+                _install(root, one)
+                person = Person(display)
+                window_s = open_and_close(installed, person, pictures / "window-newer.png")
+                status, printed = installed.type("gpu-studio", "devices", "--json")
+                if status != 0 or '"cpu' not in printed:
+                    raise FailedError(f"gpu-studio devices ended with {status}: {printed}")
             _remove(root, before)
         finally:
             installed.end()
@@ -217,16 +229,24 @@ def validate(package: Path) -> None:
 
 
 def _prove(
-    installed: InstalledDebian, person: Person, package: Path, pictures: Path, wheels: Path | None
+    installed: InstalledDebian,
+    person: Person,
+    packages: tuple[Path | None, Path],
+    pictures: Path,
 ) -> None:
     root = installed.root
+    older, package = packages
     before = _files(root)
-    _install(root, package)
-    _copy_proof(root, wheels)
+    _install(root, older or package)
     window_s = open_and_close(installed, person, pictures / "window.png")
     index = WheelIndex(root / "wheels")
     times = first_result(installed, person, pictures, index)._replace(window_s=window_s)
     print(f"Linux (Debian in a chroot): {times}.", flush=True)
+    if older is not None:
+        results = kept(installed)
+        _install(root, package)
+        use_updated(installed, person, pictures, results)
+    use_terminal(installed, "/wheels")
     _remove(root, before)
 
 

@@ -7,7 +7,15 @@ import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tests.installed.first_use import expect_nothing_runs, first_result, open_and_close, settle
+from tests.installed.first_use import (
+    expect_nothing_runs,
+    first_result,
+    kept,
+    open_and_close,
+    settle,
+    use_terminal,
+    use_updated,
+)
 from tests.installed.wheel_index import WheelIndex
 from tests.windows.set_up import ROOT, download_wheels, set_up
 from tests.windows.window import FailedError, Person
@@ -15,7 +23,7 @@ from tests.windows.wine_pc import CHECKOUT, PYTHON, WindowsPc, screen, wait_unti
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 APP = "C:\\Eigene Dateien\\GPU Studio für mich"
@@ -26,6 +34,8 @@ _MENU = f"{_USER}\\AppData\\Roaming\\Microsoft\\Windows\\Start Menu\\Programs"
 _SETUP = "C:\\Downloads\\setup.exe"
 _KEY = "HKCU\\Software\\Microsoft\\Windows\\CurrentVersion\\Uninstall\\GPU Studio"
 _LONGEST_SETUP_S = 600.0
+_LONGEST_COMMAND_S = 900.0
+_WHEELS = "C:\\Downloads\\wheels"
 _REFUSED = 2
 _STAYS = 3
 _WRONG_USAGE = 2  # of argparse
@@ -63,35 +73,51 @@ class InstalledWindows:
         wait_until(lambda: person.is_typing_in("GPU Studio"), _LONGEST_FOCUS_S)
         person.press("alt+F4")
 
+    def type(self, *command: str) -> tuple[int, str]:
+        """Run a command as a terminal does, which finds it in the PATH of the registry."""
+        return self.pc.run(["cmd", "/c", *command], _LONGEST_COMMAND_S, folder="C:\\")
+
     def running(self) -> dict[int, str]:
         """Return the Python processes of the program."""
         return self.pc.pythons()
 
 
-def prove_windows(out: Path, pictures: Path, wheels: Path | None = None) -> None:
+def prove_windows(
+    out: Path, pictures: Path, wheels: Path | None = None, older: Path | None = None
+) -> None:
     """Install the setup of a folder, use it, and remove it; print what was seen.
+
+    With the folder of an older version's setup, that one is installed first, and updated.
 
     Raises:
         FailedError: something that a person would expect did not come.
         SkippedError: this PC cannot have such a Windows.
     """
-    (setup,) = out.glob("GPU-Studio-*-setup.exe")
+    setups = [
+        next(iter(one.glob("GPU-Studio-*-setup.exe"))) for one in (older, out) if one is not None
+    ]
     pc = set_up(ROOT / ".setup" / "windows", print)
     try:
         with screen() as display:
             pc.display = display
             _make_fresh(pc)
-            target = pc.path(_SETUP)
-            target.parent.mkdir(exist_ok=True)
-            shutil.copy(setup, target)
-            index = WheelIndex(wheels or download_wheels(pc))
-            _prove(InstalledWindows(pc), Person(display), pictures, index)
+            wheels = wheels or download_wheels(pc)
+            shutil.rmtree(pc.path(_WHEELS), ignore_errors=True)
+            shutil.copytree(wheels, pc.path(_WHEELS))
+            _prove(InstalledWindows(pc), Person(display), pictures, WheelIndex(wheels), setups)
     finally:
         pc.shut_down()
 
 
-def _prove(installed: InstalledWindows, person: Person, pictures: Path, index: WheelIndex) -> None:
+def _prove(
+    installed: InstalledWindows,
+    person: Person,
+    pictures: Path,
+    index: WheelIndex,
+    setups: Sequence[Path],
+) -> None:
     pc = installed.pc
+    _download(pc, setups[0])
     _refuse_long_folder(pc)
     began_s = time.monotonic()
     expect_status(install(pc), 0, "the setup")
@@ -103,7 +129,13 @@ def _prove(installed: InstalledWindows, person: Person, pictures: Path, index: W
     print(f"Windows (under Wine): {times}.", flush=True)
     if changed := before ^ names_in(pc.path(APP)):
         raise FailedError(f"the program wrote to its own folder: {sorted(changed)[:5]}")
+    for setup in setups[1:]:
+        results = kept(installed)
+        _download(pc, setup)
+        expect_status(install(pc), 0, "the update")
+        use_updated(installed, person, pictures, results)
     _use_terminal(pc)
+    use_terminal(installed, _WHEELS)
     _refuse_while_open(installed, person)
     _update_by_hand(installed, person, pictures)
     _lose_a_file(installed, person, pictures / "missing-file.png")
@@ -111,6 +143,12 @@ def _prove(installed: InstalledWindows, person: Person, pictures: Path, index: W
     _keep_what_is_in_use(pc)
     expect_status(uninstall(pc), 0, "the uninstaller")
     _expect_removed(pc)
+
+
+def _download(pc: WindowsPc, setup: Path) -> None:
+    target = pc.path(_SETUP)
+    target.parent.mkdir(exist_ok=True)
+    shutil.copy(setup, target)
 
 
 def install(pc: WindowsPc, folder: str = APP) -> int:
