@@ -143,7 +143,7 @@ def prove_linux(
     """
     (archive,) = out.glob("gpu-studio-*.tar.xz")
     packages = {kind: _package(out, kind) for kind in (SELF_CONTAINED, ON_DEBIAN)}
-    olders = {kind: _package(older, kind) if older else None for kind in packages}
+    olders = {kind: _older(older, kind) if older else None for kind in packages}
     if os.geteuid() != 0:
         raise SkippedError("a Debian root needs root here.")
     try:
@@ -173,11 +173,24 @@ def prove_linux(
 
 
 def _package(out: Path, kind: Kind) -> Path:
-    """Return the newest package of a kind in a folder."""
+    """Return the package of a kind in a folder.
+
+    Raises:
+        FailedError: there is none, or not one alone.
+    """
     name = deb_name("*", kind)
     found = [one for one in out.glob(name) if kind.suffix or "+" not in one.name]
-    (package,) = found
-    return package
+    if len(found) != 1:
+        raise FailedError(f"{out} has {len(found)} packages {name}")
+    return found[0]
+
+
+def _older(out: Path, kind: Kind) -> Path:
+    """Return what an older version's user has: before the package of its kind, the other one."""
+    try:
+        return _package(out, kind)
+    except FailedError:
+        return _package(out, SELF_CONTAINED)
 
 
 def _codename() -> str:

@@ -63,7 +63,7 @@ def test_a_run_is_marked_and_its_effect_reported(qtbot, paused_runs, ready_studi
         qtbot.assertNotEmitted(marks.effect_changed),
         qtbot.waitSignal(ready_studio.sensors.reading_taken),
     ):  # one that was on its way says nothing of the whole run
-        sensor_source.send(reading(gt_1030(), mark.began_s, **idle))
+        sensor_source.send(reading(gt_1030(), before.taken_at_s - 1.0, **idle))
     after = reading(gt_1030(), time.monotonic(), temperature_c=40.0, pstate=0)
     with qtbot.waitSignal(marks.effect_changed) as changed:
         sensor_source.send(after)
