@@ -25,6 +25,7 @@ from shiboken6 import isValid
 from gpu_studio.core import pause, user_file
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.other_pc import OtherPc
 from gpu_studio.engine import client
 from gpu_studio.model import (
     doctor,
@@ -46,6 +47,7 @@ from gpu_studio.ui.override_guard import guard_overrides
 from gpu_studio.ui.steps import steps
 from gpu_studio.ui.theme import Theme
 from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.other_pcs import OtherPcs
 from tests.fakes.pc import SteadySensors, cpu_only
 from tests.fakes.scripted_engine import Engines
 from tests.patience import PATIENCE_MS, PATIENCE_S
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.core.devices.devices import Inventory
+    from gpu_studio.model.pc import Pc
 
 # The same cases at every run, whatever else the machine does meanwhile; to search for others:
 # pytest --hypothesis-profile=default
@@ -226,11 +229,21 @@ def settings() -> Settings:
 
 
 @pytest.fixture
+def other_pcs() -> OtherPcs:
+    """The PCs that `studio` could reach: none is added."""
+    return OtherPcs()
+
+
+@pytest.fixture
 def studio(
-    qapp: QApplication, engines: Engines, sensor_source: SteadySensors, settings: Settings
+    qapp: QApplication,
+    engines: Engines,
+    sensor_source: SteadySensors,
+    settings: Settings,
+    other_pcs: OtherPcs,
 ) -> Iterator[Studio]:
     """The application's state with a scripted engine; nothing has started yet."""
-    studio = Studio(engines, sensor_source, settings)
+    studio = Studio(engines, sensor_source, settings, pc_port=other_pcs)
     yield studio
     studio.close()
     # Here and now: left to the garbage collector, its timers may be destroyed in a worker's thread.
@@ -243,6 +256,15 @@ def ready_studio(qtbot: QtBot, studio: Studio) -> Studio:
     studio.start()
     qtbot.waitUntil(lambda: studio.session.is_free and studio.sensors.inventory is not None)
     return studio
+
+
+@pytest.fixture
+def attic(qtbot: QtBot, ready_studio: Studio) -> Pc:
+    """Another PC of it, which is connected, with a card that its engine can use."""
+    pc = ready_studio.pcs.add(OtherPc(name="attic", host="lea@192.0.2.7"))
+    qtbot.waitUntil(lambda: ready_studio.board.at("attic/cuda:0") is not None)
+    qtbot.waitUntil(lambda: len(ready_studio.board.usable_cards) > 0)
+    return pc
 
 
 @pytest.fixture

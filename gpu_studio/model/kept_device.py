@@ -1,10 +1,10 @@
-"""Which card of this PC a kept run is of: the same one in any slot, and not its twin."""
+"""Which card a kept run is of: the same one in any slot, and not its twin."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import is_cpu, name_at, pc_of
 
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.kept_run import KeptHeader
@@ -31,12 +31,14 @@ def kept_name(header: KeptHeader, board: DeviceBoard, name: str) -> str:
         name: the name in the usual case.
     """
     result = header.result
+    name = name_at(pc_of(result.device), name)
     if result.recording:
         return f"{name}, recorded"
     row = board.row(header.card) if header.card else None
     if row is not None and board.card_named(row.name) != row.identity and not row.is_cpu:
         return row.label
-    is_out = header.card and row is None and board.is_complete and not is_cpu(result.device)
+    is_own_card = header.card and not is_cpu(result.device) and not pc_of(result.device)
+    is_out = is_own_card and row is None and board.is_complete
     return f"{name}, not in this PC now" if is_out else name
 
 

@@ -34,26 +34,8 @@ ATTIC = OtherPc(name="attic", host="lea@192.0.2.7")
 
 
 @pytest.fixture
-def others() -> OtherPcs:
-    return OtherPcs()
-
-
-@pytest.fixture
-def studio(
-    qapp: object, engines: Engines, settings: Settings, others: OtherPcs
-) -> Iterator[Studio]:
-    studio = Studio(engines, SteadySensors(cpu_only()), settings, pc_port=others)
-    yield studio
-    studio.close()
-    studio.deleteLater()
-
-
-@pytest.fixture
-def attic(qtbot: QtBot, ready_studio: Studio) -> Pc:
-    """A PC that is connected, with its devices known."""
-    pc = ready_studio.pcs.add(ATTIC)
-    qtbot.waitUntil(lambda: "attic/cuda:0" in addresses(ready_studio))
-    return pc
+def others(other_pcs: OtherPcs) -> OtherPcs:
+    return other_pcs
 
 
 def addresses(studio: Studio) -> list[str | None]:

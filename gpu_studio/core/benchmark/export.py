@@ -14,6 +14,7 @@ from gpu_studio.core.benchmark.ceilings import believed_share
 from gpu_studio.core.benchmark.run import mode_words, state_text
 from gpu_studio.core.benchmark.verdict import speed_up
 from gpu_studio.core.csv_lines import csv_line
+from gpu_studio.core.device_name import name_at, pc_of
 from gpu_studio.core.statistics import SAMPLES_OF_AN_INTERVAL
 from gpu_studio.core.units import format_duration, format_rate
 
@@ -176,6 +177,8 @@ def _claimed(run: Run, results: Sequence[RunFinished]) -> tuple[float | None, st
 def _device_words(run: Run) -> str:
     """Return the device of a run; for a recording, with the PC that it comes from."""
     name = run.result.device_name if run.result else run.device_name or run.request.device
+    if name != run.request.device:
+        name = name_at(pc_of(run.request.device), name)
     return f"{name} (recording: {run.recording})" if run.recording else name
 
 

@@ -16,6 +16,7 @@ from gpu_studio.core.benchmark.kept_run import (
     clean_name,
     refused,
 )
+from gpu_studio.core.device_name import address_at, address_there, pc_of
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
@@ -31,6 +32,7 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
     SamplesMeasured,
 )
+from gpu_studio.core.other_pc import name_trouble
 from gpu_studio.core.packed_frame import MOST_FRAMES, MOST_FRAMES_OF_RUN, unpack_frame
 from gpu_studio.core.tensors import LARGEST_SIZE
 from gpu_studio.core.thinning import thinned
@@ -227,9 +229,16 @@ def _checked_end(event: RunFinished, run: _RunOfEvents) -> RunFinished:
     return result
 
 
+def _is_device(address: str) -> bool:
+    """Return whether this is a device's name, which may begin with that of another PC."""
+    pc, there = pc_of(address), address_there(address)
+    is_named = not pc or not name_trouble(pc)
+    return is_named and address == address_at(pc, there) and _DEVICE.fullmatch(there) is not None
+
+
 def _checked_start(event: RunStarted) -> RunStarted:
     """Return a run's start without its snippet, because foreign code is not shown."""
-    if _DEVICE.fullmatch(event.device) is None:
+    if not _is_device(event.device):
         raise refused("it has a device with an invalid address")
     if not 1 <= event.size <= LARGEST_SIZE or not 0 < event.budget_s <= LONGEST_S:
         raise refused("it has an invalid size or time budget")

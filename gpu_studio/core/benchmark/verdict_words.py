@@ -10,7 +10,7 @@ from gpu_studio.core.benchmark.comparison import Claim, next_steps
 from gpu_studio.core.benchmark.crossover import CrossoverKind
 from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.sizes import sizes_text
-from gpu_studio.core.device_name import is_cpu, pc_of
+from gpu_studio.core.device_name import is_cpu, name_at, pc_of
 from gpu_studio.core.devices.devices import without_maker
 from gpu_studio.core.units import format_duration, format_size
 
@@ -291,7 +291,8 @@ def _alone(verdict: BenchmarkVerdict, titles: Mapping[str, str], *, can_compare:
     size = format_size(latest.size, latest.size_text)
     title = titles.get(latest.workload, latest.workload)
     text = (
-        f"{latest.device_name}: {format_duration(latest.median_s)} per call ({title}, "
+        f"{name_at(pc_of(latest.device), latest.device_name)}: "
+        f"{format_duration(latest.median_s)} per call ({title}, "
         f"{', '.join([size, latest.dtype, *_kernel_words(latest)])})"
     )
     if latest.recording:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.benchmark.run import RunState
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import is_cpu, pc_of
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.messages.race_messages import ContestantResult, RaceParameters
 from gpu_studio.core.messages.run_messages import RunWorkload
@@ -156,16 +156,20 @@ def contestant_name(run: Run, others: Sequence[Run] = ()) -> str:
     owner = "the" if run.recording else "your"
     if not is_cpu(request.device):
         name = result.device_name if result else run.device_name
-        text = f"{owner} {short_name(name) if name else request.device}"
+        text = f"{owner} {short_name(name) if name else request.device}{_of_pc(request.device)}"
         if request.has_own_kernel:
             text += " with a custom CUDA kernel"
     else:
-        text = _threads_words(run, owner)
+        text = f"{_threads_words(run, owner)}{_of_pc(request.device)}"
     if any(other.request.dtype != request.dtype for other in others):
         text += f" in {request.dtype}"
     if run.recording and any(other.recording != run.recording for other in others):
         text += f" (recording: {run.recording})"
     return text
+
+
+def _of_pc(address: str) -> str:
+    return f" of {pc_of(address)}" if pc_of(address) else ""
 
 
 def _threads_words(run: Run, owner: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from gpu_studio.core.benchmark.comparison import Claim, Comparison, compare, next_steps, no_verdict
 from gpu_studio.core.benchmark.trust import stamp_of
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import is_cpu, pc_of
 from gpu_studio.core.messages.race_messages import RaceFinished
 from gpu_studio.core.pause import pauses_sentence
 from gpu_studio.core.race.contestant import contestant_name, contestant_result
@@ -80,7 +80,7 @@ def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
         leader=leader,
         ratio=ratio,
         undecided=undecided,
-        sentence=" ".join([sentence, *_missing(runs, contestants)]).strip(),
+        sentence=" ".join([sentence, *_across(order, runs), *_missing(runs, contestants)]).strip(),
     )
     return Verdict(
         finished=finished,
@@ -165,6 +165,12 @@ def _mean_step_s(result: RunFinished) -> float | None:
     if outcome is None or not (outcome.steps and outcome.seconds):
         return None
     return outcome.seconds / outcome.steps
+
+
+def _across(order: Sequence[int], runs: Sequence[Run]) -> list[str]:
+    """Return that the results are of several PCs, whose runs cannot take turns."""
+    pcs = {pc_of(runs[index].request.device) for index in order}
+    return ["They ran on two PCs, so not in turns."] if len(pcs) > 1 else []
 
 
 def _missing(runs: Sequence[Run], contestants: Sequence[ContestantResult]) -> list[str]:

@@ -16,8 +16,9 @@ from gpu_studio.core.benchmark.recording_writer import (
     recording_of,
     system_name,
 )
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import is_cpu, name_at
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.listing import listed
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.program_version import program_title
@@ -161,9 +162,12 @@ def recording_from(
     Raises:
         StudioError: there are no runs to record.
     """
-    described, inventory = studio.session.description, studio.sensors.inventory
     ours = [run for run in runs if is_recordable(run)]
-    if not ours or described is None or inventory is None:
+    pcs = list(dict.fromkeys(studio.pcs.of(run.request.device) for run in ours))
+    described = next((pc.session.description for pc in pcs), None)
+    found = [(pc.name, pc.sensors.inventory) for pc in pcs]
+    known = [(name, inventory) for name, inventory in found if inventory is not None]
+    if not ours or described is None or not known:
         reason = (
             "None of these runs was made on this PC. A replayed recording already has its file."
             if not ours
@@ -171,16 +175,17 @@ def recording_from(
         )
         raise StudioError(FailureKind.NOT_SAVED, reason)
     cards = [
-        run.result.device_name if run.result else card.name
+        name_at(card.pc, run.result.device_name if run.result else card.name)
         for run in ours
         if not is_cpu(run.request.device) and (card := studio.board.at(run.request.device))
     ]
-    pc = RecordedPc(
-        processor=inventory.cpu.name,
-        system=system_name(),
+    drivers = dict.fromkeys(one.driver.version for _, one in known if one.driver.version)
+    recorded = RecordedPc(
+        processor=listed(name_at(name, one.cpu.name) for name, one in known),
+        system=listed(dict.fromkeys(pc.doctor.system or system_name() for pc in pcs)),
         cards=tuple(dict.fromkeys(cards)),
-        driver_version=inventory.driver.version if cards else None,
+        driver_version=listed(drivers) if cards and drivers else None,
         is_simulated=studio.cards_are_simulated and bool(cards),
     )
-    header = header_of(pc, described, recorded_at, program_title())
+    header = header_of(recorded, described, recorded_at, program_title())
     return recording_of(header, described, ours, frames)

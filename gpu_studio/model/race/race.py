@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.benchmark.run import Run, RunState
+from gpu_studio.core.device_name import is_cpu, pc_of
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, Showing
 from gpu_studio.core.messages.run_messages import SamplesMeasured
 from gpu_studio.core.notice import Notice
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadDescription
     from gpu_studio.core.race.verdict import Verdict
+    from gpu_studio.model.pcs import Pcs
     from gpu_studio.model.race.race_photo import RacePhoto
     from gpu_studio.model.race.race_words import SideWords
     from gpu_studio.model.studio import Studio
@@ -129,16 +132,45 @@ class LeadChange(NamedTuple):
         return f"{self.name} leads from {size} on."
 
 
-class _InTurns:
-    """A plan of one step: the sides that are not over take turns."""
+class _Steps:
+    """A plan of one step for each PC: the sides of a PC that are not over take turns.
 
-    def __init__(self, runs: Sequence[Run]) -> None:
-        self._runs = tuple(runs)
+    The next PC's side races against those of the one before: to their finish line, and not longer
+    than the first of them needed. So cards come first, which are faster as a rule.
+    """
+
+    def __init__(self, sides: Sequence[RaceSide], pcs: Pcs) -> None:
+        self._pcs = pcs
+        self._before: list[RaceSide] = []
+        self._waiting: list[list[RaceSide]] = []
+        live = [side for side in sides if not side.is_over]
+        for side in sorted(live, key=lambda one: is_cpu(one.run.request.device)):
+            group = next((one for one in self._waiting if _pc(one[0]) == _pc(side)), None)
+            if group is None:
+                self._waiting.append([side])
+            else:
+                group.append(side)
+        for group in self._waiting:
+            group.sort(key=live.index)
 
     def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
-        if last is not None:
+        if not self._waiting:
             return None
-        return step_of(self._runs)
+        group = self._waiting.pop(0)
+        reached = [side for side in self._before if side.is_reached]
+        for side in group if reached else ():
+            side.run.request = msgspec.structs.replace(
+                side.run.request,
+                calls=reached[0].finish_steps,
+                longest_s=min(one.end_s for one in reached),
+            )
+        self._before += group
+        session = self._pcs.session_of(group[0].run.request.device)
+        return step_of([side.run for side in group], session)
+
+
+def _pc(side: RaceSide) -> str:
+    return pc_of(side.run.request.device)
 
 
 class Race(QObject):
@@ -194,13 +226,16 @@ class Race(QObject):
 
     @property
     def can_run(self) -> bool:
-        """Whether a race can start: one does not run, and the engine is known."""
-        return not self.state.is_busy and self._studio.session.description is not None
+        """Whether a race can start: one does not run, and the engines are known."""
+        return not self.state.is_busy and not self.what_is_missing
 
     @property
     def what_is_missing(self) -> str:
-        """The reason why no race can start yet; empty once the engine has described itself."""
-        return self._studio.session.what_is_missing
+        """The reason why no race can start yet; empty once its engines are known."""
+        ghost = self.choices.ghost
+        entries = self.choices.chosen[1:] if ghost is not None else self.choices.chosen
+        pcs = [self._studio.pcs.of(entry.contestant.device) for entry in entries]
+        return next(filter(None, (pc.session.what_is_missing for pc in pcs)), "")
 
     @property
     def can_run_again(self) -> bool:
@@ -234,7 +269,8 @@ class Race(QObject):
             return race_words.result(self.verdict, shown, words, can_run_again=again)
         choices = self.choices
         names = [entry.label for entry in choices.chosen]
-        return race_words.invitation(choices.picture, names, DEFAULT_BUDGET_S)
+        is_across = len({pc_of(entry.contestant.device) for entry in choices.chosen}) > 1
+        return race_words.invitation(choices.picture, names, DEFAULT_BUDGET_S, is_across=is_across)
 
     @property
     def leaders(self) -> dict[int, str]:
@@ -272,10 +308,9 @@ class Race(QObject):
             sides[0] = choices.ghost
         self.sides, self.verdict = tuple(sides), None
         choices.is_locked = True
-        live = [side.run for side in sides if not side.is_over]
         self._studio.wakefulness.need(RACE, needed=True)
         self.begun.emit()
-        self._queue.start(_InTurns(live), self._studio.session)
+        self._queue.start(_Steps(sides, self._studio.pcs), self._studio.session)
 
     def stop(self) -> None:
         """Stop the race; the frames so far are kept."""
@@ -351,8 +386,10 @@ class Race(QObject):
         if isinstance(event, FrameReady):
             side.add(event)
             # Both sides are shown at one time, up to which both of them are known.
-            known_s = min((one.end_s for one in self.sides if not one.is_over), default=side.end_s)
-            self.clock.follow(known_s)
+            step = self._queue.step
+            running = step.runs if step is not None else ()
+            live = (one.end_s for one in self.sides if one.run in running and not one.is_over)
+            self.clock.follow(min(live, default=side.end_s))
         elif not isinstance(event, (FramesOpened, SamplesMeasured)):
             if side.run.snippet:
                 self._studio.snippets.show(side.run.snippet, RACE)

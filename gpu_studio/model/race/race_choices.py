@@ -74,8 +74,8 @@ class RaceChoices(QObject):
     @property
     def entries(self) -> tuple[RaceEntry, ...]:
         """The contestants that can be chosen."""
-        engine = self._studio.session.description
-        return race_entries(self.picture, self._studio.board, engine)
+        engines = {pc.name: pc.session.description for pc in self._studio.pcs.all}
+        return race_entries(self.picture, self._studio.board, engines)
 
     @property
     def left_out(self) -> str:

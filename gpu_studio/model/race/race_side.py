@@ -6,6 +6,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpu_studio.core.device_name import pc_of
+from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.race.frame_file import read_frame
 from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 
@@ -77,8 +79,14 @@ class RaceSide:
 
     def _frame_of(self, ready: FrameReady) -> RaceFrame:
         opened = self.run.opened
-        picture = read_frame(Path(opened.path), ready.number) if opened is not None else None
-        return RaceFrame.of(ready, picture)
+        if opened is None:
+            return RaceFrame.of(ready, None)
+        if ready.picture is not None:
+            packed = PackedFrame(ready.picture, opened.width, opened.height)
+            return RaceFrame.of(ready, packed)
+        # No path from another PC is opened here.
+        is_here = not pc_of(self.run.request.device)
+        return RaceFrame.of(ready, read_frame(Path(opened.path), ready.number) if is_here else None)
 
 
 class RecordedRace(NamedTuple):

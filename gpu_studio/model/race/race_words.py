@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.device_name import pc_of
 from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.core.units import format_count, format_duration, format_ratio, three_digits
 
@@ -46,13 +47,30 @@ class SideWords(NamedTuple):
     sign: str = "clock"
 
 
-def invitation(picture: WorkloadDescription, names: Sequence[str], budget_s: float) -> Notice:
-    """Return the question of a race that has not begun, and how it runs."""
+def invitation(
+    picture: WorkloadDescription,
+    names: Sequence[str],
+    budget_s: float,
+    *,
+    is_across: bool = False,
+) -> Notice:
+    """Return the question of a race that has not begun, and how it runs.
+
+    Args:
+        picture: what is drawn.
+        names: the contestants.
+        budget_s: the time of the fastest one, about.
+        is_across: whether they are on two PCs.
+    """
     about_s = round(len(names) * (budget_s + _PREPARING_S))
+    how = (
+        "They run on two PCs, one after the other"
+        if is_across
+        else "They take turns, each alone while it is timed"
+    )
     return Notice(
         _QUESTIONS.get(picture.name, picture.title),
-        detail=f"{' against '.join(names)}. They take turns, each alone while it is timed, with "
-        f"the same code. About {about_s}\u202fs.",
+        detail=f"{' against '.join(names)}. {how}, with the same code. About {about_s}\u202fs.",
     )
 
 
@@ -61,7 +79,7 @@ def progress(picture: WorkloadDescription, sides: Sequence[RaceSide], clock_s: f
     traits = picture.race
     assert traits is not None
     steps = next((side.finish_steps for side in sides if side.finish_steps), None)
-    goal = "The same work by the same code, in turns, each side alone."
+    goal = f"The same work by the same code, {_how(sides)}."
     if steps is not None:
         goal += f" The first side at {steps_text(steps, traits)} wins."
     frames = [side.at(clock_s) for side in sides]
@@ -72,6 +90,11 @@ def progress(picture: WorkloadDescription, sides: Sequence[RaceSide], clock_s: f
         return Notice("On your marks", detail=goal)
     names = [side.entry.label for side in sides]
     return Notice(_lead(names[0], one, names[1], other), detail=goal)
+
+
+def _how(sides: Sequence[RaceSide]) -> str:
+    is_across = len({pc_of(side.run.request.device) for side in sides}) > 1
+    return "one PC after the other" if is_across else "in turns, each side alone"
 
 
 def _lead(name: str, one: RaceFrame, other: str, beside: RaceFrame) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.benchmark.kept_run import KeptRun, run_of
+from gpu_studio.core.device_name import name_at
+from gpu_studio.core.listing import listed
 from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.race.contestant import Contestant, is_raceable
 from gpu_studio.core.race.picture_order import picture_order
@@ -35,14 +37,17 @@ def order_of(
     """
     if race.verdict is None:
         return None
-    inventory, engine = studio.sensors.inventory, studio.session.description
+    pcs = dict.fromkeys(studio.pcs.of(side.run.request.device) for side in race.sides)
+    inventories = ((pc.name, pc.sensors.inventory) for pc in pcs)
+    cpus = [name_at(name, found.cpu.name) for name, found in inventories if found is not None]
+    engine = next(iter(pcs)).session.description
     order = picture_order(
         race.raced,
         race.verdict,
         [side.run for side in race.sides],
         [side.track for side in race.sides],
         made_at=made_at,
-        cpu_name=inventory.cpu.name if inventory is not None else "",
+        cpu_name=listed(cpus),
         torch_version=engine.torch_version if engine is not None else "",
         names=[side.entry.label for side in race.sides],
     )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 from gpu_studio.core.notice import Action
+from gpu_studio.core.packed_frame import pack_frame
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.core.race.shared_race import decode_shared, encode_shared
 from gpu_studio.model.race import race as race_module
@@ -20,17 +23,20 @@ from gpu_studio.model.work_state import WorkState
 from tests.driving.window import plain
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import two_cards
-from tests.fakes.race_answers import FRAMES, race_run, race_seconds
+from tests.fakes.race_answers import FRAMES, pictures_of, race_run, race_seconds
 from tests.fakes.run_answers import kept_busy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.core.devices.devices import Inventory
+    from gpu_studio.model.pc import Pc
     from gpu_studio.model.race.race import Race
     from gpu_studio.model.studio import Studio
+    from tests.fakes.other_pcs import OtherPcs
     from tests.fakes.scripted_engine import Engines
 
 with_cards = pytest.mark.parametrize("inventory", [two_cards()])
@@ -370,3 +376,39 @@ def test_a_race_from_a_file_is_not_run_again(
         side.origin = "recorded 2026-11-22"
     assert race.verdict.is_kept_busy
     assert race.notice.action is None
+
+
+def test_two_pcs_race_one_after_the_other_to_one_finish_line(
+    qtbot: QtBot, race: Race, attic: Pc, engines: Engines, other_pcs: OtherPcs, tmp_path: Path
+) -> None:
+    """The card's PC comes first; frames come in the lines, and no path of that PC is opened."""
+    picture = pictures_of(2)[1]
+
+    def run_there(_engine: object, request: RunWorkload) -> Iterator[object]:
+        for event in race_run(request, tmp_path):
+            match event:
+                case FramesOpened():
+                    yield msgspec.structs.replace(event, path=str(tmp_path / "of there"))
+                case FrameReady():
+                    yield msgspec.structs.replace(event, picture=pack_frame(picture))
+                case _:
+                    yield event
+
+    other_pcs.engines.scripts[RunWorkload] = run_there
+    (card,) = (one for one in race.choices.entries if one.label == "GT 1030 · attic")
+    assert "CPU, 4 threads · attic" in [one.label for one in race.choices.entries]
+    race.choices.choose_contestant(1, card.contestant)
+    assert "on two PCs, one after the other" in race.notice.detail
+    race.start()
+    qtbot.waitUntil(lambda: race.verdict is not None)
+    (there,) = [one for one in other_pcs.engines.requests if isinstance(one, RunWorkload)]
+    (here,) = [one for one in engines.requests if isinstance(one, RunWorkload)]
+    assert (there.device, there.calls) == ("attic/cuda:0", None)
+    assert (here.device, here.calls) == ("cpu", race.sides[1].finish_steps)
+    assert here.longest_s == race.sides[1].end_s
+    shown = race.sides[1].at(race.clock.now_s)
+    assert shown is not None
+    assert (shown.picture == picture).all()
+    assert race.verdict is not None
+    assert "of attic" in race.verdict.finished.sentence
+    assert "They ran on two PCs, so not in turns." in race.verdict.finished.sentence
