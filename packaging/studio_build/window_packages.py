@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PACKAGES = (
-    "colorama", "msgspec", "numpy", "nvidia-ml-py", "platformdirs", "psutil", "pyqtgraph",
-    "pyside6-essentials", "shiboken6", "typing-extensions",
+    "colorama", "jinja2", "markupsafe", "msgspec", "numpy", "nvidia-ml-py", "platformdirs",
+    "psutil", "pyqtgraph", "pyside6-essentials", "shiboken6", "typing-extensions",
 )  # fmt: skip
 # pip fills the engine environments; the locks do not have it.
 _PIP = "pip==26.3 --hash=sha256:f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
