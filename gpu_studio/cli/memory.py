@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli import memory_replay
+from gpu_studio.cli import memory_replay, memory_speed
 from gpu_studio.cli.answers import at_work, new_engine
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.screen import Progress, note, print_bytes, print_json, print_line, print_list
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -27,17 +28,14 @@ from gpu_studio.core.memory.modelled_cards import (
     modelled_cards,
     needs_budget,
 )
-from gpu_studio.core.memory.networks import (
-    MOST_PARAMETERS,
-    NETWORK_NAMES,
-    known_network,
-    read_network,
-)
+from gpu_studio.core.memory.networks import NETWORK_NAMES
 from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.core.memory.oom_text import MOST_CHARACTERS
 from gpu_studio.core.memory.outcome import outcome_notice
 from gpu_studio.core.memory.presets import PRESETS
+from gpu_studio.core.memory.token_speed import TokenReading
 from gpu_studio.core.memory.training import HALF_TYPES, IMPLEMENTATIONS, OPTIMIZERS, TrainingPlan
+from gpu_studio.core.memory.weights.file_tensor import MOST_PARAMETERS
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
@@ -61,7 +59,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.engine import Engine
     from gpu_studio.core.memory.fit import ModelFit
-    from gpu_studio.core.memory.networks import Network
     from gpu_studio.core.messages.message import Event
 
 _MOST_MIB = 1 << 30
@@ -261,22 +258,29 @@ def _list_cards(options: argparse.Namespace, _log_path: Path) -> int:
 
 
 def _show_fit(options: argparse.Namespace, log_path: Path) -> int:
-    """Print what fits on a device; return the exit status."""
+    """Print what fits on a device, and how fast a model would write; return the exit status."""
     device, conf = options.device, options.conf
     if options.masters and options.dtype not in HALF_TYPES:
         raise WrongUseError(f"--masters needs --dtype {' or '.join(HALF_TYPES)}.")
+    if is_cpu(device):
+        return memory_speed.show_in_ram(options, log_path)
     plan = TrainingPlan(
         optimizer=options.optimizer,
         implementation=options.implementation,
         has_masters=options.masters,
     )
+    asked = memory_speed.network_of(options)
     card = card_at(device) if is_modelled(device) else _as_it_is(device, conf, log_path)
     fit = fit_on(card, conf)
-    network = model_fit(card, _network(options), options.dtype, conf, plan)
+    network = model_fit(
+        card, asked, memory_speed.kind_of(options), conf, plan,
+        context=options.context, batch=options.batch,
+    )  # fmt: skip
+    speed = memory_speed.speed_on(card, network, options, log_path)
     if options.json:
         value = {
             "type": "fit_finished", "device": device, "modelled": is_modelled(device),
-            **msgspec.structs.asdict(fit), **_fit_values(network),
+            **msgspec.structs.asdict(fit), **_fit_values(network), **speed.values,
             "taken_bytes": card.context_bytes, "sentence": f"{fit.sentence} {network.sentence}",
         }  # fmt: skip
         print_json(value)
@@ -286,21 +290,16 @@ def _show_fit(options: argparse.Namespace, log_path: Path) -> int:
         print_line(f"{card.name}, simulated; assumes a CUDA context of {context}.")
     print_line(fit.sentence)
     print_line(network.sentence)
+    memory_speed.print_speed(speed)
     return DONE
-
-
-def _network(options: argparse.Namespace) -> int | Network:
-    """Return the network asked about, or only its number of parameters."""
-    if options.file is not None:
-        return read_network(options.file)
-    known = known_network(options.network) if options.network else None
-    return known or options.parameters
 
 
 def _fit_values(network: ModelFit) -> dict[str, object]:
     """Return the answer's fields for JSON; a need is flat, with its least and most bytes."""
     values: dict[str, object] = {}
     for key, value in msgspec.structs.asdict(network).items():
+        if isinstance(value, TokenReading):
+            continue  # `memory_speed` has it
         if isinstance(value, MemoryNeed):
             values[f"{key}_bytes"] = value.least_bytes
             values[f"{key}_most_bytes"] = value.most_bytes
@@ -399,15 +398,16 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     _add_lab_card(parser)
     network = parser.add_mutually_exclusive_group()
     network.add_argument(
-        "--parameters", metavar="N", type=types.count(MOST_PARAMETERS), default=10**9,
+        "--parameters", metavar="N", type=types.count(MOST_PARAMETERS),
         help="parameter count (default: 1e9)",
     )  # fmt: skip
     network.add_argument("--network", choices=NETWORK_NAMES, help="a known network")
     network.add_argument(
-        "--file", metavar="FILE", type=Path, help="the network of a safetensors file"
-    )
+        "--weights", "--file", metavar="FILE", type=Path,
+        help="the network of a safetensors or GGUF file, any part of a split one, or its index",
+    )  # fmt: skip
+    memory_speed.add_arguments(parser)
     for name, choices, usual, summary in (
-        ("--dtype", DTYPES, "float32", "default"),
         ("--optimizer", OPTIMIZERS, "adam", "default"),
         ("--implementation", IMPLEMENTATIONS, "foreach", "the optimizer's step; default"),
     ):
@@ -458,7 +458,9 @@ COMMAND = Command(
         "fit": Command(
             help="see what fits on a card",
             about="See what fits on a card: the largest matrix, the largest batch of the sample "
-            "network, and a network with a given number of parameters.",
+            "network, and a network by its number of parameters or its file of weights. For a "
+            "language model, see also how many tokens a second the memory's measured bandwidth "
+            "allows at most, on a card or on the CPU.",
             run=_show_fit,
             add_arguments=_add_fit,
             json=JSON_OBJECT,

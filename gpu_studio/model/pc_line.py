@@ -134,11 +134,6 @@ class PcLine(QObject):
         return self.state is LineState.OPEN
 
     @property
-    def engine_trouble(self) -> str:
-        """Why the connected PC has no engine; empty if it has one."""
-        return self.greeting.engine_trouble if self.is_open and self.greeting is not None else ""
-
-    @property
     def sentence(self) -> str:
         """The state in words."""
         name = self.address.name

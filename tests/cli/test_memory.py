@@ -15,6 +15,7 @@ from gpu_studio.cli.main import main
 from gpu_studio.core.memory.presets import PRESETS
 from tests.core.memory.test_oom_text import OWN, newer
 from tests.fakes.histories import TrainingHistory
+from tests.fakes.weights_files import write_safetensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -204,9 +205,8 @@ def test_fit_of_a_known_network_and_of_a_file(type_in: Any, tmp_path: Path):
     status, lines, _ = type_in("fit", "--device", "model:1996", "--network", "ResNet-18")
     assert status == 0
     assert "ResNet-18, with 11.6895 million parameters in float32, reserves 64 MiB" in lines[2]
-    header = json.dumps({"weight": {"dtype": "F32", "shape": [4096, 4096]}}).encode()
     path = tmp_path / "one.safetensors"
-    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    write_safetensors(path, {"weight": ("F32", (4096, 4096))})
     options = ("fit", "--device", "model:1996", "--file", str(path), "--json")
     finished = json.loads(type_in(*options)[1][-1])
     assert finished["network"] == "one.safetensors"

@@ -5,7 +5,8 @@ memory, too. Each question here goes to a model of the whole allocator, which fi
 that fits by search.
 
 The number of parameters alone does not decide how much memory a network needs. So the model also
-gets the shapes that pack best and worst, and the answer is a range.
+gets the shapes that pack best and worst, and the answer is a range. To write text, a language model
+also keeps a KV cache and activations (`token_speed`); they are in the answer if its shape is known.
 """
 
 from __future__ import annotations
@@ -21,16 +22,17 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
-from gpu_studio.core.memory.tank import Tank, TankPart
+from gpu_studio.core.memory.networks import AS_IN_FILE, Network, WeightsFormat, network_of_count
+from gpu_studio.core.memory.token_speed import TokenReading, token_reading
 from gpu_studio.core.memory.training import HALF_TYPES, TrainingPlan, train
+from gpu_studio.core.memory.weights.weight_types import KEPT_TYPES
 from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
-    from gpu_studio.core.memory.networks import Network
 
 
 # Tensors of these numbers of parameters fill PyTorch's segments of 2 MiB, or of their own size,
@@ -42,6 +44,9 @@ _MOST_TENSORS, _MOST_SMALL = 300, 1000
 _SMALL_SEGMENT, _LARGE_SEGMENT, _ROUNDED_TO = 2 << 20, 20 << 20, 512
 _TINY, _MOST_TINY = 64, 4000
 _LARGEST_BATCH = 1 << 27
+_MOST_MODELLED = 50_000  # tensors, each of which is asked of the model
+_MOSTLY = 0.9
+_TRAINED_TYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
 _ENDLESS = 1 << 62
 
 
@@ -77,12 +82,16 @@ class MemoryNeed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a network fits, without activations.
+    """Whether a network fits.
 
     Attributes:
         network: the network's name; empty if only its number of parameters is known.
-        inference: the memory for the weights.
-        training: the most memory for training; Adam reaches it inside ``step()``.
+        dtype: the type of the weights: `AS_IN_FILE` or a key of `KEPT_TYPES`.
+        inference: the memory for the weights, and for cache and activations if `reading` has them.
+        reading: what writing text keeps and reads.
+        trained_as: the type to train in; empty for one in which PyTorch does not train.
+        training: the most memory for training, without activations; Adam reaches it inside
+            ``step()``. None for a type in which PyTorch does not train.
         optimizer, implementation, has_masters: the training plan (`TrainingPlan`).
         fused: the same with ``fused=True``, if that fits and this plan may not.
     """
@@ -91,7 +100,9 @@ class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
     parameters: int
     dtype: str
     inference: MemoryNeed
-    training: MemoryNeed
+    reading: TokenReading
+    training: MemoryNeed | None
+    trained_as: str = ""
     optimizer: str
     implementation: str
     has_masters: bool
@@ -112,14 +123,30 @@ class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
         fused = (
             f" With fused=True it reserves {self.fused.range_text} and fits." if self.fused else ""
         )
-        count = f"{_count(self.parameters)} parameters in {self.dtype}"
+        count = f"{_count(self.parameters)} parameters {_in_type(self.dtype)}"
         network = f"{self.network}, with {count}," if self.network else f"A network with {count}"
-        return (
-            f"{network} reserves {self.inference.range_text} for its weights: "
-            f"inference {self.inference.verdict}. Training "
-            f"with {self.plan.words} reserves {self.training.range_text} at its peak "
-            f"and {self.training.verdict}.{fused} Activations need additional memory in both cases."
+        reading = self.reading
+        kept = "weights"
+        if reading.cache_bytes:
+            kept = f"weights and for {format_bytes(reading.cache_bytes)} of KV cache"
+        inference = (
+            f"{network} reserves {self.inference.range_text} for its {kept}: inference "
+            f"{self.inference.verdict}. "
         )
+        if self.training is None:
+            return f"{inference}PyTorch does not train weights {_in_type(self.dtype)}."
+        also = "Training needs additional memory for its activations."
+        if not reading.cache_bytes:
+            also = "Activations need additional memory in both cases."
+        return (
+            f"{inference}Training "
+            f"with {self.plan.words} reserves {self.training.range_text} at its peak "
+            f"and {self.training.verdict}.{fused} {also}"
+        )
+
+
+def _in_type(kind: str) -> str:
+    return f"in {kind}" if kind != AS_IN_FILE else "as they are in the file"
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,15 +238,20 @@ def model_fit(
     dtype: str,
     conf: str = "",
     plan: TrainingPlan | None = None,
+    *,
+    context: int | None = None,
+    batch: int = 1,
 ) -> ModelFit:
     """Return whether a network can be used and trained on a card.
 
     Args:
         card: the card.
         network: its tensors, or only its number of parameters.
-        dtype: the type of weights and gradients.
+        dtype: the type of weights and gradients: `AS_IN_FILE` or a key of `KEPT_TYPES`.
         conf: the allocator's options.
         plan: how to train; if None, with Adam and PyTorch's defaults.
+        context: see `token_reading`.
+        batch: see `token_reading`.
 
     Raises:
         StudioError: float32 masters of a network that is not in a half type.
@@ -230,36 +262,82 @@ def model_fit(
             FailureKind.DTYPE_UNSUPPORTED,
             f"Float32 masters are for float16 and bfloat16, not for {dtype}.",
         )
-    parameters = network if isinstance(network, int) else network.parameters
-    item_bytes = {ITEM_BYTES[dtype], ITEM_BYTES[plan.optimized_dtype(dtype)]}
-    shapes = (
-        list(_shapes_of(parameters, sorted(item_bytes)))
-        if isinstance(network, int)
-        else [_Shape(network.tensors)]
-    )
+    network = network_of_count(network) if isinstance(network, int) else network
+    if network.is_packed and dtype != AS_IN_FILE:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"The weights of {network.name} are packed: they are known only as they are in the "
+            "file.",
+        )
+    reading = token_reading(network, dtype, context, batch)
+    training = fused = None
+    trained_as = _trained_type(network, dtype)
+    if trained_as is not None:
+        by_dtype = partial(train, dtype=trained_as)
+        items = (ITEM_BYTES[trained_as], ITEM_BYTES[plan.optimized_dtype(trained_as)])
+        shapes = _shapes(network, items)
 
-    def infer(allocator: AllocatorModel, counts: Sequence[int]) -> None:
-        for count in counts:
-            allocator.allocate(count * ITEM_BYTES[dtype])
+        def trained(plan: TrainingPlan) -> MemoryNeed:
+            return _need(card, conf, shapes, lambda one: partial(
+                by_dtype, parameters=one.tensors, plan=plan))  # fmt: skip
 
-    def trained(plan: TrainingPlan) -> MemoryNeed:
-        return _need(card, conf, shapes, partial(train, dtype=dtype, plan=plan))
-
-    training = trained(plan)
-    fused = None
-    if not training.fits and plan.implementation != "fused":
-        fused = trained(msgspec.structs.replace(plan, implementation="fused"))
+        training = trained(plan)
+        if not training.fits and plan.implementation != "fused":
+            fused = trained(msgspec.structs.replace(plan, implementation="fused"))
     return ModelFit(
-        network="" if isinstance(network, int) else network.name,
-        parameters=parameters,
+        network=network.name,
+        parameters=network.parameters,
         dtype=dtype,
-        inference=_need(card, conf, shapes, infer),
+        inference=_inference_need(card, conf, network, dtype, reading),
+        reading=reading,
         training=training,
+        trained_as=trained_as or "",
         optimizer=plan.optimizer,
         implementation=plan.implementation,
         has_masters=plan.has_masters,
         fused=fused if fused and fused.fits else None,
     )
+
+
+def _inference_need(
+    card: ModelledCardChoice, conf: str, network: Network, dtype: str, reading: TokenReading
+) -> MemoryNeed:
+    """Return the memory for weights, cache and activations."""
+    others = [reading.cache_bytes // (2 * max(1, reading.layers))] * (2 * max(1, reading.layers))
+    others = [size for size in (*others, reading.activation_bytes) if size]
+    if dtype == AS_IN_FILE:
+        sizes = network.sizes_bytes
+        # llama.cpp keeps all weights of a device in one piece; so does the model if it is too long.
+        if network.format is WeightsFormat.GGUF or len(sizes) > _MOST_MODELLED:
+            sizes = (reading.weights_bytes,)
+        shapes = [_Shape(sizes)]
+        kind = None
+    else:
+        kind = KEPT_TYPES[dtype]
+        shapes = _shapes(network, (kind.block_bytes / kind.block,))
+
+    def asked(shape: _Shape) -> Callable[[AllocatorModel], None]:
+        weights = shape.tensors if kind is None else [kind.size_bytes(n) for n in shape.tensors]
+
+        def infer(allocator: AllocatorModel) -> None:
+            for size in (*weights, *(-(-size // shape.times) for size in others)):
+                allocator.allocate(size)
+
+        return infer
+
+    return _need(card, conf, shapes, asked)
+
+
+def _trained_type(network: Network, dtype: str) -> str | None:
+    """Return the type to train in; None if PyTorch does not train in it."""
+    if dtype in ITEM_BYTES:
+        return dtype
+    if dtype != AS_IN_FILE or network.is_packed:
+        return None
+    types = network.types_bytes
+    main = max(types, key=lambda name: types[name])
+    is_pure = types[main] > _MOSTLY * sum(types.values())
+    return _TRAINED_TYPES.get(main) if is_pure else None
 
 
 class _Shape(msgspec.Struct, frozen=True):
@@ -269,7 +347,14 @@ class _Shape(msgspec.Struct, frozen=True):
     times: int = 1
 
 
-def _shapes_of(parameters: int, item_bytes: Sequence[int]) -> Iterator[_Shape]:
+def _shapes(network: Network, item_bytes: Iterable[float]) -> list[_Shape]:
+    """Return the tensors of a network, or those that it may have."""
+    if not 0 < len(network.tensors) <= _MOST_MODELLED:
+        return list(_shapes_of(network.parameters, sorted(set(item_bytes))))
+    return [_Shape(network.tensors)]
+
+
+def _shapes_of(parameters: int, item_bytes: Sequence[float]) -> Iterator[_Shape]:
     """Yield the tensors that a network may have: those that pack best first, then bad ones."""
     large = _LARGE * -(-parameters // (_LARGE * _MOST_TENSORS))
     yield _Shape(_split(parameters, large, _LARGE, _SMALL))
@@ -281,13 +366,15 @@ def _shapes_of(parameters: int, item_bytes: Sequence[int]) -> Iterator[_Shape]:
     yield _Shape([parameters])
     if parameters <= _TINY * _MOST_TINY:
         yield _Shape(_split(parameters, _TINY))
-    for size in item_bytes:
+    for item in item_bytes:
         # Two of these fit in a segment, and a third does not by a hair.
-        small, large = ((s // 3 + _ROUNDED_TO) // size for s in (_SMALL_SEGMENT, _LARGE_SEGMENT))
+        small, large = (
+            int((s // 3 + _ROUNDED_TO) / item) for s in (_SMALL_SEGMENT, _LARGE_SEGMENT)
+        )
         times = -(-parameters // (large * _MOST_TENSORS))
         yield _Shape(_split(-(-parameters // times), large), times)
         # One tensor that asks for a whole large segment, beside small ones.
-        alone = _SMALL_SEGMENT // 2 // size + 1
+        alone = int(_SMALL_SEGMENT // 2 / item) + 1
         if alone < parameters <= small * _MOST_TENSORS:
             yield _Shape([alone, *_split(parameters - alone, small)])
 
@@ -305,20 +392,20 @@ def _need(
     card: ModelledCardChoice,
     conf: str,
     shapes: Sequence[_Shape],
-    ask: Callable[[AllocatorModel, Sequence[int]], None],
+    asked: Callable[[_Shape], Callable[[AllocatorModel], None]],
 ) -> MemoryNeed:
     """Return the peaks of the reserved bytes and whether the card has room for them."""
     peaks: list[int] = []
     fits: set[bool] = set()
     for shape in shapes:
-        roomy = AllocatorModel(_ENDLESS, conf=conf)
-        ask(roomy, shape.tensors)
+        roomy, ask = AllocatorModel(_ENDLESS, conf=conf), asked(shape)
+        ask(roomy)
         peaks.append(shape.times * roomy.stats()["reserved_bytes.all.peak"])
         try:
             own = AllocatorModel(
                 card.total_bytes // shape.times, card.context_bytes // shape.times, conf=conf
             )
-            ask(own, shape.tensors)
+            ask(own)
             fits.add(True)
         except ModelledOutOfMemory:
             fits.add(False)
@@ -355,14 +442,6 @@ _SCALES = {
     "billion": 10**9, "t": 10**12, "trillion": 10**12,
 }  # fmt: skip
 _COUNT = re.compile(r"(\d+(?:\.\d+)?(?:e\d{1,2})?)([a-z]*)", re.ASCII)
-_WEIGHTS = (("tensors", "Weights", "the network itself"),)
-_PURPOSES = {
-    "tensors": ("Weights", "the network itself"),
-    "gradients": ("Gradients", "one number per weight, in the same type"),
-    "masters": ("Float32 masters", "float32 copies of weights and gradients"),
-    "moments": ("Optimizer state", "the numbers that the optimizer keeps for each weight"),
-    "step": ("Step", "one more copy during step(): the square roots for all weights at once"),
-}
 
 
 def parse_count(text: str) -> int | None:
@@ -376,55 +455,3 @@ def parse_count(text: str) -> int | None:
         return None
     count = float(match[1]) * _SCALES[match[2]]
     return round(count) if math.isfinite(count) else None
-
-
-def inference_tank(card: ModelledCardChoice, reserved_bytes: int) -> Tank:
-    """Return the tank with a network's weights; see `needed_tank`."""
-    return needed_tank(card, reserved_bytes, _WEIGHTS, (1,))
-
-
-def training_tank(
-    card: ModelledCardChoice, reserved_bytes: int, dtype: str, plan: TrainingPlan
-) -> Tank:
-    """Return the tank with everything that training needs; see `needed_tank`."""
-    shares = {key: size for key, size in plan.bytes_by_purpose(dtype).items() if size}
-    kinds = tuple((key, *_PURPOSES[key]) for key in shares)
-    return needed_tank(card, reserved_bytes, kinds, tuple(shares.values()))
-
-
-def needed_tank(
-    card: ModelledCardChoice,
-    reserved_bytes: int,
-    kinds: tuple[tuple[str, str, str], ...],
-    shares: tuple[int, ...],
-) -> Tank:
-    """Return the memory needed on a card, with the card's end if it needs more than there is.
-
-    Args:
-        card: the card's size and the memory that CUDA uses.
-        reserved_bytes: the memory that PyTorch would reserve.
-        kinds: key, label and explanation of each purpose, from left to right.
-        shares: the ratio between the purposes.
-    """
-    parts = [
-        TankPart(
-            key="context", label="CUDA context", size_bytes=card.context_bytes,
-            explanation="about as much as CUDA uses before any work",
-        )
-    ]  # fmt: skip
-    left = reserved_bytes
-    for index, (key, label, explanation) in enumerate(kinds):
-        size = reserved_bytes * shares[index] // sum(shares) if index < len(kinds) - 1 else left
-        left -= size
-        parts.append(TankPart(key=key, label=label, size_bytes=size, explanation=explanation))
-    free_bytes = card.total_bytes - card.context_bytes - reserved_bytes
-    if free_bytes < 0:
-        needed = card.context_bytes + reserved_bytes
-        return Tank(total_bytes=needed, parts=tuple(parts), card_bytes=card.total_bytes)
-    parts.append(
-        TankPart(
-            key="free", label="Free", size_bytes=free_bytes,
-            explanation="left for activations, which are not included",
-        )
-    )  # fmt: skip
-    return Tank(total_bytes=card.total_bytes, parts=tuple(parts))

@@ -1,4 +1,4 @@
-"""The tensors of networks: of well-known ones by their names, and of a safetensors file.
+"""The tensors of networks: of well-known ones by their names, and of files (`read_weights`).
 
 PyTorch's allocator rounds and packs tensors, so the same number of parameters needs more memory in
 one network than in another.
@@ -6,37 +6,105 @@ one network than in another.
 
 from __future__ import annotations
 
-import math
+from enum import Enum
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 
-from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.plain_text import file_name, plain_text
-from gpu_studio.core.user_file import UnusableFileError, read_part
+from gpu_studio.core.memory.weights.file_tensor import MOST_TENSORS
+from gpu_studio.core.memory.weights.model_config import CacheLayers, ModelConfig
+from gpu_studio.core.memory.weights.weight_types import KEPT_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
-_LENGTH_BYTES = 8
-_LONGEST_HEADER = 16 << 20  # the format allows 100 MB; 3,000 tensors need 0.4 MB
-_MOST_TENSORS = 50_000
-MOST_PARAMETERS = 10**14
+AS_IN_FILE = "as in the file"
+"""The type of a file's weights as they are, beside the keys of `KEPT_TYPES`."""
+_Amount = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+
+
+class WeightsFormat(Enum):
+    """The format of a file of weights."""
+
+    SAFETENSORS = "safetensors"
+    GGUF = "GGUF"
+
+
+class NetworkPart(msgspec.Struct, frozen=True, kw_only=True):
+    """Some of a network's tensors: their parameters, and their bytes in the file (0 without)."""
+
+    parameters: _Amount = 0
+    size_bytes: _Amount = 0
+
+    def kept_bytes(self, kind: str) -> int:
+        """Return their bytes in a type: `AS_IN_FILE` or a key of `KEPT_TYPES`."""
+        if kind == AS_IN_FILE:
+            return self.size_bytes
+        return KEPT_TYPES[kind].size_bytes(self.parameters)
 
 
 class Network(msgspec.Struct, frozen=True, kw_only=True):
-    """A network with the number of parameters in each of its tensors, in PyTorch's order."""
+    """A network with the number of parameters in each of its tensors, in PyTorch's order.
+
+    Attributes:
+        count: the number of parameters, if the tensors are not known.
+        sizes_bytes: the bytes of each tensor in the file; empty without a file.
+        format, files: of the file, and in how many pieces it is.
+        types_bytes: the file's bytes by the names of its types.
+        is_packed: whether several weights share a number, so that only the bytes are right.
+        rows: tables of which a token needs a row: the input's, if the output has its own.
+        aside: what generating text does not use: an image's encoder, layers that guess ahead.
+        experts: the experts of all layers, of which a token uses some.
+        in_layers: everything that is in a numbered layer, experts included.
+        config: its shape; None if nothing says it.
+    """
 
     name: str
-    tensors: tuple[int, ...]
+    tensors: Annotated[tuple[_Amount, ...], msgspec.Meta(max_length=MOST_TENSORS)] = ()
+    count: _Amount = 0
+    sizes_bytes: Annotated[tuple[_Amount, ...], msgspec.Meta(max_length=MOST_TENSORS)] = ()
+    format: WeightsFormat | None = None
+    files: int = 0
+    types_bytes: dict[str, _Amount] = {}
+    is_packed: bool = False
+    rows: NetworkPart = NetworkPart()
+    aside: NetworkPart = NetworkPart()
+    experts: NetworkPart = NetworkPart()
+    in_layers: NetworkPart = NetworkPart()
+    config: ModelConfig | None = None
 
     @property
     def parameters(self) -> int:
         """The number of all parameters."""
-        return sum(self.tensors)
+        return sum(self.tensors) if self.tensors else self.count
+
+    def kept_bytes(self, kind: str) -> int:
+        """Return the bytes of all weights in a type: `AS_IN_FILE` or a key of `KEPT_TYPES`."""
+        if kind == AS_IN_FILE:
+            return sum(self.sizes_bytes)
+        return sum(KEPT_TYPES[kind].size_bytes(count) for count in self.tensors or (self.count,))
+
+
+def network_of_count(parameters: int, config: ModelConfig | None = None) -> Network:
+    """Return a network of which only the number of parameters is known, and perhaps its shape.
+
+    Its input table is one of its own unless the configuration says that the output uses it.
+    """
+    if config is None:
+        return Network(name="", count=parameters)
+    table = config.vocabulary * config.width
+    is_own = config.is_tied is not True
+    if table * (1 + is_own) > parameters:
+        return Network(name="", count=parameters, config=config)
+    return Network(
+        name="",
+        count=parameters,
+        rows=NetworkPart(parameters=table if is_own else 0),
+        in_layers=NetworkPart(parameters=parameters - table * (1 + is_own)),
+        config=config,
+    )
 
 
 def _linear(inputs: int, outputs: int) -> Iterator[int]:
@@ -93,11 +161,50 @@ def _llama_2_7b() -> Iterator[int]:
     yield from (4096, 32000 * 4096)
 
 
-_NETWORKS: dict[str, Callable[[], Iterator[int]]] = {
-    "ResNet-18": _resnet_18,
-    "ViT-B/16": _vit_b_16,
-    "GPT-2": _gpt_2,
-    "Llama 2 7B": _llama_2_7b,
+class _Known(NamedTuple):
+    """A published network; ``rows`` and ``outside`` count parameters (`Network`)."""
+
+    tensors: Callable[[], Iterator[int]]
+    rows: int = 0
+    outside: int = 0
+    config: ModelConfig | None = None
+
+
+_NETWORKS: dict[str, _Known] = {
+    "ResNet-18": _Known(_resnet_18),
+    "ViT-B/16": _Known(_vit_b_16),
+    "GPT-2": _Known(
+        _gpt_2,
+        rows=1024 * 768,
+        outside=(50257 + 1024 + 2) * 768,
+        config=ModelConfig(
+            kind="gpt2",
+            layers=12,
+            cache=(CacheLayers(layers=12, elements=2 * 768),),
+            trained_context=1024,
+            heads=12,
+            width=768,
+            inner_width=4 * 768,
+            vocabulary=50257,
+            is_tied=True,
+        ),
+    ),
+    "Llama 2 7B": _Known(
+        _llama_2_7b,
+        rows=32000 * 4096,
+        outside=(2 * 32000 + 1) * 4096,
+        config=ModelConfig(
+            kind="llama",
+            layers=32,
+            cache=(CacheLayers(layers=32, elements=2 * 4096),),
+            trained_context=4096,
+            heads=32,
+            width=4096,
+            inner_width=11008,
+            vocabulary=32000,
+            is_tied=False,
+        ),
+    ),
 }
 NETWORK_NAMES = tuple(_NETWORKS)
 """The names of the networks whose tensors are known, from few parameters to many."""
@@ -106,48 +213,16 @@ NETWORK_NAMES = tuple(_NETWORKS)
 @cache
 def known_network(name: str) -> Network | None:
     """Return a network by its name, in upper or lower case; None if it is not known."""
-    for known, tensors in _NETWORKS.items():
+    for known, published in _NETWORKS.items():
         if known.casefold() == name.strip().casefold():
-            return Network(name=known, tensors=tuple(tensors()))
+            tensors = tuple(published.tensors())
+            return Network(
+                name=known,
+                tensors=tensors,
+                rows=NetworkPart(parameters=published.rows),
+                in_layers=NetworkPart(
+                    parameters=sum(tensors) - published.outside if published.config else 0
+                ),
+                config=published.config,
+            )
     return None
-
-
-class _FileTensor(msgspec.Struct, frozen=True):
-    shape: tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
-
-
-def read_network(path: Path, is_over: Callable[[], bool] = lambda: False) -> Network:
-    """Return the network of a safetensors file; only the file's header is read.
-
-    The header is JSON behind its length in 8 bytes, little-endian
-    (huggingface.co/docs/safetensors).
-
-    Args:
-        path: the file.
-        is_over: returns whether the network is no longer needed.
-
-    Raises:
-        StudioError: the file cannot be read, is not a safetensors file, or has too many tensors.
-    """
-    try:
-        fields = msgspec.json.decode(read_part(path, _header, is_over), type=dict[str, msgspec.Raw])
-        fields.pop("__metadata__", None)
-        shapes = [msgspec.json.decode(field, type=_FileTensor).shape for field in fields.values()]
-    except UnusableFileError as error:
-        raise StudioError(
-            FailureKind.BAD_REQUEST, f"Cannot read {plain_text(str(path))}: {error}."
-        ) from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        reason = f"{file_name(path)} is not a safetensors file."
-        raise StudioError(FailureKind.BAD_REQUEST, reason) from error
-    tensors = tuple(count for shape in shapes if (count := math.prod(shape)))
-    if not tensors:
-        raise StudioError(FailureKind.BAD_REQUEST, f"{file_name(path)} has no tensors.")
-    if len(tensors) > _MOST_TENSORS or sum(tensors) > MOST_PARAMETERS:
-        raise StudioError(FailureKind.BAD_REQUEST, f"{file_name(path)} has too many tensors.")
-    return Network(name=file_name(path), tensors=tensors)
-
-
-def _header(file: BinaryIO) -> bytes:
-    size_bytes = int.from_bytes(file.read(_LENGTH_BYTES), "little")
-    return file.read(size_bytes) if size_bytes <= _LONGEST_HEADER else b""

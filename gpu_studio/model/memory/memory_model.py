@@ -17,6 +17,7 @@ from gpu_studio.core.messages.memory_messages import (
 )
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.memory.bandwidths import Bandwidths
 from gpu_studio.model.memory.engine_memory import EngineMemory
 from gpu_studio.model.memory.memory_devices import MemoryDevices
 from gpu_studio.model.memory.memory_history import WINDOW_S
@@ -44,8 +45,8 @@ _READINGS = 2  # the first one may be from just before the cache was emptied
 class MemoryModel(QObject):
     """Reads the chosen device's memory in the chosen engine and remembers it.
 
-    `devices` has the chosen device, `tanks` makes its bars; `experiment` and
-    `emptying` are the actions on it.
+    `devices` has the chosen device, `tanks` makes its bars, `bandwidths` has what runs measured;
+    `experiment` and `emptying` are the actions on it.
 
     Signals:
         chosen_changed(): another device or engine is chosen.
@@ -69,6 +70,7 @@ class MemoryModel(QObject):
         self.emptying = CacheEmptying(studio.sensors, self)
         self.experiment = OomExperiment(studio, self)
         self.devices = MemoryDevices(studio, self)
+        self.bandwidths = Bandwidths(studio, self)
         self._main, self._lab, self._modelled = (
             EngineMemory(self._now, studio.board.identity_of, self) for _ in range(3)
         )

@@ -1,4 +1,4 @@
-"""Will it fit? A card's limits, and whether a network with a number of parameters fits."""
+"""Will it fit? A card's limits, whether a network fits, and how fast it would write at most."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from gpu_studio.core.memory.fit import inference_tank, parse_count, training_tank
+from gpu_studio.core.memory.fit import parse_count
+from gpu_studio.core.memory.fit_tanks import inference_tank, training_tank
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
-from gpu_studio.core.memory.networks import MOST_PARAMETERS, NETWORK_NAMES, known_network
+from gpu_studio.core.memory.networks import AS_IN_FILE, NETWORK_NAMES, known_network
+from gpu_studio.core.memory.token_speed import ram_sentence
 from gpu_studio.core.memory.training import plans_for
+from gpu_studio.core.memory.weights.file_tensor import MOST_PARAMETERS
+from gpu_studio.core.memory.weights.weight_types import KEPT_TYPES
 from gpu_studio.core.notice import Tone
-from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_bytes, format_count, format_size
 from gpu_studio.model.memory.fit_question import FitAnswer, FitQuestion, Question
 from gpu_studio.model.memory.memory_devices import choice_title
 from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.memory.speed_card import SpeedCard
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import (
     GAP,
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _FIRST = "1 billion"
+_RAM = "This is the PC's own memory. Choose a card above to see what fits on it."
 _NETWORKS = (*NETWORK_NAMES, "11 million", "124 million", "1 billion", "7 billion", "70 billion")
 
 
@@ -59,7 +64,10 @@ class FitPage(QWidget):
         column.addWidget(page)
         page.column.addWidget(self._make_most())
         page.column.addWidget(self._make_network(theme))
+        self._speed = SpeedCard(model.bandwidths)
+        page.column.addWidget(self._speed)
         page.column.addStretch(1)
+        self._speed.changed.connect(self._ask)
         self._question.answered.connect(self._show_answer)
         self._question.failed.connect(self._show_failure)
         self._question.delayed.connect(self._show_opening)
@@ -70,7 +78,7 @@ class FitPage(QWidget):
     # ── making ───────────────────────────────────────────────────────────────────────────────
 
     def _make_most(self) -> Card:
-        card = Card(name="memory.fit.most")
+        card = self._most_card = Card(name="memory.fit.most")
         self._card_name = Text("", "section")
         self._card_name.setObjectName("memory.fit.card")
         card.column.addWidget(self._card_name)
@@ -101,7 +109,12 @@ class FitPage(QWidget):
         label = Text("Parameters")
         label.setBuddy(self._count)
         self._reason = Text(role="muted", name="memory.fit.reason", wraps=True)
-        self._open = button("Open safetensors file…", self._choose_file, name="memory.fit.open")
+        self._open = button(
+            "Open weights…",
+            self._choose_file,
+            name="memory.fit.open",
+            tip="A safetensors or GGUF file: only its header is read",
+        )
         choices = FlowRow(label, self._count, self._open, self._dtype, self._optimizer, spacing=GAP)
         card.column.addWidget(choices)
         card.column.addWidget(self._reason)
@@ -134,8 +147,9 @@ class FitPage(QWidget):
         self._dtype = ComboBox()
         self._dtype.setObjectName("memory.fit.dtype")
         self._dtype.setAccessibleName("Data type")
-        self._dtype.addItems(DTYPES)
+        self._dtype.addItems(tuple(KEPT_TYPES))
         self._dtype.setCurrentText("float32")
+        self._dtype.setToolTip("8-bit and 4-bit are GGUF's Q8_0 and Q4_0: blocks with a scale")
         self._dtype.currentIndexChanged.connect(self._ask)
         self._optimizer = ComboBox()
         self._optimizer.setObjectName("memory.fit.optimizer")
@@ -171,7 +185,7 @@ class FitPage(QWidget):
         chosen, sizes = self._model.chosen, self._model.sizes_bytes
         if chosen.is_modelled and chosen.address is not None:
             return card_at(chosen.address)
-        if chosen.is_cpu or sizes is None:
+        if sizes is None:
             return None
         total_bytes, free_bytes = sizes
         taken = total_bytes - free_bytes // (64 << 20) * (
@@ -184,33 +198,64 @@ class FitPage(QWidget):
     def _ask(self) -> None:
         if not self.isVisible():
             return
-        text, card = self._count.currentText(), self._card()
+        text, card, is_ram = self._count.currentText(), self._card(), self._model.chosen.is_cpu
         network = self._files.get(text) or known_network(text) or parse_count(text)
+        self._list_types(isinstance(network, Path))
+        self._show_parts(is_ram=is_ram)
         if network is None or (isinstance(network, int) and not 0 < network <= MOST_PARAMETERS):
             self._show_reason("Enter a number such as 7B, 350 M or 1,000,000.", is_wrong=True)
         elif card is None:
             self._show_reason("Choose a card above, or a simulated card.", is_wrong=False)
         else:
             self._show_opening()
+            if is_ram and not self._question.opening:
+                self._show_reason(_RAM, is_wrong=False)
             self._question.ask(
                 Question(
                     card=card,
                     network=network,
                     dtype=self._dtype.currentText(),
                     plan=self._optimizer.currentData(),
+                    config=self._speed.config,
+                    context=self._speed.context,
+                    batch=self._speed.batch,
+                    is_ram=is_ram,
                 )
             )
 
+    def _list_types(self, is_file: bool) -> None:
+        """Offer the types of the file's own weights as long as a file is asked about."""
+        place = self._dtype.findText(AS_IN_FILE)
+        if is_file == (place >= 0):
+            return
+        with QSignalBlocker(self._dtype):
+            if is_file:
+                self._dtype.insertItem(0, AS_IN_FILE)
+            else:
+                was_chosen = self._dtype.currentIndex() == place
+                self._dtype.removeItem(place)
+                if was_chosen:
+                    self._dtype.setCurrentText("float16")
+        self._list_plans()
+
+    def _show_parts(self, *, is_ram: bool) -> None:
+        """Show only what is of the PC's RAM, or everything."""
+        for part in (self._most_card, self._inference, self._training, self._optimizer):
+            part.setVisible(not is_ram)
+
     def _choose_file(self) -> None:
         path = ask_open_path(
-            self.window(), "Open a network", "Safetensors (*.safetensors);;All files (*)"
-        )
+            self.window(), "Open a network",
+            "Weights (*.safetensors *.gguf *.safetensors.index.json);;All files (*)",
+        )  # fmt: skip
         if path:
             name = Path(path).name
             self._files[name] = Path(path)
             if self._count.findText(name) < 0:
                 self._count.addItem(name)
             self._count.setCurrentText(name)
+            self._list_types(True)
+            self._dtype.setCurrentText(AS_IN_FILE)
             self._ask()
 
     def _show_opening(self) -> None:
@@ -228,6 +273,12 @@ class FitPage(QWidget):
     def _show_answer(self, answer: FitAnswer) -> None:
         self._show_opening()
         card, fit, network = answer.question.card, answer.fit, answer.model_fit
+        self._speed.show_answer(answer, self._model.chosen)
+        if fit is None or network is None:
+            free_bytes, total_bytes = card.free_bytes, card.total_bytes
+            self._sentence.setText(ram_sentence(answer.reading, free_bytes, total_bytes))
+            self._show_reason(_RAM, is_wrong=False)
+            return
         shown = "simulated" if self._model.chosen.is_modelled else "computed, not measured"
         self._card_name.setText(f"{card.name}, {format_bytes(card.free_bytes)} free · {shown}")
         side = fit.largest_square_side
@@ -239,15 +290,16 @@ class FitPage(QWidget):
         self._most["inference"][0].setText(format_count(fit.largest_inference_batch))
         inference, training = network.inference, network.training
         self._inference.show_fit(
-            "Inference", inference, inference_tank(card, inference.decisive_bytes)
+            "Inference", inference, inference_tank(card, inference.decisive_bytes, network.reading)
         )
-        self._training.show_fit(
-            f"Training with {network.plan.words}", training,
-            training_tank(card, training.decisive_bytes, network.dtype, network.plan),
-        )  # fmt: skip
+        self._training.setVisible(training is not None)
+        if training is not None:
+            tank = training_tank(card, training.decisive_bytes, network.trained_as, network.plan)
+            self._training.show_fit(f"Training with {network.plan.words}", training, tank)
         self._sentence.setText(f"{fit.sentence} {network.sentence}")
 
     def _show_failure(self, reason: str) -> None:
+        self._speed.show_nothing()
         self._show_reason(reason, is_wrong=False)
 
 
@@ -267,6 +319,7 @@ class _FitCard(Card):
 
     def show_fit(self, what: str, need: MemoryNeed, tank: Tank) -> None:
         """Show whether the network fits."""
+        has_cache = any(part.key == "cache" for part in tank.parts)
         missing = tank.total_bytes - (tank.card_bytes or tank.total_bytes)
         lacks = f"{format_bytes(missing)} more" if missing else ""
         if need.fits is None:
@@ -280,7 +333,8 @@ class _FitCard(Card):
             self._verdict.setText(f"✖ {what} does not fit: needs {least}{lacks}")
             self.set_tone(Tone.FAILURE)
         beyond = "" if tank.card_bytes is None else " The line marks the end of the card."
-        self._words = f"PyTorch would reserve {need.range_text}, without activations.{beyond}"
+        without = "" if has_cache else ", without activations"
+        self._words = f"PyTorch would reserve {need.range_text}{without}.{beyond}"
         self._message.setText(self._words)
         self._tank.show_tank(tank)
 

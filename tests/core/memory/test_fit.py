@@ -8,13 +8,12 @@ from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.fit import (
     fit_on,
-    inference_tank,
     largest_batch,
     largest_square_side,
     model_fit,
     parse_count,
-    training_tank,
 )
+from gpu_studio.core.memory.fit_tanks import inference_tank, training_tank
 from gpu_studio.core.memory.modelled_cards import (
     ModelledCardChoice,
     card_at,
@@ -23,6 +22,7 @@ from gpu_studio.core.memory.modelled_cards import (
 )
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.memory.networks import Network, known_network
+from gpu_studio.core.memory.token_speed import token_reading
 from gpu_studio.core.memory.training import TrainingPlan, plans_for
 from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import format_count
@@ -205,7 +205,8 @@ def test_a_known_network_has_one_answer():
     fit = model_fit(card, network, "float32")
     assert fit.training.fits
     assert fit.sentence.startswith(
-        "GPT-2, with 124.44 million parameters in float32, reserves 530\u202fMiB for its weights"
+        "GPT-2, with 124.44 million parameters in float32, reserves 610\u202fMiB for its weights "
+        "and for 72\u202fMiB of KV cache: inference fits."
     )
     assert " to " not in fit.sentence
     by_count = model_fit(card, network.parameters, "float32")
@@ -256,7 +257,7 @@ def test_what_fits_leaves_the_rest_free():
 
 
 def test_what_does_not_fit_goes_beyond_the_end_of_the_card():
-    tank = inference_tank(CARD, 3000 * MIB)
+    tank = inference_tank(CARD, 3000 * MIB, token_reading(750 * 10**6, "float32"))
     assert sizes(tank) == {"context": 60, "tensors": 3000}
     assert tank.total_bytes == 3060 * MIB
     assert tank.card_bytes == 1996 * MIB

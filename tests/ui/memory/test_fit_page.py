@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -14,6 +13,7 @@ from gpu_studio.ui.memory.tank import TankBar
 from tests.driving.memory import MIB, every_control_is_named, shown
 from tests.driving.window import click, find, text
 from tests.fakes.pc import cpu_only
+from tests.fakes.weights_files import write_safetensors
 
 
 @pytest.fixture
@@ -63,9 +63,8 @@ def test_a_known_network_has_its_own_answer(fits, qtbot):
 
 
 def test_a_file_has_its_own_answer(fits, qtbot, monkeypatch, tmp_path):
-    header = json.dumps({"weight": {"dtype": "F32", "shape": [4096, 4096]}}).encode()
     path = tmp_path / "one.safetensors"
-    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    write_safetensors(path, {"weight": ("F32", (4096, 4096))})
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
     click(fits, "memory.fit.open")
     assert find(fits, "memory.fit.parameters", QComboBox).currentText() == "one.safetensors"
@@ -76,7 +75,7 @@ def test_a_file_has_its_own_answer(fits, qtbot, monkeypatch, tmp_path):
     path = tmp_path / "other.bin"
     path.write_bytes(b"PK")
     click(fits, "memory.fit.open")
-    refusal = "other.bin is not a safetensors file."
+    refusal = "other.bin is neither a safetensors nor a GGUF file."
     qtbot.waitUntil(lambda: text(fits, "memory.fit.reason") == refusal)
 
 
