@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import time
 from statistics import fmean
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 import psutil
 
+from gpu_studio.core.benchmark.sustained import is_first, is_steady
 from gpu_studio.core.clock_reasons import is_power_capped, is_throttled
+from gpu_studio.core.messages.run_messages import RunHeat
+from gpu_studio.core.statistics import quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from gpu_studio.core.devices.devices import CardLoad, CardState
+    from gpu_studio.core.messages.check_messages import Vitals
 
 # The share of all cores' time, or one core's worth where that is less. An idle desktop stays below;
 # a second busy program does not.
 _LARGEST_SHARE_OF_OTHERS = 0.10
 # The system counts in ticks of 10 ms: a shorter run is too short to detect this.
 _SHORTEST_WATCH_S = 0.2
+# A driver averages its power and its temperature over about as long.
+_HEAT_PERIOD_S = 1.0
 
 
 class Sensor(Protocol):
@@ -40,6 +48,12 @@ class Sensor(Protocol):
 
         None if unknown. Never raises.
         """
+
+    def vitals(self, uuid: str) -> Vitals | None:
+        """Return a card's present heat, clocks and power; None if unknown. Never raises."""
+
+    def cpu_vitals(self) -> Vitals | None:
+        """Return the CPU's; None if the system reports none. Never raises."""
 
 
 class Watch(Protocol):
@@ -209,6 +223,65 @@ class CardWatch:
 
     def _read(self) -> CardState | None:
         return self._sensor.read(self._uuid) if self._sensor and self._uuid else None
+
+
+class HeatLog:
+    """A device's sensors during a load, once a second.
+
+    Args:
+        read: returns a reading; None if unknown.
+        clock: the seconds of a clock that never goes back.
+    """
+
+    def __init__(
+        self, read: Callable[[], Vitals | None], clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._read, self._clock = read, clock
+        self._read_at_s = -math.inf
+        self._readings: list[tuple[float, Vitals]] = []
+
+    def poll(self, spent_s: float) -> None:
+        """Read the sensors if it is time to, between two batches.
+
+        Args:
+            spent_s: the timed part of the load until now.
+        """
+        if self._clock() - self._read_at_s < _HEAT_PERIOD_S:
+            return
+        self._read_at_s = self._clock()
+        vitals = self._read()
+        if vitals is not None:
+            self._readings.append((spent_s, vitals))
+
+    def heat(self, whole_s: float, throttled: bool | None) -> RunHeat:
+        """Return what the readings say.
+
+        Args:
+            whole_s: the timed part of the whole load.
+            throttled: whether the card slowed itself down by its state; None if unknown.
+        """
+        every = [vitals for _, vitals in self._readings]
+        first = (vitals for at_s, vitals in self._readings if is_first(at_s, whole_s))
+        steady = (vitals for at_s, vitals in self._readings if is_steady(at_s, whole_s))
+        for vitals in every:
+            throttled = _seen(throttled, is_throttled(vitals.clock_event_reasons, None, None))
+        return RunHeat(
+            first_clock_mhz=_median(vitals.sm_clock_mhz for vitals in first),
+            steady_clock_mhz=_median(vitals.sm_clock_mhz for vitals in steady),
+            highest_temperature_c=_highest(vitals.temperature_c for vitals in every),
+            highest_hotspot_c=_highest(vitals.hotspot_c for vitals in every),
+            highest_power_w=_highest(vitals.power_w for vitals in every),
+            was_throttled=throttled,
+        )
+
+
+def _median(numbers: Iterable[float | None]) -> float | None:
+    known = sorted(number for number in numbers if number is not None)
+    return quantile(known, 0.5) if known else None
+
+
+def _highest(numbers: Iterable[float | None]) -> float | None:
+    return max((number for number in numbers if number is not None), default=None)
 
 
 def _seen(before: bool | None, now: bool | None) -> bool | None:

@@ -65,8 +65,10 @@ class StandardItem(msgspec.Struct, frozen=True, kw_only=True):
             for name in ("workload", "size", "dtype", "options", "cache", "transfers")
         )
 
-    def request(self, run_id: str, device: str, budget_s: float) -> RunWorkload:
-        """Return the run of this item on a device."""
+    def request(
+        self, run_id: str, device: str, budget_s: float, *, load: bool = False
+    ) -> RunWorkload:
+        """Return the run of this item on a device, or the load that repeats it."""
         return RunWorkload(
             run_id=run_id,
             workload=self.workload,
@@ -77,6 +79,9 @@ class StandardItem(msgspec.Struct, frozen=True, kw_only=True):
             cache=self.cache,
             transfers=self.transfers,
             budget_s=budget_s,
+            longest_call_s=LONGEST_CALL_S,
+            with_findings=False,
+            load=load,
         )
 
 
@@ -207,7 +212,8 @@ class StandardPlan:
             return self._remembered(item.key, runs)
         if self._loads:
             device = self._loads.pop(0)
-            run = LOAD_ITEM.request(f"run-{first_number}", device, self.share * LOAD_S)
+            load_s = self.share * LOAD_S
+            run = LOAD_ITEM.request(f"run-{first_number}", device, load_s, load=True)
             return self._remembered(LOAD, [run])
         return []
 

@@ -6,9 +6,10 @@ clock for about 7 s (GTX 1050 Ti), so the samples of a short run may be up to 50
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.statistics import quantile
+from gpu_studio.core.statistics import interval_of_rounds, quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BOOST_HELD_S = 7.0
+FIRST_S = 3.0
+"""A load's first seconds, in which even an old card still has its boost clock."""
 # Twice as long as an old card keeps its boost clock.
 SUSTAINED_LOAD_S = 15.0
 # A run whose halves differ by more than this has not settled.
@@ -26,6 +29,56 @@ _STEADY_WITHIN = 0.02
 def sustained_budget_s(budget_s: float) -> float:
     """Return the timed part of a sustained run: as requested, and at least as long as its load."""
     return max(budget_s, SUSTAINED_LOAD_S)
+
+
+class HeldSpeed(NamedTuple):
+    """How fast a device was in a load's first seconds, and in its second half.
+
+    Attributes:
+        seconds: how long the load was, by its samples.
+        first_s: the median call of the first `FIRST_S` seconds, of half the load if it is shorter.
+        steady_s: the median call of the second half.
+        ratio_ci95: the 95 % interval of first over steady: 0.9 is a tenth slower.
+    """
+
+    seconds: float
+    first_s: float
+    steady_s: float
+    ratio_ci95: tuple[float, float]
+
+
+def held_speed(
+    samples_s: Sequence[float] | NDArray[np.float64], calls_per_sample: int
+) -> HeldSpeed | None:
+    """Return how the speed of a load held; None for fewer than two samples.
+
+    Args:
+        samples_s: seconds per call, in the order of their measurement.
+        calls_per_sample: the calls of each sample.
+    """
+    if len(samples_s) < 2:
+        return None
+    values = [float(sample) for sample in samples_s]
+    ends_s = [calls_per_sample * end for end in itertools.accumulate(values)]
+    first = [value for value, end in zip(values, ends_s, strict=True) if is_first(end, ends_s[-1])]
+    steady = [
+        value for value, end in zip(values, ends_s, strict=True) if is_steady(end, ends_s[-1])
+    ]
+    first, steady = first or values[:1], steady or values[-1:]
+    first_s, steady_s = quantile(sorted(first), 0.5), quantile(sorted(steady), 0.5)
+    (first_low, first_high), (low, high) = interval_of_rounds(first), interval_of_rounds(steady)
+    # The two parts are of two times, so their intervals do not cancel anything out.
+    return HeldSpeed(ends_s[-1], first_s, steady_s, (first_low / high, first_high / low))
+
+
+def is_first(at_s: float, whole_s: float) -> bool:
+    """Return whether a moment of a load belongs to its first seconds."""
+    return at_s <= min(FIRST_S, whole_s / 2)
+
+
+def is_steady(at_s: float, whole_s: float) -> bool:
+    """Return whether a moment of a load belongs to its second half."""
+    return at_s > whole_s / 2
 
 
 def unsteadiness(

@@ -85,6 +85,10 @@ class RunWorkload(RunParameters, Request, frozen=True, kw_only=True):
     the expected time. ``rest_s`` is the pause after each line of samples, so that the window draws
     them while nothing is timed. ``showing`` asks a run of a race for frames.
 
+    ``load`` keeps the device at full load in one piece, without rests, and reads its sensors
+    (`RunFinished.heat`). A run whose call takes longer than ``longest_call_s`` is refused.
+    ``with_findings`` False leaves out what is measured after the timing: parts, curves, findings.
+
     A race has a number of steps that takes its fastest contestant about ``budget_s``, or ``calls``
     steps. When one has done them, all end. ``longest_s`` is the race's clock at which it ends at
     the latest; None for a few times the budget.
@@ -98,6 +102,9 @@ class RunWorkload(RunParameters, Request, frozen=True, kw_only=True):
     rest_s: float = 0.0
     longest_s: float | None = None
     showing: Showing | None = None
+    load: bool = False
+    longest_call_s: float | None = None
+    with_findings: bool = True
 
 
 class RunInTurns(Request, frozen=True, kw_only=True):
@@ -226,6 +233,21 @@ class OtherLoad(msgspec.Struct, frozen=True, kw_only=True):
     program: Annotated[str, Meta(max_length=LONGEST_PROGRAM)] = ""
 
 
+class RunHeat(msgspec.Struct, frozen=True, kw_only=True):
+    """What a device's sensors read during a load; None means "not reported".
+
+    The clocks are medians: of the first seconds, and of the second half (`core.benchmark.sustained`
+    says which seconds). ``was_throttled`` is whether heat or a hardware brake slowed it down.
+    """
+
+    first_clock_mhz: Amount | None = None
+    steady_clock_mhz: Amount | None = None
+    highest_temperature_c: Amount | None = None
+    highest_hotspot_c: Amount | None = None
+    highest_power_w: Amount | None = None
+    was_throttled: bool | None = None
+
+
 class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     """The end of a run and its result.
 
@@ -248,7 +270,7 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     ``fresh_memory_s`` is the time of a CPU call whose results get new memory from the system; null
     if that is not slower, or unknown.
 
-    ``outcome`` says how far a run of a race came; null for every other run.
+    ``outcome`` says how far a run of a race came; null for every other run. ``heat`` is a load's.
 
     ``pauses`` are those of the PC or of this program during the run; no sample and no other time of
     it contains one.
@@ -303,6 +325,7 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     rounds_s: Annotated[tuple[CallSeconds, ...], Meta(max_length=MOST_ROUNDS)] = ()
     turns: str = ""
     pauses: Pauses = ()
+    heat: RunHeat | None = None
 
 
 class RunStopped(RunEnd, frozen=True, kw_only=True):

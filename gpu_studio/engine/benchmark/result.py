@@ -19,7 +19,12 @@ from gpu_studio.engine.workloads.case import TF32
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.race_messages import RaceOutcome
-    from gpu_studio.core.messages.run_messages import NaiveTime, OtherLoad, RunWorkload
+    from gpu_studio.core.messages.run_messages import (
+        NaiveTime,
+        OtherLoad,
+        RunHeat,
+        RunWorkload,
+    )
     from gpu_studio.core.pause import PauseLog
     from gpu_studio.engine.benchmark.naive_script import NaiveAnswer
     from gpu_studio.engine.sensor import Watch
@@ -59,6 +64,7 @@ class Findings:
     sentences: tuple[str, ...] = ()
     doubts: dict[str, str] = field(default_factory=dict)
     outcome: RaceOutcome | None = None
+    heat: RunHeat | None = None
 
 
 def finish(
@@ -126,6 +132,7 @@ def finish(
         outcome=found.outcome,
         turns=turns,
         pauses=pauses.pauses,
+        heat=found.heat,
     )
 
 

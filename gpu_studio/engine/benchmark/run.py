@@ -27,6 +27,7 @@ from gpu_studio.core.statistics import FEWEST_ROUNDS, ROUNDS, interval_of_rounds
 from gpu_studio.engine.benchmark.admission import (
     admit,
     check_answers,
+    refuse_long_call,
     refuse_long_kernel,
     refuse_too_large,
 )
@@ -47,18 +48,19 @@ from gpu_studio.engine.benchmark.timing import (
 )
 from gpu_studio.engine.device import prove_kernels, time_once, uuid_of
 from gpu_studio.engine.memory.caching_allocator import PeakMemory, read_memory
-from gpu_studio.engine.sensor import CardWatch, CpuWatch
+from gpu_studio.engine.sensor import CardWatch, CpuWatch, HeatLog
 from gpu_studio.engine.stopwatch import AwakeStopwatch
 from gpu_studio.engine.threads import cpu_threads
 from gpu_studio.engine.workloads.drawing import Drawing
 from gpu_studio.engine.workloads.registry import find_picture, find_workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from threading import Event as Flag
 
     from gpu_studio.core.benchmark.ceilings import MeasuredCeilings
     from gpu_studio.core.devices.devices import CardState
+    from gpu_studio.core.messages.check_messages import Vitals
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.race_messages import RaceTraits
     from gpu_studio.core.messages.run_messages import OtherLoad
@@ -115,6 +117,7 @@ class WorkloadRun:
         self._frames = frames
         self._turns = turns
         self._threads: int | None = None
+        self._heat: HeatLog | None = None
         self._found = Findings()
         self._traits: RaceTraits | None = None
 
@@ -173,6 +176,7 @@ class WorkloadRun:
         )
         load_of(case.device).end_check()
         self._check_stop()
+        refuse_long_call(workload, case, expected_call_s, request.longest_call_s)
         # Only now: without the card's peaks, the small call above refuses a kernel of seconds.
         if request.naive:
             yield self._phase("naive")
@@ -184,7 +188,10 @@ class WorkloadRun:
 
         yield self._phase("warm-up", expected_call_s)
         found.watch = self._watch(case)
+        self._heat = HeatLog(self._vitals_of(case)) if request.load else None
         yield from self._rounds(workload, case)
+        if self._heat is not None:
+            found.heat = self._heat.heat(found.spent_s, found.watch.throttled)
         yield finish(
             request,
             workload,
@@ -208,7 +215,7 @@ class WorkloadRun:
                     yield None
                     self._check_stop()
                     yield from self._round(workload, call, case, memory)
-                if self._is_enough():
+                if self._is_enough() and self._request.with_findings:
                     self._pauses.undisturbed(partial(self._record_findings, call), self._check_stop)
             del call
 
@@ -328,7 +335,9 @@ class WorkloadRun:
     def _plan_rounds(self, call_s: float) -> None:
         """Decide how long a round is: it has time for two calls at least."""
         request = self._request
-        if request.race is not None or request.calls is not None or request.sustained:
+        if request.race is not None or request.calls is not None:
+            return
+        if request.sustained or request.load:
             return
         round_s = request.budget_s / ROUNDS
         if request.stop_at_relative_interval is not None:  # it may stop after each round
@@ -407,8 +416,8 @@ class WorkloadRun:
         watch, calls = found.watch, found.calls_per_sample
         assert watch is not None
         unsent_s: list[float] = []
-        # A rest would let a card cool down, so a sustained run has none.
-        pace = Pace(0.0 if request.sustained else request.rest_s, self._stop)
+        # A rest would let a card cool down, so a load has none.
+        pace = Pace(0.0 if request.sustained or request.load else request.rest_s, self._stop)
         polled_at_s = float("-inf")
         while True:
             batch_s, wall_s = stopwatch.time(call.function, calls)
@@ -419,6 +428,8 @@ class WorkloadRun:
                 polled_at_s = now_s
                 watch.poll()
                 yield read_memory(case.device)
+            if self._heat is not None:
+                self._heat.poll(found.spent_s)
             over = self._is_round_over(len(unsent_s)) or self._stop.is_set()
             if not over and not pace.is_due():
                 continue
@@ -475,6 +486,15 @@ class WorkloadRun:
         if not case.is_on_card:
             return CpuWatch()
         return CardWatch(self._sensor, uuid_of(case.device), reads_power=self._traits is not None)
+
+    def _vitals_of(self, case: Case) -> Callable[[], Vitals | None]:
+        """Return what reads the sensors of a case's device."""
+        if self._sensor is None:
+            return lambda: None
+        if not case.is_on_card:
+            return self._sensor.cpu_vitals
+        uuid = uuid_of(case.device)
+        return partial(self._sensor.vitals, uuid) if uuid is not None else lambda: None
 
     def _card_state(self, case: Case) -> CardState | None:
         """Return the driver's readings of a case's card; None on the CPU or if unknown."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import time
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,11 +14,15 @@ import torch
 from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.benchmark.sustained import unsteadiness
 from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.devices.devices import CardState
-from gpu_studio.core.messages.run_messages import RunFinished
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.messages.check_messages import Vitals
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunHeat
+from gpu_studio.engine import sensor
 from gpu_studio.engine.benchmark import load, run
 from gpu_studio.engine.benchmark.load import load_of
-from gpu_studio.engine.sensor import CardWatch
+from gpu_studio.engine.sensor import CardWatch, HeatLog
 from tests.engine.answers import ask, run_request
 
 _TICK_S = time.get_clock_info("monotonic").resolution  # 16 ms on Windows
@@ -142,3 +148,96 @@ def test_a_pause_ends_a_load_and_each_device_has_its_own(monkeypatch: pytest.Mon
     card.end()
     now_s[0] = 17.0
     assert card.begin() == 17.0
+
+
+class Sensors:
+    """The sensors of a CPU that gets hot and slow; it reports no power."""
+
+    def __init__(self) -> None:
+        self._read = 0
+
+    def cpu_vitals(self) -> Vitals:
+        self._read += 1
+        clock_mhz = 4000.0 if self._read <= 3 else 3000.0
+        return Vitals(temperature_c=40.0 + self._read, sm_clock_mhz=clock_mhz)
+
+
+def test_a_load_is_one_piece_without_rests_and_reads_the_sensors(
+    rests: list[float], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sensor, "_HEAT_PERIOD_S", 0.0)
+    request = run_request(budget_s=0.1, rest_s=0.04, load=True)
+    *_, result = run.WorkloadRun(request, Event(), sensor=Sensors()).events()
+    assert isinstance(result, RunFinished)
+    assert rests == [0.0]
+    assert result.rounds_s == (result.median_s,)
+    heat = result.heat
+    assert heat is not None
+    assert (heat.first_clock_mhz, heat.steady_clock_mhz) == (3000.0, 3000.0)
+    assert heat.highest_temperature_c > 43.0
+    assert (heat.highest_hotspot_c, heat.highest_power_w, heat.was_throttled) == (None, None, None)
+
+
+def test_the_first_seconds_and_the_second_half_of_a_load_are_read_apart():
+    readings = iter([(1800.0, 60.0), (1800.0, 70.0), (1500.0, 85.0), (1500.0, 84.0)])
+
+    def read() -> Vitals:
+        clock_mhz, degrees = next(readings)
+        reasons = ClockReason.DRIVER_HEAT if degrees > 80 else ClockReason(0)
+        return Vitals(
+            temperature_c=degrees, sm_clock_mhz=clock_mhz, clock_event_reasons=reasons,
+            hotspot_c=degrees + 10, power_w=30.0,
+        )  # fmt: skip
+
+    log = HeatLog(read, iter(range(100)).__next__)
+    for spent_s in (0.1, 2.0, 12.0, 19.0):
+        log.poll(spent_s)
+    heat = log.heat(20.0, throttled=None)
+    assert (heat.first_clock_mhz, heat.steady_clock_mhz) == (1800.0, 1500.0)
+    assert (heat.highest_temperature_c, heat.highest_hotspot_c) == (85.0, 95.0)
+    assert (heat.highest_power_w, heat.was_throttled) == (30.0, True)
+
+
+def test_a_card_that_reports_nothing_has_no_heat():
+    log = HeatLog(lambda: None)
+    log.poll(0.1)
+    assert log.heat(20.0, throttled=None) == RunHeat()
+
+
+def test_the_speed_that_held_is_beside_that_of_the_first_seconds():
+    boosted, warm = [0.010] * 350, [0.012] * 1100
+    held = sustained.held_speed(boosted + warm, 2)
+    assert held is not None
+    assert held.seconds == pytest.approx(2 * (3.5 + 13.2))
+    assert (held.first_s, held.steady_s) == (0.010, 0.012)
+    assert held.ratio_ci95 == pytest.approx((10 / 12, 10 / 12))
+
+
+def test_the_interval_of_a_load_is_that_of_both_of_its_parts():
+    drawn = random.Random(1)
+    noisy = [drawn.gauss(0.010, 0.001) for _ in range(2000)]
+    held = sustained.held_speed(noisy, 1)
+    assert held is not None
+    low, high = held.ratio_ci95
+    assert low < held.first_s / held.steady_s < high
+    assert high - low > 0.001
+
+
+@pytest.mark.parametrize("samples_s", [[], [30.0]])
+def test_fewer_than_two_samples_do_not_show_whether_a_speed_held(samples_s: list[float]):
+    assert sustained.held_speed(samples_s, 1) is None
+
+
+def test_a_call_that_the_time_has_no_room_for_is_refused_before_it_is_made():
+    *_, end = ask(run_request(size=600, longest_call_s=1e-9))
+    assert isinstance(end, RunFailed)
+    assert end.failure.kind is FailureKind.TOO_LARGE
+    assert "one call would take about" in end.failure.message
+
+
+def test_a_run_without_findings_only_times():
+    usual = finished(workload="train_step", size=32)
+    bare = finished(workload="train_step", size=32, with_findings=False)
+    assert usual.curves
+    assert usual.findings
+    assert (bare.curves, bare.findings) == ({}, ())
