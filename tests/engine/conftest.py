@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.engine.benchmark import timing
-from gpu_studio.engine.workloads import parts
+from tests.engine.quick_runs import make_quick
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 @pytest.fixture(autouse=True, scope="package")
-def short_warm_up() -> Iterator[None]:
+def short_runs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(timing, "WARM_UP_S", 0.02)
-        patch.setattr(parts, "_BUDGET_S", 0.02)
+        make_quick(patch.setattr)
         yield

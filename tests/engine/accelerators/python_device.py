@@ -7,14 +7,16 @@ a process of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import count
-from typing import Any
+from functools import cache, partial
+from itertools import count, zip_longest
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch.utils import _pytree
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
 
 MIB = 1 << 20
 _SEGMENT_BYTES = 2 * MIB
@@ -193,22 +195,21 @@ _MOVES = {
 }
 
 
-def _refuse_mixed(operation: Any, on_device: list[Any], leaves: list[Any], kind: str) -> None:
+def _refuse_mixed(
+    operation: Any, on_device: Collection[torch.Tensor], others: list[torch.Tensor]
+) -> None:
     """Raise what a card raises if one operand is not on it; numbers without dimensions may be."""
     if getattr(operation, "overloadpacket", operation) in _MAY_MIX or not on_device:
         return
-    others = [
-        one for one in leaves
-        if isinstance(one, torch.Tensor) and one.device.type != kind and one.dim()
-    ]  # fmt: skip
-    if others:
+    elsewhere = next((one for one in others if one.dim()), None)
+    if elsewhere is not None:
         raise RuntimeError(
             "Expected all tensors to be on the same device, but found at least two devices, "
-            f"{on_device[0].device} and {others[0].device}!"
+            f"{next(iter(on_device)).device} and {elsewhere.device}!"
         )
 
 
-def _refuse_float64(operation: Any, on_device: list[Any]) -> None:
+def _refuse_float64(operation: Any, on_device: Collection[torch.Tensor]) -> None:
     """Raise what SYCL raises on a chip that can hold numbers of 64 bits, and not work on them."""
     is_move = getattr(operation, "overloadpacket", operation) in _MOVES or operation in _VIEWED
     if not is_move and any(one.dtype in (torch.float64, torch.complex128) for one in on_device):
@@ -217,14 +218,17 @@ def _refuse_float64(operation: Any, on_device: list[Any]) -> None:
 
 def _with_numbers_as_tensors(operation: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the operands as the operation has them: PyTorch hands over numbers for some."""
-    schema = getattr(operation, "_schema", None)
-    if schema is None:
-        return args
-    kinds = [str(one.type) for one in schema.arguments]
     return tuple(
         torch.tensor(one) if kind == "Tensor" and isinstance(one, int) else one
-        for kind, one in zip(kinds, args, strict=False)
+        for kind, one in zip_longest(_kinds(operation)[: len(args)], args)
     )
+
+
+@cache
+def _kinds(operation: Any) -> tuple[str, ...]:
+    """Return the kinds of an operation's operands; none if it does not say them."""
+    schema = getattr(operation, "_schema", None)
+    return () if schema is None else tuple(str(one.type) for one in schema.arguments)
 
 
 # PyTorch leaves convolutions to each kind of device, and makes an empty result for the others,
@@ -267,33 +271,44 @@ def _makes_new_tensors(name: str) -> bool:
 _VIEWED = {_operation(name) for name in _VIEWS}
 
 
+def _changed(change: Callable[[Any], Any], value: Any) -> Any:
+    """Return operands or results with each one changed; PyTorch hands over lists and tuples."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([_changed(change, one) for one in value])
+    return change(value)
+
+
 def _computing_on(kind: str, *, is_without_float64: bool) -> Any:
-    def is_on_device(value: Any) -> bool:
-        return isinstance(value, torch.Tensor) and value.device.type == kind
-
-    def in_ram(value: Any) -> Any:
-        if is_on_device(value):
-            return MEMORY.numbers(value)
-        is_card = isinstance(value, torch.device) and value.type == kind
-        return torch.device("cpu") if is_card else value
-
     def compute(operation: Any, *args: Any, **options: Any) -> Any:
         """Do on the numbers in RAM what PyTorch asks the device to do."""
-        leaves = [one for one in _pytree.tree_leaves((args, options)) if is_on_device(one)]
-        known = {id(MEMORY.numbers(one)): one for one in leaves}
-        _refuse_mixed(operation, leaves, _pytree.tree_leaves((args, options)), kind)
-        args, options = _pytree.tree_map(in_ram, (args, options))
+        known: dict[int, torch.Tensor] = {}
+        others: list[torch.Tensor] = []
+
+        def in_ram(value: Any) -> Any:
+            if isinstance(value, torch.Tensor):
+                if value.device.type != kind:
+                    others.append(value)
+                    return value
+                numbers = MEMORY.numbers(value)
+                known[id(numbers)] = value
+                return numbers
+            is_card = isinstance(value, torch.device) and value.type == kind
+            return torch.device("cpu") if is_card else value
+
+        args = _changed(in_ram, args)
+        options = {name: _changed(in_ram, one) for name, one in options.items()}
+        _refuse_mixed(operation, known.values(), others)
         args = _with_numbers_as_tensors(operation, args)
         if operation is torch.ops.aten._copy_from.default:
             return args[1].copy_(args[0])
         if is_without_float64:
-            _refuse_float64(operation, leaves)
+            _refuse_float64(operation, known.values())
 
         def back(value: Any) -> Any:
             if not isinstance(value, torch.Tensor):
                 return value
             return known[id(value)] if id(value) in known else MEMORY.tensor(value)
 
-        return _pytree.tree_map(back, _INSTEAD.get(operation, operation)(*args, **options))
+        return _changed(back, _INSTEAD.get(operation, operation)(*args, **options))
 
     return compute

@@ -27,6 +27,7 @@ from gpu_studio.engine.accelerators.xpu import Xpu
 from gpu_studio.engine.dispatcher import Dispatcher
 from tests.engine.accelerators import python_device
 from tests.engine.accelerators.python_device import MEMORY
+from tests.engine.quick_runs import make_quick
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -278,6 +279,7 @@ def _refused(name: str, function: FunctionType) -> Callable[..., Any]:
 def main(maker: str, lines: list[str]) -> None:
     """Answer requests, one JSON object each, on standard output."""
     stand_in(maker)
+    make_quick()
     for line in lines:
         for event in Dispatcher().run(decode_request(line.encode()), threading.Event()):
             sys.stdout.buffer.write(encode(event))
