@@ -41,6 +41,8 @@ _LOOKS = {
     "masters": ("gpu0", "hatched"),
     "moments": ("gpu1", "solid"),
     "step": ("gpu1", "hatched"),
+    "cache": ("gpu0", "solid"),
+    "activations": ("gpu1", "hatched"),
     "free": ("other", "empty"),
 }
 
