@@ -15,7 +15,7 @@ from gpu_studio.cli.main import main
 from gpu_studio.core.memory.presets import PRESETS
 from tests.core.memory.test_oom_text import OWN, newer
 from tests.fakes.histories import TrainingHistory
-from tests.fakes.weights_files import write_safetensors
+from tests.fakes.weights_files import write_gguf, write_safetensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -207,12 +207,38 @@ def test_fit_of_a_known_network_and_of_a_file(type_in: Any, tmp_path: Path):
     assert "ResNet-18, with 11.6895 million parameters in float32, reserves 64 MiB" in lines[2]
     path = tmp_path / "one.safetensors"
     write_safetensors(path, {"weight": ("F32", (4096, 4096))})
-    options = ("fit", "--device", "model:1996", "--file", str(path), "--json")
+    options = ("fit", "--device", "model:1996", "--weights", str(path), "--json")
     finished = json.loads(type_in(*options)[1][-1])
     assert finished["network"] == "one.safetensors"
     assert finished["training_bytes"] == finished["training_most_bytes"] == 5 * 64 << 20
     path.write_bytes(b"no")
     assert type_in(*options)[0] == 1
+
+
+def test_fit_says_how_fast_a_model_would_write(type_in: Any, tmp_path: Path):
+    """On the CPU with its own measured bandwidth; a simulated card has none."""
+    path = tmp_path / "one.gguf"
+    write_gguf(
+        path,
+        {"general.architecture": "x", "x.block_count": 2, "x.embedding_length": 512,
+         "x.attention.head_count": 8},
+        {"blk.0.w.weight": ("Q4_0", (512, 4096)), "blk.1.w.weight": ("Q4_0", (512, 4096))},
+    )  # fmt: skip
+    options = ("fit", "--device", "cpu", "--weights", str(path), "--context", "64", "--batch", "2")
+    found = json.loads(type_in(*options, "--json")[1][-1])
+    weights_bytes, cache_bytes = 2 * 512 * 4096 * 18 // 32, 2 * 64 * 2 * 2 * 512 * 2
+    assert found["speed_weights_bytes"] == weights_bytes
+    assert found["speed_cache_bytes"] == cache_bytes
+    assert found["bound_tokens_per_s"] == pytest.approx(
+        2 * found["bandwidth_bytes_per_s"] / (weights_bytes + cache_bytes)
+    )
+    status, lines, _ = type_in("fit", "--device", "model:1996", *options[3:])
+    assert status == 0
+    assert any("simulated card has no bandwidth" in line for line in lines)
+    config = tmp_path / "config.json"
+    config.write_text("[]")
+    status, _, errors = type_in(*options, "--config", str(config))
+    assert (status, "not a model's configuration" in errors) == (1, True)
 
 
 @pytest.mark.parametrize(

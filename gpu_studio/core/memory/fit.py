@@ -134,7 +134,7 @@ class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
             f"{self.inference.verdict}. "
         )
         if self.training is None:
-            return f"{inference}PyTorch does not train weights {_in_type(self.dtype)}."
+            return f"{inference}PyTorch does not train them in this type."
         also = "Training needs additional memory for its activations."
         if not reading.cache_bytes:
             also = "Activations need additional memory in both cases."

@@ -292,8 +292,10 @@ class FitPage(QWidget):
         self._inference.show_fit(
             "Inference", inference, inference_tank(card, inference.decisive_bytes, network.reading)
         )
-        self._training.setVisible(training is not None)
-        if training is not None:
+        if training is None:
+            kind = "these weights" if network.dtype == AS_IN_FILE else f"weights in {network.dtype}"
+            self._training.show_none("Training is not possible", f"PyTorch does not train {kind}.")
+        else:
             tank = training_tank(card, training.decisive_bytes, network.trained_as, network.plan)
             self._training.show_fit(f"Training with {network.plan.words}", training, tank)
         self._sentence.setText(f"{fit.sentence} {network.sentence}")
@@ -337,6 +339,15 @@ class _FitCard(Card):
         self._words = f"PyTorch would reserve {need.range_text}{without}.{beyond}"
         self._message.setText(self._words)
         self._tank.show_tank(tank)
+        self._tank.show()
+
+    def show_none(self, title: str, sentence: str) -> None:
+        """Show why there is no answer."""
+        self._verdict.setText(title)
+        self.set_tone(Tone.QUIET)
+        self._words = sentence
+        self._message.setText(sentence)
+        self._tank.hide()
 
     def _describe_part(self, shown: str) -> None:
         self._message.setText(shown or self._words)

@@ -290,4 +290,4 @@ def test_cache_and_activations_count_for_the_fit():
     reading = fit.reading
     assert fit.inference.least_bytes >= reading.kept_bytes
     assert fit.training is None
-    assert "does not train" in fit.sentence
+    assert "does not train them" in fit.sentence
