@@ -56,10 +56,16 @@ def format_gib(size_bytes: float, decimals: int = 2) -> str:
 
 def format_rate(per_second: float, unit: str) -> str:
     """Return a rate in decimal units: ``format_rate(48e9, "B/s")`` is ``48.0 GB/s``."""
+    step, prefix = si_step(per_second)
+    return f"{three_digits(per_second / step)}{_THIN}{prefix}{unit}"
+
+
+def si_step(per_second: float) -> tuple[float, str]:
+    """Return the decimal step that suits a rate, and its prefix: ``(1e9, "G")``."""
     for step, prefix in _SI_STEPS:
         if abs(per_second) >= 0.9995 * step:
-            return f"{three_digits(per_second / step)}{_THIN}{prefix}{unit}"
-    return f"{three_digits(per_second)}{_THIN}{unit}"
+            return step, prefix
+    return 1.0, ""
 
 
 def format_ratio(ratio: float) -> str:

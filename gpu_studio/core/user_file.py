@@ -11,13 +11,15 @@ import contextlib
 import os
 import stat
 import threading
-from typing import TYPE_CHECKING, BinaryIO, TextIO
+from typing import TYPE_CHECKING, BinaryIO, Generic, TextIO, TypeVar
 
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+_Content = TypeVar("_Content")
 
 _CHUNK_BYTES = 1 << 20
 _STOPPED = "reading it was stopped"
@@ -82,17 +84,17 @@ def read_user_file(
 
 
 def read_part(
-    path: Path, read: Callable[[BinaryIO], bytes], is_over: Callable[[], bool] = lambda: False
-) -> bytes:
+    path: Path, read: Callable[[BinaryIO], _Content], is_over: Callable[[], bool] = lambda: False
+) -> _Content:
     """Return a part of an ordinary file; otherwise as `read_user_file`.
 
     Args:
         path: the path that the user chose, dropped or typed.
-        read: returns the part; gets the open file.
+        read: returns the part, or what it says; gets the open file.
         is_over: as for `read_user_file`.
     """
 
-    def part(_is_left: Callable[[], bool]) -> bytes:
+    def part(_is_left: Callable[[], bool]) -> _Content:
         try:
             with open_user_file(path) as file:
                 return read(file)
@@ -161,7 +163,7 @@ def create_user_file(path: Path) -> TextIO:
         raise
 
 
-class _Reading:
+class _Reading(Generic[_Content]):
     """Reads in a thread that is left alone if a call in it does not return.
 
     Args:
@@ -169,14 +171,14 @@ class _Reading:
             returns whether the content is no longer needed.
     """
 
-    def __init__(self, read: Callable[[Callable[[], bool]], bytes]) -> None:
+    def __init__(self, read: Callable[[Callable[[], bool]], _Content]) -> None:
         self._read = read
-        self._content = b""
+        self._content: _Content
         self._error: BaseException | None = None
         self._has_ended, self._is_left = threading.Event(), False
         self._silent_looks = 0
 
-    def content(self, is_over: Callable[[], bool]) -> bytes:
+    def content(self, is_over: Callable[[], bool]) -> _Content:
         """Return the content; raise `UnusableFileError` without it."""
         if is_over():
             raise UnusableFileError(_STOPPED)

@@ -20,6 +20,7 @@ class Page(msgspec.Struct, frozen=True):
 DEVICES = Page("devices")
 RACE = Page("race")
 BENCHMARK = Page("benchmark")
+COMPARE = Page("benchmark", "compare")
 SWITCHER = Page("switcher")
 CHOOSE = Page("switcher", "choose")
 PLACE = Page("switcher", "place")
@@ -40,12 +41,17 @@ CHECK = Page("check")
 class Destination(msgspec.Struct, frozen=True, kw_only=True):
     """A page to bring to the front, and what happens there.
 
-    ``device`` is the identity of the device to choose, ``path`` a file to open; ``starts`` begins
-    the page's work at once, ``plays`` begins it on a full screen, again and again.
+    ``device`` is the identity of the device to choose, ``paths`` the files to open; ``starts``
+    begins the page's work at once, ``plays`` begins it on a full screen, again and again.
     """
 
     page: Page
     device: str = ""
-    path: Path | None = None
+    paths: tuple[Path, ...] = ()
     starts: bool = False
     plays: bool = False
+
+    @property
+    def path(self) -> Path | None:
+        """The first file to open; most pages open one."""
+        return self.paths[0] if self.paths else None

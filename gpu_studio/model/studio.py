@@ -145,7 +145,8 @@ class Studio(QObject):
         self, page: Page, *, device: str = "", path: Path | None = None, starts: bool = False
     ) -> None:
         """Bring a page of the window to the front; see `Destination`."""
-        destination = Destination(page=page, device=device, path=path, starts=starts)
+        paths = () if path is None else (path,)
+        destination = Destination(page=page, device=device, paths=paths, starts=starts)
         self.destination_wanted.emit(destination)
 
     def wake_cards(self) -> None:

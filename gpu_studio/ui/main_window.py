@@ -23,7 +23,7 @@ from gpu_studio.core.plain_text import file_name
 from gpu_studio.model.collector import Collector
 from gpu_studio.model.devices.card_recording import CardRecording
 from gpu_studio.model.file_reading import FileReading, opening
-from gpu_studio.model.pages import CHECK, DEVICES, RACE, Destination
+from gpu_studio.model.pages import CHECK, COMPARE, DEVICES, RACE, Destination
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.file_drop import FileDrop
@@ -37,9 +37,11 @@ from gpu_studio.ui.saving import ask_open_path, ask_save_path
 from gpu_studio.ui.scroll_page import CoverWatch, TabScroll
 from gpu_studio.ui.status import EffectLine, StatusLine
 from gpu_studio.ui.steps import steps
-from gpu_studio.ui.tabs import TABS, TabContents, tab_for_file, tab_of
+from gpu_studio.ui.tabs import TABS, TabContents, page_for_file, tab_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from PySide6.QtGui import QCloseEvent, QHideEvent, QKeyEvent, QPaintEvent, QShowEvent
 
     from gpu_studio.core.failure import Failure
@@ -68,6 +70,7 @@ _USED_LATER = (
     "gpu_studio.ui.diagnostics_dialog",
     "gpu_studio.ui.race.race_stage",
 )
+_MOST_DROPPED = 20  # more are no choice of files but a folder's contents
 _SMALLEST = (900, 520)
 _FIRST_SIZE = (1280, 800)
 
@@ -133,15 +136,13 @@ class MainWindow(QMainWindow):
         studio.headlines.recording_wanted.connect(self._record_card)
         studio.destination_wanted.connect(self._go_to)
         self._recognizing = FileReading(self)
-        self._dropped = Path()
+        self._dropped: tuple[Path, ...] = ()
         self._recognizing.delayed.connect(self._show_delayed)
         self._recognizing.idled.connect(self._on_recognized)
-        self._recognizing.succeeded.connect(self._go_to)
+        self._recognizing.succeeded.connect(self._go_to_dropped)
         self._recognizing.failed.connect(self._show_silent)
         studio.closing.connect(self._recognizing.close)
-        files = FileDrop(self, *(end for tab in TABS for end in tab.opens), refuses=True)
-        files.dropped.connect(self._open)
-        files.refused.connect(self._refuse)
+        FileDrop(self).dropped.connect(self._open)
         studio.headlines.installation_wanted.connect(self._show_installation)
         if bad_end is not None:
             studio.headlines.notify(
@@ -337,19 +338,14 @@ class MainWindow(QMainWindow):
         chosen = ask_open_path(
             self, "Open a file", f"Pictures, recordings, records, histories ({kinds})"
         )
-        path = Path(chosen)
-        if not chosen:
-            return
-        if any(path.suffix.lower() in tab.opens for tab in TABS):
-            self._open(path)
-        else:
-            self._refuse((path,))
+        if chosen:
+            self._open((Path(chosen),))
 
     def _refuse(self, paths: tuple[Path, ...]) -> None:
         """Say why nothing of what was dropped or chosen is opened."""
         detail = (
-            "It opens pictures and recordings for a race, records of checks, and histories of "
-            "memory."
+            "It opens pictures and recordings for a race, standard runs, records of checks, and "
+            "histories of memory."
         )
         if len(paths) == 1:
             sentence = f"GPU Studio cannot open {file_name(paths[0])} here."
@@ -360,12 +356,19 @@ class MainWindow(QMainWindow):
             detail = "Save it as a file first, then drop the file here."
         self._studio.headlines.notify(sentence, detail)
 
-    def _open(self, path: Path) -> None:
-        """Open a dropped file on the tab that is for such files."""
-        self._dropped = path
-        self._recognizing.read(
-            lambda is_over: Destination(page=tab_for_file(path, is_over).page, path=path)
-        )
+    def _open(self, paths: tuple[Path, ...]) -> None:
+        """Open dropped files on the page that is for such files."""
+        if not paths:
+            self._refuse(paths)
+            return
+        self._dropped, front = paths, self._front
+        self._recognizing.read(lambda is_over: _destination(paths, front, is_over))
+
+    def _go_to_dropped(self, destination: Destination | None) -> None:
+        if destination is not None:
+            self._go_to(destination)
+        else:
+            self._refuse(self._dropped)
 
     def _record_card(self) -> None:
         """Ask for a file, and record what the card answers into it."""
@@ -375,7 +378,7 @@ class MainWindow(QMainWindow):
                 self._recording.start(Path(path))
 
     def _show_delayed(self) -> None:
-        self._status.show_opening(opening(self._dropped))
+        self._status.show_opening(opening(self._dropped[0]))
 
     def _on_recognized(self) -> None:
         self._status.show_opening("")
@@ -470,6 +473,19 @@ class MainWindow(QMainWindow):
 
     def _keep_code_drawer(self, is_open: bool) -> None:
         self._studio.settings.change(code_drawer=is_open)
+
+
+def _destination(
+    paths: tuple[Path, ...], front: Page, is_over: Callable[[], bool]
+) -> Destination | None:
+    """Return where to open dropped files; None if they cannot be opened, or not together."""
+    if len(paths) > _MOST_DROPPED:
+        return None
+    found = {page_for_file(path, front, is_over) for path in paths}
+    page = found.pop()
+    if page is None or found or (len(paths) > 1 and page != COMPARE):
+        return None
+    return Destination(page=page, paths=paths)
 
 
 def show_unexpected(sentence: str) -> None:

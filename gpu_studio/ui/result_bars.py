@@ -1,8 +1,9 @@
 """Thick bars to one scale: the time of each device, or a result before and after a fix.
 
 Each row is a name, a bar on its track, and a value at the right edge, so that the bars of a group
-can be compared. Every size comes from the font. If the names and values would leave too little
-space for the bars, they move above them.
+can be compared; a group may also have intervals on its bars, and a verdict beside each value. Every
+size comes from the font. If the names and values would leave too little space for the bars, they
+move above them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,16 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QBrush, QColor, QFont, QFontMetricsF, QHelpEvent, QPainter, QPainterPath
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QHelpEvent,
+    QPainter,
+    QPainterPath,
+    QPen,
+)
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from gpu_studio.model.tool_tip import plain_tip
@@ -28,6 +38,8 @@ _THICK, _THIN = 2.2, 1.3
 _ROW_GAP, _COLUMN_GAP, _RADIUS = 0.7, 1.2, 0.3
 _SHORTEST_BAR = 0.2
 _NARROWEST_TRACK, _USUAL_TRACK = 7.0, 16.0
+_WIDEST_NAME = 0.36  # of the width
+_END_SHARE = 0.7  # the height of an interval's ends, as a share of the bar's
 _WIDEST_MINIMUM = 18.0  # a longer name is cut off, and the tool tip has all of it
 _VALUE_SIZE = 1.2  # of the name's font
 
@@ -42,6 +54,9 @@ class ResultBar(NamedTuple):
         text: the value with its unit, at the right.
         is_final: False hatches the bar, because the value may still change.
         tip: the text that appears under the mouse; by default the name and the value.
+        interval: where the value may lie, in the unit of the group; drawn over the end of the bar.
+        verdict: what the value means, behind it; bold if it ``counts``.
+        counts: whether the verdict is a difference that counts.
     """
 
     name: str
@@ -50,6 +65,9 @@ class ResultBar(NamedTuple):
     text: str = ""
     is_final: bool = True
     tip: str = ""
+    interval: tuple[float, float] | None = None
+    verdict: str = ""
+    counts: bool = False
 
 
 class _Places(NamedTuple):
@@ -86,7 +104,7 @@ class ResultBars(QWidget):
             return
         self.bars = tuple(bars)
         self.setAccessibleDescription(
-            "; ".join(f"{bar.name}: {bar.text or 'no result yet'}" for bar in bars)
+            "; ".join(f"{bar.name}: {_spoken(bar) or 'no result yet'}" for bar in bars)
         )
         self.updateGeometry()
         self.update()
@@ -101,17 +119,17 @@ class ResultBars(QWidget):
     def sizeHint(self) -> QSize:
         """Return the size for names and values beside bars of a usual length."""
         names, values = self._columns()
-        width = names + values + self._lines(_USUAL_TRACK)
+        width = names + values + self._verdict_column() + self._lines(_USUAL_TRACK)
         return QSize(math.ceil(width), self.heightForWidth(math.ceil(width)))
 
     def minimumSizeHint(self) -> QSize:
         """Return the size for each name and value in a line above its bar."""
         width = max((sum(self._widths(bar)) for bar in self.bars), default=0.0)
+        width = max(width + self._lines(_COLUMN_GAP), self._lines(_NARROWEST_TRACK))
+        verdicts = self._verdict_column()
+        widest = self._lines(_NARROWEST_TRACK + _COLUMN_GAP) + self._columns()[1]
         least = math.ceil(
-            min(
-                max(width + self._lines(_COLUMN_GAP), self._lines(_NARROWEST_TRACK)),
-                self._lines(_WIDEST_MINIMUM),
-            )
+            min(width, widest) + verdicts if verdicts else min(width, self._lines(_WIDEST_MINIMUM))
         )
         return QSize(least, self.heightForWidth(least))
 
@@ -125,7 +143,7 @@ class ResultBars(QWidget):
         """Show the values of the row under the mouse in a tool tip."""
         if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
             bar = self.bar_at(event.pos().y())
-            text = (bar.tip or f"{bar.name}: {bar.text}") if bar is not None else ""
+            text = (bar.tip or f"{bar.name}: {_spoken(bar)}") if bar is not None else ""
             QToolTip.showText(event.globalPos(), plain_tip(text), self)
             return True
         return super().event(event)
@@ -142,7 +160,7 @@ class ResultBars(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         places = self._places(self.width())
         height = self._row_height(is_stacked=places.is_stacked)
-        full = max((bar.value or 0.0 for bar in self.bars if _is_drawn(bar)), default=0.0) or 1.0
+        full = max((_end(bar) for bar in self.bars if _is_drawn(bar)), default=0.0) or 1.0
         for row, bar in enumerate(self.bars):
             top = row * (height + self._lines(_ROW_GAP))
             thick = self._thickness
@@ -150,14 +168,17 @@ class ResultBars(QWidget):
             self._paint_words(painter, bar, QRectF(0, top, self.width(), words_height), places)
             track = QRectF(places.track_left, top + height - thick, places.track_width, thick)
             self._paint_bar(painter, bar, track, full)
+            self._paint_interval(painter, bar, track, full)
 
     def _paint_words(
         self, painter: QPainter, bar: ResultBar, place: QRectF, places: _Places
     ) -> None:
         name, value = self._name_font(), self._value_font()
-        painter.setPen(QColor(self._theme.colour("text")))
         _, value_width = self._widths(bar)
-        gap = self._lines(_COLUMN_GAP)
+        gap, verdicts = self._lines(_COLUMN_GAP), self._verdict_column()
+        self._paint_verdict(painter, bar, place)
+        place = place.adjusted(0, 0, -verdicts, 0)
+        painter.setPen(QColor(self._theme.colour("text")))
         room = place.width() - value_width - gap if places.is_stacked else places.track_left - gap
         painter.setFont(name)
         elided = QFontMetricsF(name).elidedText(bar.name, Qt.TextElideMode.ElideRight, room + 1)
@@ -165,6 +186,33 @@ class ResultBars(QWidget):
         painter.drawText(place, middle | Qt.AlignmentFlag.AlignLeft, elided)
         painter.setFont(value)
         painter.drawText(place, middle | Qt.AlignmentFlag.AlignRight, bar.text)
+
+    def _paint_verdict(self, painter: QPainter, bar: ResultBar, place: QRectF) -> None:
+        painter.setFont(self._name_font() if bar.counts else self.font())
+        painter.setPen(QColor(self._theme.colour("text" if bar.counts else "muted")))
+        left = place.right() - self._verdict_column() + self._lines(_COLUMN_GAP)
+        column = QRectF(left, place.top(), place.right() - left, place.height())
+        painter.drawText(
+            column, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, bar.verdict
+        )
+
+    def _paint_interval(
+        self, painter: QPainter, bar: ResultBar, track: QRectF, full: float
+    ) -> None:
+        """Paint an interval as a line with two ends, dark around light to be seen on any color."""
+        if bar.interval is None or not _is_drawn(bar):
+            return
+        low, high = (
+            track.left() + min(max(end / full, 0.0), 1.0) * track.width() for end in bar.interval
+        )
+        middle, half = track.center().y(), _END_SHARE * track.height() / 2
+        lines = QPainterPath(QPointF(low, middle))
+        lines.lineTo(high, middle)
+        for x in (low, high):
+            lines.moveTo(x, middle - half)
+            lines.lineTo(x, middle + half)
+        for role, width in (("on_device", 4.0), ("interval", 1.5)):
+            painter.strokePath(lines, QPen(QColor(self._theme.colour(role)), width))
 
     def _paint_bar(self, painter: QPainter, bar: ResultBar, track: QRectF, full: float) -> None:
         radius = self._lines(_RADIUS)
@@ -185,10 +233,12 @@ class ResultBars(QWidget):
 
     def _places(self, width: int) -> _Places:
         names, values = self._columns()
-        gap = self._lines(_COLUMN_GAP)
-        track = width - names - values - 2 * gap
+        gap, verdicts = self._lines(_COLUMN_GAP), self._verdict_column()
+        if verdicts:  # the names of a group with verdicts are long, and its bars matter more
+            names = min(names, _WIDEST_NAME * width)
+        track = width - names - values - verdicts - 2 * gap
         if track < self._lines(_NARROWEST_TRACK):
-            return _Places(True, 0.0, float(width))
+            return _Places(True, 0.0, float(math.floor(width - verdicts)))
         left = float(math.ceil(names + gap))  # on a whole pixel, so that the bar's edge is sharp
         return _Places(False, left, float(math.floor(track)))
 
@@ -197,6 +247,12 @@ class ResultBars(QWidget):
         widths = [self._widths(bar) for bar in self.bars] or [(0.0, 0.0)]
         names, values = zip(*widths, strict=True)
         return max(names), max(values)
+
+    def _verdict_column(self) -> float:
+        """Return the width of the verdicts with the gap before them; 0 without any."""
+        bold = QFontMetricsF(self._name_font())
+        width = max((bold.horizontalAdvance(bar.verdict) for bar in self.bars), default=0.0)
+        return math.ceil(width) + self._lines(_COLUMN_GAP) if width else 0.0
 
     def _widths(self, bar: ResultBar) -> tuple[float, float]:
         name, value = QFontMetricsF(self._name_font()), QFontMetricsF(self._value_font())
@@ -223,6 +279,16 @@ class ResultBars(QWidget):
         font = self._name_font()
         font.setPointSizeF(self.font().pointSizeF() * _VALUE_SIZE)
         return font
+
+
+def _spoken(bar: ResultBar) -> str:
+    return ", ".join(filter(None, (bar.text, bar.verdict)))
+
+
+def _end(bar: ResultBar) -> float:
+    """Return how far a bar and its interval reach."""
+    high = bar.interval[1] if bar.interval is not None else 0.0
+    return max(bar.value or 0.0, high if math.isfinite(high) else 0.0)
 
 
 def _is_drawn(bar: ResultBar) -> bool:

@@ -58,6 +58,13 @@ def ask_open_path(parent: QWidget, title: str, kinds: str) -> str:
     return path
 
 
+def ask_open_paths(parent: QWidget, title: str, kinds: str) -> list[str]:
+    """Return the paths of the files that the user chose, as `ask_open_path`; empty if none."""
+    suffix = next(iter(re.findall(r"\*(\.\w+)", kinds)), "")
+    paths, _ = QFileDialog.getOpenFileNames(parent, title, _folder_for(suffix), kinds)
+    return paths
+
+
 def _folder_for(suffix: str) -> str:
     places = QStandardPaths.StandardLocation
     is_picture = suffix.lower() in _PICTURES

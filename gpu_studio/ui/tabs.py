@@ -51,8 +51,10 @@ class Tab:
             The import is most of a tab's cost, so it waits until the tab is made.
         parts: the titles of its pages, in their order, if it has several.
         opens: the endings of files that are dropped on the window and opened here.
+        opens_in_front: endings of another tab's that are opened here if this tab is in front.
         recognizes: tells from a file's contents that it belongs here, whatever its ending, as
             `record_page.has_record`; ``package.module:name``.
+        recognized: the page that opens a file recognized so; the tab's own if None.
     """
 
     page: Page
@@ -62,7 +64,9 @@ class Tab:
     contents: str
     parts: Mapping[Page, str] = field(default_factory=dict)
     opens: tuple[str, ...] = ()
+    opens_in_front: tuple[str, ...] = ()
     recognizes: str = ""
+    recognized: Page | None = None
 
 
 TABS = (
@@ -91,6 +95,9 @@ TABS = (
         icon="chart",
         keys="Ctrl+3",
         contents="gpu_studio.ui.benchmark.benchmark_tab:BenchmarkTab",
+        opens_in_front=(".jsonl",),
+        recognizes="gpu_studio.core.benchmark.standard_file:has_standard",
+        recognized=pages.COMPARE,
     ),
     Tab(
         page=pages.SWITCHER,
@@ -141,24 +148,29 @@ def tab_of(page: Page) -> Tab:
     return next(tab for tab in TABS if tab.page.tab == page.tab)
 
 
-def tab_for_file(path: Path, is_over: Callable[[], bool] = lambda: False) -> Tab:
-    """Return the tab that opens a dropped file: one that knows its contents, or its ending.
+def page_for_file(
+    path: Path, front: Page, is_over: Callable[[], bool] = lambda: False
+) -> Page | None:
+    """Return the page that opens a dropped file: one that knows its contents, or its ending.
 
-    It reads the beginning of the file, so it is called in a thread.
+    None if there is no such page. It reads the file, so it is called in a thread.
 
     Args:
         path: the file.
+        front: the tab in front.
         is_over: returns whether the answer is no longer needed.
 
     Raises:
         StudioError: the file's drive does not answer.
     """
-    ending = path.suffix.lower()
     try:
         for tab in TABS:
-            if tab.recognizes and (ending in tab.opens or imported(tab.recognizes)(path, is_over)):
-                return tab
+            if tab.recognizes and imported(tab.recognizes)(path, is_over):
+                return tab.recognized or tab.page
     except SilentDriveError as error:
         message = f"{file_name(path)} cannot be opened: {error}."
         raise StudioError(FailureKind.FILE_REFUSED, message) from error
-    return next(tab for tab in TABS if ending in tab.opens)
+    ending = path.suffix.lower()
+    if ending in tab_of(front).opens_in_front:
+        return front
+    return next((tab.page for tab in TABS if ending in tab.opens), None)

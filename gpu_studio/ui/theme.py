@@ -78,6 +78,8 @@ COLOURS = {
     "good": ("#007A59", "#19B98C"),
     "other": ("#8C96A3", "#7C8794"),
     "on_device": ("#10161C", "#10161C"),
+    "interval": ("#FFFFFF", "#FFFFFF"),
+    "compared": ("#6F5BB5", "#8F7BD6"),
     "context": ("#6B7686", "#A3AFBD"),
     "track": ("#EDF0F3", "#2A313A"),
     "good_soft": ("#E2F3EC", "#16352D"),

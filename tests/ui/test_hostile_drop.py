@@ -45,9 +45,10 @@ def test_whatever_is_dropped_is_answered(window: MainWindow, tmp_path: Path) -> 
     for number, page in enumerate({one.tab: one for one in PAGES}.values()):
         go(window, page)
         drop(window, [QUrl.fromLocalFile(str(tmp_path / f"{number}.zip"))])
-        assert text(window, "banner.sentence") == f"GPU Studio cannot open {number}.zip here."
+        refused = f"GPU Studio cannot open {number}.zip here."
+        wait_until(lambda refused=refused: text(window, "banner.sentence") == refused)
     drop(window, [QUrl.fromLocalFile(str(tmp_path / name)) for name in ("a.png", "b.png")])
-    assert text(window, "banner.sentence") == "GPU Studio opens one file at a time, not 2."
+    wait_until(lambda: "one file at a time, not 2." in text(window, "banner.sentence"))
     for address in addresses():
         drop(window, [address])
         assert text(window, "banner.sentence") == "GPU Studio opens files, not addresses."

@@ -14,8 +14,7 @@ from PySide6.QtWidgets import QComboBox, QFileDialog
 from gpu_studio.core import user_file
 from gpu_studio.model.benchmark.recording import RecordingPlayer
 from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
-from gpu_studio.model.pages import BENCHMARK, CHECK, FIT, RACE, SEGMENTS
-from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
+from gpu_studio.model.pages import BENCHMARK, CHECK, COMPARE, FIT, RACE, SEGMENTS
 from gpu_studio.ui.check.check_tab import CheckTab
 from tests.driving.window import click, drop, find, sees, text, wait_until
 from tests.patience import PATIENCE_S
@@ -82,12 +81,17 @@ def test_every_page_says_which_file_it_opens(
 
     assert drop(window, tmp_path / "silent.png")  # a picture, or a record's: not known yet
     says("silent.png", "status")
-    assert drop(window, tmp_path / "silent.json")
-    says("silent.json", "check.outcome")
-    assert "Opening" not in text(window, "status")  # the page says it
-    ready_studio.go_to(BENCHMARK)
-    assert drop(window.findChild(BenchmarkTab), tmp_path / "silent.jsonl")
-    says("silent.jsonl", "benchmark.recording.outcome")
+    assert drop(window, tmp_path / "silent.json")  # of a check, or a standard run's
+    says("silent.json", "status")
+    assert drop(window, tmp_path / "a.zip")  # a later file takes its place
+    wait_until(lambda: "Opening" not in text(window, "status"))
+    for opening_page, name, widget in (
+        (CHECK, "silent.html", "check.outcome"),
+        (BENCHMARK, "silent.jsonl", "benchmark.recording.outcome"),
+        (COMPARE, "silent.dat", "benchmark.compare.outcome"),
+    ):
+        ready_studio.go_to(opening_page, path=tmp_path / name)
+        says(name, widget)
     for page, name, opens, widget in (
         (SEGMENTS, "silent.pickle", "memory.snapshot.open", "memory.snapshot.outcome"),
         (FIT, "silent.safetensors", "memory.fit.open", "memory.fit.reason"),

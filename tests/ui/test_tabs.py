@@ -9,10 +9,10 @@ from PySide6.QtGui import QKeySequence
 
 from gpu_studio.core.check.record_page import RECORD_ENDINGS, has_record
 from gpu_studio.model import pages
-from gpu_studio.model.pages import CHECK, RACE, Page
+from gpu_studio.model.pages import BENCHMARK, CHECK, DEVICES, RACE, Page
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.lazy_page import imported
-from gpu_studio.ui.tabs import TABS, Tab, TabContents, tab_for_file, tab_of
+from gpu_studio.ui.tabs import TABS, Tab, TabContents, page_for_file, tab_of
 from tests.fakes.check_records import check_record
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def test_a_file_has_one_tab() -> None:
 def test_every_page_that_the_program_leads_to_is_in_a_record() -> None:
     for page in (one for one in vars(pages).values() if isinstance(one, Page)):
         tab = tab_of(page)
-        assert page == tab.page or page in tab.parts
+        assert page in (tab.page, tab.recognized) or page in tab.parts
 
 
 def test_a_record_of_a_check_is_distinguished_from_a_photo_by_its_contents(tmp_path: Path) -> None:
@@ -55,7 +55,13 @@ def test_a_record_of_a_check_is_distinguished_from_a_photo_by_its_contents(tmp_p
     photo.write_bytes(b"a photo")
     record.write_bytes(png_of_record(check_record({})))
     assert has_record(record)
-    assert tab_for_file(photo).page == RACE
-    assert tab_for_file(record).page == CHECK
+    assert page_for_file(photo, BENCHMARK) == RACE
+    assert page_for_file(record, BENCHMARK) == CHECK
     others = set(RECORD_ENDINGS) - {".png"}
-    assert {tab_for_file(tmp_path / f"a{ending}").page for ending in others} == {CHECK}
+    assert {page_for_file(tmp_path / f"a{ending}", RACE) for ending in others} == {CHECK}
+
+
+def test_a_recording_is_for_the_benchmark_if_that_is_in_front(tmp_path: Path) -> None:
+    for front, opens in ((BENCHMARK, BENCHMARK), (DEVICES, RACE), (RACE, RACE)):
+        assert page_for_file(tmp_path / "a.jsonl", front) == opens
+    assert page_for_file(tmp_path / "a.zip", BENCHMARK) is None

@@ -47,9 +47,12 @@ if TYPE_CHECKING:
 # Moving work is not worth less than this, and two runs of the same work can differ as much.
 SAME_WITHIN = 1.05
 _DOUBTED_BY = 2.0
-# How much two runs of the same work differ from run to run: elementwise work by up to 25 % between
-# processes whose memory is steady (`tests/bench/steadiness.py`).
-_APART_BY = 1.25
+APART_BY = 1.25
+"""How much two runs of the same work differ from run to run.
+
+Elementwise work differs by up to 25 % between processes whose memory is steady
+(`tests/bench/steadiness.py`).
+"""
 
 
 class Claim(Enum):
@@ -119,7 +122,7 @@ class Comparison(msgspec.Struct, frozen=True):
     def _margin(self, winner: int) -> float:
         """Return how far the ratio may be off in favor of a winner, beyond its interval."""
         if self.is_apart:
-            return _DOUBTED_BY if self.doubts else _APART_BY
+            return _DOUBTED_BY if self.doubts else APART_BY
         if self.shared == -winner:
             return _DOUBTED_BY
         met = MET_BY_BOTH if self.rounds else frozenset[str]()

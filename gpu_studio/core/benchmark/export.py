@@ -19,7 +19,7 @@ from gpu_studio.core.statistics import SAMPLES_OF_AN_INTERVAL
 from gpu_studio.core.units import format_duration, format_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.csv_lines import Cell
@@ -112,9 +112,20 @@ def to_json(runs: Sequence[Run], engine: EngineDescribed | None, exported_at: st
 
 def to_markdown(runs: Sequence[Run]) -> str:
     """Return runs as a Markdown table in readable units."""
-    rows = [_READABLE_HEAD, *_readable_rows(runs)]
+    numbers = frozenset((1, 4, 5, 6, 7, 8))
+    return markdown_table([_READABLE_HEAD, *_readable_rows(runs)], numbers)
+
+
+def markdown_table(rows: Sequence[Sequence[str]], numbers: Collection[int] = ()) -> str:
+    """Return rows of texts as a Markdown table.
+
+    Args:
+        rows: the heads first, all of one length.
+        numbers: the columns that are right-aligned.
+    """
     lines = ["| " + " | ".join(_markdown_cell(cell) for cell in row) + " |" for row in rows]
-    lines.insert(1, "| --- | ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |")
+    rules = ("---:" if column in numbers else "---" for column in range(len(rows[0])))
+    lines.insert(1, f"| {' | '.join(rules)} |")
     return "\n".join(lines) + "\n"
 
 

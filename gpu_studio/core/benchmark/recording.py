@@ -89,7 +89,7 @@ def read_recording(path: Path, is_over: Callable[[], bool] = lambda: False) -> R
 
 def is_recording(content: bytes) -> bool:
     """Return whether a file's contents begin like a recording, damaged or not."""
-    lines = _text_of(content).split(b"\n", 2)
+    lines = text_of(content).split(b"\n", 2)
     return len(lines) > 1 and _kind_of(lines[0]) is not None
 
 
@@ -106,7 +106,7 @@ def decode_recording(
     Raises:
         StudioError: the file is refused; the sentence says why.
     """
-    lines = _text_of(content).split(b"\n")
+    lines = text_of(content).split(b"\n")
     has_header = _kind_of(lines[0]) == "recording_header"
     header = _header(lines[0]) if has_header else None
     described, runs, is_cut_off = None, RunsOfEvents(is_over), False
@@ -142,8 +142,11 @@ def decode_recording(
     )
 
 
-def _text_of(content: bytes) -> bytes:
-    """Return UTF-8: Windows PowerShell writes files in UTF-16, with a byte order mark."""
+def text_of(content: bytes) -> bytes:
+    """Return a file's contents in UTF-8.
+
+    Windows PowerShell writes files in UTF-16, with a byte order mark.
+    """
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             return content.decode("utf-16").encode()

@@ -34,6 +34,7 @@ class View(Enum):
     SIZES = "Time over size"
     EXPLANATION = "Explained"
     HISTORY = "History"
+    COMPARE = "Compare"
 
 
 class HistoryPart(Enum):
@@ -132,6 +133,7 @@ _NAMES = {
         "Two stopwatches, time breakdown, what is normal, findings",
     ),
     View.HISTORY: ("history", "Kept runs, recordings and published results to compare with"),
+    View.COMPARE: ("compare", "The standard run of this PC beside those of other PCs"),
 }
 
 

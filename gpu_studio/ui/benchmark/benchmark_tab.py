@@ -19,8 +19,9 @@ from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.benchmark.published_experiment import PublishedExperiment
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
-from gpu_studio.model.benchmark.recording import RECORDING_ENDING, RecordingPlayer
-from gpu_studio.model.pages import BENCHMARK
+from gpu_studio.model.benchmark.recording import RecordingPlayer
+from gpu_studio.model.benchmark.standard_sides import StandardSides
+from gpu_studio.model.pages import BENCHMARK, COMPARE
 from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.benchmark.benchmark_choices import BenchmarkChoices
 from gpu_studio.ui.benchmark.benchmark_head import BenchmarkHead
@@ -34,7 +35,6 @@ from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark.benchmark_run_panel import BenchmarkRunPanel
 from gpu_studio.ui.benchmark.export_button import ExportButton
 from gpu_studio.ui.eliding import ElidedText
-from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.lazy_page import LazyPage
@@ -61,7 +61,7 @@ _LOW = 620  # pixels
 _NARROW, _NARROW_LETTERS = 1024, 132
 # The plot keeps this share of the page however many rows there are; a lower one is unreadable.
 _PLOT_SHARE, _LEAST_PLOT = 0.28, 242
-
+_WITH_PLOTS = (View.LIVE, View.SIZES, View.EXPLANATION)
 _INDENT = 8
 
 
@@ -107,7 +107,12 @@ class BenchmarkTab(TabContents):
             self._escape,
             context=Qt.ShortcutContext.WidgetWithChildrenShortcut,
         )
-        self.pages_later = (self._history_page,)
+        self._sides = StandardSides(studio, self)
+        self._compare_page = LazyPage(
+            "gpu_studio.ui.benchmark.compare_page:ComparePage",
+            studio, self._sides, theme, parent=self,
+        )  # fmt: skip
+        self.pages_later = (self._history_page, self._compare_page)
         self._connect()
         self._choices_changed()
         yield
@@ -121,7 +126,6 @@ class BenchmarkTab(TabContents):
         self._head.run_again_wanted.connect(self._run_again)
         self._experiment.begun.connect(self._plan_begun)
         self._player.begun.connect(self._plan_begun)
-        FileDrop(self, RECORDING_ENDING).dropped.connect(self._open_recording)
         self._history.ghost_changed.connect(self._show_ghost)
         self._history.notified.connect(self._show_history_notice)
         self._results.run_selected.connect(self._run_selected)
@@ -215,8 +219,9 @@ class BenchmarkTab(TabContents):
             focused.setFocus()  # a widget that gets another parent loses it
 
     def _show_choices(self) -> None:
-        """Show what is to be run; above the kept runs it would only take their room."""
-        self._left.setVisible(not (self._is_bar and self._view is View.HISTORY))
+        """Show what is to be run, unless it would only take the room of the view."""
+        is_above = self._is_bar and self._view is View.HISTORY
+        self._left.setVisible(not is_above and self._view is not View.COMPARE)
 
     def _arrange_right(self, column: QVBoxLayout) -> None:
         column.addWidget(self._head)
@@ -237,6 +242,7 @@ class BenchmarkTab(TabContents):
         self._pages.add(invitation)
         self._pages.add(runs)
         self._pages.add(self._history_page)
+        self._pages.add(self._compare_page)
         column.addWidget(self._pages, 1)
 
     def _choose_history(self, part: HistoryPart) -> HistoryPage:
@@ -268,7 +274,13 @@ class BenchmarkTab(TabContents):
             self.benchmark.run_again()
 
     def go_to(self, destination: Destination) -> None:
-        """Compare the CPU and the cards."""
+        """Compare the CPU and the cards, or the standard runs in files, or open a recording."""
+        if destination.page == COMPARE:
+            self._choose_view(View.COMPARE)
+            self._sides.open_files(destination.paths)
+            return
+        if destination.path is not None:
+            self._open_recording(destination.path)
         plan = self._comparison.plan
         if destination.starts and plan.devices and not self.benchmark.state.is_busy:
             self._plan_begun()
@@ -299,10 +311,13 @@ class BenchmarkTab(TabContents):
     def _show_view(self, view: View) -> None:
         self._view = view
         self._views.show_view(view)
-        self._head.show_result(view is not View.HISTORY)
+        has_plot = view in _WITH_PLOTS
+        self._head.show_result(has_plot)
         self._show_choices()
-        if view is not View.HISTORY:
+        if has_plot:
             self._plots.show_view(view)
+        if view is View.COMPARE:
+            self._sides.refresh()
         self._show_page()
         self._show_caption()
 
@@ -322,10 +337,10 @@ class BenchmarkTab(TabContents):
         self._show_caption()
 
     def _show_page(self) -> None:
-        """Show the runs, the history or the invitation."""
-        history = self._view is View.HISTORY
+        """Show the runs, the history, the comparison or the invitation."""
         filled = bool(self.benchmark.runs) or self._history.ghost is not None
-        self._pages.show_page(2 if history else 1 if filled else 0)
+        others = {View.HISTORY: 2, View.COMPARE: 3}
+        self._pages.show_page(others.get(self._view, 1 if filled else 0))
 
     def _show_history_notice(self, notice: Notice) -> None:
         if self._view is not View.HISTORY:  # the History page shows it itself

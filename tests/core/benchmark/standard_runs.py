@@ -70,3 +70,44 @@ def standard_run(*devices: StandardDevice, **changes: Any) -> StandardRun:
         devices=devices or (standard_device(), standard_device("cuda:0")),
     )
     return msgspec.structs.replace(plain, **changes)
+
+
+# Per second, of a card that does not exist.
+_RATES = {
+    "bandwidth": 298e9, "product_float32": 4.6e12, "product_float16": 0.61e12,
+    "product_bfloat16": 0.58e12, "convolution": 2.1e12, "training_step": 3.2e12, "launch": 164e3,
+    "copy_in": 12.1e9, "copy_out": 12.8e9,
+}  # fmt: skip
+
+
+def paced_device(
+    name: str = "NVIDIA GeForce GTX 1660 SUPER",
+    pace: float = 1.0,
+    *,
+    device: str = "cuda:0",
+    only: tuple[str, ...] = (),
+    **changes: Any,
+) -> StandardDevice:
+    """Return a device that is so many times as fast as an invented card.
+
+    Args:
+        name: its name.
+        pace: how many times as fast.
+        device: its address.
+        only: the keys of the items with a result; empty for all.
+        changes: other fields of each result.
+    """
+    found = []
+    for item in STANDARD_1:
+        if not item.runs_on(device):
+            continue
+        if only and item.key not in only:
+            found.append(StandardFigure(key=item.key, skipped="It was stopped before."))
+            continue
+        median_s = item.work / (pace * _RATES[item.key])
+        ci95_s = (0.99 * median_s, 1.01 * median_s)
+        times = {"median_s": median_s, "iqr_s": 0.02 * median_s, "ci95_s": ci95_s}
+        times["p99_s"] = 1.1 * median_s
+        result = item_result(item, device, **{**times, "rounds_s": (median_s,) * 12, **changes})
+        found.append(StandardFigure(key=item.key, result=result))
+    return standard_device(device, name=name, figures=tuple(found))

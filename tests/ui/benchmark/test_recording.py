@@ -1,4 +1,4 @@
-"""Recordings in the tab: opened by a button or a drop, played, labelled wherever they show."""
+"""Recordings in the tab: opened, played, labelled wherever they show."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from gpu_studio.core.protocol import encode_all
 from gpu_studio.engine.recorded_engine import RecordedEngine
 from gpu_studio.model.benchmark.recording import AT_ONCE
 from gpu_studio.model.benchmark.results_table import Column
+from gpu_studio.model.pages import BENCHMARK, Destination
 from gpu_studio.ui.benchmark.recording_card import RecordingCard
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import (
@@ -35,7 +36,7 @@ from tests.driving.benchmark import (
     trust,
     wait_over,
 )
-from tests.driving.window import click, drawn, drop, find, text
+from tests.driving.window import click, drawn, find, text
 from tests.fakes.pc import gt_1030
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import batch, finished, run_events, started
@@ -82,9 +83,13 @@ def replaying(studio: Studio, ready: BenchmarkTab) -> BenchmarkTab:
     return ready
 
 
+def open_recording(tab: BenchmarkTab, path: Path) -> None:
+    tab.go_to(Destination(page=BENCHMARK, paths=(path,)))
+
+
 def play(qtbot: QtBot, tab: BenchmarkTab, path: Path) -> None:
-    """Open a recording by dropping it, and play it to its end at once."""
-    assert drop(tab, path)
+    """Open a recording as the window does, and play it to its end at once."""
+    open_recording(tab, path)
     button = find(tab, "benchmark.recording.play", QPushButton)
     qtbot.waitUntil(button.isEnabled)
     pace = find(tab, "benchmark.recording.pace", QComboBox)
@@ -180,19 +185,17 @@ def test_a_card_of_this_pc_stands_beside_no_recorded_processor(
     assert [live._curves[key].label for key in live.curve_keys] == ["CPU, recorded"]
 
 
-def test_another_file_is_not_taken_and_a_bad_one_is_refused_with_its_reason(
+def test_a_bad_file_is_refused_with_its_reason(
     qtbot: QtBot, replaying: BenchmarkTab, path: Path, tmp_path: Path
 ) -> None:
-    assert not drop(replaying, tmp_path / "picture.png")
-    assert not drop(replaying, path, path)
     bad = tmp_path / "bad.jsonl"
     bad.write_bytes(b"<b>\x00")
-    assert drop(replaying, bad)
+    open_recording(replaying, bad)
     qtbot.waitUntil(lambda: text(replaying, "benchmark.recording.outcome") != "")
     assert text(replaying, "benchmark.recording.outcome").startswith("bad.jsonl: ")
     assert not find(replaying, "benchmark.recording.play", QPushButton).isEnabled()
     qtbot.waitUntil(find(replaying, "benchmark.recording.open").isEnabled)
-    drop(replaying, path)
+    open_recording(replaying, path)
     qtbot.waitUntil(lambda: find(replaying, "benchmark.recording.play", QPushButton).isEnabled())
     assert text(replaying, "benchmark.recording.outcome") == ""
 
@@ -200,7 +203,7 @@ def test_another_file_is_not_taken_and_a_bad_one_is_refused_with_its_reason(
 def test_its_results_are_kept_when_asked_and_race_as_a_ghost(
     qtbot: QtBot, replaying: BenchmarkTab, path: Path
 ) -> None:
-    drop(replaying, path)
+    open_recording(replaying, path)
     keep = find(replaying, "benchmark.recording.keep", QPushButton)
     qtbot.waitUntil(keep.isEnabled)
     click(replaying, "benchmark.recording.keep")

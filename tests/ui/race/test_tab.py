@@ -25,7 +25,6 @@ from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.core.race.shared_race import CHUNK, decode_shared
 from gpu_studio.model.pages import RACE, Destination
 from gpu_studio.model.race import race as race_module
-from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.race import race_stage
 from gpu_studio.ui.race.animation import LARGEST_BYTES, SIZE
@@ -408,7 +407,7 @@ def test_a_race_is_saved_and_opens_again_as_a_ghost(
     assert shared.race == tab.race.verdict.finished
     assert shared.torch_version == "2.13.0+cpu"
 
-    tab.go_to(Destination(page=RACE, path=path))
+    tab.go_to(Destination(page=RACE, paths=(path,)))
     wait_until(lambda: tab.race.choices.ghost is not None)
     assert "saved" in chips(tab, "left")[0]
     assert "saved" in find(tab, "race.contestants.left", QComboBox).currentText()
@@ -595,16 +594,6 @@ def test_another_tab_can_start_the_race(tab: RaceTab) -> None:
     wait_over(tab)
 
     assert tab.race.verdict.finished.leader == 1
-
-
-def test_a_dropped_picture_of_some_kinds_is_taken(tab: RaceTab, tmp_path: Path) -> None:
-    taken: list[Path] = []
-    FileDrop(tab, ".png", ".jpg").dropped.connect(taken.append)
-    for name in ("a.PNG", "b.txt"):
-        (tmp_path / name).write_text("")
-        assert drop(tab, tmp_path / name) is (name == "a.PNG")
-
-    assert [path.name for path in taken] == ["a.PNG"]
 
 
 def test_a_race_without_a_verdict_has_a_button_that_runs_it_again(

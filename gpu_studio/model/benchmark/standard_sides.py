@@ -1,0 +1,164 @@
+"""What the page Compare shows: this PC's newest standard run, and those in files beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.benchmark.standard_comparison import (
+    MOST_FILES,
+    Side,
+)
+from gpu_studio.core.benchmark.standard_file import read_standard
+from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
+from gpu_studio.core.failure import Failure, StudioError, failure_from
+from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.plain_text import file_name
+from gpu_studio.model.file_reading import FileReading, opening
+from gpu_studio.model.task_queue import TaskQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from gpu_studio.core.benchmark.standard_record import StandardRun
+    from gpu_studio.model.studio import Studio
+
+_FULL = f"Up to {MOST_FILES} files can be compared. Remove one first."
+
+
+class _ReadFile(NamedTuple):
+    """A file that was opened: its run, or why there is none."""
+
+    path: Path
+    run: StandardRun | None = None
+    failure: Failure | None = None
+
+
+class StandardSides(QObject):
+    """The sides of the comparison: this PC first if it has a run, then the opened files.
+
+    Signals:
+        changed(): other sides.
+        notified(Notice): what became of a file.
+
+    Attributes:
+        sides: the shown devices.
+    """
+
+    changed = Signal()
+    notified = Signal(object)
+
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        folder = studio.data_folder
+        self._folder = StandardFolder(folder / FOLDER_NAME if folder is not None else None)
+        self.sides: tuple[Side, ...] = ()
+        self._waiting: dict[Path, None] = {}
+        self._files = TaskQueue(self)
+        self._files.failed.connect(self._fail)
+        self._reading = FileReading(self)  # a drive that hangs must not hold the folder
+        self._reading.delayed.connect(self._on_delayed)
+        self._reading.succeeded.connect(self._add)
+        self._reading.failed.connect(self._fail)
+        studio.closing.connect(self._reading.close)
+        studio.closing.connect(self._files.close)
+
+    @property
+    def has_own(self) -> bool:
+        """Whether this PC has a standard run."""
+        return bool(self.sides) and self.sides[0].is_here
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether files are being read."""
+        return self._files.is_busy or self._reading.is_reading
+
+    @property
+    def can_add(self) -> bool:
+        """Whether there is room for another file."""
+        return len(self.sides) - self.has_own < MOST_FILES
+
+    def refresh(self) -> None:
+        """Read this PC's newest run again: another window or the terminal may have made one."""
+        self._files.add(self._folder.newest, self._show_own, keeps=False)
+
+    def open_files(self, paths: Iterable[Path]) -> None:
+        """Add the runs in files; a file that is still being read is not forgotten."""
+        self._waiting.update(dict.fromkeys(paths))
+        waiting = tuple(self._waiting)
+        if waiting:
+            self._reading.read(lambda is_over: [_read(path, is_over) for path in waiting])
+
+    def remove(self, place: int) -> None:
+        """Remove a file's side."""
+        self._show(side for number, side in enumerate(self.sides) if number != place)
+
+    def choose(self, place: int, number: int) -> None:
+        """Compare another device of a side's run."""
+        sides = list(self.sides)
+        sides[place] = msgspec.structs.replace(sides[place], number=number)
+        self._show(sides)
+
+    def _show_own(self, run: StandardRun | None) -> None:
+        own = self.sides[0] if self.has_own else None
+        if run is None or (own is not None and own.run == run):
+            return
+        others = (side for side in self.sides if not side.is_here and side.run != run)
+        self._show((Side(run, _usual_device(run), is_here=True), *others))
+
+    def _add(self, files: list[_ReadFile]) -> None:
+        notices: list[Notice] = []
+        sides = list(self.sides)
+        for path, run, failure in files:
+            self._waiting.pop(path, None)
+            if failure is not None:
+                notices.append(Notice(failure.message, Tone.FAILURE))
+            elif run is None:
+                continue
+            elif any(side.run == run for side in sides):
+                text = f"The run in {file_name(path)} is here already."
+                notices.append(Notice(text, Tone.AMBER))
+            elif len(sides) - self.has_own >= MOST_FILES:
+                notices.append(Notice(_FULL, Tone.AMBER))
+                break
+            else:
+                sides.append(Side(run, _usual_device(run)))
+        if len(sides) > len(self.sides):
+            self._show(sides)
+        self.notified.emit(_joined(notices))
+
+    def _show(self, sides: Iterable[Side]) -> None:
+        self.sides = tuple(sides)
+        self.changed.emit()
+
+    def _on_delayed(self) -> None:
+        if self._waiting:
+            self.notified.emit(Notice(opening(next(iter(self._waiting))), Tone.QUIET))
+
+    def _fail(self, failure: Failure) -> None:
+        self._waiting.clear()
+        self.notified.emit(Notice(failure.message, Tone.FAILURE))
+
+
+def _read(path: Path, is_over: Callable[[], bool]) -> _ReadFile:
+    try:
+        return _ReadFile(path, read_standard(path, is_over))
+    except StudioError as error:
+        return _ReadFile(path, failure=failure_from(error))
+
+
+def _usual_device(run: StandardRun) -> int:
+    """Return the place of a run's first card, or of its CPU without one."""
+    return next((place for place, one in enumerate(run.devices) if not one.is_cpu), 0)
+
+
+def _joined(notices: list[Notice]) -> Notice:
+    """Return several outcomes as one notice; the first worst tone counts."""
+    if not notices:
+        return Notice()
+    sentences = dict.fromkeys(notice.sentence for notice in notices)
+    is_failure = any(notice.tone is Tone.FAILURE for notice in notices)
+    return Notice(" ".join(sentences), Tone.FAILURE if is_failure else notices[0].tone)

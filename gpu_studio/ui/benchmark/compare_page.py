@@ -1,0 +1,195 @@
+"""The page Compare: this PC's standard run beside those in files from other PCs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from gpu_studio.core.benchmark.export import markdown_table
+from gpu_studio.core.benchmark.standard import STANDARD
+from gpu_studio.core.benchmark.standard_comparison import (
+    MOST_FILES,
+    compared_works,
+    comparison_table,
+    comparison_trust,
+    headline,
+)
+from gpu_studio.core.notice import Notice
+from gpu_studio.model.pages import DEVICES
+from gpu_studio.ui.benchmark.comparison_sheet import ComparisonSheet
+from gpu_studio.ui.file_drop import FileDrop
+from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.page_keys import saves
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, keep_room
+from gpu_studio.ui.png import png_bytes
+from gpu_studio.ui.saving import ask_open_paths, save_as
+from gpu_studio.ui.scroll_page import PageColumn
+from gpu_studio.ui.trust_chip import TrustChip
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QResizeEvent
+
+    from gpu_studio.model.benchmark.standard_sides import StandardSides
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.parts import Role
+    from gpu_studio.ui.theme import Theme
+
+_KINDS = "Standard runs (*.png *.html *.htm *.json *.jsonl);;All files (*)"
+_EMPTY = (
+    f"Compare up to {MOST_FILES} other PCs with this one. Add their files, or drop them on the "
+    "window: pictures (PNG), reports (HTML), recordings or JSON of a standard run."
+)
+_PICTURE_WIDTH = 1200
+_HEADING_ROLES: tuple[Role, ...] = ("hero_words", "headline")
+
+
+class ComparePage(PageColumn):
+    """The result in a sentence, a chip for each side, and a card for each work."""
+
+    def __init__(
+        self, studio: Studio, sides: StandardSides, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__("Comparison with other PCs", parent)
+        self.setObjectName("benchmark.compare")
+        self._studio, self._sides, self._theme = studio, sides, theme
+        self._heading = Text("", "headline", name="benchmark.compare.heading", wraps=True)
+        self._heading.setMinimumHeight(self._heading.room_for(_HEADING_ROLES))
+        self._sentence = Text("", "muted", name="benchmark.compare.sentence", wraps=True)
+        self._standard = Text(f"standard {STANDARD}", "muted", name="benchmark.compare.standard")
+        self._trust = TrustChip(theme, name="benchmark.compare.trust")
+        self._outcome = Text("", "muted", name="benchmark.compare.outcome", wraps=True)
+        self._outcome.setMinimumHeight(self._outcome.fontMetrics().lineSpacing())
+        keep_room(self._outcome)
+        self._own = Card(name="benchmark.compare.own")
+        self._own.column.addWidget(
+            Text(
+                "This PC has no standard run yet. Press “Measure this PC” on Devices: about a "
+                "minute for each device. Then its figures stand here first.", wraps=True,
+            )
+        )  # fmt: skip
+        self._own.column.addWidget(
+            button("Go to Devices", self._go_to_devices, name="benchmark.compare.devices"),
+            0, Qt.AlignmentFlag.AlignLeft,
+        )  # fmt: skip
+        self._sheet = ComparisonSheet(theme)
+        self._sheet.removed.connect(sides.remove)
+        self._sheet.device_chosen.connect(sides.choose)
+        self._arrange()
+        FileDrop(self).dropped.connect(self._sides.open_files)
+        sides.changed.connect(self._show)
+        sides.notified.connect(self._outcome.show_notice)
+        self._outcome.show_notice(Notice())
+        self._show()
+
+    def _arrange(self) -> None:
+        self._add = button(
+            "Add file…", self._ask_files, name="benchmark.compare.add",
+            tip="Compare with the standard run in a picture, a report, a recording or JSON",
+        )  # fmt: skip
+        self._add.setIcon(icon("file", self._theme))
+        self._copy = button(
+            "Copy as text", self._copy_text, name="benchmark.compare.copy",
+            tip="Copy the comparison as a Markdown table",
+        )  # fmt: skip
+        self._copy.setIcon(icon("copy", self._theme))
+        self._save = button(
+            "Save picture…", self._save_picture, name="benchmark.compare.save",
+            tip="Save the comparison as a picture", primary=True,
+        )  # fmt: skip
+        self._save.setIcon(icon("export", self._theme))
+        saves(self._save)
+        head = QHBoxLayout()
+        self.column.addLayout(head)
+        head.setSpacing(GAP)
+        head.addWidget(self._heading, 1)
+        for shown in (self._add, self._copy, self._save):
+            head.addWidget(shown)
+        line = QHBoxLayout()
+        self.column.addLayout(line)
+        line.setSpacing(GAP)
+        line.addWidget(self._sentence, 1)
+        line.addWidget(self._standard)
+        line.addWidget(self._trust, 0, Qt.AlignmentFlag.AlignVCenter)
+        for part in (self._outcome, self._own, self._sheet):
+            self.column.addWidget(part)
+        self.column.addStretch(1)
+
+    def _show(self) -> None:
+        sides = self._sides.sides
+        others = len(sides) - self._sides.has_own
+        self._own.setVisible(not self._sides.has_own)
+        self._sheet.setVisible(bool(sides))
+        self._sheet.show_sides(sides)
+        heading, sentence = headline(sides, compared_works(sides)) if sides else ("Compare", _EMPTY)
+        self._heading.setText(heading)
+        self._fit_heading()
+        self._sentence.setText(sentence)
+        self._trust.show_notice(comparison_trust(sides))
+        self._add.setEnabled(self._sides.can_add)
+        for part in (self._copy, self._save):
+            part.setEnabled(bool(others))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Set the heading in the largest type that fits beside the buttons."""
+        super().resizeEvent(event)
+        self._fit_heading()
+
+    def _fit_heading(self) -> None:
+        buttons = (self._add, self._copy, self._save)
+        room = self.width() - sum(shown.sizeHint().width() + GAP for shown in buttons)
+        self._heading.fit_role(_HEADING_ROLES, room)
+
+    def _go_to_devices(self) -> None:
+        self._studio.go_to(DEVICES)
+
+    def _ask_files(self) -> None:
+        self._sides.open_files(
+            Path(path) for path in ask_open_paths(self.window(), "Add standard runs", _KINDS)
+        )
+
+    def _copy_text(self) -> None:
+        QGuiApplication.clipboard().setText(markdown_table(comparison_table(self._sides.sides)))
+        self._outcome.show_notice(Notice("Table copied."))
+
+    def _save_picture(self) -> None:
+        notice = save_as(
+            self.window(), "Save the comparison", "comparison.png", "Picture (*.png)",
+            self.picture(),
+        )  # fmt: skip
+        if notice.sentence:
+            self._outcome.show_notice(notice)
+
+    def picture(self) -> bytes:
+        """Return the comparison as a PNG file, 1200 pixels wide."""
+        page = QWidget()
+        page.setObjectName("picture")
+        page.setStyleSheet(f"QWidget#picture {{ background: {self._theme.colour('window')}; }}")
+        page.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
+        column = QVBoxLayout(page)
+        column.setContentsMargins(2 * MARGIN, 2 * MARGIN, 2 * MARGIN, MARGIN)
+        column.setSpacing(GAP)
+        trust = TrustChip(self._theme, name="")
+        trust.show_notice(comparison_trust(self._sides.sides))
+        sheet = ComparisonSheet(self._theme, is_still=True)
+        sheet.setFixedWidth(_PICTURE_WIDTH - 4 * MARGIN)
+        sheet.show_sides(self._sides.sides)
+        for part in (
+            Text(self._heading.text(), "headline", wraps=True),
+            Text(self._sentence.text(), "muted", wraps=True),
+            FlowRow(trust),
+            sheet,
+            Text(f"GPU Studio · standard {STANDARD}", "muted"),
+        ):
+            column.addWidget(part)
+        page.setFixedWidth(_PICTURE_WIDTH)
+        page.show()
+        page.setFixedHeight(column.totalHeightForWidth(_PICTURE_WIDTH))
+        file = png_bytes(page.grab().toImage())
+        page.hide()
+        page.deleteLater()
+        return file
