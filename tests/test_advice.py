@@ -19,7 +19,7 @@ SOURCES = {
     "core/program_form.py": "gives each its form",
     "core/wheels.py": "WheelChoice's commands; one is for another PC",
     "core/devices/build_findings.py": "commands of findings: `find` gives them their form",
-    "core/devices/other_makers.py": "commands of findings: `find` gives them their form",
+    "core/devices/card_findings.py": "commands of findings: `find` gives them their form",
 }
 GIVES_FORM = {"typed"}
 FORMED_LATER = {"command", "prog"}  # a finding's, by `find`; argparse's name of a child process

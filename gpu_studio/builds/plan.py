@@ -28,8 +28,12 @@ from urllib.parse import unquote, urlsplit
 from gpu_studio.builds.child_log import ChildLog, last_words
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile, require_followed
 from gpu_studio.builds.lock_file import LOCKS, lines_of, read_lock
-from gpu_studio.builds.source_package import wheel_name, wheel_of_source
-from gpu_studio.builds.stub_wheel import required_package, write_stub
+from gpu_studio.builds.made_wheels import (
+    required_package,
+    wheel_name,
+    wheel_of_source,
+    write_stub,
+)
 from gpu_studio.builds.unpack import metadata_of
 from gpu_studio.builds.wheel_folder import (
     PLAIN_BUILDS,

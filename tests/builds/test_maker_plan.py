@@ -10,9 +10,9 @@ import pytest
 
 from gpu_studio.builds.download import Downloader
 from gpu_studio.builds.install import BuildInstaller, CheckedBuild
+from gpu_studio.builds.made_wheels import wheel_of_source
 from gpu_studio.builds.plan import Planner
 from gpu_studio.builds.shelf import BuildShelf
-from gpu_studio.builds.source_package import wheel_of_source
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
 from gpu_studio.core.wheel_table import IndexPackage, TorchBuild, WheelTable

@@ -11,8 +11,8 @@ from gpu_studio.builds import plan as plans
 from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile
 from gpu_studio.builds.lock_file import read_lock
+from gpu_studio.builds.made_wheels import write_stub
 from gpu_studio.builds.plan import Planner, WheelPlan, pip_trouble, plan_from
-from gpu_studio.builds.stub_wheel import write_stub
 from gpu_studio.builds.wheel_folder import PLAIN_BUILDS, torch_wheel_in
 from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
 from gpu_studio.core.wheel_table import TorchBuild, WheelTable, load_table

@@ -10,8 +10,8 @@ from gpu_studio.core.devices.cards import disagreements, torch_card_of
 from gpu_studio.core.devices.devices import PROHIBITED
 from gpu_studio.core.devices.finding import Finding, restart
 from gpu_studio.core.devices.link import widest_link
-from gpu_studio.core.devices.other_makers import MAC, next_step, other_names
 from gpu_studio.core.listing import listed
+from gpu_studio.core.notice import Action
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,9 +19,28 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.devices.pc_facts import PcFacts
 
-
 _EXPLAINED_FOR_ALL = frozenset({"lost", "asleep", "silent"})
 _EXPLAINED_ELSEWHERE = _EXPLAINED_FOR_ALL | {"no_driver", "not_served", "driver_updated"}
+MAC = (
+    "This program measures CUDA, which no Mac has. PyTorch's standard build uses a Mac's own GPU "
+    "under the name mps (not tested by us)."
+)
+_ASK_MPS = 'python -c "import torch; print(torch.backends.mps.is_available())"'
+_TIME_CPU = "gpu-studio bench matmul --device cpu"
+
+
+def next_step(facts: PcFacts) -> tuple[str, Action | None]:
+    """Return a command or an address to copy, and what the window does instead."""
+    if facts.inventory.is_wsl:
+        return nvidia.DRIVER_PAGE, None
+    if facts.system == "Darwin":
+        return _ASK_MPS, None
+    return _TIME_CPU, Action.RUN_BENCHMARK
+
+
+def other_names(facts: PcFacts) -> tuple[str, ...]:
+    """Return the names of the cards of all makers but NVIDIA."""
+    return (*(card.name for card in facts.others), *facts.inventory.other_gpus)
 
 
 def card_lost(facts: PcFacts) -> Iterator[Finding]:

@@ -16,7 +16,6 @@ from gpu_studio.core.devices import (
     build_findings,
     card_findings,
     driver_findings,
-    other_build_findings,
     torch_findings,
 )
 from gpu_studio.core.devices.finding import TORCH_PAGE, Finding, worst_first
@@ -62,13 +61,13 @@ _RULES: tuple[Callable[[PcFacts], Iterator[Finding]], ...] = (
     card_findings.slow_link,
     driver_findings.card_asleep,
     card_findings.mixed_order,
-    other_build_findings.integrated_first,
-    other_build_findings.not_tested,
+    build_findings.integrated_first,
+    build_findings.not_tested,
     driver_findings.mig_instances,
     driver_findings.wsl_limits,
     torch_findings.tables_differ,
     torch_findings.ok,
-    other_build_findings.ok,
+    build_findings.ok,
 )
 
 

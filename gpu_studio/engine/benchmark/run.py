@@ -36,10 +36,10 @@ from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes
 from gpu_studio.engine.benchmark.finish_line import FinishLine
 from gpu_studio.engine.benchmark.load import load_of
 from gpu_studio.engine.benchmark.naive import time_naively
-from gpu_studio.engine.benchmark.pace import Pace
 from gpu_studio.engine.benchmark.race_timing import RaceTiming
 from gpu_studio.engine.benchmark.result import Findings, finish
 from gpu_studio.engine.benchmark.timing import (
+    Pace,
     choose_calls,
     stopwatch_for,
     warm_up,

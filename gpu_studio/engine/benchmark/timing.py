@@ -1,4 +1,4 @@
-"""Time a call: warm-up, then batches of at least 2 ms.
+"""Time a call: warm-up, then batches of at least 2 ms, and the pace at which they are sent.
 
 Nothing here sends or draws anything.
 """
@@ -14,6 +14,7 @@ from gpu_studio.engine.device import accelerator_of, time_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from threading import Event as Flag
 
     import torch
 
@@ -32,6 +33,9 @@ _CLOCK_PERIOD_S = 0.1
 _STEADY_WITHIN = 0.02
 # A CPU call of this length has warmed up everything.
 _LONG_CALL_S = 2.0
+LINE_PERIOD_S = 1 / 60
+# You cannot read text and curves that change more often than this, and each update costs a rest.
+RESTING_LINE_PERIOD_S = 1 / 4
 
 
 class OwnStopwatch:
@@ -165,3 +169,40 @@ def whole_batches(calls: int, total_calls: int) -> int:
     """
     divisors = (n for n in range(calls, total_calls) if total_calls % n == 0)
     return next(divisors, total_calls)
+
+
+class Pace:
+    """Decides when to send a line of samples, and rests after it.
+
+    Args:
+        rest_s: seconds to rest after each line; 0 if no window draws.
+        stop: ends a rest early.
+    """
+
+    def __init__(self, rest_s: float, stop: Flag) -> None:
+        self._rest_s = rest_s
+        self._stop = stop
+        self._period_s = RESTING_LINE_PERIOD_S if rest_s else LINE_PERIOD_S
+        self._line_at_s = time.perf_counter()
+
+    def is_due(self) -> bool:
+        """Return whether the next line is due."""
+        return time.perf_counter() - self._line_at_s >= self._period_s
+
+    def begin_line(self) -> None:
+        """Start to collect the samples of the next line."""
+        self._line_at_s = time.perf_counter()
+
+    def rest(self) -> bool:
+        """Leave the processor to the window while it draws; return whether there was a rest."""
+        if self._rest_s:
+            self._stop.wait(self._rest_s)
+        return bool(self._rest_s)
+
+    def needs_untimed(self, batch_s: float) -> bool:
+        """Return whether a batch has to run untimed after a rest.
+
+        Another program used the caches and threads meanwhile. A batch that is longer than the rest
+        recovers by itself.
+        """
+        return batch_s < self._rest_s

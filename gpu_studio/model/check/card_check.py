@@ -12,12 +12,15 @@ from gpu_studio.core.check.check_end import CheckEnd, end_of
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
+from gpu_studio.core.check.checked_card import checked_card
 from gpu_studio.core.check.readings import recorded
 from gpu_studio.core.check.stages import NORMAL_MINUTES, round_s, stage_budget_s
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import Obstacle
+from gpu_studio.core.devices.devices import uuid_tail
 from gpu_studio.core.messages.check_messages import (
     STAGE_NAMES,
+    CheckedDevice,
     CheckFindingMade,
     CheckStageFinished,
     CheckStarted,
@@ -27,7 +30,6 @@ from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.core.program_version import program_title
 from gpu_studio.model.awake_timer import AwakeTimer, PauseTimer
 from gpu_studio.model.check.check_keeper import CheckKeeper
-from gpu_studio.model.check.known_device import known_device
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.file_reading import opening
 from gpu_studio.model.headline import Headline, headline_from
@@ -44,7 +46,9 @@ if TYPE_CHECKING:
     from gpu_studio.core.check.check_folder import CutOffCheck
     from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.check.readings import RecordedReading
-    from gpu_studio.core.messages.check_messages import CheckedDevice, PlantKind
+    from gpu_studio.core.devices.devices import Inventory
+    from gpu_studio.core.messages.check_messages import PlantKind
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.message import Event
     from gpu_studio.model.check.check_keeper import EarlierCheck, OpenedRecord
     from gpu_studio.model.devices.device_board import DeviceRow
@@ -505,3 +509,23 @@ class CardCheck(QObject):
 
 def _set_up(absence: str) -> Headline:
     return Headline(code="engine_absent", sentence=absence, action=Action.SET_UP)
+
+
+def known_device(
+    row: DeviceRow, engine: EngineDescribed | None, inventory: Inventory | None
+) -> CheckedDevice:
+    """Return a device as the sensors and the engine's description of itself have it."""
+    device = row.device
+    torch_version = engine.torch_version if engine is not None else ""
+    address = row.address or row.number or row.identity
+    if device is None:
+        return CheckedDevice(address=address, name=row.name, torch_version=torch_version)
+    # The inventory's first driver is NVIDIA's, and only its cards have a compute capability.
+    is_of_driver = inventory is not None and device.compute_capability is not None
+    version = inventory.driver.version if inventory and is_of_driver else device.driver_version
+    return msgspec.structs.replace(
+        checked_card(device, address),
+        driver_version=version,
+        torch_version=torch_version,
+        uuid_tail=uuid_tail(device.uuid),
+    )

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from gpu_studio.engine.benchmark import pace
-from gpu_studio.engine.benchmark.pace import LINE_PERIOD_S, RESTING_LINE_PERIOD_S, Pace
+from gpu_studio.engine.benchmark import timing
+from gpu_studio.engine.benchmark.timing import LINE_PERIOD_S, RESTING_LINE_PERIOD_S, Pace
 
 
 class Clock:
@@ -27,7 +27,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(pace, "time", clock)
+    monkeypatch.setattr(timing, "time", clock)
     return clock
 
 
