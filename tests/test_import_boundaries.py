@@ -340,6 +340,32 @@ sys.exit("PySide built every class of QtWidgets before the first paint" if built
 """
 
 
+_AFTER_QT = """
+import sys
+from gpu_studio.__main__ import load_window
+load_window()
+from PySide6.QtWidgets import QApplication
+from gpu_studio.app import build_window
+from gpu_studio.model.settings import Settings
+application = QApplication([])
+window = build_window(settings=Settings(None), tabs_after_paint=True)
+names = list(sys.modules)
+late = [name for name in names[names.index("PySide6") :] if name.startswith({rooms})]
+window.close()
+sys.exit(f"name them in __main__._BEFORE_QT, or import them later: {{late}}" if late else 0)
+"""
+
+
+def test_what_knows_no_qt_is_imported_before_it():
+    """PySide reads the source of each module that is imported after it."""
+    rooms = tuple(f"gpu_studio.{room}" for room in ("builds", "core", "hardware", "process"))
+    done = subprocess.run(
+        [sys.executable, "-c", _AFTER_QT.format(rooms=rooms)],
+        capture_output=True, text=True, timeout=240, cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 def test_no_widget_of_qts_own_is_asked_for_before_the_first_paint():
     """For the first one, PySide builds every class that it could be: QWizard is one of them."""
     done = subprocess.run(

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.builds.progress import ENDS, InstallProgress, InstallStage, progress_from
 from gpu_studio.core.builds.trouble import Trouble, TroubleKind
-from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from gpu_studio.process.child_process import ChildProcess
 
 _MODULE = "gpu_studio.builds.serve"
 _ENDED = Trouble(
@@ -50,6 +51,8 @@ class BuildInstallChild:
         Raises:
             OSError: The child could not be started.
         """
+        from gpu_studio.process.child_process import ChildProcess  # 4 ms
+
         place = wheels or self._wheels
         arguments = ["--engines", str(self._engines), what, family]
         arguments += ["--wheels", str(place)] if place else []

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.devices.devices import SensorEvent, decode_sensor_event
-from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from gpu_studio.process.child_process import ChildProcess
 
 _MODULE = "gpu_studio.hardware.reader"
 # A reader has nothing to save, so a window that closes does not wait for one that is held.
@@ -100,6 +101,8 @@ class SensorReader:
             self._end(child)
 
     def _start(self) -> ChildProcess | None:
+        from gpu_studio.process.child_process import ChildProcess  # 4 ms
+
         with self._lock:
             if self._is_closed:
                 return None

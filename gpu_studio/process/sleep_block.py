@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ if sys.platform == "win32":
     import ctypes
 
 if TYPE_CHECKING:
+    import subprocess
     from types import TracebackType
 
 _CONTINUOUS, _SYSTEM_REQUIRED = 0x80000000, 0x00000001  # winbase.h
@@ -53,6 +53,8 @@ class SleepBlock:
             state = _CONTINUOUS | _SYSTEM_REQUIRED
             self._is_set = bool(ctypes.windll.kernel32.SetThreadExecutionState(state))
         elif self._holder is None and (command := _command(self._why)):
+            import subprocess  # 2 ms
+
             # The holder ends with its standard input, and so with this process.
             with contextlib.suppress(OSError):
                 self._holder = subprocess.Popen(

@@ -30,7 +30,7 @@ class PaintTurn(QObject):
         self._turn = 0
         self._turns = QTimer(self)
         self._turns.setInterval(0)
-        self._turns.timeout.connect(self._take_turn)
+        self._turns.timeout.connect(self._on_turn)
         window.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -40,7 +40,7 @@ class PaintTurn(QObject):
             return True
         return super().eventFilter(watched, event)
 
-    def _take_turn(self) -> None:
+    def _on_turn(self) -> None:
         self._turn += 1
         if self._turn == _LAYOUT_TURN:
             for _ in range(_LEVELS):  # Qt sends only the events that were posted before the call

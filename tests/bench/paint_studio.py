@@ -9,9 +9,11 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QEvent, QObject, QTimer
-
 from gpu_studio.__main__ import load_window
+
+open_window = load_window()  # it imports Qt after what needs no Qt
+
+from PySide6.QtCore import QEvent, QObject, QTimer  # noqa: E402
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QMainWindow
@@ -40,7 +42,6 @@ def build_watched_window(**options: Any) -> QMainWindow:
     return window
 
 
-open_window = load_window()
 app = sys.modules["gpu_studio.app"]
 build_window = app.build_window
 app.build_window = build_watched_window

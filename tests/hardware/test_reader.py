@@ -224,7 +224,7 @@ class TestSensorReader:
 
     def test_an_answer_that_is_not_understood_ends_the_stream(self, sensors, monkeypatch, caplog):
         monkeypatch.setattr(
-            "gpu_studio.hardware.client.ChildProcess.lines", lambda self: iter([b"{}\n"])
+            "gpu_studio.process.child_process.ChildProcess.lines", lambda self: iter([b"{}\n"])
         )
         assert list(sensors.readings()) == []
         assert "unreadable" in caplog.text

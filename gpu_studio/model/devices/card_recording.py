@@ -14,7 +14,6 @@ from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.core.plain_text import file_name
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.worker import Worker
-from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,6 +50,8 @@ _decoder = msgspec.json.Decoder(_Line)
 
 
 def _start(folder: Path) -> RecordingChild:
+    from gpu_studio.process.child_process import ChildProcess  # 4 ms
+
     arguments = ["record", "--json", "--out", str(folder)]
     return ChildProcess("gpu_studio", arguments, log_path=folder / "log.txt")
 
