@@ -84,7 +84,7 @@ def program_trouble(program: str) -> str:
     if len(program) > LONGEST_PROGRAM:
         return f"The path of the program has at most {LONGEST_PROGRAM} characters."
     if program.startswith("-") or not program.isprintable() or _NOT_IN_PATH.search(program):
-        return "Give only the path of gpu-studio there, without quotes, options or variables."
+        return "Give only the path of the program there, without quotes, options or variables."
     return ""
 
 
