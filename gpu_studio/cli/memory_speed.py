@@ -124,7 +124,7 @@ def speed_on(
                 ram = _measured(work, CPU)
     bound = token_bound(fit.reading, bandwidth, free_bytes=room_bytes, ram=ram, ram_bytes=ram_bytes)
     if is_modelled(options.device) and bound.missing is Missing.BANDWIDTH:
-        sentence = "A simulated card has no bandwidth to measure, so its speed is not modelled."
+        sentence = "A simulated card has no bandwidth to measure, so its speed is not modeled."
     else:
         sentence = bound_sentence(fit.reading, bound, bandwidth, "this card")
     return _speed(fit.reading, bound, bandwidth, ram, sentence)

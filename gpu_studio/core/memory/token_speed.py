@@ -51,8 +51,8 @@ class TokenReading(msgspec.Struct, frozen=True, kw_only=True):
         activation_bytes: of one step, while it computes the next token of each text.
         context: the tokens of each text.
         batch: the number of texts at once.
-        unknown_cache: why the cache is not modelled; empty if it is.
-        unknown_experts: why the experts' reading is not modelled; empty if it is.
+        unknown_cache: why the cache is not modeled; empty if it is.
+        unknown_experts: why the experts' reading is not modeled; empty if it is.
         is_by_number: whether only the number of parameters is known.
     """
 
@@ -159,9 +159,9 @@ def token_reading(
     )
 
 
-_NO_CONFIG = "The KV cache is not modelled: its size is in the model's config.json."
+_NO_CONFIG = "The KV cache is not modeled: its size is in the model's config.json."
 _UNKNOWN_EXPERTS = (
-    "The speed is not modelled: this is a mixture of experts, of which a token uses some. Its size "
+    "The speed is not modeled: this is a mixture of experts, of which a token uses some. Its size "
     "is in the file of the weights, and the number of experts in the model's config.json."
 )
 
@@ -242,7 +242,7 @@ class Missing(Enum):
     NOTHING = "nothing"
     BANDWIDTH = "bandwidth"  # of the device
     RAM_BANDWIDTH = "RAM bandwidth"  # a part of the model would be there
-    EXPERTS = "experts"  # the reading is not modelled
+    EXPERTS = "experts"  # the reading is not modeled
     ROOM = "room"  # card and RAM together are too small
     WEIGHTS = "weights"  # none that writing text reads
 
@@ -442,7 +442,7 @@ def _kept_rows(reading: TokenReading) -> Iterator[tuple[str, str, str]]:
         yield "− idle experts", format_bytes(reading.idle_expert_bytes), used
     texts = f"{format_count(reading.batch)} × " if reading.batch > 1 else ""
     if reading.unknown_cache:
-        yield "KV cache", "not modelled", reading.unknown_cache
+        yield "KV cache", "not modeled", reading.unknown_cache
     else:
         yield (
             "+ KV cache",

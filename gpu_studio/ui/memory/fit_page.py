@@ -256,6 +256,7 @@ class FitPage(QWidget):
             self._count.setCurrentText(name)
             self._list_types(True)
             self._dtype.setCurrentText(AS_IN_FILE)
+            self._speed.forget_config()
             self._ask()
 
     def _show_opening(self) -> None:

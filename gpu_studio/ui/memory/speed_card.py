@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.memory.fit_question import FitAnswer
 
 _LONGEST_CONTEXT = 10_000_000
-_SIMULATED = "A simulated card has no bandwidth to measure, so its speed is not modelled."
+_SIMULATED = "A simulated card has no bandwidth to measure, so its speed is not modeled."
 
 
 class SpeedCard(Card):
@@ -118,6 +118,11 @@ class SpeedCard(Card):
         """Show the bound for what a model reads, on the chosen device."""
         self._answer, self._device = answer, device
         self._show()
+
+    def forget_config(self) -> None:
+        """Forget the chosen configuration: it is another model's."""
+        self.config = None
+        self._config.setText("")
 
     def show_nothing(self) -> None:
         """Show no bound: there is no answer."""

@@ -180,7 +180,7 @@ def test_the_cache_follows_the_configuration(fields: Any, per_token: int, at_819
 def test_what_is_not_modelled_says_so(fields: Any):
     config = read_config(json.dumps({**MIXTRAL, **fields}).encode(), "config.json")
     assert (config.cache, bool(config.unknown_cache)) == ((), True)
-    assert "not modelled" in config.unknown_cache
+    assert "not modeled" in config.unknown_cache
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_the_cache_follows_the_metadata():
                    {"attention__sliding_window": 4096}, {"attention__shared_kv_layers": 9},
                    {"attention__head_count_kv": (8, 8)}):  # fmt: skip
         size_bytes, reason = gguf_cache(**fields)
-        assert (size_bytes, "not modelled" in reason) == (0, True)
+        assert (size_bytes, "not modeled" in reason) == (0, True)
     for wrong in ({"block_count": 10**9}, {"attention__head_count_kv": (8, -1)},
                   {"attention__head_count": "many"}):  # fmt: skip
         with pytest.raises(StudioError):

@@ -129,6 +129,12 @@ def test_a_configuration_says_the_cache(page, qtbot, monkeypatch, tmp_path):
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(other), ""))
     click(page, "memory.speed.open")
     qtbot.waitUntil(lambda: "not a model's configuration" in text(page, "memory.fit.reason"))
+    weights = write_safetensors(tmp_path / "a.safetensors", {"t": ("F32", (4, 4))})
+    path.unlink()
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(weights), ""))
+    click(page, "memory.fit.open")  # another model: the configuration is not its
+    qtbot.waitUntil(lambda: "a.safetensors" in text(page, "memory.fit.sentence"))
+    assert text(page, "memory.speed.config") == ""
 
 
 def test_a_failed_measurement_says_why(page, scripts, qtbot):

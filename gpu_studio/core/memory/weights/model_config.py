@@ -46,7 +46,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         kind: the architecture's name there.
         layers: the number of layers.
-        cache: the layers by what they keep for each token; empty if that is not modelled.
+        cache: the layers by what they keep for each token; empty if that is not modeled.
         unknown_cache: why not, in a sentence.
         trained_context: the tokens that the model was made for.
         experts, experts_used: of each layer with experts; 0 without experts.
@@ -68,20 +68,20 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _LATENT = (
-    "The KV cache is not modelled: this model compresses it (latent attention), and programs "
+    "The KV cache is not modeled: this model compresses it (latent attention), and programs "
     "differ in what they keep."
 )
 _OTHER_LAYERS = (
-    "The KV cache is not modelled: some layers of this model keep something else than keys and "
+    "The KV cache is not modeled: some layers of this model keep something else than keys and "
     "values."
 )
-_SHARED = "The KV cache is not modelled: layers of this model share theirs."
+_SHARED = "The KV cache is not modeled: layers of this model share theirs."
 _UNKNOWN_WINDOW = (
-    "The KV cache is not modelled: the configuration has a sliding window, but does not say in "
+    "The KV cache is not modeled: the configuration has a sliding window, but does not say in "
     "which layers."
 )
-_TWO_PARTS = "The KV cache is not modelled: this model has an encoder and a decoder."
-_NO_SHAPE = "The KV cache is not modelled: the configuration does not say its layers and heads."
+_TWO_PARTS = "The KV cache is not modeled: this model has an encoder and a decoder."
+_NO_SHAPE = "The KV cache is not modeled: the configuration does not say its layers and heads."
 
 
 # ── config.json ──────────────────────────────────────────────────────────────────────────────
@@ -172,7 +172,7 @@ def _config_of(look: _Fields) -> ModelConfig:
 
 
 def _cache_of(look: _Fields, config: ModelConfig) -> tuple[tuple[CacheLayers, ...], str]:
-    """Return the layers by what they keep, or why that is not modelled."""
+    """Return the layers by what they keep, or why that is not modeled."""
     types = look.fields.get("layer_types")
     if look.truth("is_encoder_decoder"):
         return (), _TWO_PARTS
