@@ -32,6 +32,13 @@ def format_duration(seconds: float) -> str:
     return f"{three_digits(seconds / 1e-9)}{_THIN}ns"
 
 
+def about_time(seconds: float) -> str:
+    """Return an expected time in words: ``about 12 s``, ``about 2 min`` from a minute on."""
+    if seconds < 60:
+        return f"about {max(math.ceil(seconds), 1)}{_THIN}s"
+    return f"about {math.ceil(seconds / 60)}{_THIN}min"
+
+
 def clock_text(seconds: float) -> str:
     """Return a time as a clock shows it: ``3:11``, ``1:02:03``."""
     hours, rest = divmod(round(seconds), 3600)

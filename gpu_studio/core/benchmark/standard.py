@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.device_name import CPU, is_cpu
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.run_messages import RunWorkload
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def devices_in_order(devices: Sequence[str]) -> tuple[str, ...]:
     While the CPU has its load, a card rests, so that its own first seconds are those of a card
     that was not hot.
     """
-    return tuple(sorted(dict.fromkeys(devices), key=lambda device: device != CPU))
+    return tuple(sorted(dict.fromkeys(devices), key=lambda device: not is_cpu(device)))
 
 
 def standard_s(devices: Sequence[str], share: float = 1.0) -> float:

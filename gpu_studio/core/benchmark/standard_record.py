@@ -123,6 +123,17 @@ class StandardRun(msgspec.Struct, frozen=True, kw_only=True):
     pc_name: ShortText = ""
 
 
+class StandardFinished(msgspec.Struct, frozen=True, kw_only=True, tag="standard_finished"):
+    """The last line of ``gpu-studio standard --json``: the record, and what it says in words.
+
+    ``is_complete`` is False if the run was stopped, or a device ended it.
+    """
+
+    run: StandardRun
+    sentence: str
+    is_complete: bool
+
+
 class _Version(msgspec.Struct):
     schema: int
     standard: int

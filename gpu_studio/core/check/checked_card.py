@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.device_name import CPU
 from gpu_studio.core.devices.card_identity import identity_of
 from gpu_studio.core.devices.cards import silicon_text
 from gpu_studio.core.messages.check_messages import CheckedDevice
@@ -11,6 +13,20 @@ from gpu_studio.core.messages.check_messages import CheckedDevice
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.messages.engine_messages import TorchCard
+
+
+_FINGERPRINT_DIGITS = 16
+
+
+def fingerprint_of(uuid: str | None) -> str:
+    """Return a name for this copy of a card that cannot be turned back into its UUID.
+
+    Args:
+        uuid: PyTorch's name of the card; None for the CPU.
+    """
+    if uuid is None:
+        return CPU
+    return hashlib.sha256(uuid.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
 
 
 def checked_card(card: Device, address: str, torch_card: TorchCard | None = None) -> CheckedDevice:

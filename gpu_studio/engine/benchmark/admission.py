@@ -7,6 +7,7 @@ program on the card with it. Linux ends a process whose memory does not fit.
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.ceilings import shortest_s
@@ -41,7 +42,8 @@ _LONGEST_REST_S = 1.0
 _MOST_CALLS = 1_000_000
 # A large result is checked only if that takes about as long as the rest of the setup.
 _LONGEST_CHECK_S = 1.0
-_SHORT_CALL_S, _TRIES = 0.05, 2
+# So long, a call that seems to be too long is made again.
+_LONGEST_LOOK_S = 0.5
 # Half of what Windows allows: a card does not always reach its peak.
 LONGEST_KERNEL_S = 1.0
 
@@ -127,7 +129,10 @@ def refuse_too_large(workload: Workload, case: Case) -> None:
 
 
 def check_answers(
-    workload: Workload, case: Case, check_stop: Callable[[], None]
+    workload: Workload,
+    case: Case,
+    check_stop: Callable[[], None],
+    longest_call_s: float | None = None,
 ) -> tuple[Verification, float | None]:
     """Return the verification and the expected seconds of a call; None for a small call.
 
@@ -135,14 +140,19 @@ def check_answers(
         workload: the workload to check.
         case: the call to be timed.
         check_stop: called between the steps; raises to end them.
+        longest_call_s: the longest call that the request allows; None for any.
+
+    Raises:
+        StudioError: a call would take longer than the request or a display driver allows.
     """
     small = case.at(min(case.size, workload.small_up_to))
     check = workload.verify(small)
     check_stop()
     if case.size == small.size:
         return check, None
-    expected_call_s = _expected_call_s(workload, case, small)
+    expected_call_s = _expected_call_s(workload, case, small, longest_call_s)
     refuse_long_kernel(workload, case, None, expected_call_s)
+    _refuse_long_call(expected_call_s, longest_call_s)
     check_stop()
     if not check.verified:
         return check, expected_call_s
@@ -156,15 +166,20 @@ def check_answers(
     return large, expected_call_s
 
 
-def _expected_call_s(workload: Workload, case: Case, small: Case) -> float:
+def _expected_call_s(workload: Workload, case: Case, small: Case, longest_s: float | None) -> float:
+    """Return the seconds of a call, by a small one; of several where one seems to be too long."""
+    large_work, small_work = workload.work(case), workload.work(small)
+    scale = large_work.throughput_work / small_work.throughput_work
     with contextlib.closing(workload.prepare(small)) as call:
         time_once(call, small.device)
         small_call_s = time_once(call, small.device)
-        # Another program's slice is longer than such a call.
-        for _ in range(_TRIES if small_call_s < _SHORT_CALL_S else 0):
+        # Beside other programs, a small call may take as long as their slices of time.
+        until_s = time.perf_counter() + _LONGEST_LOOK_S
+        while longest_s is not None and small_call_s * scale > longest_s:
             small_call_s = min(small_call_s, time_once(call, small.device))
-    large_work, small_work = workload.work(case), workload.work(small)
-    return small_call_s * large_work.throughput_work / small_work.throughput_work
+            if time.perf_counter() > until_s:
+                break
+    return small_call_s * scale
 
 
 def refuse_unsupported_dtype(workload: Workload, case: Case) -> None:
@@ -211,25 +226,13 @@ def refuse_long_kernel(
     )
 
 
-def refuse_long_call(
-    workload: Workload, case: Case, expected_call_s: float | None, longest_s: float | None
-) -> None:
-    """Raise `StudioError` if a call takes longer than its request has room for.
-
-    Args:
-        workload: the workload.
-        case: the call.
-        expected_call_s: the seconds of a call, estimated from a small one; None for a small call.
-        longest_s: the longest call that the request allows; None for any.
-    """
-    if longest_s is None or expected_call_s is None or expected_call_s <= longest_s:
-        return
-    raise StudioError(
-        FailureKind.TOO_LARGE,
-        f"{workload.description.title} in {case.dtype_name}: one call would take about "
-        f"{format_duration(expected_call_s)} here, and this measurement has room for calls of up "
-        f"to {format_duration(longest_s)}.",
-    )
+def _refuse_long_call(expected_call_s: float, longest_s: float | None) -> None:
+    if longest_s is not None and expected_call_s > longest_s:
+        raise StudioError(
+            FailureKind.TOO_LARGE,
+            f"One call would take about {format_duration(expected_call_s)} here, and this "
+            f"measurement has room for calls of up to {format_duration(longest_s)}.",
+        )
 
 
 def kernel_time_s(workload: Workload, case: Case, state: CardState | None) -> float | None:

@@ -27,7 +27,6 @@ from gpu_studio.core.statistics import FEWEST_ROUNDS, ROUNDS, interval_of_rounds
 from gpu_studio.engine.benchmark.admission import (
     admit,
     check_answers,
-    refuse_long_call,
     refuse_long_kernel,
     refuse_too_large,
 )
@@ -172,11 +171,10 @@ class WorkloadRun:
         request, found = self._request, self._found
         yield self._phase("verification")
         found.verification, expected_call_s = self._pauses.undisturbed(
-            lambda: check_answers(workload, case, self._check_stop)
+            lambda: check_answers(workload, case, self._check_stop, request.longest_call_s)
         )
         load_of(case.device).end_check()
         self._check_stop()
-        refuse_long_call(workload, case, expected_call_s, request.longest_call_s)
         # Only now: without the card's peaks, the small call above refuses a kernel of seconds.
         if request.naive:
             yield self._phase("naive")

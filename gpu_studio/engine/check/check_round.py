@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,9 +9,10 @@ import msgspec
 import torch
 
 from gpu_studio.core.check.check_verdict import stage_verdict
+from gpu_studio.core.check.checked_card import fingerprint_of
 from gpu_studio.core.check.engine_loss import failure_finding
 from gpu_studio.core.check.stages import SPARE_TIME_OF, SPARE_TIME_TO, in_order, stage_budget_s
-from gpu_studio.core.device_name import CPU, is_cpu
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import uuid_tail
 from gpu_studio.core.devices.untested import untested_sentence
 from gpu_studio.core.messages.check_messages import (
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
 
 _PROGRESS_EVERY_S, _NEXT_STEP_EVERY_S = 0.2, 0.05
-_FINGERPRINT_DIGITS = 16
 
 
 class CheckSensor(Protocol):
@@ -128,7 +127,7 @@ class CheckRound:
         self._facts = self._checked_device(device)
         yield CheckStarted(
             check_id=request.check_id, round=request.round, device=self._facts,
-            fingerprint=_fingerprint(self._uuid),
+            fingerprint=fingerprint_of(self._uuid),
         )  # fmt: skip
         prove_kernels(device)  # after it: a card without code has a record, too
         for name in in_order(request.stages):
@@ -294,10 +293,3 @@ def _stages() -> dict[StageName, Stage]:
 
 def _errors(findings: list[CheckFinding]) -> int:
     return sum(finding.count for finding in findings if finding.severity == "error")
-
-
-def _fingerprint(uuid: str | None) -> str:
-    """Return a name for this copy of a card that cannot be turned back into its UUID."""
-    if uuid is None:
-        return CPU
-    return hashlib.sha256(uuid.encode()).hexdigest()[:_FINGERPRINT_DIGITS]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +17,7 @@ from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunFailed, SamplesMeasured
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.units import format_duration
+from gpu_studio.core.units import about_time, format_duration
 from gpu_studio.model.benchmark.run_labels import run_label
 from gpu_studio.model.run_queue import QueueStep, RunQueue, step_of
 from gpu_studio.model.work_state import WorkState
@@ -73,9 +72,7 @@ def long_call_warning(run: Run | None) -> str:
 
 def left_words(left_s: float) -> str:
     """Return a remaining time in words: ``about 12 s left``."""
-    if left_s < 60:
-        return f"about {max(math.ceil(left_s), 1)}\u202fs left"
-    return f"about {math.ceil(left_s / 60)}\u202fmin left"
+    return f"{about_time(left_s)} left"
 
 
 class RunSource(NamedTuple):

@@ -151,15 +151,14 @@ def test_a_pause_ends_a_load_and_each_device_has_its_own(monkeypatch: pytest.Mon
 
 
 class Sensors:
-    """The sensors of a CPU that gets hot and slow; it reports no power."""
+    """The sensors of a CPU that gets hot; it reports no power."""
 
     def __init__(self) -> None:
         self._read = 0
 
     def cpu_vitals(self) -> Vitals:
         self._read += 1
-        clock_mhz = 4000.0 if self._read <= 3 else 3000.0
-        return Vitals(temperature_c=40.0 + self._read, sm_clock_mhz=clock_mhz)
+        return Vitals(temperature_c=40.0 + self._read, sm_clock_mhz=3000.0)
 
 
 def test_a_load_is_one_piece_without_rests_and_reads_the_sensors(
@@ -173,8 +172,8 @@ def test_a_load_is_one_piece_without_rests_and_reads_the_sensors(
     assert result.rounds_s == (result.median_s,)
     heat = result.heat
     assert heat is not None
-    assert (heat.first_clock_mhz, heat.steady_clock_mhz) == (3000.0, 3000.0)
-    assert heat.highest_temperature_c > 43.0
+    assert heat.steady_clock_mhz == 3000.0
+    assert heat.highest_temperature_c >= 41.0
     assert (heat.highest_hotspot_c, heat.highest_power_w, heat.was_throttled) == (None, None, None)
 
 
@@ -232,7 +231,7 @@ def test_a_call_that_the_time_has_no_room_for_is_refused_before_it_is_made():
     *_, end = ask(run_request(size=600, longest_call_s=1e-9))
     assert isinstance(end, RunFailed)
     assert end.failure.kind is FailureKind.TOO_LARGE
-    assert "one call would take about" in end.failure.message
+    assert "One call would take about" in end.failure.message
 
 
 def test_a_run_without_findings_only_times():

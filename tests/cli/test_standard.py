@@ -1,0 +1,178 @@
+"""``gpu-studio standard``: its record, what a refusal, a lost card and a stop leave of it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpu_studio.cli import standard
+from gpu_studio.core.benchmark.standard import STANDARD_1
+from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
+from gpu_studio.core.benchmark.standard_record import StandardRun, decode_standard
+from gpu_studio.core.devices.devices import Inventory
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, TorchCard
+from gpu_studio.core.messages.run_messages import (
+    OtherLoad,
+    RunFailed,
+    RunHeat,
+    RunWorkload,
+)
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import cpu_device
+from tests.fakes.run_answers import finished, run_events, samples_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gpu_studio.core.messages.message import Event
+
+UUID = "GPU-11111111-2222-3333-4444-555555555555"
+CARD = TorchCard(
+    torch_index=0, name="NVIDIA GeForce GT 1030", uuid=UUID, compute_capability="6.1",
+    memory_total_bytes=2 << 30,
+)  # fmt: skip
+ITEMS = {(one.workload, one.dtype, *sorted(one.options.items())): one for one in STANDARD_1}
+
+
+def measured(request: RunWorkload) -> Iterator[Event]:
+    """Yield a run of an item, whose throughput is that of its median."""
+    item = ITEMS[(request.workload, request.dtype, *sorted(request.options.items()))]
+    result = finished(request, samples_of(request))
+    changes: dict[str, Any] = {
+        "throughput": item.work / result.median_s,
+        "throughput_unit": item.unit,
+        "other_load": OtherLoad(percent=30.0, program="alices-game.exe"),
+        "verification": "see /home/alice/proof",
+        "heat": RunHeat(first_clock_mhz=1700.0, highest_temperature_c=71.0)
+        if request.load
+        else None,
+    }
+    yield from run_events(request, **changes)
+
+
+def on_an_old_card(_engine: object, request: RunWorkload) -> Iterator[Event]:
+    """Refuse bfloat16 on the card, with a path in the sentence."""
+    if request.dtype != "bfloat16" or request.device == "cpu":
+        yield from measured(request)
+        return
+    sentence = "This card has no bfloat16 (/home/alice/.venv/torch.py)."
+    failure = Failure(FailureKind.DTYPE_UNSUPPORTED, sentence)
+    yield RunFailed(run_id=request.run_id, failure=failure)
+
+
+def out_of_memory(_engine: object, request: RunWorkload) -> Iterator[Event]:
+    if request.workload != "conv2d" or request.device == "cpu":
+        yield from measured(request)
+        return
+    failure = Failure(FailureKind.OUT_OF_MEMORY, "The card has 60 MiB free.")
+    yield RunFailed(run_id=request.run_id, failure=failure)
+
+
+def losing_the_card(_engine: object, request: RunWorkload) -> Iterator[Event]:
+    if request.workload == "conv2d" and request.device != "cpu":
+        yield EngineEnded(exit_code=-11)
+    else:
+        yield from measured(request)
+
+
+@pytest.fixture
+def type_in(engines_of, typed, monkeypatch: pytest.MonkeyPatch):
+    """Return what types the command on a PC with a card whose engine answers so."""
+    cpu_only = Inventory(devices=(cpu_device(),))
+    monkeypatch.setattr(standard, "read_inventory", lambda _log_path: cpu_only)
+
+    def type_in(runs: Any, *arguments: str) -> tuple[int, str, str]:
+        description = described_with_cuda(cards=(CARD,))
+        engines_of({DescribeEngine: [description], RunWorkload: runs})
+        return typed("standard", *arguments)
+
+    return type_in
+
+
+def record_of(output: str) -> StandardRun:
+    """Return the record in the last line, as another PC reads it."""
+    last = json.loads(output.splitlines()[-1])
+    assert last["type"] == "standard_finished"
+    return decode_standard(json.dumps(last["run"]).encode())
+
+
+def test_every_device_has_every_item_and_a_load(type_in, tmp_path: Path) -> None:
+    status, output, _ = type_in(on_an_old_card, "--json")
+    record = record_of(output)
+    assert (status, len(record.devices)) == (0, 2)
+    cpu, card = record.devices
+    assert (cpu.is_cpu, card.is_cpu, card.name) == (True, False, CARD.name)
+    assert (card.compute_capability, card.memory_total_bytes) == ("6.1", 2 << 30)
+    assert [one.key for one in card.figures] == [item.key for item in STANDARD_1]
+    assert [one.key for one in cpu.figures] == [one.key for one in STANDARD_1 if one.on_cpu]
+    missing = [one.key for one in card.figures if one.result is None]
+    assert missing == ["product_bfloat16"]
+    assert cpu.load is not None
+    assert card.load is not None
+    assert (card.load.first_clock_mhz, card.load.highest_hotspot_c) == (1700.0, None)
+    assert StandardFolder(tmp_path / FOLDER_NAME).newest() == record
+
+
+def test_nothing_in_a_record_identifies_the_user_or_the_pc(type_in, tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    _, output, _ = type_in(on_an_old_card, "--json", "--save", str(path))
+    written = path.read_text(encoding="utf-8")
+    for secret in ("alice", UUID, str(tmp_path)):
+        assert secret not in written
+        assert secret not in output.splitlines()[-1]
+    assert "This card has no bfloat16 (…" in written
+
+
+def test_a_card_without_room_says_so_and_the_rest_goes_on(type_in) -> None:
+    status, output, _ = type_in(out_of_memory, "--device", "cuda:0", "--json")
+    (card,) = record_of(output).devices
+    skipped = {one.key: one.skipped for one in card.figures if one.result is None}
+    assert skipped == {"convolution": "The card has 60 MiB free."}
+    assert (status, card.load is not None) == (0, True)
+
+
+def test_a_lost_card_ends_the_run_and_what_was_measured_is_kept(type_in, tmp_path: Path) -> None:
+    status, output, errors = type_in(losing_the_card, "--json")
+    record = record_of(output)
+    last = json.loads(output.splitlines()[-1])
+    assert (status, last["is_complete"]) == (1, False)
+    assert "What was measured until then is kept." in errors
+    _, card = record.devices
+    assert [one.key for one in card.figures if one.result] == [
+        "bandwidth", "product_float32", "product_float16", "product_bfloat16",
+    ]  # fmt: skip
+    assert all(one.skipped for one in card.figures if one.result is None)
+    assert card.load is None
+    assert StandardFolder(tmp_path / FOLDER_NAME).newest() == record
+
+
+def test_a_run_that_measures_nothing_is_not_kept(type_in, tmp_path: Path) -> None:
+    def refused(_engine: object, request: RunWorkload) -> Iterator[Event]:
+        failure = Failure(FailureKind.CUDA_ERROR, "The driver refuses.")
+        yield RunFailed(run_id=request.run_id, failure=failure)
+
+    status, output, errors = type_in(refused, "--device", "cuda:0")
+    assert status == 1
+    assert "Nothing was measured." in errors
+    assert StandardFolder(tmp_path / FOLDER_NAME).newest() is None
+    assert "speed" not in output
+
+
+def test_the_load_is_the_last_run_of_each_device(type_in) -> None:
+    _, output, _ = type_in(on_an_old_card, "--json")
+    events = [json.loads(line) for line in output.splitlines()]
+    ended = [one for one in events if one["type"] == "run_finished"]
+    assert [one["device"] for one in ended if one["heat"]] == ["cpu", "cuda:0"]
+    assert all(one["heat"] for one in ended[-2:])
+
+
+def test_a_reader_sees_both_devices_and_one_sentence(type_in) -> None:
+    status, output, _ = type_in(on_an_old_card)
+    assert status == 0
+    for words in (CARD.name, "Memory bandwidth", "This card has no bfloat16", "hot spot"):
+        assert (words in output) == (words != "hot spot")
+    assert "kinds of work" in output.splitlines()[-1]
