@@ -134,6 +134,16 @@ class PcLine(QObject):
         return self.state is LineState.OPEN
 
     @property
+    def is_shut(self) -> bool:
+        """Whether the user disconnected the PC, or never connected it."""
+        return self.state is LineState.CLOSED
+
+    @property
+    def engine_trouble(self) -> str:
+        """Why the connected PC has no engine; empty if it has one."""
+        return self.greeting.engine_trouble if self.is_open and self.greeting is not None else ""
+
+    @property
     def sentence(self) -> str:
         """The state in words."""
         name = self.address.name

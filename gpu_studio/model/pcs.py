@@ -32,6 +32,7 @@ class Pcs(QObject):
         added(Pc): another PC is there; nothing of it is known yet.
         removed(Pc): it is gone, with its devices.
         session_changed(): the state of an engine of another PC changed.
+        engine_described(): a new engine of another PC is ready.
         reading_taken(): the sensors of another PC were read.
 
     Attributes:
@@ -43,6 +44,7 @@ class Pcs(QObject):
     added = Signal(object)
     removed = Signal(object)
     session_changed = Signal()
+    engine_described = Signal()
     reading_taken = Signal()
 
     def __init__(
@@ -106,6 +108,8 @@ class Pcs(QObject):
         """Disconnect a PC and forget it; its results stay."""
         if pc not in self.others:
             return
+        if pc.line is not None:
+            pc.line.shut()
         self.others = tuple(one for one in self.others if one is not pc)
         self._keep()
         pc.close()
@@ -139,6 +143,7 @@ class Pcs(QObject):
         pc.line.changed.connect(self.changed)
         pc.session.state_changed.connect(self.session_changed)
         pc.lab.state_changed.connect(self.session_changed)
+        pc.session.engine_described.connect(self.engine_described)
         pc.sensors.reading_taken.connect(self.reading_taken)
         self.others = (*self.others, pc)
         self.added.emit(pc)

@@ -58,7 +58,7 @@ class ComparisonModel(QObject):
         self, studio: Studio, workload: str, page: Page, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
-        self._session, self._board = studio.session, studio.board
+        self._session, self._board, self._pcs = studio.session, studio.board, studio.pcs
         self._snippets, self._page = studio.snippets, page
         self.workload = workload
         self.runs: list[Run] = []
@@ -83,11 +83,11 @@ class ComparisonModel(QObject):
 
     @property
     def devices(self) -> tuple[DeviceRow, ...]:
-        """The devices that it can run on, the first usable card before the CPU."""
+        """The devices that it can run on, the first usable card before the CPUs."""
         workload = self.description
         if workload is None:
             return ()
-        rows = (*self._board.usable_cards, self._board.cpu)
+        rows = (*self._board.usable_cards, *self._board.cpus)
         return tuple(row for row in rows if row.address and workload.runs_on(row.address))
 
     @property
@@ -130,7 +130,7 @@ class ComparisonModel(QObject):
             for options in self.combinations(chosen)
         ]
         self.runs = [Run(request) for request in requests]
-        self._queue.start(_Steps(self.runs, workload), self._session)
+        self._queue.start(_Steps(self.runs, workload), self._pcs.session_of(address))
         self.runs_changed.emit()
 
     def run_again(self) -> None:

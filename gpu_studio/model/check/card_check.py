@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.model.check.check_keeper import EarlierCheck, OpenedRecord
     from gpu_studio.model.devices.device_board import DeviceRow
+    from gpu_studio.model.pc import Pc
     from gpu_studio.model.studio import Studio
 
 _STOP_PATIENCE_MS = 10_000  # a step of a check takes a second at most, on a slow card some more
@@ -127,11 +128,8 @@ class CardCheck(QObject):
         self._queue.step_begun.connect(self._expect_event)
         self._queue.event_received.connect(self._receive)
         self._queue.finished.connect(self._end)
-        # A bad card may hang or end this engine, which is then the result.
-        self._session = EngineSession(
-            studio.pcs.here.lab_factory, self,
-            describes=False, stop_patience_ms=_STOP_PATIENCE_MS, leaves_hung=True,
-        )  # fmt: skip
+        self._sessions: dict[Pc, EngineSession] = {}
+        self._checked_pc = studio.pcs.here
         self._silence = AwakeTimer(self)
         self._silence.ended.connect(self._give_up)
         self._pauses = PauseTimer(self)
@@ -142,6 +140,9 @@ class CardCheck(QObject):
         studio.board.changed.connect(self.choices_changed)
         studio.session.state_changed.connect(self.choices_changed)
         studio.lab.state_changed.connect(self.choices_changed)
+        studio.pcs.session_changed.connect(self.choices_changed)
+        studio.pcs.changed.connect(self._follow_pcs)
+        studio.pcs.removed.connect(self._forget)
         studio.closing.connect(self.close)
         self._keeper.look()
 
@@ -151,30 +152,36 @@ class CardCheck(QObject):
     def devices(self) -> tuple[DeviceRow, ...]:
         """The devices that can be checked, cards first."""
         board = self._studio.board
-        return (*board.cards, board.cpu)
+        return (*board.cards, *board.cpus)
 
     @property
     def device(self) -> DeviceRow:
-        """The chosen device; the first card that PyTorch can use until you choose."""
+        """The chosen device; the first card here that PyTorch can use until you choose."""
         devices = self.devices
         chosen = (one for one in devices if one.identity == self._identity)
-        usable = (one for one in devices if one.obstacle in (None, Obstacle.NO_ENGINE))
-        return next(chosen, next(usable, devices[-1]))
+        here = (one for one in devices if not one.pc)
+        usable = (one for one in here if one.obstacle in (None, Obstacle.NO_ENGINE))
+        return next(chosen, next(usable, self._studio.board.cpu))
+
+    @property
+    def pc(self) -> Pc:
+        """The PC of the chosen device."""
+        return self._studio.pcs.of(self.device.identity)
 
     @property
     def reason(self) -> str:
         """Why no check can start now; empty if one can."""
-        session = self._studio.session
+        session = self.pc.session
         if session.description is None:
             return session.absence or _STARTING
         if self.device.obstacle is not None:
             return self.device.reason
-        return "" if self._is_pc_free else _OTHER_WORK
+        return "" if _is_free(self.pc) else _OTHER_WORK
 
     @property
     def is_barred(self) -> bool:
         """Whether the chosen device cannot be checked until something is done about it."""
-        is_ready = self._studio.session.description is not None
+        is_ready = self.pc.session.description is not None
         return self.device.obstacle not in (None, Obstacle.NO_ENGINE) if is_ready else False
 
     @property
@@ -188,6 +195,8 @@ class CardCheck(QObject):
             if self.file_name or end_of(self.record) is not CheckEnd.NOTHING_TESTED:
                 return None
             row = self._studio.board.at(self.record.device.address) or row
+        if row.pc:
+            return None  # what is missing there is said, and is done there
         if session.description is None:
             return _set_up(session.absence) if session.absence else None
         if row.obstacle is Obstacle.ASLEEP:
@@ -199,8 +208,8 @@ class CardCheck(QObject):
     @property
     def known(self) -> CheckedDevice:
         """What the window itself knows of the chosen device, for the record."""
-        studio = self._studio
-        return known_device(self.device, studio.session.description, studio.sensors.inventory)
+        pc = self.pc
+        return known_device(self.device, pc.session.description, pc.sensors.inventory)
 
     @property
     def can_run(self) -> bool:
@@ -210,12 +219,12 @@ class CardCheck(QObject):
     @property
     def can_resume(self) -> bool:
         """Whether the check that was cut off ended recently, and its device is free."""
-        if self.cut_off is None or self._studio.session.description is None:
+        if self.cut_off is None or not self.cut_off.can_continue:
             return False
-        if not self.cut_off.can_continue:
-            return False
-        addresses = [one.address for one in self.devices]
-        return self.cut_off.state.plan.device in addresses and self._is_pc_free
+        address = self.cut_off.state.plan.device
+        pc = self._studio.pcs.of(address)
+        is_there = any(one.address == address for one in self.devices)
+        return is_there and pc.session.description is not None and _is_free(pc)
 
     def choose_device(self, identity: str) -> None:
         """Choose what is checked."""
@@ -233,12 +242,29 @@ class CardCheck(QObject):
         self.choices_changed.emit()
 
     @property
-    def _is_pc_free(self) -> bool:
-        """Whether neither the program's engine nor an experiment of the memory lab works.
+    def _session(self) -> EngineSession:
+        """The engine of the check: a bad card may hang or end it, which is then the result."""
+        pc = self._checked_pc
+        if pc not in self._sessions:
+            self._sessions[pc] = EngineSession(
+                pc.lab_factory, self,
+                describes=False, stop_patience_ms=_STOP_PATIENCE_MS, leaves_hung=True,
+            )  # fmt: skip
+        return self._sessions[pc]
 
-        A reading of the memory is no work: it ends with its engine, and no signal tells its end.
-        """
-        return self._studio.session.state.is_idle and self._studio.lab.state is EngineState.ABSENT
+    def _follow_pcs(self) -> None:
+        """Stop the check of a PC that the user disconnected."""
+        line = self._checked_pc.line
+        if line is not None and line.is_shut:
+            self.stop()
+
+    def _forget(self, pc: Pc) -> None:
+        session = self._sessions.pop(pc, None)
+        if pc is self._checked_pc:
+            self._checked_pc = self._studio.pcs.here
+        if session is not None:
+            session.close()
+            session.deleteLater()
 
     # ── the check ────────────────────────────────────────────────────────────────────────────
 
@@ -356,7 +382,8 @@ class CardCheck(QObject):
                     run.stop()
                 self._keeper.conclude(run, run.record())
         self._silence.stop()
-        self._session.close()
+        for session in self._sessions.values():
+            session.close()
         self._keeper.close()
 
     def _fail(self, sentence: str) -> None:
@@ -374,6 +401,7 @@ class CardCheck(QObject):
     def _begin(self, run: CheckRun) -> None:
         self.notified.emit(Notice())  # what became of a file of the check before
         self.run, self.record, self.file_name = run, None, ""
+        self._checked_pc = self._studio.pcs.of(run.plan.device)
         self._recorded = (0, ())
         self._asked_earlier = self._knows_earlier = self._has_ended = False
         self.phase = WorkState.RUNNING
@@ -395,11 +423,12 @@ class CardCheck(QObject):
             return
         self._keep_state()
         self._keeping.start()
-        session = self._studio.session
+        session = self._checked_pc.session
         ending = session.release() if not is_cpu(run.plan.device) else None
         self._has_released = ending is not None
         if ending is not None:
-            self._studio.headlines.notify_check(self.device.label)
+            if not self._checked_pc.name:  # work on the other PCs goes on
+                self._studio.headlines.notify_check(self.device.label)
             ending.finished.connect(self._run_rounds)
         else:
             self._run_rounds()
@@ -408,7 +437,7 @@ class CardCheck(QObject):
         run = self.run
         if run is None or not self.phase.is_busy:
             return
-        self._session.restart(self._studio.session.environment)
+        self._session.restart(self._checked_pc.session.environment)
         self._pauses.start()
         self._studio.wakefulness.need(CHECK, needed=True)
         self._queue.start(_Rounds(run), self._session)
@@ -465,7 +494,7 @@ class CardCheck(QObject):
         if self._has_released:
             self._has_released = False
             self._studio.headlines.notify_check("")
-            self._studio.session.restart()
+            self._checked_pc.session.restart()
         record = run.record()
         self._show_record(record)
         if not run.plan.plant:
@@ -505,6 +534,14 @@ class CardCheck(QObject):
     def _show_record(self, record: CheckRecord) -> None:
         self.record = record
         self.check_changed.emit()
+
+
+def _is_free(pc: Pc) -> bool:
+    """Return whether neither the engine of a PC nor an experiment of the memory lab works there.
+
+    A reading of the memory is no work: it ends with its engine, and no signal tells its end.
+    """
+    return pc.session.state.is_idle and pc.lab.state is EngineState.ABSENT
 
 
 def _set_up(absence: str) -> Headline:

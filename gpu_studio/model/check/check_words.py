@@ -17,6 +17,7 @@ from gpu_studio.core.check.record_words import (
     when_line,
 )
 from gpu_studio.core.check.stages import STAGES, stage_title, stage_words
+from gpu_studio.core.device_name import name_at, pc_of
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.moments import written_moment
 from gpu_studio.core.notice import Notice, Tone
@@ -84,7 +85,8 @@ def device_title(device: DeviceRow) -> str:
     """Return a device's name in the list of what can be checked."""
     if not device.is_cpu:
         return device.label
-    return f"CPU and RAM: {device.device.short_name}" if device.device else "CPU and RAM"
+    title = f"CPU and RAM: {device.device.short_name}" if device.device else "CPU and RAM"
+    return name_at(device.pc, title)
 
 
 def hero(check: CardCheck) -> HeroWords:
@@ -255,4 +257,5 @@ def record_title(record: CheckRecord) -> str:
     """Return the name of a kept record in a list."""
     mark = ", fault made on purpose" if record.planted is not None else ""
     verdict = VERDICT_WORDS[record.verdict]
-    return f"{started_text(record)}  {short_name(record.device.name)}: {verdict}{mark}"
+    name = name_at(pc_of(record.device.address), short_name(record.device.name))
+    return f"{started_text(record)}  {name}: {verdict}{mark}"

@@ -254,13 +254,17 @@ def _row_of_other(row: DeviceRow, pc: str, why_not: str) -> DeviceRow:
         pc: the PC's name.
         why_not: why nothing can be asked of that PC; empty if something can.
     """
+
+    def named(name: str) -> str:
+        return address_at(pc, address_there(name))
+
     own = msgspec.structs.replace(
         row,
         pc=pc,
-        identity=address_at(pc, row.identity),
+        identity=named(row.identity),
         label=name_at(pc, row.label),
-        number=address_at(pc, row.number) if row.number is not None else None,
-        address=address_at(pc, row.address) if row.address is not None else None,
+        number=named(row.number) if row.number is not None else None,
+        address=named(row.address) if row.address is not None else None,
     )
     if not why_not:
         return own

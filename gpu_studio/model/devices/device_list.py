@@ -1,4 +1,4 @@
-"""The devices of this PC as an item model."""
+"""The devices of all PCs as an item model."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt
 
+from gpu_studio.core.device_name import name_at
 from gpu_studio.core.devices.facts import summary_line
 from gpu_studio.model.tool_tip import plain_tip
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from PySide6.QtCore import QObject
 
@@ -30,9 +31,18 @@ class DeviceList(QAbstractListModel):
         super().__init__(parent)
         self._rows: list[tuple[DeviceRow, str]] = []
 
-    def show(self, devices: Sequence[DeviceRow], engine: EngineDescribed | None) -> None:
-        """Show the devices whose facts are known; the selection stays if they are the same."""
-        rows = [(one, summary_line(one.device, engine)) for one in devices if one.device]
+    def show(
+        self, devices: Sequence[DeviceRow], engines: Mapping[str, EngineDescribed | None]
+    ) -> None:
+        """Show the devices whose facts are known; the selection stays if they are the same.
+
+        Args:
+            devices: in their order.
+            engines: what the engine of each PC says of itself, by the PC's name.
+        """
+        rows = [
+            (one, summary_line(one.device, engines.get(one.pc))) for one in devices if one.device
+        ]
         if [row.identity for row, _ in rows] != [row.identity for row, _ in self._rows]:
             self.beginResetModel()
             self._rows = rows
@@ -56,14 +66,14 @@ class DeviceList(QAbstractListModel):
         """Return a device's name, its line, the device, or both texts for screen readers."""
         row, summary = self._rows[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
-            return row.name
+            return name_at(row.pc, row.name)
         if role == SUMMARY_ROLE:
             return summary
         if role == DEVICE_ROLE:
             return row
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{row.name}, {summary}"
+            return f"{name_at(row.pc, row.name)}, {summary}"
         if role == Qt.ItemDataRole.ToolTipRole:
             unreadable = row.device.unreadable if row.device is not None else None
-            return plain_tip(f"{row.name}\n{unreadable or summary}")
+            return plain_tip(f"{name_at(row.pc, row.name)}\n{unreadable or summary}")
         return None

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core.device_name import address_at, address_there
 from gpu_studio.core.devices.access import ABOUT_THE_CARD
 from gpu_studio.core.devices.devices import CUDA_BUILD
 from gpu_studio.core.devices.facts import (
@@ -45,7 +47,10 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.sensor_history import SensorSpan
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.model.builds import Installation
+    from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.engine_session import EngineSession, Reply
+    from gpu_studio.model.pc import Pc
+    from gpu_studio.model.pc_line import PcLine
     from gpu_studio.model.studio import Studio
 
 _BESIDE_A_CARD = ("utilization", "memory")
@@ -76,46 +81,77 @@ class DevicesModel(QObject):
         self.processes = ProcessTable(self)
         self.runs = studio.runs
         self.log = SensorLog(studio.sensors, self)
-        session, sensors = studio.session, studio.sensors
-        self._memory = CardMemory(session, self._looked_at, self)
-        self._memory.read_taken.connect(self.facts_changed)
-        session.engine_described.connect(self._on_engine_described)
-        session.state_changed.connect(self.facts_changed)
-        sensors.inventory_changed.connect(self._find)
-        studio.doctor.findings_changed.connect(self.facts_changed)
-        studio.doctor.check_changed.connect(self.facts_changed)
+        self._memories: dict[Pc, CardMemory] = {}
+        self._is_watched = False
+        for pc in studio.pcs.all:
+            self._listen(pc)
+        studio.pcs.added.connect(self._listen)
+        studio.pcs.removed.connect(self._forget)
+        studio.pcs.changed.connect(self._find)
         studio.headlines.headline_changed.connect(self.facts_changed)
         self._reported_installation = self._installation
         if studio.builds is not None:
             studio.builds.changed.connect(self._follow_installation)
-        sensors.reading_taken.connect(self._read)
-        sensors.silence_changed.connect(self.facts_changed)
         self._find()
+
+    def _listen(self, pc: Pc) -> None:
+        """Follow what is known of a PC."""
+        memory = CardMemory(pc.session, partial(self._looked_at, pc), pc.name, self)
+        self._memories[pc] = memory
+        memory.read_taken.connect(self.facts_changed)
+        pc.session.engine_described.connect(memory.forget)
+        pc.session.engine_described.connect(self._find)
+        pc.session.state_changed.connect(self.facts_changed)
+        pc.sensors.inventory_changed.connect(self._find)
+        pc.sensors.reading_taken.connect(self._read)
+        pc.sensors.silence_changed.connect(self.facts_changed)
+        pc.doctor.findings_changed.connect(self.facts_changed)
+        pc.doctor.check_changed.connect(self.facts_changed)
+
+    def _forget(self, pc: Pc) -> None:
+        memory = self._memories.pop(pc)
+        memory.watch(False)
+        memory.deleteLater()
 
     # ── the selection ────────────────────────────────────────────────────────────────────────
 
     @property
     def device(self) -> Device | None:
         """The selected device; None until devices are found."""
-        row = self._studio.board.row(self._selected or "")
-        return row.device if row is not None else None
+        return self.row.device if self.row is not None else None
+
+    @property
+    def row(self) -> DeviceRow | None:
+        """The row of the selected device; None until devices are found."""
+        return self._studio.board.row(self._selected or "")
+
+    @property
+    def pc(self) -> Pc:
+        """The PC of the selected device."""
+        return self._studio.pcs.of(self._selected or "")
 
     def select(self, identity: str) -> None:
         """Select another device."""
         self._is_chosen = True
-        self._memory.choose()
+        self._memories[self._studio.pcs.of(identity)].choose()
         self._look_at(identity)
 
     def watch(self, watched: bool) -> None:
         """Ask the engine for PyTorch's own memory regularly while visible."""
-        self._memory.watch(watched)
+        self._is_watched = watched
+        for pc, memory in self._memories.items():
+            memory.watch(watched and pc is self.pc)
+
+    @property
+    def _memory(self) -> CardMemory:
+        return self._memories[self.pc]
 
     # ── the facts about it ───────────────────────────────────────────────────────────────────
 
     @property
     def snapshot(self) -> PcSnapshot | None:
         """Everything known about the PC now; None until devices are found."""
-        sensors, session = self._studio.sensors, self._studio.session
+        sensors, session = self.pc.sensors, self.pc.session
         if sensors.inventory is None:
             return None
         return PcSnapshot(
@@ -123,7 +159,9 @@ class DevicesModel(QObject):
             reading=sensors.newest,
             engine=session.description,
             why_no_engine=session.what_is_missing,
-            current_device=session.current_device,
+            current_device=address_there(session.current_device)
+            if session.current_device is not None
+            else None,
             memory=self._memory.by_address,
             links=sensors.links,
         )
@@ -152,18 +190,20 @@ class DevicesModel(QObject):
     def spans(self, longest_s: float) -> tuple[SensorSpan, ...]:
         """Return the latest readings of each of its sensors."""
         device = self.device
-        return self._studio.sensors.track(device).spans(longest_s) if device else ()
+        return self.pc.sensors.track(device).spans(longest_s) if device else ()
 
     def spans_beside(self, longest_s: float) -> tuple[SensorSpan, ...]:
         """Return the CPU's load and RAM to show beside the sensors of a card."""
-        inventory, device = self._studio.sensors.inventory, self.device
+        inventory, device = self.pc.sensors.inventory, self.device
         if inventory is None or device is None or device.is_cpu:
             return ()
-        spans = self._studio.sensors.track(inventory.cpu).spans(longest_s)
+        spans = self.pc.sensors.track(inventory.cpu).spans(longest_s)
         return tuple(span for span in spans if span.kind.key in _BESIDE_A_CARD)
 
     def marks_since(self, time_s: float) -> list[RunMark]:
         """Return its runs that were active after a time of the sensors' clock."""
+        if self.pc.name:  # the marks are of this PC's engine
+            return []
         identity = self.device.identity if self.device else None
         return [
             mark
@@ -174,10 +214,12 @@ class DevicesModel(QObject):
     @property
     def trouble(self) -> str:
         """Why it has no live readings; empty if it has."""
-        if self._studio.sensors.is_silent:
+        if self.pc.why_not:
+            return f"{self.pc.why_not} You see the last readings."
+        if self.pc.sensors.is_silent:
             return (
                 "The sensors have stopped answering. You see their last readings. "
-                f"{why_silent(self._studio.sensors.asks_driver)}"
+                f"{why_silent(self.pc.sensors.asks_driver)}"
             )
         trouble = self._trouble_of(self.device)
         return " ".join(part for part in (trouble, self._last_read if trouble else "") if part)
@@ -185,7 +227,7 @@ class DevicesModel(QObject):
     @property
     def _last_read(self) -> str:
         """When a card that sleeps was read last, and what it reported then; empty if never."""
-        device, sensors = self.device, self._studio.sensors
+        device, sensors = self.device, self.pc.sensors
         if device is None or not device.is_asleep:
             return ""
         track = sensors.track(device)
@@ -204,7 +246,7 @@ class DevicesModel(QObject):
 
         None until the PC is examined.
         """
-        inventory, engine = self._studio.sensors.inventory, self._studio.session.description
+        inventory, engine = self.pc.sensors.inventory, self.pc.session.description
         if inventory is None:
             return None
         builds = (CUDA_BUILD, engine.build_kind if engine is not None else CUDA_BUILD)
@@ -213,22 +255,24 @@ class DevicesModel(QObject):
     @property
     def verdict(self) -> Headline:
         """Whether PyTorch can use the device, in one sentence."""
-        device, session = self.device, self._studio.session
+        device, session = self.device, self.pc.session
         if device is None:
-            return verdict_before_devices(self._studio.sensors.is_silent)
+            return verdict_before_devices(self.pc.sensors.is_silent)
+        if self.pc.line is not None and session.absence:
+            return verdict_of_line(self.pc.line)
         if session.absence:
             return verdict_without_engine(device, self._installation)
         if device.is_cpu and self.has_cards:
             return verdict_of_cpu(device, session.description, session.state)
         findings, trouble = self._findings_of(device), self._trouble_of(device)
-        row = self._studio.board.row(device.identity)
+        row = self.row
         if row is not None and row.obstacle in ABOUT_THE_CARD:
             own = [one for one in findings if one.device_uuid == device.identity]
             if not own:
                 return Headline(code="unknown", sentence=row.reason, detail=row.name)
-            return self._studio.headlines.offered(headline_from(own[0]))
+            return self._offered(headline_from(own[0]))
         verdict = verdict_of_card(device, findings, session.description, session.state, trouble)
-        return self._studio.headlines.offered(verdict)
+        return self._offered(verdict)
 
     @property
     def also_found(self) -> list[Headline]:
@@ -236,16 +280,20 @@ class DevicesModel(QObject):
         device = self.device
         if device is None or (device.is_cpu and self.has_cards):
             return []
-        offered = self._studio.headlines.offered
-        headlines = [offered(headline_from(one)) for one in self._findings_of(device)]
+        headlines = [self._offered(headline_from(one)) for one in self._findings_of(device)]
         return [headline for headline in headlines if headline != self.verdict]
+
+    def _offered(self, headline: Headline) -> Headline:
+        """Return a headline with what the window can do about it, which it can only here."""
+        return headline if self.pc.name else self._studio.headlines.offered(headline)
 
     def is_shown_above(self, headline: Headline) -> bool:
         """Return whether the banner above the tabs already shows this headline.
 
         Findings are shown here instead.
         """
-        return not headline.is_finding and self._studio.headlines.is_same_loss(headline)
+        is_loss = not headline.is_finding and not self.pc.name
+        return is_loss and self._studio.headlines.is_same_loss(headline)
 
     def report(self, form: str, *, masked: bool) -> str:
         """Return everything known as ``text``, ``markdown`` or ``json``."""
@@ -255,10 +303,10 @@ class DevicesModel(QObject):
         if snapshot is None:
             return ""
         write = {"text": report_text, "markdown": report_markdown, "json": report_json}[form]
-        return write(snapshot, self._studio.doctor.findings, masked=masked)
+        return write(snapshot, self.pc.doctor.findings, masked=masked)
 
     def _findings_of(self, device: Device) -> list[Finding]:
-        return [f for f in self._studio.doctor.findings if f.device_uuid in (None, device.identity)]
+        return [f for f in self.pc.doctor.findings if f.device_uuid in (None, device.identity)]
 
     def _trouble_of(self, device: Device | None) -> str:
         snapshot = self.snapshot
@@ -266,18 +314,18 @@ class DevicesModel(QObject):
 
     # ── events ───────────────────────────────────────────────────────────────────────────────
 
-    def _looked_at(self) -> Device | None:
-        return self.device
+    def _looked_at(self, pc: Pc) -> Device | None:
+        return self.device if pc is self.pc else None
 
     def _find(self) -> None:
-        inventory, engine = self._studio.sensors.inventory, self._studio.session.description
-        if inventory is None:
+        if self._studio.sensors.inventory is None:
             return
         board = self._studio.board
-        self.list.show(board.rows, engine)
+        engines = {pc.name: pc.session.description for pc in self._studio.pcs.all}
+        self.list.show(board.rows, engines)
         if not self._is_chosen or self.device is None:
             self._is_chosen = False
-            cards = [row for row in board.cards if row.device is not None]
+            cards = [row for row in board.cards if row.device is not None and not row.pc]
             numbered = [row for row in cards if row.number is not None]
             self._look_at((*numbered, *cards, board.cpu)[0].identity)
         self._show_processes()
@@ -287,6 +335,7 @@ class DevicesModel(QObject):
     def _look_at(self, identity: str) -> None:
         if identity != self._selected:
             self._selected = identity
+            self.watch(self._is_watched)
             self._show_processes()
             self.selection_changed.emit()
             self._memory.look_elsewhere()
@@ -302,19 +351,16 @@ class DevicesModel(QObject):
             self._reported_installation = self._installation
             self.facts_changed.emit()
 
-    def _on_engine_described(self) -> None:
-        self._memory.forget()
-        self._find()
-
     def _read(self) -> None:
         self._show_processes()
         self.facts_changed.emit()
         self.readings_changed.emit()
 
     def _show_processes(self) -> None:
-        device, engine = self.device, self._studio.session.description
-        processes = self._studio.sensors.processes(device) if device else ()
-        self.processes.show(processes, engine.pid if engine else None, self.memory_used)
+        device, engine = self.device, self.pc.session.description
+        processes = self.pc.sensors.processes(device) if device else ()
+        pid = engine.pid if engine else None
+        self.processes.show(processes, pid, self.memory_used, is_here=not self.pc.name)
 
 
 def last_reading_words(telemetry: Telemetry, age_s: float) -> str:
@@ -341,6 +387,17 @@ def verdict_before_devices(is_silent: bool) -> Headline:
             detail="The sensors do not answer. Restart the PC if they do not come back.",
         )
     return Headline(code="waiting", sentence="Looking for the devices of this PC…", tone=Tone.PLAIN)
+
+
+def verdict_of_line(line: PcLine) -> Headline:
+    """Return the headline about another PC that is not connected, or has no engine."""
+    notice = line.notice
+    return Headline(
+        code="line",
+        sentence=line.engine_trouble or notice.sentence,
+        detail=notice.detail,
+        tone=Tone.AMBER if line.is_open else notice.tone,
+    )
 
 
 def verdict_of_card(
@@ -436,6 +493,7 @@ class CardMemory(QObject):
     Args:
         session: answers the questions.
         looked_at: returns the shown device; a CPU is not asked about.
+        pc: the name of the engine's PC; empty for this one.
 
     Signals:
         read_taken(): a newer reading is available.
@@ -447,10 +505,11 @@ class CardMemory(QObject):
         self,
         session: EngineSession,
         looked_at: Callable[[], Device | None],
+        pc: str = "",
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._session, self._looked_at = session, looked_at
+        self._session, self._looked_at, self._pc = session, looked_at, pc
         self._read: dict[str, MemoryRead] = {}
         self._reply: Reply | None = None
         self._unanswered: str | None = None  # the address that made an engine fail
@@ -497,7 +556,7 @@ class CardMemory(QObject):
             and engine.cuda_available
             and self._session.state.is_idle
         ):
-            self._reply = self._session.submit(ReadMemory(device=address))
+            self._reply = self._session.submit(ReadMemory(device=address_at(self._pc, address)))
             self._reply.finished.connect(self._finish)
 
     def _enter(self, state: EngineState) -> None:
@@ -510,9 +569,10 @@ class CardMemory(QObject):
         assert self._reply is not None
         request, event, self._reply = self._reply.request, self._reply.last, None
         assert isinstance(request, ReadMemory)
+        address = address_there(request.device)
         has_died = isinstance(event, EngineEnded) and not event.stopped
         if has_died or isinstance(event, RequestFailed):
-            self._unanswered = request.device
+            self._unanswered = address
         if isinstance(event, MemoryRead):
-            self._read[request.device] = event
+            self._read[address] = event
             self.read_taken.emit()

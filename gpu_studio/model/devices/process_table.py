@@ -41,6 +41,8 @@ class ProcessTable(QAbstractTableModel):
         super().__init__(parent)
         self.processes: list[GpuProcess] = []
         """The shown processes."""
+        self.is_here = True
+        """Whether they run on this PC, so that they can be ended."""
         self._engine_pid: int | None = None
         self._memory_used = ""
 
@@ -63,7 +65,12 @@ class ProcessTable(QAbstractTableModel):
         return ""
 
     def show(
-        self, processes: Sequence[GpuProcess], engine_pid: int | None, memory_used: str = ""
+        self,
+        processes: Sequence[GpuProcess],
+        engine_pid: int | None,
+        memory_used: str = "",
+        *,
+        is_here: bool = True,
     ) -> None:
         """Show these processes.
 
@@ -71,7 +78,9 @@ class ProcessTable(QAbstractTableModel):
             processes: those that the driver lists on the card.
             engine_pid: the one that is this program's engine.
             memory_used: the memory used on the card of all there is, in words; empty if unknown.
+            is_here: whether the card is in this PC.
         """
+        self.is_here = is_here
         note = self.note
         self._memory_used = memory_used
         by_pid = {process.pid: process for process in processes}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.device_name import name_at
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.memory.modelled_cards import card_at, modelled_cards
 from gpu_studio.core.resources import MissingResourceError
@@ -37,11 +38,11 @@ def modelled_rows(own_mib: int | None) -> list[DeviceRow]:
 def choice_title(device: DeviceRow) -> str:
     """Return a device's name in the list of those whose memory can be shown."""
     if device.is_cpu:
-        return "This PC's RAM"
+        return f"RAM of {device.pc}" if device.pc else "This PC's RAM"
     if device.is_modelled:
         return f"Simulated: {device.label}"
     name = short_name(device.name)
-    return f"{device.address} {name}" if device.address is not None else name
+    return f"{device.address} {name}" if device.address is not None else name_at(device.pc, name)
 
 
 def _shown(device: DeviceRow) -> tuple[str | None, ...]:
@@ -80,7 +81,7 @@ class MemoryDevices(QObject):
     @property
     def has_usable_card(self) -> bool:
         """Whether the program's engine can use a card of this PC."""
-        return bool(self._board.usable_cards)
+        return len(self._board.usable_here) > 1
 
     def choose(self, identity: str) -> None:
         """Choose another device."""
@@ -109,7 +110,8 @@ class MemoryDevices(QObject):
     @property
     def _preferred(self) -> DeviceRow:
         """The card in use, or else the first one that PyTorch can use, real or simulated."""
-        current, usable = self._board.current, self._board.usable_cards
+        current = self._board.current
+        usable = [row for row in self._board.usable_here if not row.is_cpu]
         if usable:
             return current if current in usable else usable[0]
         modelled = (choice for choice in self.choices if choice.is_modelled)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.memory.memory_history import MemoryHistory
     from gpu_studio.model.memory.oom_experiment import LabResult
+    from gpu_studio.model.pc import Pc
     from gpu_studio.model.sensors import Sensors
     from gpu_studio.model.studio import Studio
 
@@ -39,6 +40,16 @@ _MOST_PROGRAMS = 4
 MAIN, LAB = "main", "lab"
 ENGINE_NAMES = {MAIN: "The program's engine", LAB: "The experiment's engine"}
 _MIB = 1 << 20
+
+
+class _PcMemory(NamedTuple):
+    """The memory of a PC's engines: the one that measures, and that of the lab."""
+
+    main: EngineMemory
+    lab: EngineMemory
+    tanks: Tanks
+
+
 _READINGS = 2  # the first one may be from just before the cache was emptied
 
 
@@ -53,6 +64,7 @@ class MemoryModel(QObject):
         memory_changed(): the engine or the sensors have a newer reading.
         segments_changed(): newer segments are available.
         marks_changed(): the curves have a new mark.
+        session_changed(): the state of an engine that measures changed.
         closing(): the program is ending: every owner of a thread waits for it.
     """
 
@@ -60,43 +72,54 @@ class MemoryModel(QObject):
     memory_changed = Signal()
     segments_changed = Signal()
     marks_changed = Signal()
+    session_changed = Signal()
     closing = Signal()
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._studio = studio
-        self._session = studio.session
         self._began_s = time.monotonic()
-        self.emptying = CacheEmptying(studio.sensors, self)
+        self.emptying = CacheEmptying(self)
         self.experiment = OomExperiment(studio, self)
         self.devices = MemoryDevices(studio, self)
         self.bandwidths = Bandwidths(studio, self)
-        self._main, self._lab, self._modelled = (
-            EngineMemory(self._now, studio.board.identity_of, self) for _ in range(3)
-        )
-        self._main.attach(studio.session)
-        self._lab.attach(studio.lab)
-        self._modelled.attach(studio.modelled)
+        self._modelled = self._memory_of(studio.modelled)
         self._engine = MAIN
-        engines = {ENGINE_NAMES[MAIN]: self._main, ENGINE_NAMES[LAB]: self._lab}
-        self.tanks = Tanks(studio.sensors, engines)
+        self._known: dict[Pc, _PcMemory] = {}
+        for pc in studio.pcs.all:
+            self._follow(pc)
         self._result = HeldResult(self.experiment, self)
         self._listen(studio)
 
+    def _memory_of(self, session: EngineSession) -> EngineMemory:
+        memory = EngineMemory(self._now, self._studio.board.identity_of, self)
+        memory.attach(session)
+        memory.read_taken.connect(self._on_memory_read)
+        memory.segments_taken.connect(self._on_segments_read)
+        memory.marked.connect(self._on_marked)
+        memory.forgotten.connect(self.memory_changed)
+        return memory
+
+    def _follow(self, pc: Pc) -> None:
+        main, lab = self._memory_of(pc.session), self._memory_of(pc.lab)
+        engines = {ENGINE_NAMES[MAIN]: main, ENGINE_NAMES[LAB]: lab}
+        self._known[pc] = _PcMemory(main, lab, Tanks(pc.sensors, engines))
+        pc.session.state_changed.connect(self.session_changed)
+        pc.lab.state_changed.connect(self._lab_changed)
+        pc.session.engine_described.connect(self.emptying.forget)
+        pc.sensors.reading_taken.connect(self._on_reading)
+
+    def _forget(self, pc: Pc) -> None:
+        self._known.pop(pc)
+
     def _listen(self, studio: Studio) -> None:
-        for memory in (self._main, self._lab, self._modelled):
-            memory.read_taken.connect(self._on_memory_read)
-            memory.segments_taken.connect(self._on_segments_read)
-            memory.marked.connect(self._on_marked)
-            memory.forgotten.connect(self.memory_changed)
-        studio.lab.state_changed.connect(self._lab_changed)
+        studio.pcs.added.connect(self._follow)
+        studio.pcs.removed.connect(self._forget)
         self.experiment.state_changed.connect(self._follow_experiment)
         self.experiment.results_changed.connect(self._emit_all)
         for changed in (self.memory_changed, self.segments_changed):
             self._result.aged.connect(changed)
         self.devices.chosen_changed.connect(self._on_device_chosen)
-        self._session.engine_described.connect(self.emptying.forget)
-        studio.sensors.reading_taken.connect(self._on_reading)
         studio.closing.connect(self.closing)
 
     # ── the choice ───────────────────────────────────────────────────────────────────────────
@@ -105,6 +128,28 @@ class MemoryModel(QObject):
     def chosen(self) -> DeviceRow:
         """The chosen device."""
         return self.devices.chosen
+
+    @property
+    def pc(self) -> Pc:
+        """The PC of the chosen device; this one for a simulated card."""
+        return self._studio.pcs.of(self.chosen.identity)
+
+    @property
+    def tanks(self) -> Tanks:
+        """Makes the bars of the chosen device."""
+        return self._known[self.pc].tanks
+
+    def reached(self, result: LabResult) -> Tank | None:
+        """Return the tank of the moment that a result is about; None without a reading."""
+        return self._known[self._studio.pcs.of(result.request.device)].tanks.reached(result)
+
+    @property
+    def _main(self) -> EngineMemory:
+        return self._known[self.pc].main
+
+    @property
+    def _lab(self) -> EngineMemory:
+        return self._known[self.pc].lab
 
     @property
     def engines(self) -> list[str]:
@@ -130,8 +175,8 @@ class MemoryModel(QObject):
     def session(self) -> EngineSession | None:
         """The session of the shown engine; None if that has ended."""
         if not self.chosen.is_modelled and self.engine == MAIN:
-            return self._session
-        session = self._studio.modelled if self.chosen.is_modelled else self._studio.lab
+            return self.pc.session
+        session = self._studio.modelled if self.chosen.is_modelled else self.pc.lab
         return session if self._memory.is_there else None
 
     def poll(self, *, with_segments: bool = False) -> None:
@@ -177,7 +222,7 @@ class MemoryModel(QObject):
         device = self.chosen.device
         if not self.chosen.is_real_card or device is None or self.is_held:
             return []
-        return memory_by_program(self._studio.sensors.processes(device), _MOST_PROGRAMS)
+        return memory_by_program(self.pc.sensors.processes(device), _MOST_PROGRAMS)
 
     @property
     def has_allocator_numbers(self) -> bool:
@@ -241,7 +286,7 @@ class MemoryModel(QObject):
         address, session = self.chosen.address, self.session
         if address is not None and session is not None and self.can_empty_cache:
             self._result.release()
-            self.emptying.run(session, address, self.chosen.device)
+            self.emptying.run(session, address, self.chosen.device, self.pc.sensors)
 
     # ── events ───────────────────────────────────────────────────────────────────────────────
 
@@ -250,7 +295,10 @@ class MemoryModel(QObject):
         self._emit_all()
 
     def _on_reading(self) -> None:
-        self.tanks.learn(self.chosen.device, self._memory)
+        if self.sender() is not self.pc.sensors:
+            return
+        self.emptying.look()
+        self.tanks.learn(self.chosen.identity, self.chosen.device, self._memory)
         if not self.chosen.is_modelled:
             self.memory_changed.emit()
 
@@ -336,31 +384,34 @@ class CacheEmptying(QObject):
 
     changed = Signal()
 
-    def __init__(self, sensors: Sensors, parent: QObject | None = None) -> None:
+    def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._sensors = sensors
+        self._sensors: Sensors | None = None
         self._reply: Reply | None = None
         self._device: Device | None = None
         self._awaited_readings = 0
         self.result = ""
-        sensors.reading_taken.connect(self._on_reading)
 
     @property
     def is_going_on(self) -> bool:
         """Whether the engine has yet to answer."""
         return self._reply is not None
 
-    def run(self, session: EngineSession, address: str, device: Device | None) -> None:
+    def run(
+        self, session: EngineSession, address: str, device: Device | None, sensors: Sensors
+    ) -> None:
         """Give PyTorch's free segments on a card back to the driver.
 
         Args:
             session: the engine of the allocator.
             address: the card's address.
             device: the card as NVML reports it; None for a simulated card.
+            sensors: those of the card's PC.
         """
         if self._reply is not None:
             return
         self._reply, self._device = session.submit(EmptyCache(device=address)), device
+        self._sensors = sensors
         self._reply.finished.connect(self._finish)
         self._awaited_readings = 0
         self._set_result("")
@@ -390,9 +441,9 @@ class CacheEmptying(QObject):
                 return
         self._set_result(result)
 
-    def _on_reading(self) -> None:
-        """Add the card's use from NVML, which nvidia-smi shows as well."""
-        if not self._awaited_readings or self._device is None:
+    def look(self) -> None:
+        """Add the card's use from a new reading of NVML, which nvidia-smi shows as well."""
+        if not self._awaited_readings or self._device is None or self._sensors is None:
             return
         self._awaited_readings -= 1
         if self._awaited_readings:

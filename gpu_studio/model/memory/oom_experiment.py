@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core.device_name import pc_of
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind
@@ -148,7 +149,12 @@ class OomExperiment(QObject):
         )
 
     def run(self, request: RunMemoryExperiment, conf: str = "") -> None:
-        """Start, and remove earlier results; does nothing while an experiment runs."""
+        """Start, and remove earlier results; does nothing while an experiment runs.
+
+        A snapshot is a file of the PC that takes it, so another PC takes none.
+        """
+        if pc_of(request.device):
+            request = msgspec.structs.replace(request, snapshot_path="")
         if self.request is None:
             self.results = ()
             self.results_changed.emit()
@@ -183,16 +189,17 @@ class OomExperiment(QObject):
             )
         )
         self.state_changed.emit()
-        self._session = self._fresh_session(modelled, conf)
+        self._session = self._fresh_session(request.device, modelled, conf)
         self._reply = self._session.submit(request)
         self._reply.event_received.connect(self._receive)
         self._reply.finished.connect(self._conclude)
 
-    def _fresh_session(self, modelled: bool, conf: str) -> EngineSession:
+    def _fresh_session(self, address: str, modelled: bool, conf: str) -> EngineSession:
         studio = self._studio
-        session = studio.modelled if modelled else studio.lab
+        pc = studio.pcs.of(address)
+        session = studio.modelled if modelled else pc.lab
         # The same numbers must mean the same cards in both engines.
-        visible_devices = None if modelled else studio.session.environment.visible_devices
+        visible_devices = None if modelled else pc.session.environment.visible_devices
         session.restart(
             EngineEnvironment(visible_devices=visible_devices, allocator_configuration=conf or None)
         )
@@ -263,7 +270,8 @@ class OomExperiment(QObject):
         self.results = (*self.results, result)
         if not is_modelled(result.request.device):
             self._session = None
-            self._studio.lab.end()  # its context would use memory of the card
+            # Its context would use memory of the card.
+            self._studio.pcs.of(result.request.device).lab.end()
         self._set_outcome(outcome)
         self.state_changed.emit()
         self.results_changed.emit()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.device_name import address_there
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.oom_text import read_oom_text
 from gpu_studio.core.memory.tank import Tank, card_users, tank_of_card, tank_of_ram, tank_of_sensors
@@ -35,14 +36,19 @@ class CardAccount:
         self._sensors = sensors
         self._context_bytes: dict[int, int] = {}
 
-    def learn(self, device: Device | None, memory: EngineMemory) -> None:
-        """Use a new reading of the sensors."""
-        read = memory.latest(device.identity) if device is not None else None
-        pid = memory.pid
+    def learn(self, identity: str, device: Device | None, memory: EngineMemory) -> None:
+        """Use a new reading of the sensors.
+
+        Args:
+            identity: the device's own in the window.
+            device: its facts; None if the sensors do not know it.
+            memory: the engine whose allocator is shown.
+        """
+        read, pid = memory.latest(identity), memory.pid
         if device is None or read is None or read.reserved_bytes is None or pid is None:
             return
         users = card_users(self._sensors.processes(device), pid, {})
-        if users.engine_bytes is not None and memory.is_steady(device.identity, _STEADY_S):
+        if users.engine_bytes is not None and memory.is_steady(identity, _STEADY_S):
             self._context_bytes[pid] = max(users.engine_bytes - read.reserved_bytes, 0)
 
     def tank(
@@ -86,9 +92,9 @@ class Tanks:
         self._sensors, self._engines = sensors, engines
         self._account = CardAccount(sensors)
 
-    def learn(self, device: Device | None, memory: EngineMemory) -> None:
-        """Use a new reading of the sensors."""
-        self._account.learn(device, memory)
+    def learn(self, identity: str, device: Device | None, memory: EngineMemory) -> None:
+        """Use a new reading of the sensors; see `CardAccount.learn`."""
+        self._account.learn(identity, device, memory)
 
     def of(
         self,
@@ -122,7 +128,10 @@ class Tanks:
             return None
         error_text = result.finished.error_text if result.finished is not None else ""
         inventory = self._sensors.inventory
-        device = inventory.find(result.request.device) if inventory else None
+        address = result.request.device
+        known = inventory.devices if inventory else ()
+        same = (one for one in known if one.address in (address, address_there(address)))
+        device = next(same, None)
         error_bytes = read_oom_text(error_text).in_use_bytes
         return self.of(result.reached, device, result.pid, error_bytes)
 

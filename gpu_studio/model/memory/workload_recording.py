@@ -53,8 +53,8 @@ class WorkloadRecording(QObject):
 
     @property
     def cards(self) -> tuple[DeviceRow, ...]:
-        """The cards on which PyTorch can record."""
-        return self._studio.board.usable_cards
+        """The cards of this PC on which PyTorch can record: the history is a file there."""
+        return tuple(row for row in self._studio.board.usable_here if not row.is_cpu)
 
     @property
     def workloads(self) -> tuple[WorkloadDescription, ...]:

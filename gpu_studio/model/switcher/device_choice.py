@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.device_name import address_there
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.devices.devices import without_maker
 from gpu_studio.core.engine import EngineEnvironment
@@ -21,7 +22,7 @@ from gpu_studio.model.switcher.device_words import DeviceWords, device_words
 if TYPE_CHECKING:
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.model.devices.device_board import DeviceRow
-    from gpu_studio.model.engine_session import Reply
+    from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.studio import Studio
 
 Pending = Literal["", "use", "show_only", "show_all"]
@@ -46,7 +47,7 @@ class DeviceChoice(QObject):
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._studio = studio
-        self._session, self._board = studio.session, studio.board
+        self._board = studio.board
         self.rows: tuple[DeviceRow, ...] = ()
         self._chosen = "cpu"
         self._chosen_by_hand = False
@@ -55,8 +56,11 @@ class DeviceChoice(QObject):
         self._restarting: Pending = ""
         self._listed: tuple[object, ...] = ()
         self.notice = Notice()
-        self._session.engine_described.connect(self._on_engine_described)
-        self._session.state_changed.connect(self._update)
+        studio.session.engine_described.connect(self._on_engine_described)
+        studio.session.state_changed.connect(self._update)
+        studio.pcs.engine_described.connect(self._on_other_described)
+        studio.pcs.session_changed.connect(self._update)
+        studio.pcs.reading_taken.connect(self._update)
         self._board.changed.connect(self._update)
         studio.sensors.reading_taken.connect(self._update)
         self._list_rows()
@@ -68,13 +72,19 @@ class DeviceChoice(QObject):
 
     def words_of(self, row: DeviceRow) -> DeviceWords:
         """Return a device in words, with its free memory now."""
-        telemetry = self._studio.sensors.latest(row.device) if row.device is not None else None
-        by_default = self._session.current_device is None
+        pc = self._studio.pcs.of(row.identity)
+        telemetry = pc.sensors.latest(row.device) if row.device is not None else None
+        by_default = pc.session.current_device is None
         return device_words(row, telemetry, is_current_by_default=by_default)
 
     @property
+    def _session(self) -> EngineSession:
+        """The engine that has the chosen device."""
+        return self._studio.pcs.session_of(self._chosen)
+
+    @property
     def is_one_shown(self) -> bool:
-        """Whether this program's engine was started with some cards hidden."""
+        """Whether the engine of the chosen device was started with some cards hidden."""
         return self._session.environment.visible_devices is not None
 
     @property
@@ -85,6 +95,8 @@ class DeviceChoice(QObject):
         """
         row = self.chosen
         has_number = row is not None and not row.is_cpu and row.number is not None
+        if row is not None and row.obstacle is Obstacle.NO_LINE:
+            return False
         has_code = row is not None and row.obstacle is not Obstacle.NO_CODE
         return has_number and has_code and self._is_there and not self._is_using
 
@@ -117,7 +129,7 @@ class DeviceChoice(QObject):
         row, engine = self.chosen, self._session.description
         if row is not None and row.address is not None and engine is not None:
             snippet = complete(
-                snippet_for_device(row.address),
+                snippet_for_device(address_there(row.address)),
                 device_count=engine.device_count if engine.cuda_available else 0,
                 visible_devices=engine.visible_devices,
             )
@@ -194,6 +206,13 @@ class DeviceChoice(QObject):
         self._listed = ()  # even if the devices are the same: the tab waited for the engine
         self._list_rows()
 
+    def _on_other_described(self) -> None:
+        description = self._session.description
+        if self._restarting and description is not None:
+            self._on_engine_described(description)
+        else:
+            self._update()
+
     def _set_notice(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         self.notice = Notice(text, tone)
         self.notice_changed.emit()
@@ -204,7 +223,8 @@ class DeviceChoice(QObject):
 
     def _list_rows(self) -> None:
         """List the devices again, and report changes of them or of the possible actions."""
-        if self._studio.sensors.inventory is None and not self._is_there:
+        is_there = self._studio.session.description is not None
+        if self._studio.sensors.inventory is None and not is_there:
             return
         self.rows = self._board.rows
         listed = self._to_list

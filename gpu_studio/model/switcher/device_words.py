@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.device_name import name_at
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.devices.facts import identity_line
@@ -47,11 +48,13 @@ def device_words(
         telemetry: its newest reading; None before the first.
         is_current_by_default: whether no card was chosen in this engine.
     """
-    name = short_name(row.name)
+    name = name_at(row.pc, short_name(row.name))
     if row.is_cpu:
         free = _free(telemetry)
-        facts = _joined("always available", f"{free} RAM free" if free else "")
-        return DeviceWords(number="cpu", name=name, facts=facts)
+        facts = _joined(
+            row.reason.rstrip(".") or "always available", f"{free} RAM free" if free else ""
+        )
+        return DeviceWords(number=row.number or row.identity, name=name, facts=facts)
     is_hidden = row.obstacle is Obstacle.HIDDEN
     current = "current by default" if is_current_by_default else "current"
     warning = _warning(row)

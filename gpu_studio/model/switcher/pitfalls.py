@@ -54,7 +54,7 @@ class PitfallsModel(QObject):
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._session, self._board = studio.session, studio.board
+        self._session, self._board, self._pcs = studio.session, studio.board, studio.pcs
         self._tried: dict[str, Tried] = {}
         self.running: RunPitfall | None = None
         self._reply: Reply | None = None
@@ -74,8 +74,10 @@ class PitfallsModel(QObject):
 
     @property
     def devices(self) -> tuple[DeviceRow, ...]:
-        """The devices to try them on: the usable cards, or the CPU if there are none."""
-        return self._board.usable_cards or (self._board.cpu,)
+        """The devices to try them on: the usable cards, or this PC's CPU if it has none."""
+        cards = self._board.usable_cards
+        has_own = any(not card.pc for card in cards)
+        return cards if has_own else (self._board.cpu, *cards)
 
     @property
     def can_run(self) -> bool:
@@ -92,7 +94,7 @@ class PitfallsModel(QObject):
             self.running = RunPitfall(name=name, part=part, device=address)
             self._change(name, failure="")
             self.running_changed.emit()
-            self._reply = self._session.submit(self.running)
+            self._reply = self._pcs.session_of(address).submit(self.running)
             self._reply.finished.connect(self._finish)
 
     def stop(self) -> None:

@@ -34,10 +34,11 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.link import Link
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.placement_messages import ModelDescription
-    from gpu_studio.model.engine_session import Reply
+    from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.studio import Studio
     from gpu_studio.model.switcher.device_choice import DeviceChoice
 
+_FILE_IS_HERE = "Files are not sent to another PC. Choose a device of this PC for your file."
 _PROOF_TONES = {True: Tone.GOOD, False: Tone.FAILURE, None: Tone.AMBER}
 
 
@@ -60,7 +61,7 @@ class PlacementModel(QObject):
 
     def __init__(self, studio: Studio, choice: DeviceChoice, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._session, self._choice = studio.session, choice
+        self._studio, self._choice = studio, choice
         self._reply: Reply | None = None
         self._inspecting: Reply | None = None
         self._has_moved = False
@@ -68,12 +69,20 @@ class PlacementModel(QObject):
         self.notice = Notice()
         self.file: FileInspected | None = None
         self.file_notice = Notice()
-        self._session.engine_described.connect(self._on_engine_described)
+        studio.session.engine_described.connect(self._on_engine_described)
+        studio.pcs.engine_described.connect(self.changed)
+        studio.pcs.changed.connect(self.changed)
+
+    @property
+    def session(self) -> EngineSession:
+        """The engine that has the chosen device."""
+        row = self._choice.chosen
+        return self._studio.pcs.session_of(row.identity if row is not None else "")
 
     @property
     def models(self) -> tuple[ModelDescription, ...]:
         """The built-in models that the engine can move; empty until it has started."""
-        description = self._session.description
+        description = self.session.description
         return description.models if description else ()
 
     @property
@@ -98,8 +107,11 @@ class PlacementModel(QObject):
             self._submit(request, "Moving the model…")
 
     def move_file(self, dtype: str = "") -> None:
-        """Move the tensors of the opened file."""
-        if self.can_place and self.file is not None:
+        """Move the tensors of the opened file; those of another PC's devices have no such file."""
+        row = self._choice.chosen
+        if row is not None and row.pc:
+            self._set_notice(_FILE_IS_HERE, Tone.AMBER)
+        elif self.can_place and self.file is not None:
             request = PlaceModel(path=self.file.path, device=self._address or "", dtype=dtype)
             self._submit(request, "Moving the file's tensors…")
 
@@ -133,7 +145,7 @@ class PlacementModel(QObject):
         if path and self.models and self._inspecting is None:
             self.forget()
             self.file = None
-            self._inspecting = self._session.submit(InspectFile(path=path))
+            self._inspecting = self._studio.session.submit(InspectFile(path=path))
             self._inspecting.finished.connect(self._finish_inspection)
             self._set_file_notice(opening(Path(path)))
 
@@ -157,7 +169,7 @@ class PlacementModel(QObject):
 
     def _submit(self, request: PlaceModel | PlaceTensors, doing: str) -> None:
         self._has_moved = False
-        self._reply = self._session.submit(request)
+        self._reply = self.session.submit(request)
         self._reply.event_received.connect(self._receive)
         self._reply.finished.connect(self._finish)
         self.table.clear()

@@ -26,6 +26,7 @@ from gpu_studio.core.check.record_words import (
 )
 from gpu_studio.core.check.stage_code import stage_code
 from gpu_studio.core.check.steps_table import STEPS_NOTE, STEPS_TITLE, StepCell, steps_table
+from gpu_studio.core.device_name import address_there
 from gpu_studio.core.messages.check_messages import STAGE_NAMES
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.switcher.whole_snippet import complete
@@ -242,12 +243,14 @@ class CheckTab(TabContents):
 
     def _show_code(self) -> None:
         check, studio = self.check, self._studio
-        inventory = studio.sensors.inventory
-        address = check.checked_address or ("cpu" if check.device.is_cpu else "cuda:0")
+        pc = check.pc
+        inventory = pc.sensors.inventory
+        address = address_there(check.checked_address)
+        address = address or ("cpu" if check.device.is_cpu else "cuda:0")
         code = complete(
             stage_code(self._coded, address),
             device_count=len(inventory.cards) if inventory is not None else 0,
-            visible_devices=studio.session.environment.visible_devices,
+            visible_devices=pc.session.environment.visible_devices,
         )
         studio.snippets.show(code, CHECK)
 

@@ -276,7 +276,9 @@ class DeviceDetails(QWidget):
             self._facts.show_groups(groups)
 
     def _role(self, device: Device) -> str:
-        return self._theme.device_role(device.address or device.identity)
+        row = self._model.row
+        shown = row.number or row.identity if row is not None else device.identity
+        return self._theme.device_role(shown)
 
 
 def _count(groups: Sequence[FactGroup]) -> int:
@@ -447,7 +449,8 @@ class ProcessCard(Card):
         self._note.setVisible(bool(note))
         self._view.setVisible(shown > 0)
         self._filter.setVisible(count > 0)
-        self._end.setVisible(count > 0 and self._settings.choices.may_end_processes)
+        may_end = self._settings.choices.may_end_processes and self._processes.is_here
+        self._end.setVisible(count > 0 and may_end)
         self._end.setEnabled(self._selected() is not None)
         self._view.setFixedHeight(height_of_rows(self._view, shown))
 

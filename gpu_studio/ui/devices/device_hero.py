@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.core.device_name import name_at
 from gpu_studio.core.devices.devices import short_name, without_maker
 from gpu_studio.model.devices.device_list import DEVICE_ROLE, SUMMARY_ROLE
 from gpu_studio.model.engine_session import EngineState
@@ -41,7 +42,6 @@ from gpu_studio.ui.parts import (
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
-    from gpu_studio.core.devices.devices import Device
     from gpu_studio.model.benchmark.quick_comparison import QuickComparison
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.devices.device_list import DeviceList
@@ -74,7 +74,7 @@ class DeviceListView(QListView):
         super().__init__(parent)
         theme.changed.connect(own_viewport(self).update)
         self.setObjectName("devices.table")
-        self.setAccessibleName("Devices of this PC")
+        self.setAccessibleName("Devices")
         self._devices = devices
         self._is_following = False
         self.setModel(devices)
@@ -208,7 +208,8 @@ class _DeviceDelegate(QStyledItemDelegate):
 
 def _shown_name(device: DeviceRow) -> str:
     """Return the name without the maker; the tool tip has it in full."""
-    return short_name(device.name) if device.is_cpu else without_maker(device.name)
+    name = short_name(device.name) if device.is_cpu else without_maker(device.name)
+    return name_at(device.pc, name)
 
 
 def _badge_font(font: QFont) -> QFont:
@@ -271,7 +272,7 @@ class DeviceHero(Card):
         super().__init__(name="devices.hero")
         self._studio, self._doctor = studio, studio.doctor
         self._comparison = comparison
-        self._device: Device | None = None
+        self._shown: DeviceRow | None = None
         self.list = DeviceListView(devices, theme)
         self.verdict = DeviceVerdict(theme, name="devices.verdict")
         self.verdict.action_requested.connect(studio.headlines.act)
@@ -317,14 +318,15 @@ class DeviceHero(Card):
         self.verdict.show_headline(headline, in_brief=in_brief)
         set_property(self._compare, "primary", not self.verdict.has_action)
 
-    def show_presses(self, has_cards: bool | None, device: Device | None) -> None:
-        """Offer what one click does on this PC.
+    def show_presses(self, has_cards: bool | None, shown: DeviceRow | None) -> None:
+        """Offer what one click does.
 
         Args:
-            device: the selected device.
-            has_cards: whether there is a card to test; None until the PC is examined.
+            shown: the selected device; None until devices are found.
+            has_cards: whether its PC has a card to test; None until the PC is examined.
         """
-        self._device = device
+        self._shown = shown
+        is_here = shown is None or not shown.pc
         self._compare.setVisible(bool(self._comparison.devices))
         self._compare.setText(self._comparison.title)
         self._compare.setAccessibleName(self._comparison.title)
@@ -334,17 +336,18 @@ class DeviceHero(Card):
         self._race.setVisible(bool(devices))
         self._race.setText(_RACE if len(devices) > 1 else _RACE_THREADS)
         self._race.setAccessibleName(self._race.text())
-        self._check.setVisible(self._device is not None)
-        is_card = self._device is not None and not self._device.is_cpu
+        self._check.setVisible(shown is not None)
+        is_card = shown is not None and not shown.is_cpu
         self._check.setText(_CHECK if is_card else _CHECK_CPU)
         self._check.setAccessibleName(self._check.text())
         is_testing = self._doctor.is_checking
-        self._test.setVisible(bool(has_cards))
+        self._test.setVisible(bool(has_cards) and is_here)
         self._test.setText("Stop the test" if is_testing else _TEST)
         self._test.setAccessibleName(self._test.text())
         self._test.setEnabled(is_testing or self._doctor.can_check)
         is_settled = self._studio.session.state is not EngineState.STARTING
-        self._without_card.setVisible(has_cards is False and is_settled)  # below what comes then
+        without_card = has_cards is False and is_settled and is_here
+        self._without_card.setVisible(without_card)  # below what comes then
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -393,8 +396,8 @@ class DeviceHero(Card):
         self._studio.go_to(RACE, starts=True)
 
     def _want_check(self) -> None:
-        if self._device is not None:
-            self._studio.go_to(CHECK, device=self._device.identity)
+        if self._shown is not None:
+            self._studio.go_to(CHECK, device=self._shown.identity)
 
     def _test_or_stop(self) -> None:
         if self._doctor.is_checking:

@@ -152,7 +152,6 @@ class DevicesTab(TabContents):
         self._lines.setContentsMargins(0, 0, 0, 0)
         self._lines.setSpacing(2)
         self._also_found: list[FindingLine] = []
-        self._doctor = studio.doctor
         self._checked = Text("", "muted", name="devices.checked", wraps=True)
         self._trouble = Text("", "amber", name="devices.trouble", wraps=True)
         yield
@@ -251,17 +250,20 @@ class DevicesTab(TabContents):
             device = self._model.device
             verdict = self._model.verdict
             self._hero.show_verdict(verdict, in_brief=self._model.is_shown_above(verdict))
-            self._hero.show_presses(self._model.has_cards, device)
+            self._hero.show_presses(self._model.has_cards, self._model.row)
             self._show_also_found(self._model.also_found)
-            self._checked.setText(self._doctor.sentence)
-            self._checked.setVisible(bool(self._doctor.sentence))
+            checked = self._model.pc.doctor.sentence
+            self._checked.setText(checked)
+            self._checked.setVisible(bool(checked))
             if not self.isVisible():
                 return
             if self._details is not None:
                 self._details.show_device()
             if device is None:
                 return
-            self._hero.list.follow(device.identity)
+            row = self._model.row
+            if row is not None:
+                self._hero.list.follow(row.identity)
             trouble = self._model.trouble
             self._trouble.setText(trouble)
             self._trouble.setVisible(bool(trouble) and verdict.code not in _EXPLAIN_TROUBLE)

@@ -61,7 +61,7 @@ class MemoryTab(TabContents):
         self._polls = QTimer(self)
         self._polls.setInterval(_POLL_MS)
         self._polls.timeout.connect(self._poll)
-        self._tank_card = TankCard(studio.session, self.model, theme, self)
+        self._tank_card = TankCard(self.model, theme, self)
         yield
         self.pages = PageBar(tab_of(MEMORY))
         column = QVBoxLayout(self)
@@ -159,17 +159,13 @@ class TankCard(Card):
     """Shows the memory of the chosen device and engine.
 
     Args:
-        session: the program's own engine.
         model: the state of the Memory tab.
         theme: gives the colors.
     """
 
-    def __init__(
-        self, session: EngineSession, model: MemoryModel, theme: Theme,
-        parent: QWidget | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, model: MemoryModel, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent, name="memory.tank_card")
-        self._session, self._model = session, model
+        self._model = model
         self._title = Text(role="headline", name="memory.title")
         self._badge = Text("SIMULATED", role="section", name="memory.modelled")
         self._badge.setToolTip("Computed by the rules of PyTorch's allocator, without a card")
@@ -190,7 +186,7 @@ class TankCard(Card):
         model.devices.choices_changed.connect(self._list_cards)
         model.chosen_changed.connect(self._show_chosen)
         model.memory_changed.connect(self._show_memory)
-        session.state_changed.connect(self._show_memory)
+        model.session_changed.connect(self._show_memory)
         self._list_cards()
         self._show_chosen()
 
@@ -289,7 +285,7 @@ class TankCard(Card):
         self._programs.setVisible(bool(programs) and not self._tank.isHidden())
 
     def _show_sentence(self, words: str) -> None:
-        self._sentence.setText(words or what_is_shown(self._model, self._session))
+        self._sentence.setText(words or what_is_shown(self._model, self._model.pc.session))
 
     def _toggle_numbers(self, shown: bool) -> None:
         if self._table is None:
@@ -314,7 +310,7 @@ def what_is_shown(model: MemoryModel, session: EngineSession) -> str:
 
     Args:
         model: the state of the Memory tab.
-        session: the program's own engine.
+        session: the engine of the chosen device's PC.
     """
     chosen, state = model.chosen, session.state
     if chosen.is_modelled:

@@ -94,7 +94,7 @@ class OomPage(QWidget):
         line.addWidget(page, 3)
         self._invitation = self._make_invitation()
         page.column.addWidget(self._invitation)
-        self._results = LabResults(theme, model.tanks.reached)
+        self._results = LabResults(theme, model.reached)
         self._actions = self._make_actions()
         page.column.addWidget(self._actions)
         page.column.addWidget(self._results)

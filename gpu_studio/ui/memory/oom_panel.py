@@ -61,7 +61,6 @@ class OomPanel(Card):
 
     def __init__(self, studio: Studio, model: MemoryModel, parent: QWidget | None = None) -> None:
         super().__init__(parent, name="memory.oom")
-        self._session = studio.session
         self._model, self._experiment = model, model.experiment
         self._budget_of = ""
         self._budget_by_hand = False
@@ -145,6 +144,7 @@ class OomPanel(Card):
         self._model.chosen_changed.connect(self._update_state)
         self._model.devices.choices_changed.connect(self._update_state)
         studio.session.state_changed.connect(self._update_state)
+        studio.pcs.session_changed.connect(self._update_state)
 
     # ── the plan ─────────────────────────────────────────────────────────────────────────────
 
@@ -254,8 +254,10 @@ class OomPanel(Card):
         self._reason.setText(reason)
         self._reason.setVisible(bool(reason))
         usable = not reason and idle
-        for control in (self._preset, self._sliders, self._whole, self._record):
+        for control in (self._preset, self._sliders, self._whole):
             control.setEnabled(usable)
+        # A snapshot is a file of the PC that takes it.
+        self._record.setEnabled(usable and not self._model.chosen.pc)
         self._budget.setEnabled(usable and not self._whole.isChecked())
         had_focus = self._run.hasFocus() or self._stop.hasFocus()
         self._run.setEnabled(usable)
@@ -266,13 +268,13 @@ class OomPanel(Card):
 
     def _why_not(self) -> str:
         """Return why no experiment can run now; empty if one can."""
-        state, chosen = self._session.state, self._model.chosen
+        session, chosen = self._model.pc.session, self._model.chosen
         if chosen.is_modelled:
             return ""
-        if state is EngineState.FAILED:
+        if session.state is EngineState.FAILED:
             return "The engine has stopped. Start a new one from the Engine menu."
-        if self._session.what_is_missing:
-            return self._session.what_is_missing
+        if session.what_is_missing:
+            return session.what_is_missing
         if not chosen.is_cpu:
             return "" if chosen.address else f"PyTorch cannot use this card. {chosen.reason}"
         if self._model.devices.has_usable_card:

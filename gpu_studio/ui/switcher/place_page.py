@@ -59,7 +59,7 @@ class PlacePage(QWidget):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._session, self._choice, self.model = studio.session, choice, model
+        self._choice, self.model = choice, model
         self._pairs: list[QBoxLayout] = []
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -73,10 +73,13 @@ class PlacePage(QWidget):
         column.addWidget(self._result, 1)
         choice.rows_changed.connect(self._show_targets)
         choice.chosen_changed.connect(self._show_targets)
+        choice.chosen_changed.connect(self._list_models)
         model.changed.connect(self._show_notice)
         model.file_changed.connect(self._show_file)
-        self._session.engine_described.connect(self._list_models)
-        self._session.state_changed.connect(self._show_buttons)
+        studio.session.engine_described.connect(self._list_models)
+        studio.pcs.engine_described.connect(self._list_models)
+        studio.session.state_changed.connect(self._show_buttons)
+        studio.pcs.session_changed.connect(self._show_buttons)
         self._list_models()
         self._show_targets()
         self._show_notice()
@@ -272,7 +275,7 @@ class PlacePage(QWidget):
         self._show_hint()
 
     def _show_hint(self) -> None:
-        waiting = what_is_waited_for(self._session)
+        waiting = what_is_waited_for(self.model.session)
         self._result.show_hint(
             waiting
             or f"Press “{self._move.text()}” to see each parameter and buffer of the model here, "

@@ -78,7 +78,7 @@ def amp_page(studio: Studio, theme: Theme) -> QWidget:
 
 def cards_page(studio: Studio, theme: Theme) -> QWidget:
     """Return the page of the workload ``data_parallel``."""
-    cards = len(studio.board.usable_cards)
+    cards = sum(not row.is_cpu for row in studio.board.usable_here)
     # A single card has nothing to split the work with; the CPU splits it among processes.
     checked = {} if cards == 1 else {"processes": ("1", "2")}
     parts = (("data_parallel", _CARDS),)

@@ -47,7 +47,7 @@ def context_of(account, memory, error_bytes=None):
 def test_the_context_is_what_the_process_has_besides_what_pytorch_reserved(memory):
     account = CardAccount(Listed(7, 512 + 90))
     receive(memory, 512, 0.0)
-    account.learn(CARD, memory)
+    account.learn(CARD.identity, CARD, memory)
     assert context_of(account, memory) == 90
 
 
@@ -56,20 +56,20 @@ def test_nothing_is_learned_while_memory_is_taken_and_what_is_known_stays(memory
     receive(memory, 256, 0.0)
     receive(memory, 512, 0.1)
     clock[0] += 0.2
-    account.learn(CARD, memory)
+    account.learn(CARD.identity, CARD, memory)
     assert context_of(account, memory) is None
     clock[0] += 1.0
-    account.learn(CARD, memory)
+    account.learn(CARD.identity, CARD, memory)
     assert context_of(account, memory) == 90
     receive(memory, 768, 1.3)  # the driver has not told of this yet
-    account.learn(CARD, memory)
+    account.learn(CARD.identity, CARD, memory)
     assert context_of(account, memory) == 90
 
 
 def test_a_process_that_the_driver_does_not_list_has_no_context(memory):
     account = CardAccount(Listed(8, 600))
     receive(memory, 512, 0.0)
-    account.learn(CARD, memory)
+    account.learn(CARD.identity, CARD, memory)
     assert context_of(account, memory) is None
 
 
@@ -79,7 +79,7 @@ def test_what_the_driver_reported_the_engine_itself_counts_before_all_else(memor
     read = memory_read(reserved=512, engine_bytes=(512 + 87) * MIB)
     memory._receive(read)
     assert context_of(account, memory, (512 + 84) * MIB) == 87
-    account.learn(CARD, memory)
+    account.learn(CARD.identity, CARD, memory)
     assert context_of(account, memory, (512 + 84) * MIB) == 87
 
 
@@ -87,5 +87,5 @@ def test_an_errors_own_number_counts_until_something_is_learned(memory):
     account = CardAccount(Listed(7, 512 + 90))
     receive(memory, 512, 0.0)
     assert context_of(account, memory, (512 + 84) * MIB) == 84
-    account.learn(CARD, memory)
+    account.learn(CARD.identity, CARD, memory)
     assert context_of(account, memory, (512 + 84) * MIB) == 90

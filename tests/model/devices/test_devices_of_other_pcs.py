@@ -1,0 +1,82 @@
+"""The Devices tab's state where the selected device is another PC's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.core.messages.memory_messages import ReadMemory
+from gpu_studio.core.notice import Tone
+from tests.fakes.pc import gt_1030, gt_1030_card, reading, two_cards
+
+if TYPE_CHECKING:
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.devices.devices import DevicesModel
+    from gpu_studio.model.pc import Pc
+    from gpu_studio.model.studio import Studio
+    from tests.fakes.other_pcs import OtherPcs
+    from tests.fakes.scripted_engine import Engines
+
+CARD = f"attic/{gt_1030_card().uuid}"
+with_the_same_card = pytest.mark.parametrize("inventory", [two_cards()])
+
+
+@pytest.fixture
+def model(ready_studio: Studio, attic: Pc) -> DevicesModel:
+    from gpu_studio.model.devices.devices import DevicesModel
+
+    model = DevicesModel(ready_studio, ready_studio)
+    model.select(CARD)
+    return model
+
+
+def test_its_facts_sensors_and_findings_are_those_of_its_own_pc(
+    qtbot: QtBot, model: DevicesModel, attic: Pc, other_pcs: OtherPcs
+) -> None:
+    with qtbot.waitSignal(model.readings_changed):
+        other_pcs.sources[0].send(reading(gt_1030(), 5.0))
+    assert model.verdict.tone is Tone.GOOD, "this PC has no card"
+    assert model.spans(60.0)
+    assert any(fact.key == "name" for group in model.groups for fact in group.facts)
+    assert model.list.data(model.list.index(2)) == "NVIDIA GeForce GT 1030 · attic"
+    assert not model.processes.is_here, "a process of another PC is not ended by its number here"
+
+
+@with_the_same_card
+def test_a_twin_there_is_another_device(model: DevicesModel, studio: Studio, attic: Pc) -> None:
+    assert model.pc is attic
+    model.select(gt_1030_card().uuid or "")
+    assert model.pc is studio.pcs.here
+    assert model.processes.is_here
+
+
+def test_its_own_engine_is_asked_for_its_memory(
+    qtbot: QtBot, model: DevicesModel, engines: Engines, other_pcs: OtherPcs
+) -> None:
+    model.watch(True)
+    qtbot.waitUntil(lambda: ReadMemory(device="attic/cuda:0") in other_pcs.engines.requests)
+    assert not any(isinstance(one, ReadMemory) for one in engines.requests)
+    model.watch(False)
+
+
+def test_a_lost_line_is_the_verdict_and_the_last_readings_stay(
+    qtbot: QtBot, model: DevicesModel, attic: Pc, other_pcs: OtherPcs
+) -> None:
+    with qtbot.waitSignal(model.readings_changed):
+        other_pcs.sources[0].send(reading(gt_1030(), 5.0))
+    assert attic.line is not None
+    attic.line.shut()
+    assert model.verdict.sentence == "attic is not connected."
+    assert model.trouble == "attic is not connected. You see the last readings."
+    assert model.spans(60.0)
+
+
+def test_a_removed_pc_leaves_the_selection_here(
+    model: DevicesModel, studio: Studio, attic: Pc
+) -> None:
+    studio.pcs.remove(attic)
+    assert model.pc is studio.pcs.here
+    assert model.device is not None
+    assert model.device.is_cpu
