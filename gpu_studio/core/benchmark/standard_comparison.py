@@ -53,6 +53,11 @@ class Side(msgspec.Struct, frozen=True):
         }
 
 
+def usual_device(run: StandardRun) -> int:
+    """Return the place of a run's first card, or of its CPU without one."""
+    return next((place for place, one in enumerate(run.devices) if not one.is_cpu), 0)
+
+
 class ComparedFigure(msgspec.Struct, frozen=True):
     """A side's figure.
 

@@ -38,7 +38,7 @@ _FAMILY_AT = 4  # bytes before the brand of an AVIF or HEIC file
 _LONGEST_HEAD = 16
 # Also of a file that is cut off or too large, so that the sentence can say so.
 _BEGINNING = re.compile(rb'\{\s*"schema"\s*:\s*-?[0-9]+\s*,\s*"standard"\s*:')
-_LONGEST_EVENT_BYTES = LARGEST_RECORD_BYTES + 1000
+_LONGEST_EVENT_BYTES = LARGEST_RECORD_BYTES + (1 << 16)
 _NO_DATA = (
     "The picture {name} has lost its data: chat programs and web sites remove it. Ask for the "
     "report (HTML) or the JSON file, which keep it, or for the PNG as a file."

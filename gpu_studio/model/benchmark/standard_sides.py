@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.benchmark.standard_comparison import (
     MOST_FILES,
     Side,
+    usual_device,
 )
 from gpu_studio.core.benchmark.standard_file import read_standard
 from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
@@ -107,7 +108,7 @@ class StandardSides(QObject):
         if run is None or (own is not None and own.run == run):
             return
         others = (side for side in self.sides if not side.is_here and side.run != run)
-        self._show((Side(run, _usual_device(run), is_here=True), *others))
+        self._show((Side(run, usual_device(run), is_here=True), *others))
 
     def _add(self, files: list[_ReadFile]) -> None:
         notices: list[Notice] = []
@@ -125,7 +126,7 @@ class StandardSides(QObject):
                 notices.append(Notice(_FULL, Tone.AMBER))
                 break
             else:
-                sides.append(Side(run, _usual_device(run)))
+                sides.append(Side(run, usual_device(run)))
         if len(sides) > len(self.sides):
             self._show(sides)
         self.notified.emit(_joined(notices))
@@ -148,11 +149,6 @@ def _read(path: Path, is_over: Callable[[], bool]) -> _ReadFile:
         return _ReadFile(path, read_standard(path, is_over))
     except StudioError as error:
         return _ReadFile(path, failure=failure_from(error))
-
-
-def _usual_device(run: StandardRun) -> int:
-    """Return the place of a run's first card, or of its CPU without one."""
-    return next((place for place, one in enumerate(run.devices) if not one.is_cpu), 0)
 
 
 def _joined(notices: list[Notice]) -> Notice:

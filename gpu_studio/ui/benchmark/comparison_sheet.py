@@ -183,9 +183,10 @@ class ComparisonSheet(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(GAP)
         self._top, self._grid = QGridLayout(), QGridLayout()
-        for grid in (self._top, self._grid):
-            column.addLayout(grid)
-            grid.setSpacing(GAP)
+        column.addLayout(self._top)
+        column.addLayout(self._grid)
+        self._top.setSpacing(GAP)
+        self._grid.setSpacing(GAP)
         column.addStretch(1)
 
     def show_sides(self, sides: Sequence[Side]) -> None:
