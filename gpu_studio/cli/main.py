@@ -45,6 +45,7 @@ COMMANDS = {
     "place": "move a model or a tensor file to a device, and check that nothing changed",
     "pitfall": "make a common mistake on purpose, and see the fix",
     "record": "record what your card answers, in a file to send",
+    "serve": "answer another PC that reaches this one over ssh",
 }
 # The reader has closed the pipe, as “| head” does. Windows reports "invalid argument" for it.
 _PIPE_CLOSED = (errno.EPIPE, errno.EINVAL)

@@ -16,6 +16,7 @@ import msgspec
 from gpu_studio.core.messages import (
     check_messages,
     engine_messages,
+    line_messages,
     memory_messages,
     pitfall_messages,
     placement_messages,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 FILES = (
     check_messages,
     engine_messages,
+    line_messages,
     memory_messages,
     pitfall_messages,
     placement_messages,

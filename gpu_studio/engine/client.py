@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -16,15 +16,90 @@ from gpu_studio.process.child_process import LONGEST_LINE, ChildProcess
 from gpu_studio.process.steady_memory import steady_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from gpu_studio.core.messages.message import Event, Request
+    from gpu_studio.core.other_pc import OtherPc
+    from gpu_studio.process.line_child import LineChild
 
 _MODULE = "gpu_studio.engine.serve"
 # A crashed process closes its pipe before the driver has reclaimed its memory.
 _LONGEST_END_S = 5.0
 _LONGEST_KILL_S = 0.5
+_Child = TypeVar("_Child", contravariant=False)
+
+
+def child_variables(environment: EngineEnvironment, packages: Path | None = None) -> dict[str, str]:
+    """Return the environment variables of an engine's child.
+
+    Args:
+        environment: the settings that CUDA reads at its start.
+        packages: the folder with PyTorch; None if PyTorch is a package of this Python, or the
+            variables of this process name it.
+    """
+    return {**environment.variables(), **variables_for(packages), **steady_variables()}
+
+
+class EngineLink(Protocol[_Child]):
+    """How an engine's child starts, and what its lines mean."""
+
+    def start(self) -> _Child:
+        """Start a child; raise `OSError` if there can be none."""
+
+    def not_started(self, error: OSError) -> Event:
+        """Return what to say if no child could be started."""
+
+    def lines_of(self, request: Request) -> Iterable[bytes]:
+        """Return the lines that ask for a request."""
+
+    def event_of(self, line: bytes) -> Event | Heartbeat:
+        """Return the event in a line; raise `ValueError` if it has none."""
+
+    def unreadable(self, error: ValueError) -> Event:
+        """Return what to say for a line that raised `error`; nothing after it is read."""
+
+    def ended(self, child: _Child, exit_code: int | None, *, stopped: bool) -> Event:
+        """Return how a child ended."""
+
+
+class OwnLink:
+    """The link to an engine of this PC; the arguments are those of `ProcessEngine`."""
+
+    def __init__(
+        self,
+        environment: EngineEnvironment,
+        log_path: Path | None,
+        packages: Callable[[], Path | None],
+    ) -> None:
+        self._environment, self._log_path, self._packages = environment, log_path, packages
+
+    def start(self) -> ChildProcess:
+        return ChildProcess(
+            _MODULE,
+            environment=child_variables(self._environment, self._packages()),
+            log_path=self._log_path,
+        )
+
+    def not_started(self, error: OSError) -> Event:
+        message = f"The engine could not start: {error.strerror or error}"
+        return RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message))
+
+    def lines_of(self, request: Request) -> Iterable[bytes]:
+        return (encode(request),)
+
+    def event_of(self, line: bytes) -> Event | Heartbeat:
+        try:
+            return decode_line(line)
+        except msgspec.MsgspecError as error:
+            raise ValueError(str(error)) from error
+
+    def unreadable(self, error: ValueError) -> Event:
+        message = f"The engine's answer is unreadable ({error})."
+        return RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message, fatal=True))
+
+    def ended(self, child: ChildProcess, exit_code: int | None, *, stopped: bool) -> Event:
+        return EngineEnded(exit_code=exit_code, stopped=stopped)
 
 
 class ProcessEngine:
@@ -38,6 +113,8 @@ class ProcessEngine:
         log_path: the file for the child's standard error; None inherits this process's.
         packages: returns the folder with PyTorch for the next child; None if PyTorch is a package
             of this Python.
+        pc: another PC, where the engine works; its devices have the PC's name in front. None is
+            this one.
     """
 
     def __init__(
@@ -46,16 +123,20 @@ class ProcessEngine:
         *,
         log_path: Path | None = None,
         packages: Callable[[], Path | None] = lambda: None,
+        pc: OtherPc | None = None,
     ) -> None:
-        self._environment = environment or EngineEnvironment()
-        self._packages = packages
-        self._log_path = log_path
-        self._child: ChildProcess | None = None
+        environment = environment or EngineEnvironment()
+        self._link: EngineLink[Any] = OwnLink(environment, log_path, packages)
+        if pc is not None:
+            from gpu_studio.engine.line import LineLink  # not before the first paint
+
+            self._link = LineLink(pc, environment)
+        self._child: ChildProcess | LineChild | None = None
         # Prevents one thread from replacing the child while another ends it.
         self._lock = threading.Lock()
         self._closed = False
         self._abandoned = False
-        self._unsent: list[bytes] = []
+        self._unsent: list[Request] = []
         self._stream: Iterator[Event | Heartbeat] | None = None
 
     @property
@@ -84,17 +165,16 @@ class ProcessEngine:
         """Send a request; it waits if the child does not exist yet."""
         with self._lock:
             if self._child is not None:
-                self._child.send(encode(request))
+                self._send(self._child, request)
             else:
-                self._unsent.append(encode(request))
+                self._unsent.append(request)
 
     def events(self) -> Iterator[Event | Heartbeat]:
         """Start a child and yield all its events; see `core.engine.Engine.events`."""
         try:
             child = self._start()
         except OSError as error:
-            message = f"The engine could not start: {error.strerror or error}"
-            yield RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message))
+            yield self._link.not_started(error)
             return
         if child is None:
             yield EngineEnded(exit_code=None, stopped=True)
@@ -103,25 +183,23 @@ class ProcessEngine:
             if not line.endswith(b"\n") and len(line) < LONGEST_LINE:
                 break  # it died in the middle of a line
             try:
-                event = decode_line(line)
-            except msgspec.MsgspecError as error:
+                event = self._link.event_of(line)
+            except ValueError as error:
                 # No engine of this version writes such a line: do not trust the lines after it.
                 child.kill()
-                message = f"The engine's answer is unreadable ({error})."
-                failure = Failure(FailureKind.ENGINE_ENDED, message, fatal=True)
-                event = RequestFailed(failure=failure)
+                event = self._link.unreadable(error)
             if event.ends_engine:
                 self._discard(child)
                 yield event
                 return
             yield event
-        yield EngineEnded(exit_code=self._discard(child), stopped=self._abandoned)
+        yield self._link.ended(child, self._discard(child), stopped=self._abandoned)
 
     def stop(self) -> None:
         """Ask the running request to end between two calls."""
         with self._lock:
             if self._child is not None:
-                self._child.send(encode(Stop()))
+                self._send(self._child, Stop())
 
     def abandon(self) -> None:
         """End the child, even in the middle of a call."""
@@ -143,27 +221,23 @@ class ProcessEngine:
             child.kill()
             child.end(_LONGEST_KILL_S)
 
-    def _start(self) -> ChildProcess | None:
+    def _send(self, child: ChildProcess | LineChild, request: Request) -> None:
+        for line in self._link.lines_of(request):
+            child.send(line)
+
+    def _start(self) -> ChildProcess | LineChild | None:
         """Return a new child that has the pending requests; None if this engine is closed."""
         with self._lock:
             if self._closed:
                 return None
             self._abandoned = False
             unsent, self._unsent = self._unsent, []
-            self._child = ChildProcess(
-                _MODULE,
-                environment={
-                    **self._environment.variables(),
-                    **variables_for(self._packages()),
-                    **steady_variables(),
-                },
-                log_path=self._log_path,
-            )
-            for line in unsent:
-                self._child.send(line)
+            self._child = self._link.start()
+            for request in unsent:
+                self._send(self._child, request)
             return self._child
 
-    def _discard(self, child: ChildProcess) -> int | None:
+    def _discard(self, child: ChildProcess | LineChild) -> int | None:
         """Wait for a child that closed its pipe or cannot continue; return its exit code."""
         exit_code = child.end(timeout_s=_LONGEST_END_S)
         with self._lock:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from gpu_studio.core.device_name import CPU, DeviceName, is_cpu
+from gpu_studio.core.device_name import CPU, DeviceName
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine.accelerators.cpu import Cpu
 from gpu_studio.engine.accelerators.cuda import Cuda
@@ -67,7 +67,7 @@ def resolve(address: str) -> torch.device:
     Raises:
         StudioError: no such device; the message names the existing devices.
     """
-    if is_cpu(address):
+    if address == CPU:  # of this PC
         return torch.device(CPU)
     index = _index_of(address)
     state = accelerator_state()
@@ -92,7 +92,7 @@ def _index_of(address: str) -> int | None:
         name = DeviceName.parse(address)
     except ValueError:
         return None
-    return name.index if name.kind == accelerator().kind else None
+    return name.index if name.kind == accelerator().kind and not name.pc else None
 
 
 def start_accelerator() -> None:

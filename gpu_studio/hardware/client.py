@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from gpu_studio.core.other_pc import OtherPc
+    from gpu_studio.hardware.line import SensorLine
     from gpu_studio.process.child_process import ChildProcess
+    from gpu_studio.process.line_child import LineChild
 
 _MODULE = "gpu_studio.hardware.reader"
 # A reader has nothing to save, so a window that closes does not wait for one that is held.
@@ -32,6 +35,11 @@ class SensorReader:
         period_s: seconds between two readings.
         log_path: the file for the child's standard error; None shares this process's.
         environment: environment variables for the child, in addition to this process's.
+        pc: another PC, whose sensors are read; its devices have the PC's name in front. None is
+            this one.
+
+    Attributes:
+        line: the line to another PC; None for this one.
     """
 
     def __init__(
@@ -39,12 +47,18 @@ class SensorReader:
         period_s: float = 1.0,
         log_path: Path | None = None,
         environment: Mapping[str, str] | None = None,
+        pc: OtherPc | None = None,
     ) -> None:
+        self.line: SensorLine | None = None
+        if pc is not None:
+            from gpu_studio.hardware.line import SensorLine  # not before the first paint
+
+            self.line = SensorLine(pc, period_s)
         self._period_s = period_s
         self._log_path = log_path
         self._environment = environment
         self._lock = threading.Lock()
-        self._child: ChildProcess | None = None
+        self._child: ChildProcess | LineChild | None = None
         self._is_paused = False
         self._is_closed = False
 
@@ -71,7 +85,9 @@ class SensorReader:
             for line in child.lines():
                 try:
                     event = decode_sensor_event(line)
-                except msgspec.MsgspecError as error:
+                    if self.line is not None:
+                        event = self.line.here(event)
+                except (msgspec.MsgspecError, RecursionError, ValueError) as error:
                     _log.error("the sensor reader wrote something unreadable: %s", error)
                     return
                 yield event
@@ -100,27 +116,33 @@ class SensorReader:
         if child is not None:
             self._end(child)
 
-    def _start(self) -> ChildProcess | None:
+    def _new_child(self) -> ChildProcess | LineChild:
+        if self.line is not None:
+            return self.line.start()
         from gpu_studio.process.child_process import ChildProcess  # 4 ms
 
+        return ChildProcess(
+            _MODULE,
+            ["--period-s", str(self._period_s)],
+            environment=self._environment,
+            log_path=self._log_path,
+        )
+
+    def _start(self) -> ChildProcess | LineChild | None:
         with self._lock:
             if self._is_closed:
                 return None
-            child = ChildProcess(
-                _MODULE,
-                ["--period-s", str(self._period_s)],
-                environment=self._environment,
-                log_path=self._log_path,
-            )
-            self._child = child
+            self._child = child = self._new_child()
             if self._is_paused:
                 child.send(b"pause\n")
             return child
 
-    def _end(self, child: ChildProcess) -> None:
+    def _end(self, child: ChildProcess | LineChild) -> None:
         exit_code = child.end(_LONGEST_END_S)
         with self._lock:
             if self._child is child:
                 self._child = None
-                if exit_code:
+                if self.line is not None and not self._is_closed:
+                    self.line.on_ended(child, exit_code)
+                elif exit_code:
                     _log.warning("the sensor reader ended with exit code %s", exit_code)

@@ -12,6 +12,7 @@ module ends processes, a whole family at a time.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import stat
@@ -295,39 +296,53 @@ def _opened_log(path: Path) -> IO[bytes] | None:
     return os.fdopen(descriptor, "ab")
 
 
+def _command(module: str | Path | tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
+    """Return the words that start a child, and the variables that its Python needs."""
+    if isinstance(module, tuple):
+        return [*module], {}
+    python, launched = direct_start()
+    program = [str(module)] if isinstance(module, Path) else ["-m", module]
+    return [python, *program], launched
+
+
 class ChildProcess:
     """One ``python -m module`` and its two pipes. Any thread may call `send` and `end`.
 
     Args:
-        module: the module to run, as for ``python -m``, or the path of a script.
+        module: the module to run, as for ``python -m``, the path of a script, or the words of
+            another program's command.
         arguments: its arguments.
         environment: environment variables in addition to the inherited ones.
         inherited: the environment variables of this process that the child gets; None for all.
         log_path: the file for its standard error; None inherits this process's, and so does a
             file that cannot be opened.
         memory_bytes: the most memory that it may allocate, on Linux and Windows; None for no limit.
+        keeps_errors: whether its standard error is `errors` instead.
+
+    Attributes:
+        errors: its standard error, if it keeps it.
     """
 
     def __init__(
         self,
-        module: str | Path,
+        module: str | Path | tuple[str, ...],
         arguments: Sequence[str] = (),
         *,
         environment: Mapping[str, str] | None = None,
         inherited: Mapping[str, str] | None = None,
         log_path: Path | None = None,
         memory_bytes: int | None = None,
+        keeps_errors: bool = False,
     ) -> None:
         self._family = _Family(memory_bytes)
         log = _opened_log(log_path) if log_path else None
-        program = [str(module)] if isinstance(module, Path) else ["-m", module]
-        python, launched = direct_start()
+        command, launched = _command(module)
         try:
             self._process = subprocess.Popen(
-                [python, *program, *arguments],
+                [*command, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=log,
+                stderr=subprocess.PIPE if keeps_errors else log,
                 env={
                     **(os.environ if inherited is None else inherited),
                     **launched,
@@ -345,6 +360,7 @@ class ChildProcess:
             if log is not None:
                 log.close()
         self._family.lead(self._process)
+        self.errors = self._process.stderr
         self._sending = threading.Lock()
         self._reading = threading.Lock()
 
@@ -391,6 +407,16 @@ class ChildProcess:
         try:
             with self._reading:
                 return stdout.read(count)
+        except ValueError:  # closed by `end`
+            return b""
+
+    def read_some(self, most: int) -> bytes:
+        """Return the child's next bytes, as soon as there are any; none at the end of its pipe."""
+        stdout = self._process.stdout
+        assert isinstance(stdout, io.BufferedReader)
+        try:
+            with self._reading:
+                return stdout.read1(most)
         except ValueError:  # closed by `end`
             return b""
 

@@ -13,7 +13,7 @@ from typing import Final, Literal
 import msgspec
 
 from gpu_studio.core.clock_reasons import ClockReason  # noqa: TC001  # msgspec reads it
-from gpu_studio.core.device_name import CPU, DeviceName
+from gpu_studio.core.device_name import CPU, DeviceName, address_at
 
 # Why a card cannot be read. "silent": a call into its driver never returned. "driver_updated": the
 # driver's library and its kernel module have different versions.
@@ -166,6 +166,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     cores: int | None = None
     threads: int | None = None
     clock_max_mhz: float | None = None
+    # The name of the other PC that has it; empty for this one.
+    pc: str = ""
 
     @property
     def is_cpu(self) -> bool:
@@ -199,17 +201,25 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str | None:
-        """PyTorch's name for the device, ``cpu`` or ``cuda:0``; None if CUDA does not see it."""
+        """PyTorch's name for the device, ``cpu`` or ``cuda:0``; None if CUDA does not see it.
+
+        That of another PC's device begins with the PC's name: ``attic/cuda:0``.
+        """
         if self.is_cpu:
-            return CPU
-        return None if self.torch_index is None else str(DeviceName(self.kind, self.torch_index))
+            return address_at(self.pc, CPU)
+        if self.torch_index is None:
+            return None
+        return str(DeviceName(self.kind, self.torch_index, self.pc))
 
     @property
     def identity(self) -> str:
         """A permanent name for the device: its UUID, or its slot if the card reports no UUID."""
         if self.is_cpu:
-            return CPU
-        return self.uuid or self.pci_bus_id or f"{self.maker or self.kind} {self.driver_index}"
+            return address_at(self.pc, CPU)
+        if self.uuid:
+            return self.uuid
+        slot = self.pci_bus_id or f"{self.maker or self.kind} {self.driver_index}"
+        return address_at(self.pc, slot)
 
     @property
     def short_name(self) -> str:

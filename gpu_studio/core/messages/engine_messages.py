@@ -52,6 +52,7 @@ class TorchCard(msgspec.Struct, frozen=True, kw_only=True):
     ``torch_index`` is its number among PyTorch's accelerators of its kind. None means that this
     PyTorch does not have the property. Clocks are in MHz and ``pci_bus_id`` has NVML's form.
     ``architecture`` is AMD's name of the chip, ``gfx1032``; a compute capability is NVIDIA's.
+    ``pc`` is the name of the other PC that has it; empty for this one.
     """
 
     torch_index: int
@@ -70,11 +71,12 @@ class TorchCard(msgspec.Struct, frozen=True, kw_only=True):
     memory_bus_width_bits: int | None = None
     sm_clock_max_mhz: float | None = None
     memory_clock_max_mhz: float | None = None
+    pc: str = ""
 
     @property
     def address(self) -> str:
-        """PyTorch's name for the card: ``cuda:0``."""
-        return str(DeviceName(self.kind, self.torch_index))
+        """PyTorch's name for the card, ``cuda:0``, after that of another PC."""
+        return str(DeviceName(self.kind, self.torch_index, self.pc))
 
 
 def identity_at(address: str, cards: Iterable[TorchCard]) -> str:
@@ -95,7 +97,7 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     ``cuda_reason`` says why they cannot be used; with ``driver_updated``, it is that another driver
     was installed while the PC was running.
     ``hip_build`` and ``xpu_build`` are the versions of AMD's and Intel's software that this PyTorch
-    is built for.
+    is built for. ``pc`` is the name of the other PC on which it works; empty for this one.
     """
 
     pid: int
@@ -124,6 +126,7 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     first_card: CardCount = 0
     hip_build: str | None = None
     xpu_build: str | None = None
+    pc: str = ""
 
     @property
     def build_kind(self) -> BuildKind:
@@ -148,7 +151,7 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
 
     def address(self, index: int) -> str:
         """Return the name of a card of this engine: ``cuda:0``."""
-        return str(DeviceName(self.accelerator, index))
+        return str(DeviceName(self.accelerator, index, self.pc))
 
     @property
     def first_address(self) -> str:

@@ -1,0 +1,159 @@
+"""``gpu-studio serve``: what another PC's GPU Studio starts here over ssh. Lines, nothing else.
+
+The first line is a greeting. ``engine`` and ``sensors`` then speak the lines of an engine's or a
+sensor reader's child, and end within seconds of the line's end.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.builds.shelf import own_shelf
+from gpu_studio.cli.command import DONE, Command
+from gpu_studio.cli.data_folder import data_folder
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.messages.line_messages import EngineReadiness, Greeting, Opening, PcSystem
+from gpu_studio.core.other_pc import ALIVE_EVERY_S, SILENCE_S
+from gpu_studio.core.program_version import program_version
+from gpu_studio.core.protocol import encode
+from gpu_studio.core.protocol_version import protocol_version
+from gpu_studio.process.child_process import ChildProcess
+from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
+from gpu_studio.process.line_server import reader_of, serve_line
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from gpu_studio.process.line_server import Translation
+
+_ENGINE, _READER = "gpu_studio.engine.serve", "gpu_studio.hardware.reader"
+_SYSTEMS = {"win32": PcSystem.WINDOWS, "darwin": PcSystem.MACOS}
+
+
+def greeting() -> Greeting:
+    """Return what this program says first."""
+    return Greeting(
+        protocol=protocol_version(),
+        version=program_version()[:64],
+        system=_SYSTEMS.get(sys.platform, PcSystem.LINUX),
+        engine=_readiness(),
+    )
+
+
+def _readiness() -> EngineReadiness:
+    shelf = own_shelf(data_folder)
+    if shelf is None or shelf.used():
+        return EngineReadiness.READY
+    is_made = any(record.is_ready for record in shelf.records())
+    return EngineReadiness.OUTDATED if is_made else EngineReadiness.MISSING
+
+
+class _SameLines:
+    """The lines of a sensor reader, which names no files."""
+
+    def to_child(self, line: bytes) -> Iterator[bytes]:
+        yield line
+
+    def to_line(self, line: bytes, *, is_late: bool) -> Iterator[bytes]:
+        # A reading that waited behind a slow line is old; the one behind it is not.
+        if not (is_late and line.startswith(b'{"type":"reading"')):
+            yield line
+
+    def farewell(self, exit_code: int | None) -> Iterator[bytes]:
+        yield from ()
+
+
+def _hello(_: argparse.Namespace, log_path: Path) -> int:
+    """Print the greeting; return the exit status."""
+    out = take_over_stdout()
+    out.write(encode(greeting()))
+    out.flush()
+    return DONE
+
+
+def _engine(_: argparse.Namespace, log_path: Path) -> int:
+    """Serve an engine until the line ends; return the exit status."""
+    from gpu_studio.engine.client import child_variables
+    from gpu_studio.engine.line_translation import LineTranslation
+
+    def start(line: bytes) -> ChildProcess:
+        opening = _opening(line)
+        environment = EngineEnvironment(
+            visible_devices=opening.visible_devices,
+            allocator_configuration=opening.allocator_configuration,
+        )
+        return ChildProcess(_ENGINE, environment=child_variables(environment), log_path=log_path)
+
+    translation = LineTranslation()
+    try:
+        return _serve(start, translation)
+    finally:
+        translation.close()
+
+
+def _sensors(_: argparse.Namespace, log_path: Path) -> int:
+    """Serve this PC's sensors until the line ends; return the exit status."""
+
+    def start(line: bytes) -> ChildProcess:
+        period_s = _opening(line).period_s
+        return ChildProcess(_READER, ["--period-s", str(period_s)], log_path=log_path)
+
+    return _serve(start, _SameLines())
+
+
+def _opening(line: bytes) -> Opening:
+    try:
+        return msgspec.json.decode(line, type=Opening)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        message = f"not an opening: {error}"
+        raise ValueError(message) from error
+
+
+def _serve(start: Callable[[bytes], ChildProcess], translation: Translation) -> int:
+    requests, out = take_over_stdin(buffering=0), take_over_stdout()
+    out.write(encode(greeting()))
+    out.flush()
+    serve_line(
+        start,
+        reader_of(requests.fileno()),
+        out,
+        translation,
+        alive_every_s=ALIVE_EVERY_S,
+        silence_s=SILENCE_S,
+    )
+    return DONE
+
+
+def _leaving(run: Callable[[argparse.Namespace, Path], int]) -> Callable[..., int]:
+    """Return a command that ends its process itself: a thread may still wait for a pipe."""
+
+    def run_and_leave(options: argparse.Namespace, log_path: Path) -> int:
+        code = run(options, log_path)
+        os._exit(code)
+
+    return run_and_leave
+
+
+COMMAND = Command(
+    about="Answer another PC's GPU Studio, which starts this over ssh. Not for typing.",
+    parts={
+        "hello": Command(
+            about="Print this program's version as a line of JSON.", run=_hello, json="",
+            help="the version, and whether an engine is installed",
+        ),
+        "engine": Command(
+            about="Work for another PC until its line ends.", run=_leaving(_engine), json="",
+            help="the lines of an engine",
+        ),
+        "sensors": Command(
+            about="Read the sensors for another PC until its line ends.", run=_leaving(_sensors),
+            json="", help="the lines of the sensor reader",
+        ),
+    },
+)  # fmt: skip

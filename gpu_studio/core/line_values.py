@@ -1,0 +1,155 @@
+"""What another PC's lines may contain, and the names that its devices have here: one place.
+
+What comes from there is as untrusted as a file. msgspec has checked types and ranges; here are the
+sizes, the texts and the names. Nothing from there is a path, a command or a label of a recording
+here: those fields are emptied. Times and counts stay as they are.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from gpu_studio.core.device_name import DeviceName, address_at, address_there, pc_of
+from gpu_studio.core.messages.engine_messages import EngineDescribed, EngineEnded, Heartbeat
+from gpu_studio.core.messages.race_messages import LARGEST_FRAME_SIDE, FrameReady
+from gpu_studio.core.messages.run_messages import SamplesMeasured
+from gpu_studio.core.plain_text import plain_text
+
+if TYPE_CHECKING:
+    from gpu_studio.core.devices.devices import SensorEvent
+    from gpu_studio.core.messages.message import Event, Request
+
+MOST_FRAME_BYTES = LARGEST_FRAME_SIDE * LARGEST_FRAME_SIDE * 3 * 2
+_LONGEST_TEXT = 100_000
+_MOST_ENTRIES = 200_000
+_MOST_NAMES = 1000
+_ADDRESSES = frozenset(
+    ("device", "address", "device_before", "device_after", "output_device", "result_device")
+)
+_EMPTIED = frozenset(("path", "snapshot_path", "photo_path", "recording"))
+"""Fields that would be a path here, or would say that a result is only recorded."""
+_OF_SEVERAL_LINES = frozenset(("output", "error", "error_text", "explanation", "traceback_text"))
+_SNIPPET = "snippet"
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
+
+
+class UntrustedError(ValueError):
+    """What came from another PC is larger than anything that a program of ours sends."""
+
+
+def request_there(request: Request, pc: str) -> Request:
+    """Return a request as another PC gets it: with its own names for its devices, without paths.
+
+    The device of a third PC keeps that PC's name, so that the engine there refuses it.
+    """
+
+    def there(value: Any, name: str) -> Any:
+        if isinstance(value, dict):
+            return {key: there(entry, key) for key, entry in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [there(entry, name) for entry in value]
+        if not isinstance(value, str):
+            return value
+        if name in _ADDRESSES and pc_of(value) == pc:
+            return address_there(value)
+        return "" if name in _EMPTIED else value
+
+    return msgspec.convert(there(msgspec.to_builtins(request), ""), type(request))
+
+
+def event_here(event: Event | Heartbeat, pc: str) -> Event | Heartbeat:
+    """Return an event of another PC's engine with the names that its devices have here.
+
+    Raises:
+        UntrustedError: a text, a list or a picture in it is too large.
+    """
+    match event:
+        case Heartbeat():
+            return event
+        case SamplesMeasured():  # the most frequent one, and nothing but numbers
+            if len(event.samples_s) > _MOST_ENTRIES:
+                raise UntrustedError
+            return event
+        case FrameReady():
+            if len(event.picture or b"") > MOST_FRAME_BYTES:
+                raise UntrustedError
+            return event
+    here = _with_names(event, pc)
+    if isinstance(here, EngineDescribed):
+        cards = tuple(msgspec.structs.replace(card, pc=pc) for card in here.cards)
+        return msgspec.structs.replace(here, cards=cards, pc=pc)
+    if isinstance(here, EngineEnded):
+        return msgspec.structs.replace(here, stopped=False)
+    return here
+
+
+def sensors_here(event: SensorEvent, pc: str) -> SensorEvent:
+    """Return an event of another PC's sensor reader, as `event_here`.
+
+    The identity of a card without a UUID begins with the PC's name here, in both kinds of events.
+    """
+    from gpu_studio.core.devices.devices import Inventory
+
+    here = _with_names(event, pc)
+    if isinstance(here, Inventory):
+        if not here.devices:
+            raise UntrustedError
+        return msgspec.structs.replace(
+            here,
+            devices=tuple(msgspec.structs.replace(one, pc=pc) for one in here.devices),
+            unread_cards=tuple(msgspec.structs.replace(one, pc=pc) for one in here.unread_cards),
+        )
+    return here
+
+
+def _with_names(message: _Struct, pc: str) -> _Struct:
+    values = msgspec.to_builtins(message, builtin_types=(bytes,))
+    try:
+        return msgspec.convert(_here(values, "", pc), type(message), builtin_types=(bytes,))
+    except msgspec.ValidationError as error:
+        raise UntrustedError(str(error)) from error
+
+
+def _here(value: Any, name: str, pc: str) -> Any:
+    if isinstance(value, str):
+        return _text_here(value, name, pc)
+    if isinstance(value, dict):
+        if len(value) > _MOST_NAMES:
+            raise UntrustedError
+        return {
+            _text_here(key, "", pc): None if _is_emptied(key, entry) else _here(entry, key, pc)
+            for key, entry in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        if len(value) > _MOST_ENTRIES:
+            raise UntrustedError
+        return [_here(entry, name, pc) for entry in value]
+    return value
+
+
+def _is_emptied(name: str, value: Any) -> bool:
+    return name in _EMPTIED and not isinstance(value, str)
+
+
+def _text_here(text: str, name: str, pc: str) -> str | None:
+    if len(text) > _LONGEST_TEXT:
+        raise UntrustedError
+    if name in _EMPTIED:
+        return "" if name != "recording" else None
+    if name in _ADDRESSES:
+        return address_at(pc, text) if _is_address(text) else plain_text(text)
+    if name.endswith(_SNIPPET) or name in _OF_SEVERAL_LINES:
+        lines = "\n".join(plain_text(line) for line in text.split("\n"))
+        return f"# For {pc}, where it came from.\n{lines}" if lines and _SNIPPET in name else lines
+    return plain_text(text)
+
+
+@cache
+def _is_address(text: str) -> bool:
+    try:
+        return not DeviceName.parse(text).pc
+    except ValueError:
+        return False

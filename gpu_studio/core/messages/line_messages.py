@@ -1,0 +1,84 @@
+"""The messages of a line to another PC, which are about the line itself.
+
+Every conversation begins with a `Greeting` from there. `Opening` answers it, and only then come the
+lines of the engine or of the sensor reader. An empty line is a sign of life, in both directions.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from gpu_studio.core.messages.message import Message
+from gpu_studio.core.messages.race_messages import LARGEST_FRAME_SIDE
+
+LONGEST_GREETING = 4096
+LONGEST_PERIOD_S = 60.0
+SIGN_OF_LIFE = b"\n"
+MOST_PHOTO_BYTES = LARGEST_FRAME_SIDE * LARGEST_FRAME_SIDE * 3 + 64
+
+
+class EngineReadiness(str, Enum):
+    """Whether an engine can start on a PC."""
+
+    READY = "ready"
+    MISSING = "missing"
+    OUTDATED = "outdated"
+
+
+class PcSystem(str, Enum):
+    """The system of a PC, as far as commands to type differ."""
+
+    LINUX = "linux"
+    WINDOWS = "windows"
+    MACOS = "macos"
+
+
+class Greeting(Message, frozen=True, kw_only=True):
+    """What a program says first: no names, no paths, nothing of the PC's user.
+
+    Attributes:
+        protocol: changes with the messages; see `core.protocol_version`.
+        version: the program's own, to show.
+        system: of the PC.
+        engine: whether it has one that can start.
+    """
+
+    protocol: Annotated[str, Meta(max_length=64)]
+    version: Annotated[str, Meta(max_length=64)]
+    system: PcSystem
+    engine: EngineReadiness
+
+
+class Opening(Message, frozen=True, kw_only=True):
+    """What the part there needs before its first line.
+
+    Attributes:
+        visible_devices: `EngineEnvironment.visible_devices`.
+        allocator_configuration: `EngineEnvironment.allocator_configuration`.
+        period_s: seconds between two readings of the sensors.
+    """
+
+    visible_devices: Annotated[str, Meta(max_length=10_000)] | None = None
+    allocator_configuration: Annotated[str, Meta(max_length=10_000)] | None = None
+    period_s: Annotated[float, Meta(gt=0, le=LONGEST_PERIOD_S)] = 1.0
+
+
+class PhotoSent(Message, frozen=True, kw_only=True):
+    """A picture to learn, before the request that names it by `RaceParameters.photo`.
+
+    ``content`` is a file as `core.race.photo_file` writes it.
+    """
+
+    content: Annotated[bytes, Meta(max_length=MOST_PHOTO_BYTES)]
+
+
+def decode_greeting(line: bytes) -> Greeting | None:
+    """Return the greeting in a line; None for anything else."""
+    try:
+        return msgspec.json.decode(line, type=Greeting)
+    except (msgspec.MsgspecError, RecursionError):
+        return None

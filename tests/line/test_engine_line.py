@@ -1,0 +1,191 @@
+"""An engine on another PC: its names, its troubles, and whatever else may come over the line."""
+
+from __future__ import annotations
+
+import contextlib
+
+import psutil
+import pytest
+
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.line_trouble import LineProblem, LineTrouble
+from gpu_studio.core.messages.engine_messages import (
+    DescribeEngine,
+    EngineDescribed,
+    RequestFailed,
+)
+from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.run_messages import RunFinished, RunStarted, RunWorkload
+from gpu_studio.engine.client import ProcessEngine
+from gpu_studio.hardware.greeting import greet
+
+_READ = ReadMemory(device="attic/cpu")
+
+
+@pytest.fixture
+def engine(there):
+    engine = ProcessEngine(EngineEnvironment(visible_devices=""), pc=there)
+    yield engine
+    engine.close()
+
+
+def problem_of(events) -> LineProblem:
+    last = list(events)[-1]
+    assert isinstance(last, RequestFailed)
+    assert last.ends_engine
+    assert last.failure.kind is FailureKind.LINE_LOST
+    sentences = {LineTrouble(problem=one, pc="attic").sentence: one for one in LineProblem}
+    return sentences[last.failure.message]
+
+
+def test_an_engine_there_has_the_devices_of_that_pc_and_its_runs_carry_its_name(engine):
+    (described,) = engine.run(DescribeEngine())
+    assert isinstance(described, EngineDescribed)
+    assert described.pc == "attic"
+    assert described.first_address == "attic/cuda:0"
+    assert described.visible_devices == ""
+    run = RunWorkload(
+        run_id="1", workload="matmul", device="attic/cpu", size=16, dtype="float32", budget_s=0.1
+    )
+    events = list(engine.run(run))
+    assert isinstance(events[-1], RunFinished)
+    assert events[-1].device == "attic/cpu"
+    assert events[-1].recording is None
+    (started,) = (one for one in events if isinstance(one, RunStarted))
+    assert started.device == "attic/cpu"
+    (refused,) = engine.run(ReadMemory(device="cellar/cpu"))
+    assert isinstance(refused, RequestFailed)
+
+
+def test_what_a_login_prints_is_skipped_and_what_comes_from_there_names_nothing_here(engine, play):
+    play(
+        """
+say(b"Welcome to attic!\\nLast login: today\\n")
+greet()
+hear(), hear()
+say(encode(MemoryRead(device="cpu", taken_at_s=1.0, mark="a\\u202eb")))
+hear()
+message, text = "<b>no</b>\\x1b[2J\\nx", "line 1\\nline\\x07 2"
+say(encode(RequestFailed(failure=Failure(FailureKind.INTERNAL, message, text))))
+sys.stdin.read()
+"""
+    )
+    (read,) = engine.run(_READ)
+    assert isinstance(read, MemoryRead)
+    assert (read.device, read.mark) == ("attic/cpu", "a b")
+    (failed,) = engine.run(_READ)
+    assert isinstance(failed, RequestFailed)
+    assert failed.failure.message == "<b>no</b> [2J x"
+    assert failed.failure.traceback_text == "line 1\nline  2"
+
+
+HOSTILE = {
+    "no greeting": 'say(b"hello\\n" * 20_000)\nsys.stdin.read()',
+    "gigabytes in a line": 'greet()\nwhile True: say(b"x" * 65536)',
+    "gigabytes before it": 'while True: say(b"x" * 65536)',
+    "gigabytes of signs of life": 'greet()\nwhile True: say(b"\\n" * 65536)',
+    "garbage": 'greet()\nhear()\nsay(bytes(range(256)) + b"\\n")\nsys.stdin.read()',
+    "deep": 'greet()\nhear()\nsay(b"[" * 100_000 + b"\\n")\nsys.stdin.read()',
+    "wrong types": (
+        "greet()\nhear()\n"
+        """say(b'{"type":"memory_read","device":7}\\n')\nsys.stdin.read()"""
+    ),
+    "an answer that nobody asked for": (
+        "greet()\nhear(), hear()\n"
+        "for _ in range(2): say(encode(MemoryRead(device='cpu', taken_at_s=1.0)))\n"
+        "sys.stdin.read()"
+    ),
+    "a text without end": (
+        "greet()\nhear(), hear()\n"
+        "say(encode(MemoryRead(device='cpu', taken_at_s=1.0, mark='x' * 200_000)))\n"
+        "sys.stdin.read()"
+    ),
+}
+
+
+@pytest.mark.parametrize("code", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_pc_gets_a_sentence_and_no_more(engine, play, code):
+    play(code)
+    events = []
+    with contextlib.closing(engine):
+        engine.send(_READ)
+        events = list(engine.events())
+    assert problem_of(events) is LineProblem.NOT_OURS
+    assert len(events) <= 2
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("greet()\nhear(), hear()", LineProblem.LOST),
+        ("", LineProblem.NOT_OURS),
+        ("sys.exit(127)", LineProblem.NO_PROGRAM),
+        ("say(encode(msgspec.structs.replace(greeting(), protocol='0-x')))\nhear()",
+         LineProblem.OTHER_VERSION),
+        ("say(encode(msgspec.structs.replace(greeting(), engine='missing')))\nhear()",
+         LineProblem.NO_ENGINE),
+    ],
+)  # fmt: skip
+def test_a_line_that_ends_says_why(engine, play, code, problem):
+    play(code)
+    assert problem_of(engine.run(_READ)) is problem
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("ssh: Could not resolve hostname attic: Name or service not known",
+         LineProblem.NAME_NOT_FOUND),
+        ("ssh: connect to host attic port 22: Connection refused", LineProblem.NO_SERVER),
+        ("ssh: connect to host attic port 22: Connection timed out", LineProblem.NO_ROUTE),
+        ("ssh: connect to host attic port 22: No route to host", LineProblem.NO_ROUTE),
+        ("Host key verification failed.", LineProblem.HOST_KEY_UNKNOWN),
+        ("@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
+         LineProblem.HOST_KEY_CHANGED),
+        ("me@attic: Permission denied (publickey).", LineProblem.KEY_REFUSED),
+        ("me@attic: Permission denied (publickey,password).", LineProblem.PASSWORD_WANTED),
+        ("Timeout, server attic not responding.", LineProblem.LOST),
+        ("Bad owner or permissions on /home/me/.ssh/config", LineProblem.SSH_SETTINGS),
+        ("something new", LineProblem.UNKNOWN),
+    ],
+)  # fmt: skip
+def test_ssh_s_own_words_become_a_problem(there, monkeypatch, text, problem):
+    monkeypatch.setenv("STAND_IN", f"fail 255 {text}")
+    found = greet(there)
+    assert found.greeting is None
+    assert found.trouble is not None
+    assert found.trouble.problem is problem
+    assert found.trouble.action("me@attic").endswith(".")
+    assert found.detail == text.splitlines()[-1]
+
+
+def test_a_program_that_is_not_in_the_path_is_found_in_its_usual_place(
+    there, tmp_path, monkeypatch
+):
+    place = tmp_path / ".local" / "bin"
+    place.mkdir(parents=True)
+    (tmp_path / "bin" / "gpu-studio").rename(place / "gpu-studio")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = greet(there)
+    assert found.trouble is None
+    assert found.pc.program == "~/.local/bin/gpu-studio"
+    assert found.greeting is not None
+
+
+def test_no_ssh_is_said(there, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = greet(there)
+    assert found.trouble is not None
+    assert found.trouble.problem is LineProblem.NO_SSH
+    engine = ProcessEngine(pc=there)
+    assert problem_of(engine.run(_READ)) is LineProblem.NO_SSH
+
+
+def test_nothing_is_left_of_an_engine_that_was_closed(engine):
+    list(engine.run(_READ))
+    family = psutil.Process(engine.pid).children(recursive=True)
+    assert family
+    engine.close()
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert not alive
