@@ -16,7 +16,7 @@ from gpu_studio.builds.shelf import own_shelf
 from gpu_studio.cli.command import DONE, Command
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.messages.line_messages import EngineReadiness, Greeting, Opening, PcSystem
+from gpu_studio.core.messages.line_messages import EngineReadiness, Greeting, LineOpening, PcSystem
 from gpu_studio.core.other_pc import ALIVE_EVERY_S, SILENCE_S
 from gpu_studio.core.program_version import program_version
 from gpu_studio.core.protocol import encode
@@ -107,9 +107,9 @@ def _sensors(_: argparse.Namespace, log_path: Path) -> int:
     return _serve(start, _SameLines())
 
 
-def _opening(line: bytes) -> Opening:
+def _opening(line: bytes) -> LineOpening:
     try:
-        return msgspec.json.decode(line, type=Opening)
+        return msgspec.json.decode(line, type=LineOpening)
     except (msgspec.MsgspecError, RecursionError) as error:
         message = f"not an opening: {error}"
         raise ValueError(message) from error

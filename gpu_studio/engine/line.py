@@ -22,7 +22,7 @@ from gpu_studio.core.messages.engine_messages import (
     RequestFailed,
     Stop,
 )
-from gpu_studio.core.messages.line_messages import MOST_PHOTO_BYTES, Opening, PhotoSent
+from gpu_studio.core.messages.line_messages import MOST_PHOTO_BYTES, LineOpening, PhotoSent
 from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
 from gpu_studio.core.other_pc import ALIVE_EVERY_S, SILENCE_S, ssh_command, ssh_program
 from gpu_studio.core.protocol import decode_line, encode
@@ -65,7 +65,7 @@ class LineLink:
         ssh = ssh_program()
         if ssh is None:
             raise FileNotFoundError
-        opening = Opening(
+        opening = LineOpening(
             visible_devices=self._environment.visible_devices,
             allocator_configuration=self._environment.allocator_configuration,
         )

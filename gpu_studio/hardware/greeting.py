@@ -9,7 +9,7 @@ import msgspec
 
 from gpu_studio.core.line_greeting import LineGreeting
 from gpu_studio.core.line_trouble import LineProblem, LineTrouble, detail_of_ssh
-from gpu_studio.core.messages.line_messages import Greeting, Opening
+from gpu_studio.core.messages.line_messages import Greeting, LineOpening
 from gpu_studio.core.other_pc import ALIVE_EVERY_S, PLACES, SILENCE_S, ssh_command, ssh_program
 from gpu_studio.core.protocol import encode
 from gpu_studio.process.line_child import LineChild
@@ -67,7 +67,7 @@ def _greet_at(pc: OtherPc, ssh: str, is_over: Callable[[], bool]) -> Introductio
     greeting = LineGreeting(pc, "hello")
     child = LineChild(
         ssh_command(pc, "hello", ssh),
-        encode(Opening()),
+        encode(LineOpening()),
         greeting,
         alive_every_s=ALIVE_EVERY_S,
         silence_s=SILENCE_S,

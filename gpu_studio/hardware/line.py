@@ -11,7 +11,7 @@ from gpu_studio.core.devices.devices import Inventory, Reading
 from gpu_studio.core.line_greeting import LineGreeting
 from gpu_studio.core.line_trouble import LineProblem, LineTrouble, detail_of_ssh
 from gpu_studio.core.line_values import UntrustedError, sensors_here
-from gpu_studio.core.messages.line_messages import Opening
+from gpu_studio.core.messages.line_messages import LineOpening
 from gpu_studio.core.other_pc import ALIVE_EVERY_S, SILENCE_S, ssh_command, ssh_program
 from gpu_studio.core.protocol import encode
 from gpu_studio.process.line_child import LineChild
@@ -49,7 +49,7 @@ class SensorLine:
             raise FileNotFoundError
         return LineChild(
             ssh_command(self._pc, "sensors", ssh),
-            encode(Opening(period_s=self._period_s)),
+            encode(LineOpening(period_s=self._period_s)),
             self._greeting,
             alive_every_s=ALIVE_EVERY_S,
             silence_s=SILENCE_S,
