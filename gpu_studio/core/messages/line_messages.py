@@ -1,7 +1,7 @@
 """The messages of a line to another PC, which are about the line itself.
 
-Every conversation begins with a `Greeting` from there. `Opening` answers it, and only then come the
-lines of the engine or of the sensor reader. An empty line is a sign of life, in both directions.
+Every conversation begins with a `Greeting` from there. `LineOpening` answers it, and only then come
+the lines of the engine or of the sensor reader. An empty line is a sign of life, both ways.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Greeting(Message, frozen=True, kw_only=True):
     engine: EngineReadiness
 
 
-class Opening(Message, frozen=True, kw_only=True):
+class LineOpening(Message, frozen=True, kw_only=True):
     """What the part there needs before its first line.
 
     Attributes:
