@@ -178,7 +178,19 @@ class Kept(NamedTuple):
     runs: tuple[str, ...]
 
 
-def kept(pc: InstalledPc) -> Kept:
+def use_older(pc: InstalledPc, wheels: str) -> Kept:
+    """Get an engine and a result by the terminal of an older version; return what is kept.
+
+    Args:
+        pc: the PC.
+        wheels: the folder of PyTorch's wheels there.
+    """
+    _typed(pc, "engine", "install", "cpu", "--wheels", wheels)
+    _typed(pc, *_TERMINAL_WAY[0][0], "--json")
+    return _kept(pc)
+
+
+def _kept(pc: InstalledPc) -> Kept:
     """Return what the program says of its engines and results.
 
     Raises:
@@ -198,7 +210,7 @@ def use_updated(pc: InstalledPc, person: Person, pictures: Path, before: Kept) -
     Raises:
         FailedError: something was lost, or the engine is not ready by itself.
     """
-    if (after := kept(pc)) != before:
+    if (after := _kept(pc)) != before:
         raise FailedError(f"the update made {after} of {before}")
     window = WatchedWindow(pc.watch())
     wait_for_engine(window)

@@ -22,10 +22,10 @@ from studio_build.linux_packages import ON_DEBIAN, SELF_CONTAINED, Kind, deb_nam
 from tests.installed.first_use import (
     close,
     first_result,
-    kept,
     open_and_close,
     settle,
     use_engine,
+    use_older,
     use_terminal,
     use_updated,
     wait_for_engine,
@@ -44,6 +44,7 @@ _ACCOUNT = "anne"
 _HOME = "home/anne öhm"
 _APP = "usr/lib/gpu-studio"
 _APP_ID = "gpu-studio"
+_MENU_ENTRIES = "*[Gg][Pp][Uu]*[Ss]tudio.desktop"  # an older version's is called otherwise
 _UNPACKED = f"{_HOME}/Unpacked here"
 _TOOLS = (  # the last three validate packages
     "debootstrap", "xvfb", "xdotool", "imagemagick", "lintian", "appstream", "desktop-file-utils",
@@ -73,9 +74,9 @@ class InstalledDebian:
 
     def double_click(self) -> None:
         """Run the command of the menu entry, as a desktop does; of a folder, its program."""
-        entry = self.root / f"usr/share/applications/{_APP_ID}.desktop"
         command = [f"/{self.app}/gpu-studio"]
         if self.app == _APP:
+            (entry,) = (self.root / "usr/share/applications").glob(_MENU_ENTRIES)
             lines = entry.read_text(encoding="utf-8").splitlines()
             (line,) = [line.removeprefix("Exec=") for line in lines if line.startswith("Exec=")]
             command = ["sh", "-c", f"exec {line}"]
@@ -250,15 +251,18 @@ def _prove(
     root = installed.root
     older, package = packages
     before = _files(root)
-    _install(root, older or package)
+    if older is not None:
+        _install(root, older)
+        results = use_older(installed, "/wheels")
+        _install(root, package)
+        use_updated(installed, person, pictures, results)
+        _remove(root, before)
+        _forget_user(root)
+    _install(root, package)
     window_s = open_and_close(installed, person, pictures / "window.png")
     index = WheelIndex(root / "wheels")
     times = first_result(installed, person, pictures, index)._replace(window_s=window_s)
     print(f"Linux (Debian in a chroot): {times}.", flush=True)
-    if older is not None:
-        results = kept(installed)
-        _install(root, package)
-        use_updated(installed, person, pictures, results)
     use_terminal(installed, "/wheels")
     _remove(root, before)
 

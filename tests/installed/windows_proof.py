@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from tests.installed.first_use import (
     expect_nothing_runs,
     first_result,
-    kept,
     open_and_close,
     settle,
+    use_older,
     use_terminal,
     use_updated,
 )
@@ -117,7 +117,10 @@ def _prove(
     setups: Sequence[Path],
 ) -> None:
     pc = installed.pc
-    _download(pc, setups[0])
+    *older, setup = setups
+    for one in older:
+        _update_from(one, setup, installed, person, pictures)
+    _download(pc, setup)
     _refuse_long_folder(pc)
     began_s = time.monotonic()
     expect_status(install(pc), 0, "the setup")
@@ -129,11 +132,6 @@ def _prove(
     print(f"Windows (under Wine): {times}.", flush=True)
     if changed := before ^ names_in(pc.path(APP)):
         raise FailedError(f"the program wrote to its own folder: {sorted(changed)[:5]}")
-    for setup in setups[1:]:
-        results = kept(installed)
-        _download(pc, setup)
-        expect_status(install(pc), 0, "the update")
-        use_updated(installed, person, pictures, results)
     _use_terminal(pc)
     use_terminal(installed, _WHEELS)
     _refuse_while_open(installed, person)
@@ -149,6 +147,21 @@ def _download(pc: WindowsPc, setup: Path) -> None:
     target = pc.path(_SETUP)
     target.parent.mkdir(exist_ok=True)
     shutil.copy(setup, target)
+
+
+def _update_from(
+    older: Path, setup: Path, installed: InstalledWindows, person: Person, pictures: Path
+) -> None:
+    """Use an older version, update it, use that, and remove it with all that it kept."""
+    pc = installed.pc
+    _download(pc, older)
+    expect_status(install(pc), 0, "the older setup")
+    results = use_older(installed, _WHEELS)
+    _download(pc, setup)
+    expect_status(install(pc), 0, "the update")
+    use_updated(installed, person, pictures, results)
+    expect_status(uninstall(pc), 0, "the uninstaller")
+    _make_fresh(pc)
 
 
 def install(pc: WindowsPc, folder: str = APP) -> int:
