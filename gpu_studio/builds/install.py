@@ -187,16 +187,34 @@ class BuildInstaller:
         return self._guarded(family, work)
 
     def repair(self, family: str, wheels: Path | None = None) -> bool:
-        """Look at every file of a build, and install again what is damaged or missing."""
+        """Look at every file of a build, and install again what is damaged or missing.
+
+        A build whose files are whole and whose test passes needs no network.
+        """
 
         def work() -> None:
             self._enter(InstallStage.CHECKING)
             unpacker = Unpacker(self._shelf.folder(family), self._is_over, self._wait)
-            for record in unpacker.damaged():
+            damaged = unpacker.damaged()
+            for record in damaged:
                 unpacker.forget(record)
-            self._install(family, wheels)
+            if damaged or not self._is_sound(family):
+                self._install(family, wheels)
 
         return self._guarded(family, work)
+
+    def _is_sound(self, family: str) -> bool:
+        """Return whether a build of whole files passes its test; then its repair is done."""
+        record = self._shelf.record(family)
+        if record is None or not self._shelf.is_loadable(record):
+            return False
+        try:
+            checked = self._test(family)
+        except TroubleError:  # a whole package may be missing, which no list of files tells
+            return False
+        self._shelf.write_record(replace(record, runs_on_card=checked.runs_on_card))
+        self._enter(InstallStage.READY, fraction=1.0, result=record.note)
+        return True
 
     def _guarded(self, family: str, work: Callable[[], None]) -> bool:
         """Do the work alone, and report its end."""

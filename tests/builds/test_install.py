@@ -18,10 +18,15 @@ from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.install import BuildInstaller, CheckedBuild, check_build
 from gpu_studio.builds.serve import main as serve
 from gpu_studio.builds.shelf import BuildShelf
-from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.record import BuildRecord
-from gpu_studio.core.builds.trouble import TroubleError, TroubleKind, disk_full
+from gpu_studio.core.builds.trouble import (
+    TroubleError,
+    TroubleKind,
+    disk_full,
+    failed_check,
+    missing_runtime,
+)
 from tests.builds.indexes import NEEDS, OWN, TAGS, TORCH, put_needed, put_torch
 from tests.builds.strange_files import put_strange
 from tests.builds.wheels import write_wheel
@@ -48,6 +53,7 @@ class Bench:
         self.over = False
         self.checked = []
         self.stop_at = None
+        self.needs = "."
         self.outcome = CheckedBuild("9.1.0+cpu", False, "It ran.")
         self.installer = BuildInstaller(
             self.shelf,
@@ -68,6 +74,8 @@ class Bench:
         self.checked.append((family, (folder / "torch/__init__.py").exists()))
         if isinstance(self.outcome, TroubleError):
             raise self.outcome
+        if not (folder / self.needs).exists():
+            raise TroubleError(failed_check(family, f"no {self.needs}"))
         return self.outcome
 
     @property
@@ -248,7 +256,7 @@ def test_a_build_that_fails_its_test_is_no_engine_but_stays_on_the_list(server, 
     """From the list, it can be repaired and removed."""
     put_torch(server)
     put_needed(server)
-    bench.outcome = TroubleError(troubles.missing_runtime("DLL load failed"))
+    bench.outcome = TroubleError(missing_runtime("DLL load failed"))
     assert not bench.installer.install("cpu")
     assert bench.reports[-1].stage is STAGES.FAILED
     assert bench.reports[-1].trouble.kind is TroubleKind.NO_RUNTIME
@@ -266,7 +274,7 @@ def test_a_build_that_fails_its_test_is_no_engine_but_stays_on_the_list(server, 
 def test_a_failed_test_is_reported_though_its_record_cannot_be_written(server, bench, monkeypatch):
     put_torch(server)
     put_needed(server)
-    bench.outcome = TroubleError(troubles.missing_runtime("DLL load failed"))
+    bench.outcome = TroubleError(missing_runtime("DLL load failed"))
 
     def refuse(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -325,6 +333,25 @@ def test_a_repair_writes_only_what_is_damaged(server, bench, tmp_path):
     assert (home / "needed.py").exists()
     assert (home / "torch" / "made later.pyc").exists()
     assert bench.shelf.record("cpu") is not None
+
+
+def test_a_repair_of_a_sound_build_needs_neither_network_nor_wheels(server, bench, tmp_path):
+    assert bench.installer.install("cpu", folder_of_wheels(tmp_path))
+    assert bench.installer.repair("cpu")
+    assert bench.reports[-1].stage is STAGES.READY
+    assert server.asked == []
+
+
+def test_a_repair_of_whole_files_that_fail_their_test_installs_again(server, bench, tmp_path):
+    folder = folder_of_wheels(tmp_path)
+    assert bench.installer.install("cpu", folder)
+    home = bench.shelf.folder("cpu")
+    (home / "needed.py").unlink()
+    for path in (home / "needed-1.5.dist-info").iterdir():
+        path.unlink()
+    bench.needs = "needed.py"
+    assert bench.installer.repair("cpu", folder)
+    assert (home / "needed.py").exists()
 
 
 def test_a_pc_without_any_pytorch_is_refused_before_all(server, bench, monkeypatch):

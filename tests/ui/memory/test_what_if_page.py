@@ -249,7 +249,7 @@ def test_each_card_of_the_recorded_program_can_be_chosen(page, path, qtbot):
 def test_a_dropped_snapshot_of_one_moment_opens_on_the_map(tab, path, qtbot):
     whole = pickle.loads(path.read_bytes()) | {"device_traces": []}
     path.write_bytes(pickle.dumps(whole))
-    tab.go_to(Destination(page=WHAT_IF, path=path))
+    tab.go_to(Destination(page=WHAT_IF, paths=(path,)))
     assert tab.pages.front == WHAT_IF
     qtbot.waitUntil(lambda: tab.pages.front == SEGMENTS)
     qtbot.waitUntil(lambda: text(tab, "memory.largest") == "train.pickle")
