@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import sys
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from PySide6.QtCore import QSysInfo, qVersion
 
 from gpu_studio.core.log_end import without_names
 from gpu_studio.core.program_version import program_title
+from gpu_studio.core.shared_texts import own_names
 
 if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
@@ -44,7 +44,7 @@ def diagnostics_text(studio: Studio, log: str) -> str:
         for finding in studio.doctor.findings
     ]
     lines += ["", "The end of the log:", log or "(nothing)"]
-    return without_names("\n".join(lines), (_user(), QSysInfo.machineHostName()))
+    return without_names("\n".join(lines), own_names())
 
 
 def _pyside() -> str:
@@ -52,10 +52,3 @@ def _pyside() -> str:
         with contextlib.suppress(metadata.PackageNotFoundError):
             return metadata.version(name)
     return "(unknown version)"
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # a system without user names
-        return ""

@@ -7,7 +7,7 @@ lengths are in the canvas's own units; ``em`` is the size of its text.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gpu_studio.core.check.check_chart import mark_text, time_ticks, value_ticks
 from gpu_studio.core.units import clock_text
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
         CurveKind,
     )
     from gpu_studio.core.check.memory_map import MemoryMap, SquareState
-
-Anchor = Literal["left", "middle", "right"]
-Dash = Literal["solid", "dashed", "dotted"]
+    from gpu_studio.core.svg_canvas import Anchor, Dash
 
 # In em.
 _LINE = 1.35

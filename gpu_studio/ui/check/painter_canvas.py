@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QColor, QPainter
 
-    from gpu_studio.core.check.check_drawing import Anchor, Dash
+    from gpu_studio.core.svg_canvas import Anchor, Dash
 
 _DASHES = {
     "solid": Qt.PenStyle.SolidLine, "dashed": Qt.PenStyle.DashLine, "dotted": Qt.PenStyle.DotLine,

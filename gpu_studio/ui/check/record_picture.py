@@ -46,6 +46,7 @@ from gpu_studio.core.check.stages import stage_title
 from gpu_studio.core.check.steps_table import STEPS_NOTE, STEPS_TITLE, StepCell, steps_table
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.shared_texts import without_identifiers
 from gpu_studio.core.units import clock_text
 from gpu_studio.ui.check.painter_canvas import PainterCanvas
 from gpu_studio.ui.png import png_bytes
@@ -100,8 +101,8 @@ def paint_record(record: CheckRecord) -> QImage:
 
 
 def png_of_record(record: CheckRecord) -> bytes:
-    """Return the PNG file of a record."""
-    return png_bytes(paint_record(record))
+    """Return the PNG file of a record, without identifiers in its sentences."""
+    return png_bytes(paint_record(without_identifiers(record)))
 
 
 class _Sheet:

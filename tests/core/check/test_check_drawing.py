@@ -22,11 +22,11 @@ from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.finding_lines import finding_lines
 from gpu_studio.core.check.memory_map import MOST_SQUARES, memory_map, place_words
 from gpu_studio.core.check.readings import RecordedReading, recorded
-from gpu_studio.core.check.record_page import EM, SvgCanvas
 from gpu_studio.core.check.stages import stage_budget_s
 from gpu_studio.core.check.steps_table import steps_table
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, LoadStep, MemoryCoverage, WrongWord
 from gpu_studio.core.pause import Pause
+from gpu_studio.core.svg_canvas import EM, SvgCanvas
 from tests.fakes.check_answers import COVERAGE, MIB, check_round, hot_card, wrong_bit
 from tests.fakes.check_records import STARTED_AT, check_record
 

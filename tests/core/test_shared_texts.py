@@ -1,0 +1,60 @@
+"""What is shared has no identifiers, also where a sentence of a driver or an engine names one."""
+
+from __future__ import annotations
+
+import getpass
+import platform
+
+import msgspec
+import pytest
+
+from gpu_studio.core.check.record_page import page_of, read_record
+from gpu_studio.core.messages.check_messages import CheckFinding
+from gpu_studio.core.shared_texts import without_identifiers
+from tests.fakes.check_records import check_record
+
+USER, HOST = "erika.mustermann", "HEIMRECHNER-7"
+UUID = "GPU-4fe0d7a1-3c5b-4d52-9c2e-0123456789ab"
+PLANTED = (
+    f"{USER} on {HOST}: C:\\Users\\{USER}\\torch\\lib\\c10.dll and /home/{USER}/models/a.bin "
+    f"of {UUID}, file:///srv/secret-folder/x.py"
+)
+
+
+@pytest.fixture(autouse=True)
+def _names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(getpass, "getuser", lambda: USER)
+    monkeypatch.setattr(platform, "node", lambda: f"{HOST}.fritz.box")
+
+
+def test_a_page_has_no_identifier_in_any_sentence(tmp_path) -> None:
+    record = check_record()
+    finding = CheckFinding(kind="wrong_bits", severity="error", stage="memory", sentence=PLANTED)
+    device = msgspec.structs.replace(record.device, contradiction=PLANTED)
+    planted = msgspec.structs.replace(
+        record, sentence=PLANTED, next_action=PLANTED, findings=(finding,), device=device
+    )
+    page = page_of(planted).decode()
+
+    for secret in (USER, HOST, UUID, UUID[4:], "models", "secret-folder"):
+        assert secret.lower() not in page.lower()
+    (tmp_path / "a.html").write_text(page, encoding="utf-8")
+    assert "(masked) on (masked): …" in read_record(tmp_path / "a.html").sentence
+
+
+def test_words_of_the_program_stay_where_a_user_is_called_like_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    record = check_record()
+    monkeypatch.setattr(getpass, "getuser", lambda: "geforce")
+    monkeypatch.setattr(platform, "node", lambda: "passed")
+    kept = without_identifiers(msgspec.structs.replace(record, sentence="All of it passed."))
+
+    assert kept.device.name == record.device.name
+    assert kept.verdict == record.verdict
+    assert kept.sentence == "All of it (masked)."
+
+
+def test_a_number_of_the_card_stays_that_the_user_asked_for() -> None:
+    asked = msgspec.structs.replace(check_record(), uuid=UUID, serial="0420")
+    assert without_identifiers(asked) == asked
