@@ -15,11 +15,12 @@ from gpu_studio.core.benchmark.run import mode_words, state_text
 from gpu_studio.core.benchmark.verdict import speed_up
 from gpu_studio.core.csv_lines import csv_line
 from gpu_studio.core.device_name import name_at, pc_of
+from gpu_studio.core.markdown import markdown_table
 from gpu_studio.core.statistics import SAMPLES_OF_AN_INTERVAL
 from gpu_studio.core.units import format_duration, format_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.csv_lines import Cell
@@ -42,6 +43,7 @@ _READABLE_HEAD = (
     "Workload", "Size", "Precision", "Device", "Median", "IQR", "Samples", "Throughput",
     "Speed-up", "Trust",
 )  # fmt: skip
+_NUMBERS = (1, 4, 5, 6, 7, 8)
 
 
 class ExportedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,27 +114,7 @@ def to_json(runs: Sequence[Run], engine: EngineDescribed | None, exported_at: st
 
 def to_markdown(runs: Sequence[Run]) -> str:
     """Return runs as a Markdown table in readable units."""
-    numbers = frozenset((1, 4, 5, 6, 7, 8))
-    return markdown_table([_READABLE_HEAD, *_readable_rows(runs)], numbers)
-
-
-def markdown_table(rows: Sequence[Sequence[str]], numbers: Collection[int] = ()) -> str:
-    """Return rows of texts as a Markdown table.
-
-    Args:
-        rows: the heads first, all of one length.
-        numbers: the columns that are right-aligned.
-    """
-    lines = ["| " + " | ".join(_markdown_cell(cell) for cell in row) + " |" for row in rows]
-    rules = ("---:" if column in numbers else "---" for column in range(len(rows[0])))
-    lines.insert(1, f"| {' | '.join(rules)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _markdown_cell(text: str) -> str:
-    """Return a text that stays in its cell and contains no HTML."""
-    escaped = text.replace("\\", "\\\\").replace("|", "\\|")
-    return " ".join(escaped.replace("&", "&amp;").replace("<", "&lt;").splitlines())
+    return markdown_table([_READABLE_HEAD, *_readable_rows(runs)], _NUMBERS)
 
 
 def to_text(runs: Sequence[Run]) -> str:

@@ -19,6 +19,7 @@ from gpu_studio.core.devices.facts import (
     shared_facts,
 )
 from gpu_studio.core.devices.finding import findings_value
+from gpu_studio.core.markdown import markdown_table, markdown_text
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
@@ -105,16 +106,15 @@ def report_markdown(
     snapshot: PcSnapshot, findings: Sequence[Finding] = (), *, masked: bool = True
 ) -> str:
     """Return the report as Markdown: a heading and a table for each section."""
-    lines = [f"## {_escaped(_TITLE)}", ""]
+    lines = [f"## {markdown_text(_TITLE)}", ""]
     for title, rows in _sections(snapshot, findings, masked):
-        lines += [f"### {_escaped(title)}", ""]
+        lines += [f"### {markdown_text(title)}", ""]
         columns = len(rows[0]) if rows else 0
         if columns == 1:
-            lines += [f"- {_escaped(row[0])}" for row in rows]
+            lines += [f"- {markdown_text(row[0])}" for row in rows]
         elif columns:
             head, body = (rows[0], rows[1:]) if columns > 2 else (("",) * columns, rows)
-            lines += [_table_line(head), "|" + " --- |" * columns]
-            lines += [_table_line(row) for row in body]
+            lines.append(markdown_table([head, *body]).rstrip())
         lines.append("")
     return "\n".join(lines)
 
@@ -256,15 +256,6 @@ def _masked_value(value: Any, key: str = "") -> Any:
     if isinstance(value, str):
         return MASK if key in _SECRET_KEYS else masked_text(value)
     return value
-
-
-def _escaped(text: str) -> str:
-    """Return a text with Markdown's special characters escaped."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", text)
-
-
-def _table_line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(_escaped(cell) for cell in cells) + " |"
 
 
 _HEADS = (

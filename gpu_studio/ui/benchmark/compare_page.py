@@ -9,7 +9,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from gpu_studio.core.benchmark.export import markdown_table
 from gpu_studio.core.benchmark.standard import STANDARD
 from gpu_studio.core.benchmark.standard_comparison import (
     MOST_FILES,
@@ -18,6 +17,7 @@ from gpu_studio.core.benchmark.standard_comparison import (
     comparison_trust,
     headline,
 )
+from gpu_studio.core.markdown import markdown_table
 from gpu_studio.core.notice import Notice
 from gpu_studio.model.pages import DEVICES
 from gpu_studio.ui.benchmark.comparison_sheet import ComparisonSheet

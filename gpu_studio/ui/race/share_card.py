@@ -5,50 +5,47 @@ The terminal has no Qt in its own process, so a child of it paints (`process/chi
 
 from __future__ import annotations
 
-import os
-import sys
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import (
-    QColor,
-    QFont,
-    QFontMetricsF,
-    QGuiApplication,
-    QImage,
-    QPainter,
-    QPainterPath,
-)
+from PySide6.QtGui import QFont, QFontMetricsF, QImage, QPainter, QPainterPath
 
 from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.core.race.shared_race import CHUNK, decode_order, encode_shared
 from gpu_studio.core.units import format_size, three_digits
+from gpu_studio.ui.card_sheet import (
+    LEFT,
+    RIGHT,
+    SIZE,
+    WRAPPED,
+    fitting_font,
+    new_sheet,
+    paint_bar,
+    painting_application,
+    sheet_color,
+    sheet_font,
+    with_text,
+)
 from gpu_studio.ui.png import png_bytes
-from gpu_studio.ui.theme import COLOURS, application_font, numbered_role, side_role
+from gpu_studio.ui.theme import numbered_role, side_role
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.race_messages import ContestantResult
     from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.core.race.shared_race import PictureOrder, SharedPicture, SharedRace, SharedRun
 
-SIZE = (1200, 630)
 _MARGIN, _GAP, _RADIUS = 48.0, 24.0, 10.0
 _PICTURE_TOP, _PICTURE_HEIGHT = 168.0, 268.0
 _BAR_TOP, _BAR_HEIGHT, _BAR_STEP = 462.0, 34.0, 48.0
 _FOOT_TOP = 572.0
 _MOST_SHOWN = 2  # two pictures and two bars can be read in a small preview
 _LEAST_PIXELS, _HEADLINE_PIXELS = 20, 42
-_DARK = True
 
 
 def paint_card(order: PictureOrder) -> QImage:
     """Return the card of a race, with its text chunk."""
-    image = QImage(*SIZE, QImage.Format.Format_RGB32)
-    image.fill(_color("window"))
-    painter = QPainter(image)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+    image, painter = new_sheet()
     shared = order.shared
     _paint_head(painter, shared)
     shown = _shown(shared)
@@ -58,9 +55,7 @@ def paint_card(order: PictureOrder) -> QImage:
     _paint_bars(painter, order, shown)
     _paint_foot(painter, shared)
     painter.end()
-    image.setText(CHUNK, encode_shared(shared))
-    image.setText("Software", "GPU Studio")
-    return image
+    return with_text(image, CHUNK, encode_shared(shared))
 
 
 def png_of_card(order: PictureOrder) -> bytes:
@@ -78,35 +73,25 @@ def _shown(shared: SharedRace) -> list[int]:
 
 
 def _paint_head(painter: QPainter, shared: SharedRace) -> None:
-    painter.setPen(_color("muted"))
-    painter.setFont(_font(22, QFont.Weight.DemiBold))
+    painter.setPen(sheet_color("muted"))
+    painter.setFont(sheet_font(22, QFont.Weight.DemiBold))
     head = QRectF(_MARGIN, 30, SIZE[0] - 2 * _MARGIN, 34)
-    painter.drawText(head, _LEFT, "GPU Studio · Race")
+    painter.drawText(head, LEFT, "GPU Studio · Race")
     if shared.tone == "amber":
-        painter.setPen(_color("amber"))
+        painter.setPen(sheet_color("amber"))
         doubt = shared.doubts[0] if shared.doubts else "Some of this is in doubt"
-        font = _font(18, QFont.Weight.DemiBold)
+        font = sheet_font(18, QFont.Weight.DemiBold)
         painter.setFont(font)
         right = QRectF(head)
         right.setLeft(head.left() + 300)
         text = QFontMetricsF(font).elidedText(
             f"▲ {doubt}", Qt.TextElideMode.ElideRight, right.width()
         )
-        painter.drawText(right, _RIGHT, text)
-    painter.setPen(_color("text"))
+        painter.drawText(right, RIGHT, text)
+    painter.setPen(sheet_color("text"))
     place = QRectF(_MARGIN, 66, SIZE[0] - 2 * _MARGIN, 94)
-    painter.setFont(_fitting_font(shared.race.sentence, place))
-    painter.drawText(place, _WRAPPED, shared.race.sentence)
-
-
-def _fitting_font(text: str, place: QRectF) -> QFont:
-    """Return the largest type in which a sentence fits into a place."""
-    for pixels in range(_HEADLINE_PIXELS, _LEAST_PIXELS, -2):
-        font = _font(pixels, QFont.Weight.Bold)
-        needed = QFontMetricsF(font).boundingRect(place, _WRAPPED, text)
-        if needed.height() <= place.height() and needed.width() <= place.width():
-            return font
-    return _font(_LEAST_PIXELS, QFont.Weight.Bold)
+    painter.setFont(fitting_font(shared.race.sentence, place, (_LEAST_PIXELS, _HEADLINE_PIXELS)))
+    painter.drawText(place, WRAPPED, shared.race.sentence)
 
 
 def _paint_picture(
@@ -116,7 +101,7 @@ def _paint_picture(
     frame = QRectF(_MARGIN + place * (width + _GAP), _PICTURE_TOP, width, _PICTURE_HEIGHT)
     outline = QPainterPath()
     outline.addRoundedRect(frame, _RADIUS, _RADIUS)
-    painter.fillPath(outline, _color("track"))
+    painter.fillPath(outline, sheet_color("track"))
     painter.save()
     painter.setClipPath(outline)
     if picture is not None:
@@ -130,19 +115,19 @@ def _paint_picture(
 
 
 def _paint_name(painter: QPainter, name: str, role: str, frame: QRectF) -> None:
-    font = _font(20, QFont.Weight.DemiBold)
+    font = sheet_font(20, QFont.Weight.DemiBold)
     metrics = QFontMetricsF(font)
     text = metrics.elidedText(name, Qt.TextElideMode.ElideRight, frame.width() - 90)
     chip = QRectF(frame.left() + 12, frame.top() + 12, metrics.horizontalAdvance(text) + 62, 38)
     outline = QPainterPath()
     outline.addRoundedRect(chip, chip.height() / 2, chip.height() / 2)
-    painter.fillPath(outline, _color("card"))
+    painter.fillPath(outline, sheet_color("card"))
     swatch = QPainterPath()
     swatch.addRoundedRect(QRectF(chip.left() + 16, chip.center().y() - 8, 16, 16), 4, 4)
-    painter.fillPath(swatch, _color(role))
-    painter.setPen(_color("text"))
+    painter.fillPath(swatch, sheet_color(role))
+    painter.setPen(sheet_color("text"))
     painter.setFont(font)
-    painter.drawText(chip.adjusted(42, 0, 0, 0), _LEFT, text)
+    painter.drawText(chip.adjusted(42, 0, 0, 0), LEFT, text)
 
 
 def _paint_bars(painter: QPainter, order: PictureOrder, shown: list[int]) -> None:
@@ -152,28 +137,22 @@ def _paint_bars(painter: QPainter, order: PictureOrder, shown: list[int]) -> Non
     picture = _picture_of(shared)
     unit = picture.race.step_title if picture is not None and picture.race is not None else "steps"
     values = {index: _value(contestants[index], unit) for index in shown}
-    metrics = QFontMetricsF(_font(24, QFont.Weight.DemiBold))
+    metrics = QFontMetricsF(sheet_font(24, QFont.Weight.DemiBold))
     room = max((metrics.horizontalAdvance(text) for text in values.values()), default=0.0) + _GAP
     for row, index in enumerate(shown):
         place = QRectF(left, _BAR_TOP + row * _BAR_STEP, right - left - room, _BAR_HEIGHT)
-        track, bar = QPainterPath(), QPainterPath()
-        track.addRoundedRect(place, 6, 6)
-        painter.fillPath(track, _color("track"))
-        filled = QRectF(place)
-        filled.setWidth(max(place.width() * _share(contestants[index]), 8))
-        bar.addRoundedRect(filled, 6, 6)
-        painter.fillPath(bar, _color(_role(order, index)))
-        painter.setPen(_color("text"))
-        painter.setFont(_font(24, QFont.Weight.DemiBold))
+        paint_bar(painter, place, _share(contestants[index]), _role(order, index))
+        painter.setPen(sheet_color("text"))
+        painter.setFont(sheet_font(24, QFont.Weight.DemiBold))
         painter.drawText(
-            QRectF(right - room, place.top(), room, place.height()), _RIGHT, values[index]
+            QRectF(right - room, place.top(), room, place.height()), RIGHT, values[index]
         )
 
 
 def _paint_foot(painter: QPainter, shared: SharedRace) -> None:
     picture = _picture_of(shared)
-    painter.setPen(_color("muted"))
-    font = _font(20)
+    painter.setPen(sheet_color("muted"))
+    font = sheet_font(20)
     painter.setFont(font)
     foot = QRectF(_MARGIN, _FOOT_TOP, SIZE[0] - 2 * _MARGIN, 32)
     day = _day(shared.made_at)
@@ -187,8 +166,8 @@ def _paint_foot(painter: QPainter, shared: SharedRace) -> None:
     )
     room = foot.width() - day_width
     text = QFontMetricsF(font).elidedText(facts, Qt.TextElideMode.ElideRight, room)
-    painter.drawText(foot, _LEFT, text)
-    painter.drawText(foot, _RIGHT, day)
+    painter.drawText(foot, LEFT, text)
+    painter.drawText(foot, RIGHT, day)
 
 
 def _value(result: ContestantResult, unit: str) -> str:
@@ -237,31 +216,8 @@ def _image_of(picture: SharedPicture) -> QImage:
     return image.copy()
 
 
-def _color(role: str) -> QColor:
-    return QColor(COLOURS[role][_DARK])
-
-
-def _font(pixels: int, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
-    font = application_font(QGuiApplication.font())
-    font.setPixelSize(pixels)
-    font.setWeight(weight)
-    return font
-
-
-_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-_WRAPPED = int(
-    Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap
-)
-
-
 def answer(content: bytes) -> bytes:
     """Return the PNG file of a `PictureOrder` in JSON; the whole work of a child process."""
-    has_screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    if sys.platform == "linux" and not has_screen:
-        os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     order = decode_order(content)
-    application = QGuiApplication([])
-    file = png_of_card(order)
-    application.quit()
-    return file
+    with painting_application():
+        return png_of_card(order)

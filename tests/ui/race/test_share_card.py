@@ -15,6 +15,7 @@ from gpu_studio.core.race.shared_race import (
     encode_shared,
 )
 from gpu_studio.core.thinning import thinned
+from gpu_studio.ui import card_sheet
 from gpu_studio.ui.race import share_card
 from gpu_studio.ui.race.share_card import paint_card, png_of_card
 from gpu_studio.ui.theme import COLOURS
@@ -115,12 +116,12 @@ def test_a_long_way_is_thinned_to_its_ends() -> None:
 
 
 def test_the_terminal_gets_its_picture_from_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(share_card, "QGuiApplication", _ApplicationOfTheTests)
+    monkeypatch.setattr(card_sheet, "QGuiApplication", _ApplicationOfTheTests)
 
     assert QImage.fromData(share_card.answer(msgspec.json.encode(order()))).text(CHUNK)
 
 
-class _ApplicationOfTheTests(share_card.QGuiApplication):
+class _ApplicationOfTheTests(card_sheet.QGuiApplication):
     """The one of the tests, in place of a second one, which Qt does not allow."""
 
     def __new__(cls, _arguments: object) -> object:
