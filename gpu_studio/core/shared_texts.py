@@ -7,7 +7,7 @@ can have them all the same: an engine's message names files, and a driver's name
 from __future__ import annotations
 
 import getpass
-import platform
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -42,7 +42,7 @@ def own_names() -> tuple[str, ...]:
         home = Path.home().name
     except RuntimeError:
         home = ""
-    host = platform.node()
+    host = socket.gethostname()
     names = dict.fromkeys((user, home, host, host.partition(".")[0]))
     return tuple(name for name in names if name and name.lower() not in _OF_EVERY_PC)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-import platform
+import socket
 
 import msgspec
 import pytest
@@ -24,7 +24,7 @@ PLANTED = (
 @pytest.fixture(autouse=True)
 def _names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(getpass, "getuser", lambda: USER)
-    monkeypatch.setattr(platform, "node", lambda: f"{HOST}.fritz.box")
+    monkeypatch.setattr(socket, "gethostname", lambda: f"{HOST}.fritz.box")
 
 
 def test_a_page_has_no_identifier_in_any_sentence(tmp_path) -> None:
@@ -47,7 +47,7 @@ def test_words_of_the_program_stay_where_a_user_is_called_like_one(
 ) -> None:
     record = check_record()
     monkeypatch.setattr(getpass, "getuser", lambda: "geforce")
-    monkeypatch.setattr(platform, "node", lambda: "passed")
+    monkeypatch.setattr(socket, "gethostname", lambda: "passed")
     kept = without_identifiers(msgspec.structs.replace(record, sentence="All of it passed."))
 
     assert kept.device.name == record.device.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import html
-import platform
+import socket
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -132,7 +132,7 @@ def test_a_wrong_result_has_no_bar_and_no_speed() -> None:
 
 def test_no_identifier_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(getpass, "getuser", lambda: "erika.m")
-    monkeypatch.setattr(platform, "node", lambda: "heimrechner.lan")
+    monkeypatch.setattr(socket, "gethostname", lambda: "heimrechner.lan")
     uuid = "4fe0d7a1-3c5b-4d52-9c2e-0123456789ab"
     planted = f"erika.m on heimrechner: /home/erika.m/x/torch.so, GPU-{uuid}"
     device = without_results(standard_device("cuda:0"), planted)
