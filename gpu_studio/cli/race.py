@@ -14,8 +14,8 @@ from gpu_studio.cli.answers import check_device, started_engine
 from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.command import Command, WrongUseError
 from gpu_studio.cli.recorder import Recorder
+from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
-from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.access import usable_cards
@@ -81,8 +81,6 @@ _LEAST_NAME = 34
 # Of all contestants together: many of them keep fewer frames each.
 _MOST_FRAME_BYTES = 256 << 20
 _CARD_PAINTER = "gpu_studio.ui.race.share_card"
-_LONGEST_PAINTING_S = 60.0
-_MOST_CARD_BYTES = 64 << 20
 _MOST_THREADS = 4096
 _NAMES = [picture.name for picture in PICTURES]
 
@@ -304,20 +302,7 @@ def _save(race: _Race, verdict: Verdict, described: EngineDescribed, path: Path)
         cpu_name=cpu_name(),
         torch_version=described.torch_version,
     )
-    try:
-        painted = ChildCall(_CARD_PAINTER).run(
-            msgspec.json.encode(order),
-            longest_s=_LONGEST_PAINTING_S,
-            most_bytes=_MOST_CARD_BYTES,
-        )
-        if painted.exit_code != 0:
-            message = f"The picture could not be painted: {painted.reason or 'the painter ended'}."
-            raise StudioError(FailureKind.NOT_SAVED, message)
-        write_atomically(path, painted.content)
-    except OSError as error:
-        message = f"{path} cannot be written: {error.strerror or error}"
-        raise StudioError(FailureKind.NOT_SAVED, message) from error
-    note(f"Saved as {path}.")
+    save(path, painted(_CARD_PAINTER, msgspec.json.encode(order)))
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

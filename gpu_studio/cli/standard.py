@@ -10,8 +10,8 @@ from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import addresses, check_device, read_inventory, started_engine
 from gpu_studio.cli.command import FAILED, Command
 from gpu_studio.cli.data_folder import data_folder
+from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
-from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.benchmark.recording_writer import system_name
 from gpu_studio.core.benchmark.run import Run, interval_words
 from gpu_studio.core.benchmark.standard import (
@@ -22,7 +22,9 @@ from gpu_studio.core.benchmark.standard import (
     standard_item,
     standard_s,
 )
+from gpu_studio.core.benchmark.standard_card import standard_card
 from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
+from gpu_studio.core.benchmark.standard_page import standard_page
 from gpu_studio.core.benchmark.standard_record import (
     StandardCheck,
     StandardFinished,
@@ -34,16 +36,18 @@ from gpu_studio.core.benchmark.standard_result import (
     sentence_of,
     standard_run_of,
 )
+from gpu_studio.core.benchmark.standard_text import standard_markdown
 from gpu_studio.core.check import check_folder
 from gpu_studio.core.check.check_folder import CheckFolder
 from gpu_studio.core.check.checked_card import fingerprint_of
 from gpu_studio.core.device_name import is_cpu
-from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.listing import listed
 from gpu_studio.core.messages.engine_messages import identity_at
 from gpu_studio.core.messages.run_messages import RunInTurns
 from gpu_studio.core.program_version import program_title
 from gpu_studio.core.protocol import encode
+from gpu_studio.core.shared_card import PAINTER, encode_card
+from gpu_studio.core.shared_texts import without_identifiers
 from gpu_studio.core.units import about_time, format_percent, format_rate
 from gpu_studio.process.sleep_block import SleepBlock
 
@@ -57,6 +61,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.run_messages import RunWorkload
 
+_ENDINGS = (".png", ".html", ".htm", ".md", ".json")
 _COLUMNS = (("work", 20), ("speed", -14), ("95 % interval of a call", 30))
 
 
@@ -97,7 +102,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     else:
         _print(record, is_complete=is_complete)
     if options.save is not None:
-        _save(options.save, record)
+        save(options.save, _file_of(record, options.save.suffix.lower()))
     return status
 
 
@@ -200,18 +205,19 @@ def _device_lines(device: StandardDevice) -> list[str]:
     return lines
 
 
-def _save(path: Path, record: StandardRun) -> None:
-    """Write the record to a file.
+def _file_of(record: StandardRun, ending: str) -> bytes:
+    """Return what a file with an ending has of a record; all but JSON is for people.
 
     Raises:
-        StudioError: it cannot be written.
+        StudioError: the picture cannot be painted.
     """
-    try:
-        write_atomically(path, encode_standard(record))
-    except OSError as error:
-        message = f"The run could not be written to {path}: {error.strerror or error}."
-        raise StudioError(FailureKind.NOT_SAVED, message) from error
-    note(f"The run is in {path}.")
+    if ending == ".png":
+        return painted(PAINTER, encode_card(standard_card(record)))
+    if ending in (".html", ".htm"):
+        return standard_page(record)
+    if ending == ".md":
+        return standard_markdown(record).encode()
+    return encode_standard(without_identifiers(record))
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -220,8 +226,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the devices to measure (default: all)",
     )  # fmt: skip
     parser.add_argument(
-        "--save", metavar="FILE.json", type=types.new_file(".json"),
-        help="write the result to FILE, to compare it on another PC",
+        "--save", metavar="FILE", type=types.new_file(*_ENDINGS),
+        help="write the result to FILE: a picture (.png), a page (.html) or JSON (.json), which "
+        "another PC compares with its own, or a table for a forum (.md)",
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from gpu_studio.cli import standard
 from gpu_studio.core.benchmark.standard import STANDARD_1
+from gpu_studio.core.benchmark.standard_file import read_standard
 from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
 from gpu_studio.core.benchmark.standard_record import StandardRun, decode_standard
 from gpu_studio.core.devices.devices import Inventory
@@ -125,6 +126,23 @@ def test_nothing_in_a_record_identifies_the_user_or_the_pc(type_in, tmp_path: Pa
         assert secret not in written
         assert secret not in output.splitlines()[-1]
     assert "This card has no bfloat16 (…" in written
+
+
+@pytest.mark.parametrize("ending", [".png", ".html", ".json"])
+def test_a_saved_file_opens_on_another_pc(type_in, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"run{ending}"
+    status, output, errors = type_in(on_an_old_card, "--json", "--save", str(path))
+
+    assert status == 0
+    assert f"Saved as {path}" in errors
+    assert read_standard(path).devices == record_of(output).devices
+
+
+def test_a_text_for_a_forum_is_a_table(type_in, tmp_path: Path) -> None:
+    path = tmp_path / "run.md"
+    type_in(on_an_old_card, "--save", str(path))
+
+    assert "| Work | " in path.read_text(encoding="utf-8")
 
 
 def test_a_card_without_room_says_so_and_the_rest_goes_on(type_in) -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.standard import StandardItem
     from gpu_studio.core.benchmark.standard_record import StandardDevice, StandardRun
-    from gpu_studio.core.benchmark.standard_words import Headline
+    from gpu_studio.core.benchmark.standard_words import RunHeadline
 
 _ROWS = ("bandwidth", "product_float32", "product_float16", "convolution", "training_step")
 
@@ -82,7 +82,7 @@ def standard_card(run: StandardRun, *, is_dark: bool = True) -> SharedCard:
     )
 
 
-def _line(headline: Headline | None) -> str:
+def _line(headline: RunHeadline | None) -> str:
     if headline is None:
         return ""
     if headline.reference is None:

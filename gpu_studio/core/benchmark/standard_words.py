@@ -66,7 +66,7 @@ class FigureWords(NamedTuple):
         return " · ".join(filter(None, (self.rate, self.share, self.against, doubt))) or MISSING
 
 
-class Headline(NamedTuple):
+class RunHeadline(NamedTuple):
     """The first comparison of a card with the CPU, or the speed of a device that stands alone."""
 
     item: StandardItem
@@ -119,7 +119,7 @@ def figure_words(item: StandardItem, device: StandardDevice, run: StandardRun) -
     )
 
 
-def headline_of(run: StandardRun) -> Headline | None:
+def headline_of(run: StandardRun) -> RunHeadline | None:
     """Return what stands first; None if nothing was measured.
 
     Of several cards, it is about the fastest in the first item that a card has.
@@ -138,8 +138,8 @@ def headline_of(run: StandardRun) -> Headline | None:
         standing = Standing((result,), comparison, result, wrong)
         if comparison is None:
             rate = format_rate(result.throughput, result.throughput_unit)
-            return Headline(item, device, None, standing.ratio_text or rate)
-        return Headline(item, device, cpu, standing.ratio_text)
+            return RunHeadline(item, device, None, standing.ratio_text or rate)
+        return RunHeadline(item, device, cpu, standing.ratio_text)
     return None
 
 
