@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QMainWindow, QPushButton, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.ui import theme as themes
-from gpu_studio.ui.theme import Theme, application_font
+from gpu_studio.ui.steps import steps
+from gpu_studio.ui.theme import COLOURS, Theme, application_font
 
 _DEPTH = 8
 
@@ -115,6 +117,31 @@ def test_a_change_of_theme_paints_a_widget_that_hears_of_no_other_style(
     dark = outer.grab().toImage()
     qapp.setStyleSheet(qapp.styleSheet())  # Qt's own way, for comparison
     assert outer.grab().toImage() == dark
+
+
+def ink_of(label: QLabel) -> str:
+    return label.palette().windowText().color().name()
+
+
+def test_a_window_gets_its_new_look_in_many_turns(qtbot, qapp, settings, theme):
+    window, page = QMainWindow(), QWidget()
+    labels = [QLabel(f"Line {number}") for number in range(80)]
+    column = QVBoxLayout(page)
+    for label in labels:
+        label.setProperty("role", "muted")  # the style sheet has its color
+        column.addWidget(label)
+    window.setCentralWidget(page)
+    qtbot.addWidget(window)
+    with qtbot.waitExposed(window):
+        window.show()
+    settings.change(theme="dark")
+    colored = [0]
+    muted = COLOURS["muted"][True].lower()
+    while not steps().is_done:
+        qapp.processEvents()
+        colored.append(sum(ink_of(label) == muted for label in labels))
+    assert colored[-1] == len(labels)
+    assert max(after - before for before, after in pairwise(colored)) <= len(labels) / 4
 
 
 def test_the_application_hears_of_a_style_again_after_a_change_of_theme(
