@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import msgspec
+
 from gpu_studio.core.benchmark.ceilings import believed_share, share_text
 from gpu_studio.core.benchmark.comparison import compare
 from gpu_studio.core.benchmark.standard import STANDARD_1, standard_item
@@ -73,6 +75,11 @@ class RunHeadline(NamedTuple):
     device: StandardDevice
     reference: StandardDevice | None
     text: str
+
+
+def with_pc_name(run: StandardRun, name: str) -> StandardRun:
+    """Return a run with the name that the user gives to the PC; empty for none."""
+    return msgspec.structs.replace(run, pc_name=name)
 
 
 def cpu_of(run: StandardRun) -> StandardDevice | None:

@@ -1,0 +1,219 @@
+"""Share a result: a preview of exactly what is written, and the ways to save or copy it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePath
+from typing import TYPE_CHECKING, NamedTuple
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontDatabase, QGuiApplication, QImage, QPixmap
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QDialogButtonBox,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QVBoxLayout,
+)
+
+from gpu_studio.core.notice import Notice
+from gpu_studio.core.page_text import text_of_page
+from gpu_studio.ui.combo_box import ComboBox
+from gpu_studio.ui.parts import GAP, Text
+from gpu_studio.ui.saving import save_as
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from PySide6.QtGui import QResizeEvent
+    from PySide6.QtWidgets import QWidget
+
+_SIZE = (820, 640)
+_LONGEST_NAME = 60
+_MASKED = (
+    "Names of the user and this PC, UUIDs, serial numbers and folders are not in it. The preview "
+    "is exactly what is written."
+)
+_STRIPPED = (
+    "Chat programs may take the data out of a picture. Then only the picture is left: send the "
+    "page as well, which GPU Studio opens as the same result."
+)
+
+
+class ShareChoices(NamedTuple):
+    """What the user chose: the name of this PC, empty if none, and the colors of the picture."""
+
+    pc_name: str = ""
+    is_dark: bool = True
+
+
+class ShareForm(NamedTuple):
+    """A way to share: ``contents`` returns the file's bytes.
+
+    ``file_name`` begins the suggested name and has the ending; ``kind`` is for the file dialog. A
+    Markdown text can only be copied.
+    """
+
+    title: str
+    file_name: str
+    kind: str
+    contents: Callable[[ShareChoices], bytes]
+
+    @property
+    def ending(self) -> str:
+        return PurePath(self.file_name).suffix
+
+
+class ShareDialog(QDialog):
+    """Shows the chosen form, and saves or copies the bytes that it shows.
+
+    Args:
+        forms: the ways to share, the usual one first.
+        has_name: whether the result can have a name of this PC.
+        parent: the window.
+    """
+
+    def __init__(
+        self, forms: Sequence[ShareForm], *, has_name: bool, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("share")
+        self.setWindowTitle("Share the result")
+        self.resize(*_SIZE)
+        self._forms, self._contents = tuple(forms), b""
+        self._form = ComboBox()
+        self._form.setObjectName("share.form")
+        self._form.setAccessibleName("Form")
+        for form in self._forms:
+            self._form.addItem(form.title)
+        self._dark = QCheckBox("Dark picture")
+        self._dark.setObjectName("share.dark")
+        self._dark.setChecked(True)
+        self._name = QLineEdit()
+        self._name.setObjectName("share.name")
+        self._name.setAccessibleName("Name of this PC")
+        self._name.setPlaceholderText("Name of this PC (optional)")
+        self._name.setMaxLength(_LONGEST_NAME)
+        self._name.setVisible(has_name)
+        self._picture = _Picture()
+        self._text = QPlainTextEdit()
+        self._text.setObjectName("share.preview")
+        self._text.setAccessibleName("What is written")
+        self._text.setReadOnly(True)
+        self._text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self._message = Text("", "muted", name="share.said", wraps=True)
+        self._arrange()
+        self._form.currentIndexChanged.connect(self._show)
+        self._dark.toggled.connect(self._show)
+        self._name.editingFinished.connect(self._show)
+        self._show()
+
+    @property
+    def contents(self) -> bytes:
+        """The bytes that are shown, saved or copied."""
+        return self._contents
+
+    def _arrange(self) -> None:
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        role = QDialogButtonBox.ButtonRole.ActionRole
+        self._copy = buttons.addButton("Copy as text", role)
+        self._copy.setObjectName("share.copy")
+        self._copy.clicked.connect(self._copy_text)
+        self._save = buttons.addButton("Save…", role)
+        self._save.setObjectName("share.save")
+        self._save.clicked.connect(self._save_file)
+        buttons.rejected.connect(self.reject)
+        close = buttons.button(QDialogButtonBox.StandardButton.Close)
+        for one in (self._copy, self._save, close):
+            one.setAutoDefault(False)  # Return in the name must not save
+        column, line = QVBoxLayout(self), QHBoxLayout()
+        column.addLayout(line)
+        line.setSpacing(GAP)
+        line.addWidget(self._form)
+        line.addWidget(self._dark)
+        line.addWidget(self._name, 1)
+        line.addStretch()
+        column.addWidget(self._picture, 3)
+        column.addWidget(self._text, 2)
+        column.addWidget(self._message)
+        column.addWidget(buttons)
+
+    def _show(self) -> None:
+        form = self._forms[self._form.currentIndex()]
+        name = " ".join(self._name.text().split())
+        self._contents = form.contents(ShareChoices(name, self._dark.isChecked()))
+        is_picture = form.ending == ".png"
+        self._dark.setVisible(is_picture)
+        self._picture.setVisible(is_picture)
+        self._save.setText(f"Save {form.title.lower()}…")
+        self._copy.setVisible(form.ending == ".md")
+        self._save.setVisible(form.ending != ".md")
+        self._message.setText(f"{_MASKED} {_STRIPPED}" if is_picture else _MASKED)
+        if is_picture:
+            image = QImage.fromData(self._contents)
+            self._picture.show_image(image)
+            self._text.setPlainText(_data_of(image))
+        elif form.ending == ".html":
+            self._text.setPlainText(text_of_page(self._contents))
+        else:
+            self._text.setPlainText(self._contents.decode())
+
+    def _copy_text(self) -> None:
+        QGuiApplication.clipboard().setText(self._contents.decode())
+        self._message.setText(f"Copied. {_MASKED}")
+
+    def _save_file(self) -> None:
+        form = self._forms[self._form.currentIndex()]
+        title = f"Save {form.title.lower()}"
+        notice = save_as(self, title, form.file_name, form.kind, self._contents)
+        if notice != Notice():
+            self._message.setText(notice.sentence)
+
+
+class _Picture(QLabel):
+    """A picture, as large as there is room."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("share.picture")
+        self.setAccessibleName("The picture")
+        self.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.setMinimumSize(320, 168)
+        self._image = QImage()
+
+    def show_image(self, image: QImage) -> None:
+        self._image = image
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        if self._image.isNull():
+            return
+        ratio = self.devicePixelRatioF()
+        fitted = self._image.scaled(
+            self.size() * ratio,
+            Qt.AspectRatioMode.KeepAspectRatio,
+            Qt.TransformationMode.SmoothTransformation,
+        )
+        fitted.setDevicePixelRatio(ratio)
+        self.setPixmap(QPixmap.fromImage(fitted))
+
+
+def _data_of(image: QImage) -> str:
+    """Return the texts inside a picture, the data in lines."""
+    lines = []
+    for keyword in image.textKeys():
+        text = image.text(keyword)
+        try:
+            lines.append(
+                f"{keyword}:\n{json.dumps(json.loads(text), indent=1, ensure_ascii=False)}"
+            )
+        except ValueError:
+            lines.append(f"{keyword}: {text}")
+    return "The data inside the picture:\n" + "\n".join(lines)

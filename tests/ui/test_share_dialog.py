@@ -1,0 +1,89 @@
+"""The dialog that shares a standard run: what it shows is what it writes."""
+
+from __future__ import annotations
+
+import getpass
+from typing import TYPE_CHECKING
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QLineEdit, QPlainTextEdit, QPushButton
+
+from gpu_studio.core.benchmark.standard_file import read_standard
+from gpu_studio.core.benchmark.standard_record import CHUNK
+from gpu_studio.ui.combo_box import ComboBox
+from gpu_studio.ui.standard_sharing import standard_dialog
+from gpu_studio.ui.theme import COLOURS
+from tests.core.benchmark.standard_runs import standard_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpu_studio.ui.share_dialog import ShareDialog
+
+PICTURE, PAGE, TEXT = range(3)
+
+
+@pytest.fixture
+def dialog(qtbot) -> ShareDialog:
+    shown = standard_dialog(standard_run())
+    qtbot.addWidget(shown)
+    shown.show()
+    return shown
+
+
+def choose(dialog: ShareDialog, form: int) -> None:
+    dialog.findChild(ComboBox, "share.form").setCurrentIndex(form)
+
+
+def preview(dialog: ShareDialog) -> str:
+    return dialog.findChild(QPlainTextEdit, "share.preview").toPlainText()
+
+
+@pytest.mark.parametrize(("form", "ending"), [(PICTURE, ".png"), (PAGE, ".html")])
+def test_a_saved_file_has_the_bytes_that_were_shown(
+    dialog: ShareDialog, qtbot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form, ending
+) -> None:
+    path = tmp_path / f"shared{ending}"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+    choose(dialog, form)
+    qtbot.mouseClick(
+        dialog.findChild(QPushButton, "share.save"), Qt.MouseButton.LeftButton
+    )  # fmt: skip
+
+    assert path.read_bytes() == dialog.contents
+    assert read_standard(path) == standard_run()
+    assert "GeForce GT 1030" in preview(dialog)
+    assert '"standard"' in preview(dialog)
+
+
+def test_the_text_is_copied_in_one_click(dialog: ShareDialog, qtbot) -> None:
+    choose(dialog, TEXT)
+    qtbot.mouseClick(
+        dialog.findChild(QPushButton, "share.copy"), Qt.MouseButton.LeftButton
+    )  # fmt: skip
+
+    assert QGuiApplication.clipboard().text() == dialog.contents.decode() == preview(dialog)
+
+
+def test_the_name_of_the_pc_is_only_what_the_user_typed(
+    dialog: ShareDialog, qtbot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(getpass, "getuser", lambda: "erika.m")
+    choose(dialog, PAGE)
+    name = dialog.findChild(QLineEdit, "share.name")
+    qtbot.keyClicks(name, "Old tower")
+    qtbot.keyClick(name, Qt.Key.Key_Return)
+
+    assert dialog.isVisible()
+    assert "Old tower" in preview(dialog)
+    assert b'"pc_name":"Old tower"' in dialog.contents
+
+
+def test_a_light_picture_is_light(dialog: ShareDialog) -> None:
+    dialog.findChild(QCheckBox, "share.dark").setChecked(False)
+
+    image = QImage.fromData(dialog.contents)
+    assert image.pixelColor(3, 3).name().upper() == COLOURS["window"][False]
+    assert image.text(CHUNK)
