@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtWidgets import QWidget
 
+    from gpu_studio.core.devices.devices import Inventory, Reading
     from gpu_studio.ui.main_window import MainWindow
 
 
@@ -113,25 +114,33 @@ def starting_window(qtbot, engines, settings, has_cards) -> Iterator[MainWindow]
     made.deleteLater()
 
 
+def arrivals(
+    qtbot, window: MainWindow, engines, inventory: Inventory, first: Reading
+) -> Iterator[None]:
+    """Let the devices, the engine and the first reading arrive; yield after each."""
+    studio = window.findChild(Studio)
+    window.sensors.send(inventory)
+    qtbot.waitUntil(lambda: studio.sensors.inventory is not None)
+    yield
+    engines.scripts[DescribeEngine] = engines.scripts[DescribeEngine][1:]
+    engines.latest.go()
+    qtbot.waitUntil(lambda: studio.session.is_free)
+    yield
+    with qtbot.waitSignal(studio.sensors.reading_taken):
+        window.sensors.send(first)
+    yield
+
+
 def test_each_control_stays_where_it_was_first_painted(qtbot, starting_window, engines):
     """Devices, engine, readings, runs and results arrive; the run is started by a blind click."""
-    window = starting_window
-    studio, seen = window.findChild(Studio), FirstPlaces(window)
+    window, seen = starting_window, FirstPlaces(starting_window)
     assert not seen.look()
     go(window, page_called("LIVE"))
     run = find(window, "benchmark.run", QAbstractButton)
     at_first = run.mapTo(window, run.rect().center())
-    window.sensors.send(two_cards())
-    qtbot.waitUntil(lambda: studio.sensors.inventory is not None)
-    assert not seen.look()
-    engines.scripts[DescribeEngine] = engines.scripts[DescribeEngine][1:]
-    engines.latest.go()
-    qtbot.waitUntil(lambda: studio.session.is_free)
-    assert not seen.look()
     hot = reading(two_cards(), 1.0, temperature_c=88.0, pstate=0)
-    with qtbot.waitSignal(studio.sensors.reading_taken):
-        window.sensors.send(hot)
-    assert not seen.look()
+    for _ in arrivals(qtbot, window, engines, two_cards(), hot):
+        assert not seen.look()
     go(window, page_called("LIVE"))
     find(window, "benchmark.sizes", QLineEdit).setText("64, 512")
     settle()
@@ -161,19 +170,10 @@ def test_each_control_stays_where_it_was_first_painted(qtbot, starting_window, e
 @pytest.mark.parametrize("has_cards", [False])
 def test_each_control_stays_on_a_pc_without_a_card(qtbot, starting_window, engines):
     """The CPU alone arrives, its engine, a run, a check; facts and details are unfolded."""
-    window = starting_window
-    studio, seen = window.findChild(Studio), FirstPlaces(window)
+    window, seen = starting_window, FirstPlaces(starting_window)
     assert not seen.look()
-    window.sensors.send(cpu_only())
-    qtbot.waitUntil(lambda: studio.sensors.inventory is not None)
-    assert not seen.look()
-    engines.scripts[DescribeEngine] = engines.scripts[DescribeEngine][1:]
-    engines.latest.go()
-    qtbot.waitUntil(lambda: studio.session.is_free)
-    assert not seen.look()
-    with qtbot.waitSignal(studio.sensors.reading_taken):
-        window.sensors.send(reading(cpu_only(), 1.0))
-    assert not seen.look()
+    for _ in arrivals(qtbot, window, engines, cpu_only(), reading(cpu_only(), 1.0)):
+        assert not seen.look()
     for page, button in (
         ("Devices", "devices.compare"),
         ("LIVE", "benchmark.run"),

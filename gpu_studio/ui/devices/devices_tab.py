@@ -184,7 +184,7 @@ class DevicesTab(TabContents):
         super().showEvent(event)
         self._model.watch(True)
         self._update()
-        self._update_sensors()
+        self._update_sensors_soon()  # the plots take as long again
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Ask for nothing while hidden."""

@@ -40,6 +40,7 @@ class SpeedCard(Card):
 
     Attributes:
         config: the chosen ``config.json``; None for the one next to the file.
+        choices: the row of controls, for a place that no answer moves.
     """
 
     changed = Signal()
@@ -51,7 +52,7 @@ class SpeedCard(Card):
         self._device: DeviceRow | None = None
         self.config: Path | None = None
         self.column.addWidget(section("How fast would it write?"))
-        self._make_choices()
+        self.choices = self._make_choices()
         self._sentence = Text(role="lead", name="memory.speed.sentence", wraps=True)
         self._detail = Text(role="muted", name="memory.speed.detail", wraps=True)
         self.column.addWidget(self._sentence)
@@ -76,7 +77,7 @@ class SpeedCard(Card):
         bandwidths.changed.connect(self._show)
         self._show()
 
-    def _make_choices(self) -> None:
+    def _make_choices(self) -> FlowRow:
         self._context = QSpinBox()
         self._context.setRange(0, _LONGEST_CONTEXT)
         self._context.setSingleStep(1024)
@@ -100,9 +101,9 @@ class SpeedCard(Card):
             tip="The model's shape: its layers, heads and experts",
         )  # fmt: skip
         self._config = Text(role="muted", name="memory.speed.config")
-        self.column.addWidget(FlowRow(
+        return FlowRow(
             context, self._context, batch, self._batch, self._open, self._config, spacing=GAP
-        ))  # fmt: skip
+        )
 
     @property
     def context(self) -> int | None:

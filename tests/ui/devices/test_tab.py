@@ -124,7 +124,8 @@ def test_an_inventory_updates_each_part_in_a_turn_of_its_own(qtbot, studio, tab,
     assert tab.is_up_to_date
     assert not turns.lines
     tab.show()
-    assert parts <= set(turns.lines)
+    qtbot.waitUntil(lambda: parts <= set(turns.lines))
+    assert not [pair for pair in itertools.pairwise(turns.lines) if set(pair) == parts]
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
