@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 _PACKAGE_DIR = Path(__file__).resolve().parent.parent
+_FOLDERS = (_PACKAGE_DIR / "resources", _PACKAGE_DIR.parent / "resources")
 
 
 class MissingResourceError(Exception):
@@ -33,8 +34,20 @@ def resource_path(name: str) -> Path:
     Raises:
         MissingResourceError: The file is in neither place.
     """
-    for folder in (_PACKAGE_DIR / "resources", _PACKAGE_DIR.parent / "resources"):
+    for folder in _FOLDERS:
         path = folder / name
         if path.is_file():
             return path
     raise MissingResourceError(name, "is missing")
+
+
+def resource_files(name: str, ending: str) -> tuple[Path, ...]:
+    """Find the files in a folder that is part of the program, by their names' order.
+
+    Args:
+        name: The folder's path below `resources`; without it, there are no files.
+        ending: That of the files.
+    """
+    folders = (folder / name for folder in _FOLDERS)
+    found = next((folder for folder in folders if folder.is_dir()), None)
+    return tuple(sorted(found.glob(f"*{ending}"))) if found is not None else ()

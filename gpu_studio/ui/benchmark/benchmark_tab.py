@@ -316,8 +316,6 @@ class BenchmarkTab(TabContents):
         self._show_choices()
         if has_plot:
             self._plots.show_view(view)
-        if view is View.COMPARE:
-            self._sides.refresh()
         self._show_page()
         self._show_caption()
 

@@ -32,7 +32,7 @@ from gpu_studio.ui.scroll_page import PageColumn
 from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QResizeEvent
+    from PySide6.QtGui import QResizeEvent, QShowEvent
 
     from gpu_studio.model.benchmark.standard_sides import StandardSides
     from gpu_studio.model.studio import Studio
@@ -133,6 +133,11 @@ class ComparePage(PageColumn):
         self._add.setEnabled(self._sides.can_add)
         for part in (self._copy, self._save):
             part.setEnabled(bool(others))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Read this PC's newest run again."""
+        super().showEvent(event)
+        self._sides.refresh()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Set the heading in the largest type that fits beside the buttons."""

@@ -9,6 +9,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from gpu_studio.core.notice import Tone
+from gpu_studio.model.benchmark.public_standing import PublicStanding
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.ui.devices.device_hero import DeviceHero
@@ -154,6 +155,8 @@ class DevicesTab(TabContents):
         self._also_found: list[FindingLine] = []
         self._checked = Text("", "muted", name="devices.checked", wraps=True)
         self._trouble = Text("", "amber", name="devices.trouble", wraps=True)
+        self._standing = PublicStanding(studio, self)
+        self._public = Text("", "muted", name="devices.public", wraps=True)
         yield
         self._column = self._laid_out()
         self._hero.list.device_selected.connect(self._select)
@@ -172,6 +175,7 @@ class DevicesTab(TabContents):
         self._model.facts_changed.connect(self._update_soon)
         self._model.readings_changed.connect(self._update_sensors_soon)
         self._model.runs.marks_changed.connect(self._update_sensors_soon)
+        self._standing.changed.connect(self._update_soon)
         self._update()
 
     @property
@@ -183,6 +187,7 @@ class DevicesTab(TabContents):
         """Show the current facts, and keep asking while visible."""
         super().showEvent(event)
         self._model.watch(True)
+        self._standing.refresh()
         self._update()
         self._update_sensors_soon()  # the plots take as long again
 
@@ -195,9 +200,17 @@ class DevicesTab(TabContents):
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
         column.setSpacing(GAP)
-        for widget in (self._tools, self._hero, self._findings, self._checked, self._trouble):
+        for widget in (
+            self._tools,
+            self._hero,
+            self._findings,
+            self._public,
+            self._checked,
+            self._trouble,
+        ):
             column.addWidget(widget)
         column.addStretch(1)
+        self._public.hide()
         self._checked.hide()
         self._trouble.hide()
         return column
@@ -253,6 +266,9 @@ class DevicesTab(TabContents):
             self._hero.show_presses(self._model.has_cards, self._model.row)
             self._show_also_found(self._model.also_found)
             checked = self._model.pc.doctor.sentence
+            public = self._standing.sentence_for(device)
+            self._public.setText(public)
+            self._public.setVisible(bool(public))
             self._checked.setText(checked)
             self._checked.setVisible(bool(checked))
             if not self.isVisible():
