@@ -51,8 +51,11 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.torch_facts import PcProbed
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.messages.engine_messages import TorchCard
+    from gpu_studio.core.other_pc import OtherPc
+    from gpu_studio.hardware.greeting import Introduction
     from gpu_studio.model.build_ports import BuildInstallerPort
     from gpu_studio.model.doctor import Probe
+    from gpu_studio.model.pc_line import PcPort
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.wakefulness import SleepBlocker
 
@@ -93,6 +96,7 @@ def build_window(
     builds: BuildShelf | None = None,
     wheels: Path | None = None,
     sleep_blocker: SleepBlocker | None = None,
+    pc_port: PcPort | None = None,
 ) -> MainWindow:
     """Return the whole window, not yet shown. It starts nothing before its first paint.
 
@@ -110,6 +114,7 @@ def build_window(
             this Python.
         wheels: a folder of wheels that the builds are installed from without a question.
         sleep_blocker: keeps the PC awake during long work; None lets it sleep.
+        pc_port: reaches other PCs; the system's ``ssh`` by default.
     """
     guard_overrides()
     forget_sources()
@@ -156,6 +161,7 @@ def build_window(
         build_installer=_installer_of(builds, log_path) if builds is not None else None,
         wheels=wheels,
         sleep_blocker=sleep_blocker,
+        pc_port=pc_port or SshPcs(log_path),
     )
     theme = Theme(used_settings)
     theme.apply()
@@ -163,6 +169,29 @@ def build_window(
     used_settings.setParent(window)
     window.setWindowIcon(_icon())
     return window
+
+
+class SshPcs:
+    """Reaches other PCs by the system's own ``ssh``; see `model.pc_line.PcPort`."""
+
+    def __init__(self, log_path: Path | None) -> None:
+        self._log_path = log_path
+
+    def greet(self, pc: OtherPc, is_over: Callable[[], bool]) -> Introduction:
+        """Return what a PC says first; blocks."""
+        from gpu_studio.hardware.greeting import greet  # with the first other PC
+
+        return greet(pc, is_over)
+
+    def engine(self, pc: OtherPc, environment: EngineEnvironment) -> Engine:
+        """Return an engine that runs there."""
+        from gpu_studio.engine.client import ProcessEngine  # 4 ms: all messages
+
+        return ProcessEngine(environment, log_path=self._log_path, pc=pc)
+
+    def sensors(self, pc: OtherPc) -> SensorSource:
+        """Return the stream of its telemetry."""
+        return SensorReader(log_path=self._log_path, pc=pc)
 
 
 def _own_builds() -> BuildShelf | None:

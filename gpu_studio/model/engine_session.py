@@ -138,8 +138,8 @@ class EngineSession(QObject):
     Attributes:
         state: the state of the engine.
         absence: why there is no engine; empty if there is one, or one is about to start.
-        has_lost_line: whether the engine ended because the line to its PC did; no other one starts
-            before `restart` then.
+        line_failure: why the line to the engine's PC ended, and the engine with it; no other one
+            starts before `restart` then. None if it did not.
         description: the engine's description of itself; None before it starts.
         current_device: the card that `UseDevice` chose in this engine, ``cuda:1``; None for CUDA's
             default, the first.
@@ -177,7 +177,7 @@ class EngineSession(QObject):
         self._reason = ""
         self._lost = self._closed = self._has_been_released = False
         self.absence = ""
-        self.has_lost_line = False
+        self.line_failure: Failure | None = None
         self._pulse = EnginePulse(self)
         self._pulse.silence_changed.connect(self.silence_changed)
         self._patience = AwakeTimer(self, stop_patience_ms or _PATIENCE_MS)
@@ -332,7 +332,7 @@ class EngineSession(QObject):
     def _begin(self, *, is_chosen: bool = False) -> None:
         """Await a new engine, which is asked for its description before all else, and only once."""
         self._forget_engine()
-        self.has_lost_line = False
+        self.line_failure = None
         if not self._describes:
             self._enter(EngineState.READY)
             return
@@ -449,7 +449,8 @@ class EngineSession(QObject):
             case EngineEnded():
                 self._note_death(describe_exit(event.exit_code), stopped=event.stopped)
             case RunFailed() | RequestFailed() if event.failure.fatal:
-                self.has_lost_line = event.failure.kind is FailureKind.LINE_LOST
+                if event.failure.kind is FailureKind.LINE_LOST:
+                    self.line_failure = event.failure
                 self._note_death(event.failure.message, stopped=False)
             case RequestFailed() if self.description is None:
                 self._reason = event.failure.message
@@ -474,7 +475,7 @@ class EngineSession(QObject):
             self._answer(ended)
         if not self._lost:
             return  # it could not start, or another one was requested meanwhile
-        if self.has_lost_line or max(self._deaths, self._idle_deaths) >= _MOST_DEATHS:
+        if self.line_failure is not None or max(self._deaths, self._idle_deaths) >= _MOST_DEATHS:
             self._give_up()
             return
         self._lost = False
@@ -495,9 +496,8 @@ class EngineSession(QObject):
         if self.state is not EngineState.FAILED:
             return
         message = f"The engine has stopped. Start a new one. The last one: {self._reason}"
-        refusal = RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message))
-        if self.has_lost_line:
-            refusal = RequestFailed(failure=Failure(FailureKind.LINE_LOST, self._reason))
+        stopped = Failure(FailureKind.ENGINE_ENDED, message)
+        refusal = RequestFailed(failure=self.line_failure or stopped)
         waiting, self._waiting = self._waiting, deque()
         for reply in waiting:
             reply.deliver(refusal)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core.line_trouble import LineProblem, LineTrouble
+from gpu_studio.core.messages.line_messages import EngineReadiness, PcSystem
 from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.worker import Worker
@@ -18,41 +20,46 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.engine import Engine, EngineEnvironment
     from gpu_studio.core.failure import Failure
+    from gpu_studio.core.messages.line_messages import Greeting
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.model.doctor import Doctor
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.sensors import Sensors, SensorSource
 
 _LONGEST_END_MS = 1500
+_SYSTEMS = {PcSystem.LINUX: "Linux", PcSystem.WINDOWS: "Windows", PcSystem.MACOS: "Darwin"}
+"""The systems as `core.operating_system` names them."""
 
 
-class PcGreeting(Protocol):
-    """What a PC says of itself before anything else.
+class PcIntroduction(Protocol):
+    """What came of a first word with a PC: `hardware.greeting.Introduction`.
 
     Attributes:
-        system: "Linux", "Windows" or "Darwin".
-        engine_trouble: why it has no engine, as a sentence; empty if it has one.
+        pc: the PC, with the place where its program was found.
+        greeting: what its program said; None if it said nothing.
+        trouble: why it cannot be used; None if it can.
+        detail: ssh's own last line; it may name the host.
     """
 
     @property
-    def system(self) -> str: ...
-
+    def pc(self) -> OtherPc: ...
     @property
-    def engine_trouble(self) -> str: ...
+    def greeting(self) -> Greeting | None: ...
+    @property
+    def trouble(self) -> LineTrouble | None: ...
+    @property
+    def detail(self) -> str: ...
 
 
 class PcPort(Protocol):
     """Reaches other PCs; each conversation is a process of its own."""
 
-    def greetings(self, pc: OtherPc, is_over: Callable[[], bool]) -> Iterator[PcGreeting]:
-        """Yield the greeting of a PC; call it in a thread that may wait.
+    def greet(self, pc: OtherPc, is_over: Callable[[], bool]) -> PcIntroduction:
+        """Return what a PC says first; call it in a thread that may wait.
 
         Args:
             pc: where to ask.
-            is_over: checked regularly: whether to give up.
-
-        Raises:
-            StudioError: the PC cannot be used, with the reason and what to do as its sentence.
+            is_over: asked regularly: whether to give up.
         """
 
     def engine(self, pc: OtherPc, environment: EngineEnvironment) -> Engine:
@@ -60,6 +67,31 @@ class PcPort(Protocol):
 
     def sensors(self, pc: OtherPc) -> SensorSource:
         """Return the stream of its telemetry."""
+
+
+class PcReach:
+    """Where a PC is, and what reaches it.
+
+    Attributes:
+        address: as the user gave it.
+        found: the same, with the place where its program was found at the last connection.
+    """
+
+    def __init__(self, address: OtherPc, port: PcPort) -> None:
+        self.address = self.found = address
+        self._port = port
+
+    def greetings(self, is_over: Callable[[], bool]) -> Iterator[PcIntroduction]:
+        """Yield what the PC says first; blocks."""
+        yield self._port.greet(self.address, is_over)
+
+    def engine(self, environment: EngineEnvironment) -> Engine:
+        """Return an engine that runs there."""
+        return self._port.engine(self.found, environment)
+
+    def sensors(self) -> SensorSource:
+        """Return the stream of its telemetry."""
+        return self._port.sensors(self.found)
 
 
 class LineState(Enum):
@@ -85,8 +117,7 @@ class PcLine(QObject):
     What was measured stays, and so do the devices that are known: nobody can use them meanwhile.
 
     Args:
-        address: where the PC is.
-        port: reaches it.
+        reach: where the PC is.
         engines: the conversations with its engine and with its lab's.
         sensors: those of that PC.
         doctor: the findings about it.
@@ -96,31 +127,32 @@ class PcLine(QObject):
         changed(): `state` changed.
 
     Attributes:
-        address: where the PC is.
+        address: where the PC is, as the user gave it.
         state: whether it is connected.
-        greeting: what it answered at the last connection; None before.
-        refusal: why it could not be reached; None otherwise.
+        greeting: what its program said at the last connection; None before.
+        trouble: why it could not be connected; None otherwise.
+        detail: ssh's own words about that; empty without any.
     """
 
     changed = Signal()
 
     def __init__(
         self,
-        address: OtherPc,
-        port: PcPort,
+        reach: PcReach,
         engines: tuple[EngineSession, EngineSession],
         sensors: Sensors,
         doctor: Doctor,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._port = port
+        self._reach = reach
         self._session, self._lab = engines
         self._sensors, self._doctor = sensors, doctor
-        self.address = address
+        self.address = reach.address
         self.state = LineState.CLOSED
-        self.greeting: PcGreeting | None = None
-        self.refusal: Failure | None = None
+        self.greeting: Greeting | None = None
+        self.trouble: LineTrouble | None = None
+        self.detail = self._why_lost = ""
         self._worker: Worker | None = None
         self._is_over = threading.Event()
         self._is_ended = False
@@ -141,7 +173,12 @@ class PcLine(QObject):
     @property
     def engine_trouble(self) -> str:
         """Why the connected PC has no engine; empty if it has one."""
-        return self.greeting.engine_trouble if self.is_open and self.greeting is not None else ""
+        if not self.is_open or self.greeting is None:
+            return ""
+        if self.greeting.engine is EngineReadiness.READY:
+            return ""
+        missing = LineTrouble(problem=LineProblem.NO_ENGINE, pc=self.address.name)
+        return f"{missing.sentence} {missing.action(self.address.host)}"
 
     @property
     def sentence(self) -> str:
@@ -155,17 +192,21 @@ class PcLine(QObject):
             case LineState.OPEN:
                 return f"{name} is connected."
             case LineState.REFUSED:
-                return f"{name} cannot be reached."
+                known = self.trouble or LineTrouble(problem=LineProblem.UNKNOWN, pc=name)
+                return known.sentence
             case LineState.LOST:
-                return f"The connection to {name} was lost."
+                lost = LineTrouble(problem=LineProblem.LOST, pc=name)
+                return self._why_lost or lost.sentence
 
     @property
     def notice(self) -> Notice:
         """The state with its reason, and what can be done about it."""
         match self.state:
             case LineState.REFUSED:
-                reason = self.refusal.message if self.refusal is not None else ""
-                return Notice(self.sentence, Tone.FAILURE, reason, action=Action.CONNECT_AGAIN)
+                what_now = self.trouble.action(self.address.host) if self.trouble else ""
+                return Notice(
+                    self.sentence, Tone.FAILURE, next_step=what_now, action=Action.CONNECT_AGAIN
+                )
             case LineState.LOST:
                 return Notice(
                     self.sentence, Tone.AMBER, "What was measured is kept.",
@@ -182,11 +223,11 @@ class PcLine(QObject):
         """Connect, for the first time or again; does nothing while it connects or is connected."""
         if self._is_ended or self.state in (LineState.OPENING, LineState.OPEN):
             return
-        self.refusal = None
+        self.trouble, self.detail, self._why_lost = None, "", ""
         self._is_over = threading.Event()
-        worker = Worker(partial(self._port.greetings, self.address, self._is_over.is_set), self)
+        worker = Worker(partial(self._reach.greetings, self._is_over.is_set), self)
         worker.value_produced.connect(self._on_greeted)
-        worker.failure_raised.connect(self._on_refused)
+        worker.failure_raised.connect(self._on_failed)
         worker.finished.connect(worker.deleteLater)
         self._worker = worker
         self._enter(LineState.OPENING)
@@ -204,32 +245,39 @@ class PcLine(QObject):
         for worker in self.findChildren(Worker):
             worker.wait(_LONGEST_END_MS)
 
-    def _on_greeted(self, greeting: PcGreeting) -> None:
+    def _on_greeted(self, said: PcIntroduction) -> None:
         if self._is_ended or self.sender() is not self._worker:
             return  # given up meanwhile
         self._worker = None
-        self.greeting = greeting
+        self.greeting, self.trouble, self.detail = said.greeting, said.trouble, said.detail
+        if said.trouble is not None or said.greeting is None:
+            self._end(LineState.REFUSED)
+            return
+        self._reach.found = said.pc
         self.state = LineState.OPEN
-        self._doctor.system = greeting.system
-        self._sensors.follow(self._port.sensors(self.address))
-        self._session.set_absence(greeting.engine_trouble)
+        self._doctor.system = _SYSTEMS[said.greeting.system]
+        self._sensors.follow(self._reach.sensors())
+        self._session.set_absence(self.engine_trouble)
         self._session.restart()
         self.changed.emit()
 
-    def _on_refused(self, failure: Failure) -> None:
+    def _on_failed(self, failure: Failure) -> None:
         if self._is_ended or self.sender() is not self._worker:
             return
-        self.refusal = failure
+        self.trouble = LineTrouble(problem=LineProblem.UNKNOWN, pc=self.address.name)
+        self.detail = failure.message
         self._end(LineState.REFUSED)
 
     def _on_engine_state(self, state: EngineState) -> None:
-        if state is EngineState.FAILED and self._session.has_lost_line:
+        failure = self._session.line_failure
+        if state is EngineState.FAILED and failure is not None:
+            self._why_lost = failure.message
             # Not yet: the session is about to refuse what waits for it.
             QTimer.singleShot(0, self, self._lose)
 
     def _on_sensors_ended(self) -> None:
         """Without an engine there, the sensors are all that notices."""
-        if self._session.absence:
+        if self.engine_trouble:
             self._lose()
 
     def _lose(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -10,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.device_name import pc_of
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.model.pc import Pc
-from gpu_studio.model.pc_line import PcLine
+from gpu_studio.model.pc_line import PcLine, PcReach
 
 if TYPE_CHECKING:
     from gpu_studio.core.other_pc import OtherPc
@@ -137,9 +136,9 @@ class Pcs(QObject):
     def _join(self, address: OtherPc) -> Pc:
         port = self._port
         assert port is not None
-        factory = partial(port.engine, address)
-        pc = Pc(address.name, factory, factory, None, parent=self)
-        pc.line = PcLine(address, port, (pc.session, pc.lab), pc.sensors, pc.doctor, pc)
+        reach = PcReach(address, port)
+        pc = Pc(address.name, reach.engine, reach.engine, None, parent=self)
+        pc.line = PcLine(reach, (pc.session, pc.lab), pc.sensors, pc.doctor, pc)
         pc.line.changed.connect(self.changed)
         pc.session.state_changed.connect(self.session_changed)
         pc.lab.state_changed.connect(self.session_changed)

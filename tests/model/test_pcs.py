@@ -10,6 +10,8 @@ import pytest
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.line_trouble import LineProblem
+from gpu_studio.core.messages.line_messages import EngineReadiness
 from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
 from gpu_studio.core.other_pc import OtherPc
 from gpu_studio.model.benchmark.benchmark import Benchmark
@@ -17,7 +19,7 @@ from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.pc_line import LineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
-from tests.fakes.other_pcs import Greeted, OtherPcs, line_lost
+from tests.fakes.other_pcs import OtherPcs, line_lost
 from tests.fakes.pc import SteadySensors, cpu_only, reading
 from tests.fakes.run_answers import run_events, started
 
@@ -104,12 +106,13 @@ def test_two_pcs_of_one_name_are_refused(ready_studio: Studio, attic: Pc) -> Non
 def test_a_pc_that_refuses_says_why_and_can_be_tried_again(
     qtbot: QtBot, ready_studio: Studio, others: OtherPcs
 ) -> None:
-    others.refusal = "attic asks for a password."
+    others.refusal = LineProblem.PASSWORD_WANTED
     pc = ready_studio.pcs.add(ATTIC)
     qtbot.waitUntil(lambda: line_of(pc).state is LineState.REFUSED)
-    assert line_of(pc).notice.detail == "attic asks for a password."
+    assert line_of(pc).notice.sentence.startswith("attic asks for a password.")
+    assert "ssh-copy-id lea@192.0.2.7" in line_of(pc).notice.next_step
     assert (others.engines.made, addresses(ready_studio)) == ([], ["cpu"])
-    others.refusal = ""
+    others.refusal = None
     ready_studio.pcs.open(pc)
     qtbot.waitUntil(lambda: "attic/cuda:0" in addresses(ready_studio))
 
@@ -117,11 +120,11 @@ def test_a_pc_that_refuses_says_why_and_can_be_tried_again(
 def test_without_an_engine_there_its_devices_and_sensors_are_still_shown(
     qtbot: QtBot, ready_studio: Studio, others: OtherPcs
 ) -> None:
-    others.greeting = Greeted(engine_trouble="attic has no PyTorch yet.")
+    others.readiness = EngineReadiness.MISSING
     pc = ready_studio.pcs.add(ATTIC)
     qtbot.waitUntil(lambda: len(ready_studio.board.rows) == 3)
     assert addresses(ready_studio) == ["cpu", None, None]
-    assert ready_studio.board.rows[2].reason == "attic has no PyTorch yet."
+    assert "has no PyTorch yet" in ready_studio.board.rows[2].reason
     assert others.engines.made == []
     others.sources[0].close()  # its line was cut
     qtbot.waitUntil(lambda: line_of(pc).state is LineState.LOST)

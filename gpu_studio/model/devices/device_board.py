@@ -232,11 +232,10 @@ class DeviceBoard(QObject):
     def _rows_of(self, pc: Pc) -> tuple[DeviceRow, ...]:
         if pc.name and pc.sensors.inventory is None:
             return ()  # nothing is known of it yet
-        current = pc.session.current_device
         rows = device_rows(
             pc.sensors.inventory,
             self._engines.get(pc.name),
-            current=address_there(current) if current is not None else None,
+            current=pc.session.current_device,
             findings=pc.doctor.findings,
             probe=pc.doctor.probed,
         )

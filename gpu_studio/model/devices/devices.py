@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.device_name import address_at, address_there
 from gpu_studio.core.devices.access import ABOUT_THE_CARD
 from gpu_studio.core.devices.devices import CUDA_BUILD
 from gpu_studio.core.devices.facts import (
@@ -96,7 +95,7 @@ class DevicesModel(QObject):
 
     def _listen(self, pc: Pc) -> None:
         """Follow what is known of a PC."""
-        memory = CardMemory(pc.session, partial(self._looked_at, pc), pc.name, self)
+        memory = CardMemory(pc.session, partial(self._looked_at, pc), self)
         self._memories[pc] = memory
         memory.read_taken.connect(self.facts_changed)
         pc.session.engine_described.connect(memory.forget)
@@ -159,9 +158,7 @@ class DevicesModel(QObject):
             reading=sensors.newest,
             engine=session.description,
             why_no_engine=session.what_is_missing,
-            current_device=address_there(session.current_device)
-            if session.current_device is not None
-            else None,
+            current_device=session.current_device,
             memory=self._memory.by_address,
             links=sensors.links,
         )
@@ -493,7 +490,6 @@ class CardMemory(QObject):
     Args:
         session: answers the questions.
         looked_at: returns the shown device; a CPU is not asked about.
-        pc: the name of the engine's PC; empty for this one.
 
     Signals:
         read_taken(): a newer reading is available.
@@ -505,11 +501,10 @@ class CardMemory(QObject):
         self,
         session: EngineSession,
         looked_at: Callable[[], Device | None],
-        pc: str = "",
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._session, self._looked_at, self._pc = session, looked_at, pc
+        self._session, self._looked_at = session, looked_at
         self._read: dict[str, MemoryRead] = {}
         self._reply: Reply | None = None
         self._unanswered: str | None = None  # the address that made an engine fail
@@ -556,7 +551,7 @@ class CardMemory(QObject):
             and engine.cuda_available
             and self._session.state.is_idle
         ):
-            self._reply = self._session.submit(ReadMemory(device=address_at(self._pc, address)))
+            self._reply = self._session.submit(ReadMemory(device=address))
             self._reply.finished.connect(self._finish)
 
     def _enter(self, state: EngineState) -> None:
@@ -569,10 +564,9 @@ class CardMemory(QObject):
         assert self._reply is not None
         request, event, self._reply = self._reply.request, self._reply.last, None
         assert isinstance(request, ReadMemory)
-        address = address_there(request.device)
         has_died = isinstance(event, EngineEnded) and not event.stopped
         if has_died or isinstance(event, RequestFailed):
-            self._unanswered = address
+            self._unanswered = request.device
         if isinstance(event, MemoryRead):
-            self._read[address] = event
+            self._read[request.device] = event
             self.read_taken.emit()

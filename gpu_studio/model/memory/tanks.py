@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.device_name import address_there
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.oom_text import read_oom_text
 from gpu_studio.core.memory.tank import Tank, card_users, tank_of_card, tank_of_ram, tank_of_sensors
@@ -128,10 +127,7 @@ class Tanks:
             return None
         error_text = result.finished.error_text if result.finished is not None else ""
         inventory = self._sensors.inventory
-        address = result.request.device
-        known = inventory.devices if inventory else ()
-        same = (one for one in known if one.address in (address, address_there(address)))
-        device = next(same, None)
+        device = inventory.find(result.request.device) if inventory else None
         error_bytes = read_oom_text(error_text).in_use_bytes
         return self.of(result.reached, device, result.pid, error_bytes)
 

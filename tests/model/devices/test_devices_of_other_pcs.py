@@ -8,7 +8,7 @@ import pytest
 
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.notice import Tone
-from tests.fakes.pc import gt_1030, gt_1030_card, reading, two_cards
+from tests.fakes.pc import gt_1030_card, reading, two_cards
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
@@ -36,7 +36,7 @@ def test_its_facts_sensors_and_findings_are_those_of_its_own_pc(
     qtbot: QtBot, model: DevicesModel, attic: Pc, other_pcs: OtherPcs
 ) -> None:
     with qtbot.waitSignal(model.readings_changed):
-        other_pcs.sources[0].send(reading(gt_1030(), 5.0))
+        other_pcs.sources[0].send(reading(other_pcs.inventory, 5.0))
     assert model.verdict.tone is Tone.GOOD, "this PC has no card"
     assert model.spans(60.0)
     assert any(fact.key == "name" for group in model.groups for fact in group.facts)
@@ -65,7 +65,7 @@ def test_a_lost_line_is_the_verdict_and_the_last_readings_stay(
     qtbot: QtBot, model: DevicesModel, attic: Pc, other_pcs: OtherPcs
 ) -> None:
     with qtbot.waitSignal(model.readings_changed):
-        other_pcs.sources[0].send(reading(gt_1030(), 5.0))
+        other_pcs.sources[0].send(reading(other_pcs.inventory, 5.0))
     assert attic.line is not None
     attic.line.shut()
     assert model.verdict.sentence == "attic is not connected."
