@@ -9,7 +9,6 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.device_name import pc_of
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.model.pc import Pc
-from gpu_studio.model.pc_line import PcLine, PcReach
 
 if TYPE_CHECKING:
     from gpu_studio.core.other_pc import OtherPc
@@ -134,6 +133,8 @@ class Pcs(QObject):
             pc.close()
 
     def _join(self, address: OtherPc) -> Pc:
+        from gpu_studio.model.pc_line import PcLine, PcReach  # not without another PC
+
         port = self._port
         assert port is not None
         reach = PcReach(address, port)

@@ -172,7 +172,8 @@ class PublishedExperiment(QObject):
 
     def _devices(self) -> list[str]:
         """Return the CPU and the first usable card, as in the published program."""
-        return [row.address for row in self._studio.board.usable[:2] if row.address is not None]
+        here = self._studio.board.usable_here[:2]
+        return [row.address for row in here if row.address is not None]
 
 
 def _here(row: ExperimentRow, device: str) -> str:

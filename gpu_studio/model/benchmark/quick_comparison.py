@@ -41,7 +41,7 @@ class QuickComparison(QObject):
         engine = self._studio.session.description
         if engine is None or all(one.name != WORKLOAD for one in engine.workloads):
             return ()
-        usable = self._studio.board.usable[: 1 + _MOST_CARDS]
+        usable = self._studio.board.usable_here[: 1 + _MOST_CARDS]
         return tuple(row.address for row in usable if row.address is not None)
 
     @property

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.devices.access import ABOUT_THE_CARD
@@ -282,7 +283,9 @@ class DevicesModel(QObject):
 
     def _offered(self, headline: Headline) -> Headline:
         """Return a headline with what the window can do about it, which it can only here."""
-        return headline if self.pc.name else self._studio.headlines.offered(headline)
+        if not self.pc.name:
+            return self._studio.headlines.offered(headline)
+        return msgspec.structs.replace(headline, sentence=f"{self.pc.name}: {headline.sentence}")
 
     def is_shown_above(self, headline: Headline) -> bool:
         """Return whether the banner above the tabs already shows this headline.
