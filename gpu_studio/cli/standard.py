@@ -26,7 +26,6 @@ from gpu_studio.core.benchmark.standard_card import standard_card
 from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
 from gpu_studio.core.benchmark.standard_page import standard_page
 from gpu_studio.core.benchmark.standard_record import (
-    StandardCheck,
     StandardFinished,
     encode_standard,
 )
@@ -37,13 +36,10 @@ from gpu_studio.core.benchmark.standard_result import (
     standard_run_of,
 )
 from gpu_studio.core.benchmark.standard_text import standard_markdown
-from gpu_studio.core.check import check_folder
-from gpu_studio.core.check.check_folder import CheckFolder
-from gpu_studio.core.check.checked_card import fingerprint_of
-from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.listing import listed
 from gpu_studio.core.messages.engine_messages import identity_at
 from gpu_studio.core.messages.run_messages import RunInTurns
+from gpu_studio.core.newest_check import newest_check
 from gpu_studio.core.program_version import program_title
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.shared_card import PAINTER, encode_card
@@ -58,7 +54,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.cli.answers import CommandEngine
     from gpu_studio.core.benchmark.standard_record import StandardDevice, StandardRun
-    from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.run_messages import RunWorkload
 
 _ENDINGS = (".png", ".html", ".htm", ".md", ".json")
@@ -80,7 +75,10 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             )
         runs, is_complete = _make(plan, work, as_json=options.json)
         status = work.exit_status(is_done=is_complete)
-    checks = {device: _newest_check(device, described) for device in plan.devices}
+    checks = {
+        device: newest_check(data_folder(), device, identity_at(device, described.cards))
+        for device in plan.devices
+    }
     record = standard_run_of(
         plan,
         runs,
@@ -147,18 +145,6 @@ def _progress_text(plan: StandardPlan, run: Run, runs: Sequence[Run]) -> str:
     title = "Full load" if item is None else item.title
     left = about_time(plan.left_s(results))
     return f"{title} on {run.request.device}: {run.phase or 'starting'}; {left} left"
-
-
-def _newest_check(address: str, described: EngineDescribed) -> StandardCheck | None:
-    """Return the newest check of a card here; None without one, and for the CPU."""
-    identity = identity_at(address, described.cards)
-    if is_cpu(address) or not identity:
-        return None
-    folder = CheckFolder(data_folder() / check_folder.FOLDER_NAME)
-    record = folder.earlier(fingerprint_of(identity))
-    if record is None:
-        return None
-    return StandardCheck(verdict=record.verdict, minutes=record.minutes, made_at=record.started_at)
 
 
 def _keep(record: StandardRun) -> None:

@@ -16,14 +16,12 @@ from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, TorchCard
 from gpu_studio.core.messages.run_messages import (
-    OtherLoad,
     RunFailed,
-    RunHeat,
     RunWorkload,
 )
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import cpu_device
-from tests.fakes.run_answers import finished, run_events, samples_of
+from tests.fakes.standard_answers import measured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,23 +34,6 @@ CARD = TorchCard(
     torch_index=0, name="NVIDIA GeForce GT 1030", uuid=UUID, compute_capability="6.1",
     memory_total_bytes=2 << 30,
 )  # fmt: skip
-ITEMS = {(one.workload, one.dtype, *sorted(one.options.items())): one for one in STANDARD_1}
-
-
-def measured(request: RunWorkload) -> Iterator[Event]:
-    """Yield a run of an item, whose throughput is that of its median."""
-    item = ITEMS[(request.workload, request.dtype, *sorted(request.options.items()))]
-    result = finished(request, samples_of(request))
-    changes: dict[str, Any] = {
-        "throughput": item.work / result.median_s,
-        "throughput_unit": item.unit,
-        "other_load": OtherLoad(percent=30.0, program="alices-game.exe"),
-        "verification": "see /home/alice/proof",
-        "heat": RunHeat(first_clock_mhz=1700.0, highest_temperature_c=71.0)
-        if request.load
-        else None,
-    }
-    yield from run_events(request, **changes)
 
 
 def on_an_old_card(_engine: object, request: RunWorkload) -> Iterator[Event]:

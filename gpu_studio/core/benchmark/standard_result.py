@@ -15,6 +15,7 @@ from gpu_studio.core.benchmark.comparison import Claim, compare
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.benchmark.standard import LOAD, LOAD_ITEM, STANDARD_1
 from gpu_studio.core.benchmark.standard_record import (
+    StandardCheck,
     StandardDevice,
     StandardFigure,
     StandardLoad,
@@ -25,16 +26,16 @@ from gpu_studio.core.device_name import address_there, is_cpu
 from gpu_studio.core.devices.cards import silicon_text
 from gpu_studio.core.devices.facts import driver_text
 from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.listing import listed
 from gpu_studio.core.messages.run_messages import OtherLoad
 from gpu_studio.core.plain_text import plain_text
 from gpu_studio.core.units import counted, format_percent, format_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.benchmark.standard import StandardItem, StandardPlan
-    from gpu_studio.core.benchmark.standard_record import StandardCheck
     from gpu_studio.core.devices.devices import Device, Inventory
     from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
     from gpu_studio.core.messages.run_messages import RunFinished
@@ -264,8 +265,25 @@ def _beside_cpu(card: StandardDevice, cpu: StandardDevice) -> str:
     return f"{card.name} is {', '.join(words) or 'measured'} of {len(outcomes)} kinds of work."
 
 
-def table_rows(run: StandardRun) -> Iterator[tuple[str, list[str]]]:
-    """Yield the title of each item and its cell for every device of a run."""
+def shown_figures(device: StandardDevice) -> list[tuple[str, str]]:
+    """Return the title and the speed of each item that a device has a result of."""
+    shown = [
+        (item.title, rate_text(device, item.key))
+        for item in STANDARD_1
+        if device.result(item.key) is not None
+    ]
+    load = device.load
+    if load is not None:
+        share = format_percent(load.steady_rate / load.first_rate)
+        shown.append(("Speed held", share))
+    return shown
+
+
+def missing_words(device: StandardDevice) -> str:
+    """Return which items a device has no result of, each with the reason; empty for none."""
+    reasons: dict[str, list[str]] = {}
     for item in STANDARD_1:
-        if any(device.figure(item.key) is not None for device in run.devices):
-            yield item.title, [rate_text(device, item.key) for device in run.devices]
+        figure = device.figure(item.key)
+        if figure is not None and figure.result is None:
+            reasons.setdefault(figure.skipped, []).append(item.title)
+    return " ".join(f"{listed(titles)}: {reason}" for reason, titles in reasons.items())

@@ -23,6 +23,7 @@ from gpu_studio.core.devices.devices import short_name, without_maker
 from gpu_studio.model.devices.device_list import DEVICE_ROLE, SUMMARY_ROLE
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.pages import BENCHMARK, BREAK_IT, CHECK, PITFALLS, RACE
+from gpu_studio.model.work_state import WorkState
 from gpu_studio.ui.devices.device_verdict import DeviceVerdict
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
@@ -37,12 +38,14 @@ from gpu_studio.ui.parts import (
     own_viewport,
     rule,
     set_property,
+    show_label,
 )
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
     from gpu_studio.model.benchmark.quick_comparison import QuickComparison
+    from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.devices.device_list import DeviceList
     from gpu_studio.model.headline import Headline
@@ -252,6 +255,8 @@ _CHECK_CPU = "Check CPU and RAM"
 _CHECK_TIP = (
     "Is it sound? Tests computing, memory, heat and link, in 1 minute, 6 minutes or a night"
 )
+_MEASURE, _STOP_MEASURING = "Measure this PC", "Stop measuring"
+_MEASURE_TIP = "The standard run: always the same work, so that PCs can be compared"
 _RACE = "Race your CPU and GPU"
 _RACE_THREADS = "Race 1 thread against all"
 _WITHOUT_CARD = "What else works without a card: a simulated card to fill, and common mistakes."
@@ -267,9 +272,15 @@ class DeviceHero(Card):
     """
 
     def __init__(
-        self, studio: Studio, devices: DeviceList, comparison: QuickComparison, theme: Theme
+        self,
+        studio: Studio,
+        devices: DeviceList,
+        comparison: QuickComparison,
+        measurement: StandardMeasurement,
+        theme: Theme,
     ) -> None:
         super().__init__(name="devices.hero")
+        self._measurement = measurement
         self._studio, self._doctor = studio, studio.doctor
         self._comparison = comparison
         self._shown: DeviceRow | None = None
@@ -287,7 +298,12 @@ class DeviceHero(Card):
             tip="See the same picture drawn by both, one after the other",
         )  # fmt: skip
         self._race.setIcon(icon("flag", theme))
-        self.presses = FlowRow(self._check, self._test, self._race, spacing=GAP)
+        self._measure = button(
+            _MEASURE, self._measure_or_stop, name="devices.measure", tip=_MEASURE_TIP
+        )
+        self._measure.setIcon(icon("clock", theme))
+        self._measure.setMinimumWidth(self._measure.sizeHint().width())  # with either name
+        self.presses = FlowRow(self._measure, self._check, self._test, self._race, spacing=GAP)
         self._without_card = self._without_card_row()
         self._side = self._make_side()
         self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight)
@@ -303,6 +319,7 @@ class DeviceHero(Card):
         answers.addStretch(1)
         self._halves.addWidget(self._side)
         self._compare.hide()
+        self._measure.hide()
         self._race.hide()
         self._check.hide()
         self._test.hide()
@@ -332,6 +349,11 @@ class DeviceHero(Card):
         self._compare.setAccessibleName(self._comparison.title)
         self._compare.setMinimumHeight(round(_PRESS_LINES * self.fontMetrics().height()))
         self._note.setText(self._comparison.sentence)
+        is_measuring = self._measurement.state.is_busy
+        show_label(self._measure, _STOP_MEASURING if is_measuring else _MEASURE)
+        self._measure.setVisible(is_measuring or bool(self._measurement.devices))
+        self._measure.setToolTip(f"{_MEASURE_TIP}. {self._measurement.sentence}".rstrip())
+        self._measure.setEnabled(self._measurement.state is not WorkState.STOPPING)
         devices = self._comparison.devices
         self._race.setVisible(bool(devices))
         self._race.setText(_RACE if len(devices) > 1 else _RACE_THREADS)
@@ -391,6 +413,12 @@ class DeviceHero(Card):
 
     def _compare_devices(self) -> None:
         self._studio.go_to(BENCHMARK, starts=True)
+
+    def _measure_or_stop(self) -> None:
+        if self._measurement.state.is_busy:
+            self._measurement.stop()
+        else:
+            self._measurement.start()
 
     def _watch_race(self) -> None:
         self._studio.go_to(RACE, starts=True)

@@ -11,9 +11,11 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWi
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.benchmark.public_standing import PublicStanding
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
+from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.ui.devices.device_hero import DeviceHero
 from gpu_studio.ui.devices.device_verdict import SIGNS
+from gpu_studio.ui.devices.standard_panel import StandardPanel
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.lazy_page import LazyPage
@@ -136,7 +138,11 @@ class DevicesTab(TabContents):
         self._all_facts.setMinimumWidth(self._all_facts.sizeHint().width())  # with any count
         self._all_facts.setText("All facts")
         self._tools = FlowRow(self._all_sensors, self._all_facts)
-        self._hero = DeviceHero(studio, self._model.list, self._comparison, theme)
+        self._measurement = StandardMeasurement(studio, self)
+        self._hero = DeviceHero(
+            studio, self._model.list, self._comparison, self._measurement, theme
+        )
+        self._standard = StandardPanel(studio, self._measurement)
         self._details: DeviceDetails | None = None
         # Its import takes 22 ms, as long as that of all that stands above it.
         details = LazyPage(
@@ -170,6 +176,7 @@ class DevicesTab(TabContents):
         self._turns.setInterval(0)
         self._turns.timeout.connect(self._update_next)
         self._comparison.changed.connect(self._update_soon)
+        self._measurement.changed.connect(self._update_soon)
         self._model.selection_changed.connect(self._update_soon)
         self._model.selection_changed.connect(self._update_sensors_soon)
         self._model.facts_changed.connect(self._update_soon)
@@ -203,6 +210,7 @@ class DevicesTab(TabContents):
         for widget in (
             self._tools,
             self._hero,
+            self._standard,
             self._findings,
             self._public,
             self._checked,
@@ -264,6 +272,7 @@ class DevicesTab(TabContents):
             verdict = self._model.verdict
             self._hero.show_verdict(verdict, in_brief=self._model.is_shown_above(verdict))
             self._hero.show_presses(self._model.has_cards, self._model.row)
+            self._standard.update_all()
             self._show_also_found(self._model.also_found)
             checked = self._model.pc.doctor.sentence
             public = self._standing.sentence_for(device)

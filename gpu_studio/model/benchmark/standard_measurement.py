@@ -1,0 +1,268 @@
+"""“Measure this PC”: the standard run in the window, its progress, and its record."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, NamedTuple
+
+from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal
+
+from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.units import about_time
+from gpu_studio.model.pages import DEVICES
+from gpu_studio.model.run_queue import QueueStep, RunQueue, step_of
+from gpu_studio.model.task_queue import TaskQueue
+from gpu_studio.model.work_state import WorkState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.benchmark.standard import StandardPlan
+    from gpu_studio.core.benchmark.standard_record import StandardRun
+    from gpu_studio.core.devices.devices import Inventory
+    from gpu_studio.core.failure import Failure
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.messages.run_messages import RunWorkload
+    from gpu_studio.model.studio import Studio
+
+_UPDATE_MS = 500
+_NOTHING = "Nothing was measured."
+_STOPPED = "Stopped. What was measured until then is kept."
+_ENDED = "The engine ended. What was measured until then is kept."
+
+
+class _Kept(NamedTuple):
+    """A record, and why it could not be kept; empty if it is."""
+
+    run: StandardRun | None
+    problem: str = ""
+
+
+class _Steps:
+    """The steps of a standard run; it ends with its engine."""
+
+    def __init__(self, plan: StandardPlan) -> None:
+        self._plan = plan
+        self._count = 0
+        self.has_lost_engine = False
+
+    def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
+        if last is not None and last.ends_engine:
+            self.has_lost_engine = True
+            return None
+        results = [run.result for run in runs if run.result is not None]
+        requests = self._plan.next_requests(results, self._count + 1)
+        self._count += len(requests)
+        return step_of([_run(request) for request in requests]) if requests else None
+
+
+class StandardMeasurement(QObject):
+    """Makes the standard run of this PC.
+
+    Signals:
+        changed(): it began, progressed or ended.
+
+    Attributes:
+        run: the newest record of this PC; None if there is none.
+        notice: how the last measurement ended, and what became of its record.
+    """
+
+    changed = Signal()
+
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._studio = studio
+        self._plan: StandardPlan | None = None
+        self._steps: _Steps | None = None
+        self._running: Run | None = None
+        self.run: StandardRun | None = None
+        self.notice = Notice()
+        self._queue = RunQueue(self)
+        self._queue.step_begun.connect(self._begin_step)
+        self._queue.event_received.connect(self._receive)
+        self._queue.finished.connect(self._finish)
+        self._begun = QElapsedTimer()
+        self._updating = QTimer(self)
+        self._updating.setInterval(_UPDATE_MS)
+        self._updating.timeout.connect(self.changed)
+        self._files = TaskQueue(self)
+        self._files.failed.connect(self._fail)
+        studio.closing.connect(self._files.close)
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The addresses of this PC's usable devices; empty without an engine."""
+        if self._studio.session.description is None:
+            return ()
+        rows = self._studio.board.usable_here
+        return tuple(row.address for row in rows if row.address is not None)
+
+    @property
+    def state(self) -> WorkState:
+        """Whether it measures, or stops."""
+        return self._queue.state
+
+    @property
+    def progress(self) -> float:
+        """How much of the time has passed, 0 to 1."""
+        if self._plan is None or not self.state.is_busy:
+            return 0.0
+        spent_s = self._begun.elapsed() / 1000
+        return min(spent_s / max(spent_s + self._left_s, 1e-3), 1.0)
+
+    @property
+    def sentence(self) -> str:
+        """What it does now and how long that takes; at rest, how long it would take."""
+        if self.state is WorkState.STOPPING:
+            return "Stopping…"
+        if self.state.is_busy:
+            return f"{self._work} · {about_time(self._left_s)} left"
+        if not self.devices:
+            return ""
+        from gpu_studio.core.benchmark.standard import standard_s  # 16 ms, not at the start
+
+        time_words = about_time(standard_s(self.devices))
+        return f"The same work as on every other PC, {time_words}. Leave the PC alone meanwhile."
+
+    @property
+    def _work(self) -> str:
+        """The running work, in words."""
+        if self._running is None or self._plan is None:
+            return "Starting"
+        from gpu_studio.core.benchmark.standard import standard_item
+
+        request = self._running.request
+        item = standard_item(self._plan.keys[request.run_id])
+        row = self._studio.board.at(request.device)
+        name = row.name if row is not None else request.device
+        return f"{item.title if item else 'Full load'} · {name}"
+
+    @property
+    def _left_s(self) -> float:
+        if self._plan is None:
+            return 0.0
+        results = [run.result for run in self._queue.runs if run.result is not None]
+        began_s = sum(run.spent_s for run in self._queue.runs if not run.state.is_over)
+        by_plan_s = self._plan.left_s(results) - began_s
+        return max(min(by_plan_s, self._plan.planned_s - self._begun.elapsed() / 1000), 1.0)
+
+    def start(self) -> None:
+        """Measure all usable devices of this PC; does nothing meanwhile, or without an engine."""
+        if self.state.is_busy or not self.devices:
+            return
+        from gpu_studio.core.benchmark.standard import StandardPlan
+
+        self._plan = StandardPlan(self.devices)
+        self._steps = _Steps(self._plan)
+        self._running = None
+        self.notice = Notice()
+        self._begun.start()
+        self._updating.start()
+        self._studio.wakefulness.need(DEVICES, needed=True)
+        self._queue.start(self._steps, self._studio.session)
+        self.changed.emit()
+
+    def stop(self) -> None:
+        """Stop; what was measured is kept."""
+        if self._queue.stop():
+            self.changed.emit()
+
+    def _begin_step(self, step: QueueStep) -> None:
+        self._running = step.runs[0]
+        self.changed.emit()
+
+    def _receive(self, _event: Event, changed: Sequence[Run]) -> None:
+        if changed:
+            self._running = changed[-1]
+
+    def _finish(self) -> None:
+        assert self._plan is not None
+        assert self._steps is not None
+        self._updating.stop()
+        self._studio.wakefulness.need(DEVICES, needed=False)
+        if self._queue.is_stopped:
+            self.notice = Notice(_STOPPED)
+        elif self._steps.has_lost_engine:
+            self.notice = Notice(_ENDED, Tone.FAILURE)
+        described, folder = self._studio.session.description, self._studio.data_folder
+        inventory = self._studio.sensors.inventory
+        plan, runs = self._plan, tuple(self._queue.runs)
+        identities = {address: self._identity_of(address, described) for address in plan.devices}
+        self._files.add(_recorder(plan, runs, inventory, described, identities, folder), self._show)
+        self.changed.emit()
+
+    def _identity_of(self, address: str, described: EngineDescribed | None) -> str:
+        from gpu_studio.core.messages.engine_messages import identity_at
+
+        return identity_at(address, described.cards if described else ())
+
+    def _show(self, kept: _Kept) -> None:
+        if kept.run is None:
+            self.notice = Notice(f"{self.notice.sentence} {_NOTHING}".strip(), Tone.FAILURE)
+        else:
+            self.run = kept.run
+        if kept.problem:
+            self.notice = Notice(kept.problem, Tone.FAILURE)
+        self.changed.emit()
+
+    def _fail(self, failure: Failure) -> None:
+        self.notice = Notice(failure.message, Tone.FAILURE)
+        self.changed.emit()
+
+
+def _run(request: RunWorkload) -> Run:
+    """Return a run that rests while the window draws."""
+    import msgspec
+
+    from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.model.benchmark.benchmark import REST_S
+
+    return Run(msgspec.structs.replace(request, rest_s=REST_S))
+
+
+def _recorder(
+    plan: StandardPlan,
+    runs: Sequence[Run],
+    inventory: Inventory | None,
+    described: EngineDescribed | None,
+    identities: Mapping[str, str],
+    folder: Path | None,
+) -> Callable[[], _Kept]:
+    """Return the job that makes the record and keeps it in the folder of the results."""
+
+    def record() -> _Kept:
+        from gpu_studio.core.benchmark.recording_writer import system_name
+        from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
+        from gpu_studio.core.benchmark.standard_result import facts_of, standard_run_of
+        from gpu_studio.core.newest_check import newest_check
+        from gpu_studio.core.program_version import program_title
+
+        made = standard_run_of(
+            plan,
+            runs,
+            {
+                address: facts_of(
+                    address,
+                    inventory,
+                    described,
+                    newest_check(folder, address, identities[address]),
+                )
+                for address in plan.devices
+            },
+            described,
+            made_at=datetime.now(timezone.utc).astimezone().isoformat(timespec="milliseconds"),
+            program=program_title(),
+            system=system_name(),
+        )
+        if made is None or folder is None:
+            return _Kept(made)
+        try:
+            StandardFolder(folder / FOLDER_NAME).keep(made)
+        except OSError as error:
+            return _Kept(made, f"The run could not be kept: {error.strerror or error}.")
+        return _Kept(made)
+
+    return record
