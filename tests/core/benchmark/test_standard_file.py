@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_studio.core.benchmark.standard_file import has_standard, read_standard, standard_in
+from gpu_studio.core.benchmark.standard_page import standard_page
 from gpu_studio.core.benchmark.standard_record import CHUNK, encode_standard
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.page_json import json_element
@@ -44,6 +45,7 @@ FORMS: dict[str, bytes] = {
     "iTXt": png(chunk(b"iTXt", KEY + b"\0\0\0\0\0" + JSON)),
     "page": b"\xef\xbb\xbf<!DOCTYPE html><html><body>"
     + json_element(CHUNK, JSON).encode() + b"</body></html>",
+    "report": standard_page(RUN),
     "JSON": JSON,
     "JSON, indented": msgspec.json.format(JSON),
     "recording": b'{"type":"recording_header"}\n' + b'{"type":"x"}\n' * 1000

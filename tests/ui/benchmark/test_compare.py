@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 from PySide6.QtGui import QColor, QGuiApplication, QImage
 from PySide6.QtWidgets import (
@@ -18,11 +16,14 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.app import build_window
+from gpu_studio.core.benchmark.standard_card import standard_card
 from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
-from gpu_studio.core.benchmark.standard_record import CHUNK, encode_standard
+from gpu_studio.core.benchmark.standard_page import standard_page
+from gpu_studio.core.benchmark.standard_record import encode_standard
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.result_bars import ResultBars
+from gpu_studio.ui.result_card import png_of_result
 from gpu_studio.ui.tabs import TABS
 from tests.core.benchmark.standard_runs import paced_device, standard_run
 from tests.driving.window import click, drop, find, open_tab, sees, text, wait_ready, wait_until
@@ -73,11 +74,8 @@ def open_window(
 
 
 def picture_of(path: Path, run: StandardRun) -> Path:
-    """Save a picture with a run in it, as the picture of a standard run has it."""
-    image = QImage(120, 63, QImage.Format.Format_RGB32)
-    image.fill(QColor("black"))
-    image.setText(CHUNK, json.dumps(msgspec.to_builtins(run)))  # in ASCII, as Qt writes Latin-1
-    image.save(str(path), "PNG")
+    """Save the picture that another PC shares."""
+    path.write_bytes(png_of_result(standard_card(run)))
     return path
 
 
@@ -104,6 +102,19 @@ def test_a_picture_of_another_pc_dropped_on_any_tab_opens_beside_this_one(
         assert verdicts(window) == ["this PC", "▲ 2.0 × faster"]
         click(window, "benchmark.compare.remove.1")
         wait_until(lambda: not sees(window, "benchmark.compare.source.1"))
+
+
+def test_the_page_of_another_pc_opens_too(
+    open_window: Callable[..., MainWindow], tmp_path: Path
+) -> None:
+    path = tmp_path / "picture.png"  # a page, whatever its name
+    path.write_bytes(standard_page(THEIRS))
+    window = open_window("mine", OWN)
+    assert drop(window, path)
+    wait_until(lambda: sees(window, "benchmark.compare.source.1"))
+    assert verdicts(window) == ["this PC", "▲ 2.0 × faster"]
+    cross = find(window, "benchmark.compare.remove.1", QToolButton)
+    assert cross.accessibleName() == "Remove RTX 3060"
 
 
 def test_several_files_are_dropped_at_once_and_each_device_can_be_chosen(
@@ -162,19 +173,9 @@ def test_the_comparison_is_copied_and_saved(
     wait_until(lambda: sees(window, "benchmark.compare.source.1"))
     click(window, "benchmark.compare.copy")
     table = QGuiApplication.clipboard().text().splitlines()
-    assert r"a \| &lt;b>" in table[0]
+    assert r"a \| &lt;b\>" in table[0]
     assert len({line.replace(r"\|", "").count("|") for line in table}) == 1
     path = tmp_path / "comparison.png"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
     click(window, "benchmark.compare.save")
     assert QImage(str(path)).width() == 1200
-
-
-def test_the_button_of_a_file_says_what_it_removes(
-    open_window: Callable[..., MainWindow], tmp_path: Path
-) -> None:
-    window = open_window("mine", OWN)
-    assert drop(window, picture_of(tmp_path / "a.png", THEIRS))
-    wait_until(lambda: sees(window, "benchmark.compare.source.1"))
-    cross = find(window, "benchmark.compare.remove.1", QToolButton)
-    assert cross.accessibleName() == "Remove RTX 3060"
