@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication, QMainWindow, QWidget
-from shiboken6 import isValid
+from shiboken6 import getCppPointer, isValid
 
 from gpu_studio.core.device_name import DeviceName, is_cpu
 from gpu_studio.core.devices.card_colors import COLOR_COUNT
@@ -23,7 +23,7 @@ from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.settings import Settings
@@ -171,8 +171,9 @@ class Theme(QObject):
         self.is_dark = self._is_changing = False
         self._held: list[QMainWindow] = []
         self._asking: list[QObject] = []
-        self._unstyled: list[QWidget] = []
-        self._unpolished: list[QWidget] = []
+        # By address: PySide does not hear of the end of a widget that Qt made.
+        self._unstyled: set[int] = set()
+        self._unpolished: set[int] = set()
         self._widgets_a_step = 0
         settings.choices_changed.connect(self._update)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._update)
@@ -253,10 +254,10 @@ class Theme(QObject):
         Qt tells each widget that its style changed, and the widget then asks for a new layout,
         hidden or not: half of the work. Qt does not tell widgets that have a style of their own.
         """
-        widgets = QApplication.allWidgets()
-        self._unstyled = [widget for widget in widgets if not widget.testAttribute(_OWN_STYLE)]
-        for widget in self._unstyled:
-            widget.setAttribute(_OWN_STYLE)
+        for widget in QApplication.allWidgets():
+            if not widget.testAttribute(_OWN_STYLE):
+                self._unstyled.add(_address(widget))
+                widget.setAttribute(_OWN_STYLE)
 
     def _remove_sheet(self) -> None:
         _application().setStyleSheet("")
@@ -266,10 +267,10 @@ class Theme(QObject):
     def _change(self) -> None:
         """Set the sheet. Qt lays it over none of the widgets, as none of them is polished."""
         _application().removeEventFilter(self)
-        widgets = QApplication.allWidgets()
-        self._unpolished = [widget for widget in widgets if widget.testAttribute(_IS_POLISHED)]
-        for widget in self._unpolished:
-            widget.setAttribute(_IS_POLISHED, False)
+        for widget in QApplication.allWidgets():
+            if widget.testAttribute(_IS_POLISHED):
+                self._unpolished.add(_address(widget))
+                widget.setAttribute(_IS_POLISHED, False)
         self._widgets_a_step = -(-len(self._unpolished) // _POLISH_STEPS)
         self._set_sheet()
         _application().installEventFilter(self)
@@ -278,24 +279,23 @@ class Theme(QObject):
         """Lay the sheet over some more widgets."""
         _application().removeEventFilter(self)
         style = _application().style()
-        count = self._widgets_a_step
-        part, self._unpolished = self._unpolished[:count], self._unpolished[count:]
-        for widget in filter(isValid, part):
-            if not widget.testAttribute(_IS_POLISHED):
-                style.polish(widget)
-                widget.setAttribute(_IS_POLISHED)
+        for widget in _widgets_at(self._unpolished)[: self._widgets_a_step]:
+            self._unpolished.remove(_address(widget))
+            style.polish(widget)
+            widget.setAttribute(_IS_POLISHED)
         _application().installEventFilter(self)
 
     def _show(self) -> None:
         _application().removeEventFilter(self)
-        unstyled, self._unstyled = self._unstyled, []
-        for widget in filter(isValid, unstyled):
+        for widget in _widgets_at(self._unstyled):
             widget.setAttribute(_OWN_STYLE, False)
+        self._unstyled.clear()
+        self._unpolished.clear()
         held, self._held = self._held, []
         asking, self._asking = self._asking, []
         self._is_changing = False
         self.changed.emit()
-        for asked in filter(isValid, asking):
+        for asked in _living(asking):
             QCoreApplication.postEvent(asked, QEvent(QEvent.Type.LayoutRequest))
         for window in filter(isValid, held):
             window.setUpdatesEnabled(True)
@@ -342,6 +342,24 @@ class Theme(QObject):
         for image in ("chevron-down", "chevron-up", "check"):
             sheet = sheet.replace(f"url(@image:{image}@)", _url(f"icons/{image}-{shade}.svg"))
         return sheet
+
+
+def _address(widget: QObject) -> int:
+    address: int = getCppPointer(widget)[0]
+    return address
+
+
+def _widgets_at(addresses: Collection[int]) -> list[QWidget]:
+    return [widget for widget in QApplication.allWidgets() if _address(widget) in addresses]
+
+
+def _living(objects: Sequence[QObject]) -> list[QObject]:
+    widgets = {_address(widget) for widget in QApplication.allWidgets()}
+    return [
+        one
+        for one in objects
+        if isValid(one) and (not isinstance(one, QWidget) or _address(one) in widgets)
+    ]
 
 
 def _windows() -> list[QMainWindow]:
