@@ -98,6 +98,7 @@ class ShareDialog(QDialog):
         self._name.setPlaceholderText("Name of this PC (optional)")
         self._name.setMaxLength(_LONGEST_NAME)
         self._name.setVisible(has_name)
+        self._form.setVisible(len(self._forms) > 1)
         self._picture = _Picture()
         self._text = QPlainTextEdit()
         self._text.setObjectName("share.preview")

@@ -1,4 +1,4 @@
-"""Opens what is dropped on the race: a picture in a child process, a recording in this thread."""
+"""Opens what is dropped on the race: a picture in a child process, the rest in this thread."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from gpu_studio.core.race.picture_answer import (
     MOST_ANSWER_BYTES,
     opened_picture,
 )
+from gpu_studio.core.race.race_page import PAGE_ENDINGS, read_race_page
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING
 from gpu_studio.model.race.race_entries import name_of
 from gpu_studio.model.race.race_history import track_of
@@ -58,8 +59,11 @@ class FileOpening:
         Raises:
             StudioError: it cannot be read, or is neither a picture nor a recording.
         """
-        if self._path.suffix.lower() == RECORDING_ENDING:
+        ending = self._path.suffix.lower()
+        if ending == RECORDING_ENDING:
             return self._recording()
+        if ending in PAGE_ENDINGS:
+            return read_race_page(self._path, lambda: self._call.is_cancelled)
         try:
             answer = self._call.run(
                 os.fsencode(self._path), longest_s=LONGEST_S, most_bytes=MOST_ANSWER_BYTES
