@@ -52,7 +52,11 @@ class StandardPanel(Card):
             "Compare", self._go_to_compare, name="devices.standard.compare",
             tip="See this PC beside others, from their files",
         )  # fmt: skip
-        self.presses = FlowRow(self._compare, spacing=GAP)
+        self._share = button(
+            "Share…", self._share_run, name="devices.standard.share",
+            tip="Save this result as a picture or a page, or copy it as text",
+        )  # fmt: skip
+        self.presses = FlowRow(self._share, self._compare, spacing=GAP)
         for part in (self._sentence, self._bar, self._notice, self._figures, self.presses):
             self.column.addWidget(part)
         self.update_all()
@@ -88,6 +92,12 @@ class StandardPanel(Card):
                 widget.deleteLater()
         for device in devices:
             self._rows.addWidget(_device_row(device))
+
+    def _share_run(self) -> None:
+        from gpu_studio.ui.standard_sharing import standard_dialog
+
+        if self._shown is not None:
+            standard_dialog(self._shown, self.window()).exec()
 
     def _go_to_compare(self) -> None:
         self._studio.go_to(COMPARE)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from PySide6.QtWidgets import QProgressBar, QPushButton, QWidget
+from PySide6.QtWidgets import QFileDialog, QProgressBar, QPushButton, QWidget
 
+from gpu_studio.core.benchmark.standard_file import read_standard
+from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
 from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.ui.share_dialog import ShareDialog
 from tests.driving.devices import start
 from tests.driving.window import click, find, sees, text
 from tests.fakes.run_answers import started
@@ -54,6 +57,28 @@ def test_one_press_measures_every_device_and_shows_its_figures(
     copies = sum(name.startswith("Copy to the card: ") for name in names)
     assert (bandwidths, copies >= 1) == (copies + 1, True)  # the CPU has no copies
     assert not sees(opened, "devices.standard.progress")
+
+
+def test_a_result_is_shared_as_a_picture_that_another_pc_compares(
+    opened: DevicesTab, qtbot: PatientQtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "shared.png"
+
+    def save(dialog: ShareDialog) -> int:
+        dialog.show()
+        click(dialog, "share.save")
+        dialog.close()
+        return 0
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+    monkeypatch.setattr(ShareDialog, "exec", save)
+    click(opened, "devices.measure")
+    qtbot.waitUntil(lambda: sees(opened, "devices.standard.share"))
+    click(opened, "devices.standard.share")
+
+    newest = StandardFolder(tmp_path / FOLDER_NAME).newest()
+    assert newest is not None
+    assert read_standard(path).devices == newest.devices
 
 
 def test_nothing_moves_under_the_pointer_and_the_button_stops(
