@@ -10,12 +10,13 @@ import pytest
 from gpu_studio.core.check import check_run
 from gpu_studio.core.check.check_folder import CheckFolder
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckStageBegan, RunCheck
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.model.engine_session import EngineState
 from tests.driving.window import wait_until
 from tests.fakes.check_answers import check_round, wrong_bit
+from tests.fakes.other_pcs import line_lost
 from tests.fakes.pc import two_cards
 from tests.fakes.scripted_engine import Pause, ScriptedEngine
 
@@ -495,3 +496,21 @@ def test_a_short_stop_is_not_noticed(check: CardCheck, engines: Engines) -> None
     record = finish(check)
     assert record.pauses == ()
     assert len(requests_of(engines)) == 1
+
+
+def test_a_line_that_is_cut_is_no_fault_of_the_card(check: CardCheck, engines: Engines) -> None:
+    def cut(_engine: object, request: RunCheck) -> Iterator[object]:
+        for event in check_round(request):
+            if isinstance(event, CheckStageBegan) and event.stage == "memory":
+                yield event
+                yield line_lost()
+                return
+            yield event
+
+    engines.scripts[RunCheck] = cut
+    check.start()
+    record = finish(check)
+
+    assert record.verdict == "inconclusive"
+    assert record.has_tested, "what was tested is kept"
+    assert "The connection to attic was lost." in record.findings[-1].sentence
