@@ -199,7 +199,7 @@ class ResultBars(QWidget):
     def _paint_interval(
         self, painter: QPainter, bar: ResultBar, track: QRectF, full: float
     ) -> None:
-        """Paint an interval as a line with two ends, dark around light to be seen on any color."""
+        """Paint an interval as a line with two ends, with an edge to be seen on any color."""
         if bar.interval is None or not _is_drawn(bar):
             return
         low, high = (
@@ -211,7 +211,7 @@ class ResultBars(QWidget):
         for x in (low, high):
             lines.moveTo(x, middle - half)
             lines.lineTo(x, middle + half)
-        for role, width in (("on_device", 4.0), ("interval", 1.5)):
+        for role, width in (("around_interval", 4.0), ("interval", 1.5)):
             painter.strokePath(lines, QPen(QColor(self._theme.colour(role)), width))
 
     def _paint_bar(self, painter: QPainter, bar: ResultBar, track: QRectF, full: float) -> None:

@@ -129,3 +129,14 @@ def test_the_theme_changes_what_is_painted(bars, theme, settings):
     shown = bars(PAIR[0], ResultBar("GT 1030", "gpu0"))
     settings.change(theme="dark" if not theme.is_dark else "light")
     assert len(pixels(shown, theme, "track", 1)) > shown.width() / 2
+
+
+def test_an_interval_is_drawn_around_the_end_of_its_bar_and_a_verdict_is_spoken(bars, theme):
+    sure = ResultBar("this", "gpu0", 8.0, "8", verdict="this PC")
+    wide = ResultBar("other", "gpu1", 4.0, "4", interval=(2.0, 6.0), verdict="no difference")
+    shown = bars(sure, wide)
+    assert not pixels(shown, theme, "interval", 0)
+    marks, full = pixels(shown, theme, "interval", 1), pixels(shown, theme, "gpu0", 0)
+    assert (marks[-1] - marks[0]) == pytest.approx(len(full) / 2, rel=0.05)
+    assert (marks[0] + marks[-1]) / 2 == pytest.approx(full[0] + len(full) / 2, rel=0.05)
+    assert shown.accessibleDescription() == "this: 8, this PC; other: 4, no difference"

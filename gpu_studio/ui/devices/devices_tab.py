@@ -183,6 +183,7 @@ class DevicesTab(TabContents):
         self._model.readings_changed.connect(self._update_sensors_soon)
         self._model.runs.marks_changed.connect(self._update_sensors_soon)
         self._standing.changed.connect(self._update_soon)
+        self._standard.filled.connect(self._standing.refresh)
         self._update()
 
     @property
