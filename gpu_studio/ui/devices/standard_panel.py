@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QProgressBar, QVBoxLayout, QWidget
 
 from gpu_studio.model.pages import COMPARE
@@ -56,7 +57,11 @@ class StandardPanel(Card):
             "Share…", self._share_run, name="devices.standard.share",
             tip="Save this result as a picture or a page, or copy it as text",
         )  # fmt: skip
-        self.presses = FlowRow(self._share, self._compare, spacing=GAP)
+        self._copy = button(
+            "Copy as text", self._copy_text, name="devices.standard.copy",
+            tip="A table for a forum (Markdown)",
+        )  # fmt: skip
+        self.presses = FlowRow(self._share, self._copy, self._compare, spacing=GAP)
         for part in (self._sentence, self._bar, self._notice, self._figures, self.presses):
             self.column.addWidget(part)
         self.update_all()
@@ -98,6 +103,12 @@ class StandardPanel(Card):
 
         if self._shown is not None:
             standard_dialog(self._shown, self.window()).exec()
+
+    def _copy_text(self) -> None:
+        from gpu_studio.core.benchmark.standard_text import standard_markdown
+
+        if self._shown is not None:
+            QGuiApplication.clipboard().setText(standard_markdown(self._shown))
 
     def _go_to_compare(self) -> None:
         self._studio.go_to(COMPARE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QProgressBar, QPushButton, QWidget
 
 from gpu_studio.core.benchmark.standard_file import read_standard
@@ -57,6 +58,8 @@ def test_one_press_measures_every_device_and_shows_its_figures(
     copies = sum(name.startswith("Copy to the card: ") for name in names)
     assert (bandwidths, copies >= 1) == (copies + 1, True)  # the CPU has no copies
     assert not sees(opened, "devices.standard.progress")
+    click(opened, "devices.standard.copy")
+    assert "Memory bandwidth" in QGuiApplication.clipboard().text()
 
 
 def test_a_result_is_shared_as_a_picture_that_another_pc_compares(
