@@ -19,8 +19,9 @@ import msgspec
 from gpu_studio.builds.shelf import own_shelf
 from gpu_studio.cli.command import DONE, FAILED, INTERRUPTED
 from gpu_studio.cli.data_folder import data_folder
+from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import Progress, note, print_bytes
-from gpu_studio.core.device_name import CPU
+from gpu_studio.core.device_name import CPU, address_at
 from gpu_studio.core.devices.devices import CardReading, Inventory, Reading
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
@@ -235,6 +236,8 @@ def new_engine(log_path: Path, environment: EngineEnvironment | None = None) -> 
     Raises:
         NoEngineError: there is no PyTorch for it.
     """
+    if TARGET.pc is not None:
+        return ProcessEngine(environment, pc=TARGET.pc)
     shelf = own_shelf(data_folder)
     if shelf is not None and not shelf.used():
         raise NoEngineError(FailureKind.ENGINE_ENDED, _why_no_engine(shelf))
@@ -269,7 +272,7 @@ def describe_alone(log_path: Path) -> EngineDescribed:
 
 def addresses(described: EngineDescribed) -> list[str]:
     """Return the addresses of the devices that an engine can use."""
-    return [CPU, *described.card_addresses]
+    return [address_at(described.pc, CPU), *described.card_addresses]
 
 
 def check_device(device: str, described: EngineDescribed) -> None:
@@ -324,7 +327,7 @@ class SensorWatch:
 
     def __init__(self, log_path: Path) -> None:
         # One reading 0.2 s after the inventory is enough for the CPU's utilization.
-        self._reader = SensorReader(period_s=0.2, log_path=log_path)
+        self._reader = SensorReader(period_s=0.2, log_path=log_path, pc=TARGET.pc)
         self._log_path = log_path
         self._stream = Stream(self._reader.readings())
         self._inventory: Inventory | None = None
@@ -364,6 +367,9 @@ class SensorWatch:
             self._readings.append(event)
 
     def _why_none(self) -> str:
+        line = self._reader.line
+        if line is not None and line.trouble is not None:
+            return line.trouble.sentence
         if self._stream.has_ended:
             return (
                 "The sensor reader ended before its first reading; the log says why: "

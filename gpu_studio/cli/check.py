@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import Patience, check_device, started_engine
+from gpu_studio.cli.answers import Patience, addresses, check_device, started_engine
 from gpu_studio.cli.command import DONE, FAILED, Command
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
@@ -34,7 +34,7 @@ from gpu_studio.core.check.record_words import (
 )
 from gpu_studio.core.check.stages import CHECK_MINUTES, NORMAL_MINUTES, in_order, stage_title
 from gpu_studio.core.check.steps_table import steps_table
-from gpu_studio.core.device_name import CPU, is_cpu
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import usable_cards
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import (
@@ -93,7 +93,7 @@ def _folder() -> CheckFolder:
 
 
 def _plan(options: argparse.Namespace, described: EngineDescribed) -> CheckPlan:
-    device = options.device or next(iter(usable_cards(described)), CPU)
+    device = options.device or next(iter(usable_cards(described)), addresses(described)[0])
     check_device(device, described)
     if options.device is None and is_cpu(device):
         note("PyTorch can use no card here, so the check runs on the CPU.")

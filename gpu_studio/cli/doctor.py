@@ -16,6 +16,7 @@ from gpu_studio.cli.answers import (
     new_engine,
 )
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
+from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import Progress, print_json, print_line
 from gpu_studio.core.devices.facts import identity_line
 from gpu_studio.core.devices.finding import Finding, findings_value, is_usable
@@ -56,13 +57,15 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         probe = None
         has_cards = any(card.is_cudas for card in inventory.cards)
         has_cuda = has_cards and engine is not None and engine.cuda_build
-        if has_cuda and not options.no_kernel:
+        if has_cuda and not options.no_kernel and TARGET.pc is None:
             progress.show("Running a small kernel on each card …")
             probe = probe_pc(log_path, load_s=_LOAD_S, is_over=lambda: interrupt.is_asked)
         if interrupt.is_asked:
             raise KeyboardInterrupt
         readings = watch.readings()
-    findings = find(inventory, engine, probe=probe, readings=readings, absence=absence)
+    findings = find(
+        inventory, engine, probe=probe, readings=readings, absence=absence, system=TARGET.system
+    )
     if options.json:
         print_json(findings_value(findings))
     else:

@@ -74,6 +74,7 @@ _EXAMPLES = (
     ("memory explain error.txt", "what an out-of-memory error means"),
     ("place convnet --device cuda:0", "move a model, and see that nothing changed"),
     ("pitfall mixed_devices", "make a common mistake, then fix it"),
+    ("--on me@attic bench matmul", "time it on another PC"),
 )
 
 
@@ -137,6 +138,10 @@ def build_parser(arguments: Sequence[str] = ()) -> CommandParser:
     parser.add_argument(
         "--version", action="version", version=program_title(), help="print the version"
     )
+    parser.add_argument(
+        "--on", metavar="[NAME=]HOST",
+        help="use the devices of another PC: HOST as after ssh, NAME is what results call it",
+    )  # fmt: skip
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, summary in COMMANDS.items():
         command_parser = commands.add_parser(name, help=summary, allow_abbrev=False)
@@ -153,6 +158,10 @@ def _examples(start: str) -> str:
 
 def _run(options: argparse.Namespace) -> int:
     _use_installed_build()
+    if options.on is not None:
+        from gpu_studio.cli.other_pc import TARGET
+
+        TARGET.use(options)
     if options.command is not None:
         status: int = options.run(options, _start_log())
         return status

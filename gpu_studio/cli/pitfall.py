@@ -6,10 +6,9 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import describe_alone, started_engine
+from gpu_studio.cli.answers import addresses, describe_alone, started_engine
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.screen import print_line, print_list
-from gpu_studio.core.device_name import CPU
 from gpu_studio.core.devices.access import usable_cards
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallStarted, RunPitfall
 from gpu_studio.core.switcher.pitfall_words import format_figure
@@ -30,7 +29,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     is_done = False
     with started_engine(log_path) as (work, described):
         pitfall = _find(options.name, described)
-        device = options.device or next(iter(usable_cards(described)), CPU)
+        device = options.device or next(iter(usable_cards(described)), addresses(described)[0])
         request = RunPitfall(name=options.name, device=device)
         for event in work.printed_answers(request, as_json=options.json):
             if isinstance(event, PitfallStarted):

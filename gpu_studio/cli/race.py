@@ -13,11 +13,12 @@ from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import check_device, started_engine
 from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.command import Command, WrongUseError
-from gpu_studio.cli.recorder import Recorder
+from gpu_studio.cli.other_pc import TARGET
+from gpu_studio.cli.recorder import Recorder, processor_name
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
 from gpu_studio.core.benchmark.run import Run, RunState
-from gpu_studio.core.device_name import CPU, is_cpu
+from gpu_studio.core.device_name import address_at, address_there, is_cpu
 from gpu_studio.core.devices.access import usable_cards
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import identity_at
@@ -28,6 +29,7 @@ from gpu_studio.core.messages.race_messages import (
     Showing,
 )
 from gpu_studio.core.messages.run_messages import RunInTurns, RunsEnded
+from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.protocol import encode
@@ -59,7 +61,6 @@ from gpu_studio.core.units import (
     format_size,
     three_digits,
 )
-from gpu_studio.hardware.cpu import cpu_name
 from gpu_studio.process.child_call import ChildCall
 from gpu_studio.process.family_folder import FamilyFolder
 from gpu_studio.process.sleep_block import SleepBlock
@@ -67,6 +68,9 @@ from gpu_studio.process.sleep_block import SleepBlock
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from gpu_studio.cli.answers import CommandEngine
     from gpu_studio.core.messages.engine_messages import EngineDescribed
@@ -129,7 +133,8 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
                 keep_run(past_runs, run)
     recorder.save(race.runs, kept_frames(race.runs, race.tracks) if records_frames else None)
     if options.save is not None:
-        _save(race, verdict, described, options.save)
+        processor = processor_name(log_path)
+        _save(race, verdict, described, options.save, processor)
     _conclude(picture, race.runs, verdict, as_json=options.json)
     return work.exit_status(is_done=all(run.state is not RunState.FAILED for run in race.runs))
 
@@ -154,7 +159,10 @@ def _contestants(
             )
     named = options.device
     if named is None:
-        usual = usual_contestants(usable_cards(described), described.cpu_threads)
+        usual = [
+            msgspec.structs.replace(one, device=address_at(described.pc, address_there(one.device)))
+            for one in usual_contestants(usable_cards(described), described.cpu_threads)
+        ]
         if options.threads is None:
             return [
                 msgspec.structs.replace(one, dtype=dtype)
@@ -164,7 +172,7 @@ def _contestants(
         named = tuple(dict.fromkeys(one.device for one in usual))
     for device in named:
         check_device(device, described)
-    if options.threads and CPU not in named:
+    if options.threads and not any(map(is_cpu, named)):
         raise WrongUseError("A number of threads is only for the CPU: add cpu to --device.")
     return [
         Contestant(device=device, threads=threads, dtype=dtype)
@@ -248,12 +256,18 @@ class _Race:
 
     def _on_event(self, event: Event, run: Run, track: RaceTrack) -> None:
         if isinstance(event, FrameReady) and run.opened is not None:
-            picture = read_frame(Path(run.opened.path), event.number)
-            track.add(RaceFrame.of(event, picture))
+            track.add(RaceFrame.of(event, _picture_of(event, run.opened)))
         self._work.progress.show(
             f"{self.runs.index(run) + 1}  {contestant_name(run)}: {run.phase or 'starting'} "
             f"{format_percent(run.progress)}"
         )
+
+
+def _picture_of(ready: FrameReady, opened: FramesOpened) -> NDArray[np.uint8] | PackedFrame | None:
+    """Return the picture of a frame: in the event if it comes from another PC, else in its file."""
+    if ready.picture is not None:
+        return PackedFrame(ready.picture, opened.width, opened.height)
+    return read_frame(Path(opened.path), ready.number) if TARGET.pc is None else None
 
 
 def _conclude(
@@ -291,7 +305,9 @@ def _conclude(
         print_line(sentence)
 
 
-def _save(race: _Race, verdict: Verdict, described: EngineDescribed, path: Path) -> None:
+def _save(
+    race: _Race, verdict: Verdict, described: EngineDescribed, path: Path, processor: str
+) -> None:
     """Save the result as a picture; a child paints it, because Qt is not in this process."""
     order = picture_order(
         race.picture,
@@ -299,7 +315,7 @@ def _save(race: _Race, verdict: Verdict, described: EngineDescribed, path: Path)
         race.runs,
         race.tracks,
         made_at=now(),
-        cpu_name=cpu_name(),
+        cpu_name=processor,
         torch_version=described.torch_version,
     )
     save(path, painted(_CARD_PAINTER, msgspec.json.encode(order)))

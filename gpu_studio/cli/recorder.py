@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.cli.answers import read_inventory
+from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import note, now, print_bytes
 from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.benchmark.recording_writer import (
@@ -13,7 +14,6 @@ from gpu_studio.core.benchmark.recording_writer import (
     header_of,
     is_recordable,
     recording_of,
-    system_name,
 )
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -94,8 +94,8 @@ class Recorder:
         names = {card.address: card.name for card in described.cards}
         cards = tuple(names.get(device, device) for device in sorted(devices) if not is_cpu(device))
         return RecordedPc(
-            processor=cpu_name(),
-            system=system_name(),
+            processor=processor_name(self._log_path),
+            system=TARGET.system_name,
             cards=cards,
             driver_version=self._driver_version() if cards else None,
             is_simulated=are_cards_simulated() and bool(cards),
@@ -106,3 +106,8 @@ class Recorder:
             return read_inventory(self._log_path).driver.version
         except StudioError:
             return None
+
+
+def processor_name(log_path: Path) -> str:
+    """Return the name of the processor of the PC that a command uses."""
+    return cpu_name() if TARGET.pc is None else read_inventory(log_path).cpu.name

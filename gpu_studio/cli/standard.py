@@ -10,9 +10,9 @@ from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import addresses, check_device, read_inventory, started_engine
 from gpu_studio.cli.command import FAILED, Command
 from gpu_studio.cli.data_folder import data_folder
+from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
-from gpu_studio.core.benchmark.recording_writer import system_name
 from gpu_studio.core.benchmark.run import Run, interval_words
 from gpu_studio.core.benchmark.standard import (
     LOAD_ITEM,
@@ -86,7 +86,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         described,
         made_at=now(),
         program=program_title(),
-        system=system_name(),
+        system=TARGET.system_name,
     )
     if record is None:
         note("Nothing was measured.")
