@@ -15,7 +15,6 @@ from gpu_studio.core.benchmark.recording_writer import system_name
 from gpu_studio.core.device_name import DeviceName, address_at
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.modelled_cards import is_modelled
-from gpu_studio.core.messages.line_messages import PcSystem
 from gpu_studio.core.other_pc import pc_from_text
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ COMMANDS = frozenset(
     ("devices", "doctor", "bench", "race", "standard", "check", "memory", "place", "pitfall")
 )
 """The commands that can use another PC's devices."""
-_SYSTEMS = {PcSystem.LINUX: "Linux", PcSystem.WINDOWS: "Windows", PcSystem.MACOS: "Darwin"}
 
 
 class Target:
@@ -82,7 +80,7 @@ def _greeted(pc: OtherPc) -> tuple[OtherPc, str]:
         message = f"{found.trouble.sentence} {found.trouble.action(pc.host)}"
         raise StudioError(FailureKind.LINE_LOST, message)
     assert found.greeting is not None
-    return found.pc, _SYSTEMS[found.greeting.system]
+    return found.pc, found.greeting.system.in_platform
 
 
 def _at(pc: str, devices: Any) -> Any:

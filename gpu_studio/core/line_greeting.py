@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 from gpu_studio.core.line_trouble import LineProblem, LineTrouble, problem_of_ssh
 from gpu_studio.core.messages.line_messages import (
     LONGEST_GREETING,
-    EngineReadiness,
     Greeting,
     decode_greeting,
 )
@@ -55,7 +54,7 @@ class LineGreeting:
             return LineProblem.NOT_OURS
         if self.greeting.protocol != protocol_version():
             return LineProblem.OTHER_VERSION
-        if self._part == "engine" and self.greeting.engine is not EngineReadiness.READY:
+        if self._part == "engine" and not self.greeting.has_engine:
             return LineProblem.NO_ENGINE
         return None
 

@@ -36,6 +36,11 @@ class PcSystem(str, Enum):
     WINDOWS = "windows"
     MACOS = "macos"
 
+    @property
+    def in_platform(self) -> str:
+        """The name that `platform.system` has for it."""
+        return {"linux": "Linux", "windows": "Windows", "macos": "Darwin"}[self.value]
+
 
 class Greeting(Message, frozen=True, kw_only=True):
     """What a program says first: no names, no paths, nothing of the PC's user.
@@ -51,6 +56,11 @@ class Greeting(Message, frozen=True, kw_only=True):
     version: Annotated[str, Meta(max_length=64)]
     system: PcSystem
     engine: EngineReadiness
+
+    @property
+    def has_engine(self) -> bool:
+        """Whether an engine can start there."""
+        return self.engine is EngineReadiness.READY
 
 
 class LineOpening(Message, frozen=True, kw_only=True):

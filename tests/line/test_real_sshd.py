@@ -1,0 +1,94 @@
+"""A line through a real sshd, cut in each way during a run: it leaves nothing there and says so."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+
+import psutil
+import pytest
+
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.run_messages import RunWorkload, SamplesMeasured
+from gpu_studio.engine.client import ProcessEngine
+from gpu_studio.hardware.client import SensorReader
+from gpu_studio.hardware.greeting import greet
+from tests.line.real_sshd import running_sshd, why_not
+from tests.patience import until
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "there is an sshd")
+_RUN = RunWorkload(
+    run_id="1", workload="matmul", device="attic/cpu", size=32, dtype="float32", budget_s=600.0
+)
+
+
+@pytest.fixture
+def line(tmp_path, monkeypatch):
+    with running_sshd(tmp_path) as (pc, server, variables):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        yield pc, server
+
+
+def test_a_pc_greets_and_its_sensors_are_read(line):
+    pc, _ = line
+    found = greet(pc)
+    assert found.trouble is None, found.detail
+    reader = SensorReader(0.2, pc=pc)
+    events = reader.readings()
+    inventory = next(events)
+    assert inventory.cpu.address == "attic/cpu"
+    assert next(events).cpu is not None
+    reader.close()
+
+
+def _ssh_here(engine, _server):
+    return [psutil.Process(engine.pid)]
+
+
+def _sshd_there(_engine, server):
+    return [one for one in server.children(recursive=True) if "sshd" in one.name()]
+
+
+def _engine_there(_engine, server):
+    return [
+        one
+        for one in server.children(recursive=True)
+        if "gpu_studio.engine.serve" in " ".join(one.cmdline())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("who", "how", "kind"),
+    [
+        (_ssh_here, signal.SIGKILL, FailureKind.LINE_LOST),
+        (_sshd_there, signal.SIGKILL, FailureKind.LINE_LOST),
+        (_sshd_there, signal.SIGSTOP, FailureKind.LINE_LOST),
+        (_ssh_here, signal.SIGSTOP, FailureKind.LINE_LOST),
+        (_engine_there, signal.SIGKILL, None),
+    ],
+    ids=["ssh killed", "sshd killed", "network silent", "ssh stopped", "engine killed"],
+)
+def test_a_cut_line_is_noticed_keeps_what_arrived_and_leaves_nothing_there(line, who, how, kind):
+    pc, server = line
+    with contextlib.closing(ProcessEngine(EngineEnvironment(visible_devices=""), pc=pc)) as engine:
+        arrived, is_cut, family = 0, False, []
+        for event in engine.run(_RUN):
+            if isinstance(event, SamplesMeasured):
+                arrived += 1
+            if arrived == 2 and not is_cut:
+                family = server.children(recursive=True)
+                family = [one for one in family if "gpu_studio" in " ".join(one.cmdline())]
+                assert len(family) >= 2
+                is_cut = True
+                for process in who(engine, server):
+                    process.send_signal(how)
+        assert arrived >= 2
+        if kind is None:
+            assert isinstance(event, EngineEnded)
+        else:
+            assert isinstance(event, RequestFailed)
+            assert event.failure.kind is kind
+        until(lambda: not any(one.is_running() and one.status() != "zombie" for one in family))

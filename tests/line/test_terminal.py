@@ -1,0 +1,58 @@
+"""The terminal with --on: the devices of another PC, the files of this one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gpu_studio.cli.main import main
+from gpu_studio.cli.other_pc import TARGET
+
+
+@pytest.fixture
+def on(there, monkeypatch):
+    monkeypatch.setattr(TARGET, "pc", None)
+    monkeypatch.setattr(TARGET, "system", None)
+
+    def on(*words: str) -> int:
+        return main(["--on", "attic=me@attic", *words])
+
+    return on
+
+
+def test_a_run_there_is_saved_here_with_the_pcs_name(on, tmp_path, capfd):
+    saved = tmp_path / "run.jsonl"
+    words = ("matmul", "--size", "16", "--device", "cpu", "--budget-s", "0.1", "--json")
+    assert on("bench", *words, "--record", str(saved)) == 0
+    events = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    (finished,) = (one for one in events if one["type"] == "run_finished")
+    assert finished["device"] == "attic/cpu"
+    assert "me@attic" not in saved.read_text(encoding="utf-8")
+    assert "attic/cpu" in saved.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--on", "-oProxyCommand=x", "devices"), "--on"),
+        (("--on", "a b", "devices"), "spaces"),
+        (("--on", "attic", "record"), "--on is for"),
+        (
+            ("--on", "attic", "memory", "oom", "--preset", "fill", "--device", "cuda:0",
+             "--snapshot", "x"),
+            "snapshot",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_for_this_pc_alone_is_refused_in_one_line(there, capfd, words, sentence):
+    assert main(words) == 2
+    error = capfd.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
+
+
+def test_a_pc_that_is_not_reached_is_a_sentence_with_what_to_do(on, monkeypatch, capfd):
+    monkeypatch.setenv("STAND_IN", "fail 255 Host key verification failed.")
+    assert on("devices") == 1
+    assert "Type “ssh me@attic” in a terminal once" in capfd.readouterr().err
