@@ -39,7 +39,7 @@ def test_a_run_there_is_saved_here_with_the_pcs_name(on, tmp_path, capfd):
         (("--on", "a b", "devices"), "spaces"),
         (("--on", "attic", "record"), "--on is for"),
         (
-            ("--on", "attic", "memory", "oom", "--preset", "fill", "--device", "cuda:0",
+            ("--on", "attic", "memory", "oom", "--preset", "leak", "--device", "cuda:0",
              "--snapshot", "x"),
             "snapshot",
         ),
