@@ -29,7 +29,6 @@ from gpu_studio.core.messages.race_messages import (
     Showing,
 )
 from gpu_studio.core.messages.run_messages import RunInTurns, RunsEnded
-from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.protocol import encode
@@ -40,7 +39,6 @@ from gpu_studio.core.race.contestant import (
     race_requests,
     usual_contestants,
 )
-from gpu_studio.core.race.frame_file import read_frame
 from gpu_studio.core.race.kept_frames import kept_frames
 from gpu_studio.core.race.photo_file import Photo, encode_photo, photo_id
 from gpu_studio.core.race.picture_answer import (
@@ -68,9 +66,6 @@ from gpu_studio.process.sleep_block import SleepBlock
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
 
     from gpu_studio.cli.answers import CommandEngine
     from gpu_studio.core.messages.engine_messages import EngineDescribed
@@ -256,18 +251,11 @@ class _Race:
 
     def _on_event(self, event: Event, run: Run, track: RaceTrack) -> None:
         if isinstance(event, FrameReady) and run.opened is not None:
-            track.add(RaceFrame.of(event, _picture_of(event, run.opened)))
+            track.add(RaceFrame.sent(event, run.opened, is_here=TARGET.pc is None))
         self._work.progress.show(
             f"{self.runs.index(run) + 1}  {contestant_name(run)}: {run.phase or 'starting'} "
             f"{format_percent(run.progress)}"
         )
-
-
-def _picture_of(ready: FrameReady, opened: FramesOpened) -> NDArray[np.uint8] | PackedFrame | None:
-    """Return the picture of a frame: in the event if it comes from another PC, else in its file."""
-    if ready.picture is not None:
-        return PackedFrame(ready.picture, opened.width, opened.height)
-    return read_frame(Path(opened.path), ready.number) if TARGET.pc is None else None
 
 
 def _conclude(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import bisect
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.packed_frame import PackedFrame
+from gpu_studio.core.race.frame_file import read_frame
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from gpu_studio.core.messages.race_messages import FrameReady
+    from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 
 # Of one contestant.
 MOST_BYTES = 96 << 20
@@ -56,6 +58,19 @@ class RaceFrame(NamedTuple):
             ready.power_w,
             ready.energy_j,
         )
+
+    @classmethod
+    def sent(cls, ready: FrameReady, opened: FramesOpened, *, is_here: bool) -> RaceFrame:
+        """Return the moment that an engine tells, with its picture from its event or its file.
+
+        Args:
+            ready: the event.
+            opened: the one before the first frame.
+            is_here: whether the engine is this PC's; no path from another one is opened.
+        """
+        if ready.picture is not None:
+            return cls.of(ready, PackedFrame(ready.picture, opened.width, opened.height))
+        return cls.of(ready, read_frame(Path(opened.path), ready.number) if is_here else None)
 
 
 class RaceTrack:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.device_name import pc_of
-from gpu_studio.core.packed_frame import PackedFrame
-from gpu_studio.core.race.frame_file import read_frame
 from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 
 if TYPE_CHECKING:
@@ -81,12 +78,7 @@ class RaceSide:
         opened = self.run.opened
         if opened is None:
             return RaceFrame.of(ready, None)
-        if ready.picture is not None:
-            packed = PackedFrame(ready.picture, opened.width, opened.height)
-            return RaceFrame.of(ready, packed)
-        # No path from another PC is opened here.
-        is_here = not pc_of(self.run.request.device)
-        return RaceFrame.of(ready, read_frame(Path(opened.path), ready.number) if is_here else None)
+        return RaceFrame.sent(ready, opened, is_here=not pc_of(self.run.request.device))
 
 
 class RecordedRace(NamedTuple):
