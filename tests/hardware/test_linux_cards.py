@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpu_studio.core.clock_reasons import ClockReason
+from gpu_studio.core.devices.devices import Driver
 from gpu_studio.hardware.card_reader import CardUnreadableError
 from gpu_studio.hardware.linux.adapters import find_adapters
 from gpu_studio.hardware.linux.fdinfo import CardClients
@@ -64,6 +65,15 @@ def pci_card(root: Path, slot: str, vendor: str, device: str, **files: str) -> P
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(f"{text}\n", encoding="utf-8")
     return folder
+
+
+def test_the_record_of_a_check_has_the_limit_and_the_driver_of_a_card(rx_6600):
+    version = rx_6600 / "module" / "amdgpu" / "version"
+    version.parent.mkdir(parents=True, exist_ok=True)
+    version.write_text("6.12.12\n", encoding="utf-8")
+    (card,) = cards_of(SysTree(rx_6600))
+    checked = card.checked_device("cuda:0", Driver(), None)
+    assert (checked.power_limit_w, checked.driver_version) == (120.0, "6.12.12")
 
 
 def test_a_card_of_amds_is_read_by_its_labels():
@@ -261,9 +271,9 @@ def test_programs_on_a_card_and_their_load_come_from_fdinfo(tmp_path):
     clients = CardClients("0000:03:00.0", False, tmp_path, lambda: next(seconds))
     clients.read()
     assert clients.percent is None
-    found = clients.processes(lambda pid: (f"program {pid}", "me"))
+    found = clients.processes(lambda pid: (f"program {pid}" if pid == 41 else "", "me"))
     assert [(one.pid, one.name, one.kind, one.memory_bytes) for one in found] == [
-        (41, "program 41", "compute", 2 << 20), (42, "program 42", "graphics", 2 << 20),
+        (41, "program 41", "compute", 2 << 20), (42, "unknown", "graphics", 2 << 20),
     ]  # fmt: skip
     for number in (3, 4):
         info = tmp_path / "41" / "fdinfo" / str(number)

@@ -118,6 +118,8 @@ def _says_what_it_is_built_for(maker, events):
             "intel": [("Intel", "Intel(R) Arc(TM) A380 Graphics", False)],
         }[maker]
     )
+    # PyTorch fills in numbers of NVIDIA's for a Radeon as well.
+    assert {(card.uuid, card.compute_capability) for card in described.cards} == {(None, None)}
     # The Ryzen's own graphics are PyTorch's first card, and not the one to begin with.
     assert described.first_card == len(cards) - 1
     assert described.cards[-1].pci_bus_id == "00000000:03:00.0"
