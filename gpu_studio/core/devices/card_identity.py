@@ -127,8 +127,8 @@ def identity_of(card: Device, torch_card: TorchCard | None) -> CardIdentity:
         if value in sold:
             fitting.append(word)
         else:
-            says = listed([str(one) for one in sold], "or")
-            differing.append(disagreement(subject, "the card", value, name, says))
+            expected = listed([str(one) for one in sold], "or")
+            differing.append(disagreement(subject, "the card", value, name, expected))
 
     mining = _mining_model(card.pci_device_id) if card.build_kind == CUDA_BUILD else None
     if mining is not None and model_of(card.name) != model_of(mining):

@@ -56,7 +56,8 @@ class BatchModel(QObject):
         histories: the open one first.
         notice: what is being opened, or why it is refused.
         line: through the peaks; None if there is none.
-        answer: the sentence about the batch that was asked for, or why there is none.
+        wanted: the batch that was asked for; None before the first.
+        answer: the sentence about it, or why there is none.
     """
 
     changed = Signal()
@@ -67,17 +68,12 @@ class BatchModel(QObject):
         self.notice = Notice()
         self.line: BatchLine | None = None
         self.answer = Notice()
-        self._wanted: int | None = None
+        self.wanted: int | None = None
         self._card_bytes = self._other_bytes = 0
         self._path: Path | None = None
         self._child = HistoryChild(self)
         self._child.answered.connect(self._on_opened)
         self._child.failed.connect(self._on_refused)
-
-    @property
-    def wanted(self) -> int | None:
-        """The batch that was asked for."""
-        return self._wanted
 
     def begin(self, history: OpenedHistory, name: str) -> None:
         """Begin with the open history; the further ones belonged to another one."""
@@ -107,7 +103,7 @@ class BatchModel(QObject):
 
     def ask(self, batch: int | None, card_bytes: int, other_bytes: int) -> None:
         """Ask for a batch on a card of which others hold a part."""
-        self._wanted, self._card_bytes, self._other_bytes = batch, card_bytes, other_bytes
+        self.wanted, self._card_bytes, self._other_bytes = batch, card_bytes, other_bytes
         self._update()
 
     def close(self) -> None:
@@ -142,11 +138,11 @@ class BatchModel(QObject):
                     self.answer = Notice("Enter the batch size of each history.", Tone.QUIET)
                 else:
                     self.line = batch_line(peaks)
-                    if self._wanted is not None:
-                        words = batch_sentence(self.line, self._wanted, self._other_bytes)
+                    if self.wanted is not None:
+                        words = batch_sentence(self.line, self.wanted, self._other_bytes)
                         largest = self.line.largest_batch(self._card_bytes - self._other_bytes)
                         fitting = largest_sentence(largest, self._card_bytes)
-                        tone = Tone.GOOD if self._wanted <= largest else Tone.FAILURE
+                        tone = Tone.GOOD if self.wanted <= largest else Tone.FAILURE
                         self.answer = Notice(f"{words}. {fitting}", tone)
             except StudioError as error:
                 self.answer = Notice(str(error), Tone.AMBER)
