@@ -8,11 +8,13 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.device_name import pc_of
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.other_pc import name_trouble
 from gpu_studio.model.pc import Pc
 
 if TYPE_CHECKING:
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.pc_attempt import PcAttempt
     from gpu_studio.model.pc_line import PcPort
     from gpu_studio.model.settings import Settings
 
@@ -52,6 +54,7 @@ class Pcs(QObject):
         self.here = here
         self.others: tuple[Pc, ...] = ()
         self._settings, self._port = settings, port
+        self._attempt: PcAttempt | None = None
         if port is not None:
             for address in settings.choices.pcs:
                 self._join(address)
@@ -85,6 +88,27 @@ class Pcs(QObject):
             if pc.name not in left and pc.line is not None:
                 pc.line.open()
 
+    @property
+    def is_supported(self) -> bool:
+        """Whether there is a way to another PC at all."""
+        return self._port is not None
+
+    def name_trouble(self, name: str) -> str:
+        """Return why another PC cannot have this name, as a sentence; empty if it can."""
+        if any(one.name.casefold() == name.casefold() for one in self.others):
+            return f"There is a PC named “{name}” already. Choose another name."
+        return name_trouble(name)
+
+    @property
+    def attempt(self) -> PcAttempt:
+        """The attempt to reach a PC before it is added; the same one each time."""
+        from gpu_studio.model.pc_attempt import PcAttempt  # with the dialog
+
+        if self._attempt is None:
+            assert self._port is not None
+            self._attempt = PcAttempt(self._port, self)
+        return self._attempt
+
     def add(self, address: OtherPc) -> Pc:
         """Add a PC, keep it in the settings, and connect it.
 
@@ -94,8 +118,7 @@ class Pcs(QObject):
         if not self.can_add:
             reason = f"There are {MOST_OTHERS} other PCs already. Remove one first."
             raise StudioError(FailureKind.BAD_REQUEST, reason)
-        if any(one.name.casefold() == address.name.casefold() for one in self.others):
-            reason = f"There is a PC named “{address.name}” already. Choose another name."
+        if reason := self.name_trouble(address.name):
             raise StudioError(FailureKind.BAD_REQUEST, reason)
         pc = self._join(address)
         self._keep()
@@ -129,6 +152,8 @@ class Pcs(QObject):
 
     def close(self) -> None:
         """End everything on all PCs."""
+        if self._attempt is not None:
+            self._attempt.close()
         for pc in reversed(self.all):
             pc.close()
 

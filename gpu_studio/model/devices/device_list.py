@@ -11,7 +11,7 @@ from gpu_studio.core.devices.facts import summary_line
 from gpu_studio.model.tool_tip import plain_tip
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from PySide6.QtCore import QObject
 
@@ -25,24 +25,29 @@ _NO_PARENT = QModelIndex()
 
 
 class DeviceList(QAbstractListModel):
-    """A view of the board: each device's name, the line under it, and the board's row."""
+    """A view of the board for one PC: each device's name, the line under it, and the board's row.
+
+    Attributes:
+        is_choice: whether the window has another device, here or in another list.
+    """
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self.is_choice = False
         self._rows: list[tuple[DeviceRow, str]] = []
 
     def show(
-        self, devices: Sequence[DeviceRow], engines: Mapping[str, EngineDescribed | None]
+        self, devices: Sequence[DeviceRow], engine: EngineDescribed | None, *, is_choice: bool
     ) -> None:
         """Show the devices whose facts are known; the selection stays if they are the same.
 
         Args:
             devices: in their order.
-            engines: what the engine of each PC says of itself, by the PC's name.
+            engine: what the engine of their PC says of itself.
+            is_choice: whether the window has another device, here or in another list.
         """
-        rows = [
-            (one, summary_line(one.device, engines.get(one.pc))) for one in devices if one.device
-        ]
+        self.is_choice = is_choice
+        rows = [(one, summary_line(one.device, engine)) for one in devices if one.device]
         if [row.identity for row, _ in rows] != [row.identity for row, _ in self._rows]:
             self.beginResetModel()
             self._rows = rows

@@ -25,7 +25,7 @@ from gpu_studio.core.devices.facts import (
 )
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
-from gpu_studio.core.notice import Action, Tone
+from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.devices.device_list import DeviceList
 from gpu_studio.model.devices.process_table import ProcessTable
@@ -59,8 +59,8 @@ _BESIDE_A_CARD = ("utilization", "memory")
 class DevicesModel(QObject):
     """The devices, the selected one, and what sensors and engine report about it.
 
-    `list` and `processes` are item models for views; `runs` marks the runs of the session, `log`
-    writes the readings to a file.
+    `processes` and the list of each PC are item models for views; `runs` marks the runs of the
+    session, `log` writes the readings to a file.
 
     Signals:
         selection_changed(): another device is selected.
@@ -77,7 +77,7 @@ class DevicesModel(QObject):
         self._studio = studio
         self._selected: str | None = None
         self._is_chosen = False
-        self.list = DeviceList(self)
+        self._lists: dict[Pc, DeviceList] = {}
         self.processes = ProcessTable(self)
         self.runs = studio.runs
         self.log = SensorLog(studio.sensors, self)
@@ -96,6 +96,7 @@ class DevicesModel(QObject):
 
     def _listen(self, pc: Pc) -> None:
         """Follow what is known of a PC."""
+        self._lists[pc] = DeviceList(self)
         memory = CardMemory(pc.session, partial(self._looked_at, pc), self)
         self._memories[pc] = memory
         memory.read_taken.connect(self.facts_changed)
@@ -109,6 +110,7 @@ class DevicesModel(QObject):
         pc.doctor.check_changed.connect(self.facts_changed)
 
     def _forget(self, pc: Pc) -> None:
+        self._lists.pop(pc).deleteLater()
         memory = self._memories.pop(pc)
         memory.watch(False)
         memory.deleteLater()
@@ -129,6 +131,22 @@ class DevicesModel(QObject):
     def pc(self) -> Pc:
         """The PC of the selected device."""
         return self._studio.pcs.of(self._selected or "")
+
+    def list_of(self, pc: Pc) -> DeviceList:
+        """Return the devices of a PC."""
+        return self._lists[pc]
+
+    def answer_of(self, pc: Pc) -> Notice:
+        """Return the answer about a PC as a whole, for the heading of its devices."""
+        if pc.line is not None and not pc.line.is_open:
+            return pc.line.notice
+        if pc.line is not None and pc.line.engine_trouble:
+            return Notice(pc.line.engine_trouble, Tone.AMBER)
+        headlines = [headline_from(one) for one in pc.doctor.findings]
+        # A remark is no answer: what is wrong comes first, then what works.
+        tones = (Tone.FAILURE, Tone.AMBER, Tone.GOOD)
+        answers = [one for tone in tones for one in headlines if one.tone is tone]
+        return answers[0] if answers else Notice()
 
     def select(self, identity: str) -> None:
         """Select another device."""
@@ -321,8 +339,10 @@ class DevicesModel(QObject):
         if self._studio.sensors.inventory is None:
             return
         board = self._studio.board
-        engines = {pc.name: pc.session.description for pc in self._studio.pcs.all}
-        self.list.show(board.rows, engines)
+        is_choice = sum(row.device is not None for row in board.rows) > 1
+        for pc, devices in self._lists.items():
+            rows = [row for row in board.rows if row.pc == pc.name]
+            devices.show(rows, pc.session.description, is_choice=is_choice)
         if not self._is_chosen or self.device is None:
             self._is_chosen = False
             cards = [row for row in board.cards if row.device is not None and not row.pc]

@@ -79,7 +79,7 @@ class DeviceListView(QListView):
         self.setObjectName("devices.table")
         self.setAccessibleName("Devices")
         self._devices = devices
-        self._is_following = False
+        self._is_following = self._has_followed = False
         self.setModel(devices)
         self.setItemDelegate(_DeviceDelegate(theme, self))
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -89,16 +89,22 @@ class DeviceListView(QListView):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        devices.modelReset.connect(self._fit)
+        devices.modelReset.connect(self._on_reset)
         devices.dataChanged.connect(self._fit)
         self.selectionModel().currentChanged.connect(self._on_current_changed)
 
+    @property
+    def is_choice(self) -> bool:
+        """Whether the window has another device, here or in another list."""
+        return self._devices.is_choice
+
     def follow(self, identity: str) -> None:
-        """Mark this device as selected."""
+        """Mark this device as selected; none if it is one of another list."""
         row = self._devices.row_of(identity)
-        if row >= 0 and row != self.currentIndex().row():
+        self._has_followed = True
+        if row != self.currentIndex().row():
             self._is_following = True
-            self.setCurrentIndex(self._devices.index(row))
+            self.setCurrentIndex(self._devices.index(row) if row >= 0 else QModelIndex())
             self._is_following = False
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -112,16 +118,20 @@ class DeviceListView(QListView):
         rows = range(self._devices.rowCount())
         self.setFixedHeight(max(sum(self.sizeHintForRow(row) for row in rows), 1))
 
-    def _on_current_changed(self, current: QModelIndex, previous: QModelIndex) -> None:
+    def _on_reset(self) -> None:
+        self._has_followed = False
+        self._fit()
+
+    def _on_current_changed(self, current: QModelIndex) -> None:
         # Qt makes the first row current if the list gets the focus before it follows a device.
-        if current.isValid() and previous.isValid() and not self._is_following:
+        if current.isValid() and self._has_followed and not self._is_following:
             self.device_selected.emit(current.data(DEVICE_ROLE).identity)
 
 
 class _DeviceDelegate(QStyledItemDelegate):
     """Paints one device: its sign in its color, its name, and a line that describes it."""
 
-    def __init__(self, theme: Theme, view: QListView) -> None:
+    def __init__(self, theme: Theme, view: DeviceListView) -> None:
         super().__init__(view)
         self._theme, self._view = theme, view
 
@@ -195,7 +205,7 @@ class _DeviceDelegate(QStyledItemDelegate):
     def _paint_frame(self, painter: QPainter, box: QRect, option: QStyleOptionViewItem) -> None:
         """Mark the selected one of several devices, and the one under the mouse."""
         state = option.state
-        is_choice = self._view.model().rowCount() > 1
+        is_choice = self._view.is_choice
         is_selected = is_choice and bool(state & QStyle.StateFlag.State_Selected)
         is_hovered = is_choice and bool(state & QStyle.StateFlag.State_MouseOver)
         if is_selected or is_hovered:
@@ -266,7 +276,7 @@ class DeviceHero(Card):
     """The devices and the verdict on the selected one; beside them, the buttons.
 
     Attributes:
-        list: the devices.
+        list: the devices of this PC.
         verdict: whether PyTorch can use the selected one.
         presses: the row for the buttons that start something else than the comparison.
     """
@@ -312,7 +322,12 @@ class DeviceHero(Card):
         answers = QVBoxLayout()
         answers.setSpacing(GAP)
         self._halves.addLayout(answers, 1)
+        self._heading = QVBoxLayout()
+        answers.addLayout(self._heading)
         answers.addWidget(self.list)
+        self._groups = QVBoxLayout()
+        self._groups.setSpacing(GAP)
+        answers.addLayout(self._groups)
         answers.addWidget(rule())
         answers.addWidget(self.verdict)
         answers.addWidget(self._without_card)
@@ -329,6 +344,14 @@ class DeviceHero(Card):
         """Put the buttons beside the devices if there is room, or below them."""
         super().resizeEvent(event)
         self._lay_out()
+
+    def set_heading(self, heading: QWidget) -> None:
+        """Put a heading above the devices of this PC."""
+        self._heading.addWidget(heading)
+
+    def add_group(self, group: QWidget) -> None:
+        """Put the devices of another PC below those that are there."""
+        self._groups.addWidget(group)
 
     def show_verdict(self, headline: Headline, *, in_brief: bool) -> None:
         """Show the verdict; a page has one primary button, and a fix comes first."""

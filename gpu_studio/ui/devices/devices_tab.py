@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QHideEvent, QShowEvent
 
     from gpu_studio.model.headline import Headline
+    from gpu_studio.model.pc import Pc
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.devices.device_details import DeviceDetails
+    from gpu_studio.ui.devices.pc_group import PcGroup, PcHeading
     from gpu_studio.ui.theme import Theme
 
 
@@ -114,6 +116,7 @@ def _fold(text: str, *, name: str) -> QPushButton:
     return shown
 
 
+_ADD_TIP = "Use the devices of another PC that you reach with SSH"
 _DETAILS = "gpu_studio.ui.devices.device_details:DeviceDetails"
 # The verdicts that say why the card cannot be read.
 _EXPLAIN_TROUBLE = frozenset(
@@ -137,11 +140,15 @@ class DevicesTab(TabContents):
         self._all_facts.setText("Hide facts (100)")
         self._all_facts.setMinimumWidth(self._all_facts.sizeHint().width())  # with any count
         self._all_facts.setText("All facts")
-        self._tools = FlowRow(self._all_sensors, self._all_facts)
+        self._pcs = studio.pcs
+        self._add_pc = button("Add a PC…", self._ask_for_pc, name="devices.add_pc", tip=_ADD_TIP)
+        self._add_pc.setVisible(self._pcs.is_supported)
+        self._tools = FlowRow(self._all_sensors, self._all_facts, self._add_pc)
         self._measurement = StandardMeasurement(studio, self)
-        self._hero = DeviceHero(
-            studio, self._model.list, self._comparison, self._measurement, theme
-        )
+        here = self._model.list_of(self._pcs.here)
+        self._hero = DeviceHero(studio, here, self._comparison, self._measurement, theme)
+        self._heading: PcHeading | None = None
+        self._groups: dict[Pc, PcGroup] = {}
         self._standard = StandardPanel(studio, self._measurement)
         self._details: DeviceDetails | None = None
         # Its import takes 22 ms, as long as that of all that stands above it.
@@ -166,6 +173,10 @@ class DevicesTab(TabContents):
         yield
         self._column = self._laid_out()
         self._hero.list.device_selected.connect(self._select)
+        for pc in self._pcs.others:
+            self._add_group(pc)
+        self._pcs.added.connect(self._add_group)
+        self._pcs.removed.connect(self._remove_group)
         # One inventory changes many parts. Each part updates once, in its own turn of the event
         # loop, so that the window stays responsive while the engine starts. Two timers that wait
         # would both end in the same turn, and the first time out is often still in the turn of
@@ -227,7 +238,11 @@ class DevicesTab(TabContents):
     def _add_details(self, details: DeviceDetails) -> None:
         self._details = details
         self._tools.set_widgets(
-            self._all_sensors, self._all_facts, *details.tools, fills=details.tools[0]
+            self._all_sensors,
+            self._all_facts,
+            self._add_pc,
+            *details.tools,
+            fills=details.tools[0],
         )
         self._details.readings_wanted.connect(self._update_sensors_soon)
         # The plots of the sensors fill the page, and the space that stood for them goes.
@@ -281,6 +296,7 @@ class DevicesTab(TabContents):
             self._public.setVisible(bool(public))
             self._checked.setText(checked)
             self._checked.setVisible(bool(checked))
+            self._show_answers()
             if not self.isVisible():
                 return
             if self._details is not None:
@@ -290,9 +306,45 @@ class DevicesTab(TabContents):
             row = self._model.row
             if row is not None:
                 self._hero.list.follow(row.identity)
+                for group in self._groups.values():
+                    group.list.follow(row.identity)
             trouble = self._model.trouble
             self._trouble.setText(trouble)
             self._trouble.setVisible(bool(trouble) and verdict.code not in _EXPLAIN_TROUBLE)
+
+    def _ask_for_pc(self) -> None:
+        from gpu_studio.ui.devices.add_pc_dialog import AddPcDialog  # at the press
+
+        dialog = AddPcDialog(self._pcs, self._theme, self.window())
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
+
+    def _add_group(self, pc: Pc) -> None:
+        from gpu_studio.ui.devices.pc_group import PcGroup, PcHeading  # with another PC
+
+        if self._heading is None:
+            self._heading = PcHeading(self._theme, "This PC", "", name="devices.pc")
+            self._hero.set_heading(self._heading)
+        group = PcGroup(pc, self._pcs, self._model.list_of(pc), self._theme)
+        group.list.device_selected.connect(self._select)
+        self._groups[pc] = group
+        self._hero.add_group(group)
+        self._show_answers()
+
+    def _remove_group(self, pc: Pc) -> None:
+        group = self._groups.pop(pc)
+        group.hide()
+        group.deleteLater()
+        self._update_soon()
+
+    def _show_answers(self) -> None:
+        """Show the answer about each PC, if there are several."""
+        if self._heading is not None:
+            self._heading.setVisible(bool(self._groups))
+            self._heading.show_answer(self._model.answer_of(self._pcs.here))
+        for pc, group in self._groups.items():
+            group.show_answer(self._model.answer_of(pc))
+        self._add_pc.setEnabled(self._pcs.can_add)
 
     def _show_also_found(self, headlines: Sequence[Headline]) -> None:
         """Show the other findings below the answers, each in a line; new ones are at the end."""

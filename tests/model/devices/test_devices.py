@@ -67,17 +67,19 @@ def test_a_card_that_is_gone_gives_way_to_another(qtbot, studio, sensor_source, 
     start(qtbot, studio)
     model.select(two_cards().cards[1].identity)
     sensor_source.send(gt_1030())
-    qtbot.waitUntil(lambda: model.list.rowCount() == 2)
+    here = model.list_of(studio.pcs.here)
+    qtbot.waitUntil(lambda: here.rowCount() == 2)
     assert model.device.identity == gt_1030().cards[0].identity
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_the_list_names_the_devices_and_learns_from_the_engine(qtbot, studio, model):
     start(qtbot, studio)
-    names = [model.list.index(i).data() for i in range(2)]
+    here = model.list_of(studio.pcs.here)
+    names = [here.index(i).data() for i in range(2)]
     assert names == ["AMD Ryzen 7 5700G with Radeon Graphics", "NVIDIA GeForce GT 1030"]
-    assert model.list.index(0).data(SUMMARY_ROLE).endswith("AVX2")
-    assert "cuda:0" in model.list.index(1).data(SUMMARY_ROLE)
+    assert here.index(0).data(SUMMARY_ROLE).endswith("AVX2")
+    assert "cuda:0" in here.index(1).data(SUMMARY_ROLE)
 
 
 # ── the verdict ────────────────────────────────────────────────────────────────────────────────

@@ -40,7 +40,8 @@ def test_its_facts_sensors_and_findings_are_those_of_its_own_pc(
     assert model.verdict.tone is Tone.GOOD, "this PC has no card"
     assert model.spans(60.0)
     assert any(fact.key == "name" for group in model.groups for fact in group.facts)
-    assert model.list.data(model.list.index(2)) == "NVIDIA GeForce GT 1030 · attic"
+    there = model.list_of(attic)
+    assert there.data(there.index(1)) == "NVIDIA GeForce GT 1030 · attic"
     assert not model.processes.is_here, "a process of another PC is not ended by its number here"
 
 

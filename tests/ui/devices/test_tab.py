@@ -58,7 +58,7 @@ def test_a_focus_before_the_list_follows_a_device_chooses_none(qtbot, theme):
     view.device_selected.connect(chosen.append)
     rows = device_rows(gt_1030(), None)
     cpu, card = rows
-    devices.show(rows, {})
+    devices.show(rows, None, is_choice=True)
     QApplication.sendEvent(view, QFocusEvent(QEvent.Type.FocusIn))
     assert view.currentIndex().row() == 0  # Qt's choice, and nobody's
     view.follow(card.identity)

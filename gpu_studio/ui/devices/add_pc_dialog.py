@@ -1,0 +1,303 @@
+"""The dialog that adds another PC: its host, what is found there, and the name that it gets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import (
+    QDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.other_pc import (
+    LONGEST_NAME,
+    LONGEST_PROGRAM,
+    OtherPc,
+    host_trouble,
+    pc_from_text,
+    program_trouble,
+)
+from gpu_studio.ui.devices.device_verdict import SIGNS
+from gpu_studio.ui.eliding import ElidedText
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.parts import (
+    GAP,
+    MARGIN,
+    Text,
+    button,
+    letters,
+    set_property,
+    show_label,
+    without_mnemonic,
+)
+
+if TYPE_CHECKING:
+    from gpu_studio.model.pcs import Pcs
+    from gpu_studio.ui.theme import Theme
+
+_WIDTH_LETTERS = 84
+_RESULT_LINES = 4
+_LINE_ROOM = 1.5  # of the height of a text, for one line of the result
+_LONGEST_ON_BUTTON = 20
+_HOST_HINT = "As you type it after ssh: user@host, or a name from ~/.ssh/config"
+_PROGRAM_HINT = "Only if it is not found: the path of gpu-studio there"
+_NOT_TRIED = "Nothing was sent yet. Try the host to see what is there."
+_NOT_SENT = (
+    "Not sent: passwords, keys, history, and files except a picture you race with. Results carry "
+    "only the name above, never the host or the user."
+)
+
+
+class _ResultLine(QWidget):
+    """One line of the result: good ones are short, others say what to do below."""
+
+    def __init__(self, theme: Theme, *, name: str) -> None:
+        super().__init__()
+        self.setObjectName(name)
+        self._theme = theme
+        self._tone = Tone.PLAIN
+        self._sign = QLabel()
+        self._sign.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
+        self._short = Text("", name=f"{name}.short")
+        self._beside = ElidedText("", "muted", name=f"{name}.beside")
+        self._sentence = Text("", name=f"{name}.sentence", wraps=True)
+        self._below = Text("", "muted", name=f"{name}.below", wraps=True)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._sign, 0, Qt.AlignmentFlag.AlignTop)
+        words = QVBoxLayout()
+        words.setSpacing(2)
+        row.addLayout(words, 1)
+        self._line = QWidget()
+        words.addWidget(self._line)
+        line = QHBoxLayout(self._line)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(GAP)
+        line.addWidget(self._short)
+        line.addWidget(self._beside, 1)
+        words.addWidget(self._sentence)
+        words.addWidget(self._below)
+        theme.changed.connect(self._paint_sign)
+
+    def show_notice(self, notice: Notice, detail: str = "") -> None:
+        """Show a line of the result; ``detail`` is what ssh itself said of a failure."""
+        is_short = notice.tone is Tone.GOOD and bool(notice.detail)
+        room = letters(self, _WIDTH_LETTERS) // 2
+        is_short = is_short and self._short.fontMetrics().horizontalAdvance(notice.sentence) < room
+        below = notice.next_step if not detail else f"{notice.next_step}\nssh: {detail}"
+        if not is_short and notice.detail:
+            below = "\n".join(filter(None, (notice.detail, below)))
+        self._short.setText(notice.sentence if is_short else "")
+        self._beside.setText(notice.detail if is_short else "")
+        self._sentence.setText("" if is_short else notice.sentence)
+        self._below.setText("" if is_short else below)
+        self._line.setVisible(is_short)
+        self._sentence.setVisible(not is_short)
+        self._below.setVisible(not is_short and bool(below))
+        self._tone = notice.tone
+        self._sentence.set_tone(notice.tone)
+        self.setAccessibleName(notice.sentence)
+        self._paint_sign()
+        self.show()
+
+    def _paint_sign(self) -> None:
+        side = self.fontMetrics().height()
+        drawing, role = SIGNS[self._tone]
+        sign = icon(drawing, self._theme, role)
+        self._sign.setPixmap(sign.pixmap(QSize(side, side), self.devicePixelRatioF()))
+
+
+class AddPcDialog(QDialog):
+    """Tries a host, shows what is there, and adds it. Closing it ends an attempt at once.
+
+    Args:
+        pcs: gets the PC.
+        theme: colors the signs.
+        parent: the window.
+    """
+
+    def __init__(self, pcs: Pcs, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("add_pc")
+        self.setWindowTitle("Add a PC")
+        self._pcs, self._attempt = pcs, pcs.attempt
+        self._has_own_name = False
+        self._host = _line_edit("add_pc.host", "Host")
+        self._host.setPlaceholderText("user@host")
+        self._program = _line_edit("add_pc.program", "Program there")
+        self._program.setMaxLength(LONGEST_PROGRAM)
+        self._program.setPlaceholderText(_PROGRAM_HINT)
+        self._name = _line_edit("add_pc.name", "Name")
+        self._name.setMaxLength(LONGEST_NAME)
+        self._try = button("Try", self._try_or_stop, name="add_pc.try")
+        self._try.setMinimumWidth(self._widest("Try", "Try again", "Stop"))
+        self._lines = [
+            _ResultLine(theme, name=f"add_pc.result.{number}")
+            for number in range(_RESULT_LINES + 1)
+        ]
+        self._name_note = Text("", "muted", name="add_pc.name_note", wraps=True)
+        self._add = button("Add PC", self._add_pc, name="add_pc.add", primary=True)
+        self._lay_out()
+        self._host.textEdited.connect(self._on_host_edited)
+        self._program.textEdited.connect(self._on_host_edited)
+        self._name.textEdited.connect(self._on_name_edited)
+        self._attempt.changed.connect(self._show_state)
+        self._show_state()
+        self._host.setFocus()
+
+    def done(self, result: int) -> None:
+        """Close the dialog, and end an attempt."""
+        self._attempt.changed.disconnect(self._show_state)
+        self._attempt.cancel()
+        super().done(result)
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
+        grid = QGridLayout()
+        column.addLayout(grid, 1)
+        grid.setHorizontalSpacing(2 * MARGIN)
+        grid.setColumnStretch(1, 1)
+        top = Qt.AlignmentFlag.AlignTop
+        results = QWidget()
+        lines = QVBoxLayout(results)
+        lines.setContentsMargins(0, GAP // 2, 0, GAP // 2)
+        lines.setSpacing(4)
+        for line in self._lines:
+            lines.addWidget(line)
+        lines.addStretch(1)
+        # The answers come one by one: their room is there before.
+        results.setMinimumHeight(
+            round((_RESULT_LINES + 1) * _LINE_ROOM * self.fontMetrics().height())
+        )
+        rows: tuple[tuple[str, QWidget, QWidget | None], ...] = (
+            ("Host", self._host, self._try),
+            ("", Text(_HOST_HINT, "muted", wraps=True), None),
+            ("Program there", self._program, None),
+            ("Result", results, None),
+            ("Name", self._name, None),
+            ("", self._name_note, None),
+            ("", Text(_NOT_SENT, "muted", name="add_pc.not_sent", wraps=True), None),
+        )
+        for number, (label, widget, beside) in enumerate(rows):
+            if label:
+                grid.addWidget(Text(label), number, 0, top)
+            grid.addWidget(widget, number, 1, 1, 1 if beside is not None else 2)
+            if beside is not None:
+                grid.addWidget(beside, number, 2)
+            if widget is results:
+                grid.setRowStretch(number, 1)
+        foot = QHBoxLayout()
+        column.addLayout(foot)
+        foot.addStretch(1)
+        foot.addWidget(button("Cancel", self.reject, name="add_pc.cancel"))
+        foot.addWidget(self._add)
+        self.setMinimumWidth(letters(self, _WIDTH_LETTERS))
+
+    def _widest(self, *labels: str) -> int:
+        widths = []
+        for label in labels:
+            self._try.setText(label)
+            widths.append(self._try.sizeHint().width())
+        return max(widths)
+
+    @property
+    def _host_text(self) -> str:
+        """The host; a command that was pasted loses its program."""
+        return self._host.text().strip().removeprefix("ssh ").strip()
+
+    @property
+    def _name_text(self) -> str:
+        return self._name.text().strip()
+
+    def _on_host_edited(self) -> None:
+        self._attempt.cancel()
+        if not self._has_own_name:
+            self._name.setText(self._suggested_name())
+        self._show_state()
+
+    def _on_name_edited(self) -> None:
+        self._has_own_name = bool(self._name.text())
+        self._show_state()
+
+    def _suggested_name(self) -> str:
+        """Return a name for the host: its own word, or none of an address."""
+        host = self._host_text
+        if host_trouble(host):
+            return ""
+        name = pc_from_text(host.rpartition("@")[2]).name
+        taken = (f"{name[: LONGEST_NAME - 3]} {number}" for number in range(2, 100))
+        return next((one for one in (name, *taken) if not self._pcs.name_trouble(one)), name)
+
+    def _try_or_stop(self) -> None:
+        if self._attempt.is_running:
+            self._attempt.cancel()
+            self._show_state()
+            return
+        if self._input_trouble:
+            self._show_state(is_asked=True)
+            return
+        name = self._name_text if not self._pcs.name_trouble(self._name_text) else "The other PC"
+        program = self._program.text().strip()
+        self._attempt.start(OtherPc(name=name, host=self._host_text, program=program))
+
+    @property
+    def _input_trouble(self) -> str:
+        return host_trouble(self._host_text) or program_trouble(self._program.text().strip())
+
+    def _add_pc(self) -> None:
+        address = OtherPc(
+            name=self._name_text, host=self._host_text, program=self._program.text().strip()
+        )
+        try:
+            self._pcs.add(address)
+        except StudioError as error:
+            self._name_note.setText(str(error))
+            return
+        self.accept()
+
+    def _show_state(self, *, is_asked: bool = False) -> None:
+        attempt = self._attempt
+        notices = list(attempt.notices)
+        if attempt.is_running:
+            waiting = "Looking for its devices…" if notices else f"Connecting to {self._host_text}…"
+            notices.append(Notice(waiting, Tone.QUIET))
+        elif not notices:
+            # A host that is not complete yet is no error before it is tried.
+            trouble = self._input_trouble if is_asked else ""
+            notices = [Notice(trouble, Tone.AMBER) if trouble else Notice(_NOT_TRIED)]
+        for line, notice in zip(self._lines, notices, strict=False):
+            line.show_notice(notice, attempt.detail if notice.tone is Tone.FAILURE else "")
+        for line in self._lines[len(notices) :]:
+            line.hide()
+        tried = bool(attempt.notices)
+        show_label(self._try, "Stop" if attempt.is_running else "Try again" if tried else "Try")
+        name = self._name_text
+        name_trouble = self._pcs.name_trouble(name) if name or attempt.is_usable else ""
+        self._name_note.setText(name_trouble or "Shown here and in results")
+        self._name_note.set_tone(Tone.AMBER if name_trouble else Tone.PLAIN)
+        shown = name if len(name) <= _LONGEST_ON_BUTTON else f"{name[:_LONGEST_ON_BUTTON]}…"
+        self._add.setText(without_mnemonic(f"Add {shown or 'PC'}"))
+        self._add.setAccessibleName(f"Add {name or 'PC'}")
+        can_add = attempt.is_usable and not attempt.is_running and not name_trouble
+        self._add.setEnabled(can_add)
+        self._add.setDefault(can_add)
+        self._try.setDefault(not can_add)
+        set_property(self._try, "primary", not can_add)
+        set_property(self._add, "primary", can_add)
+
+
+def _line_edit(name: str, accessible_name: str) -> QLineEdit:
+    edit = QLineEdit()
+    edit.setObjectName(name)
+    edit.setAccessibleName(accessible_name)
+    return edit
