@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpu_studio.core.benchmark.standard import STANDARD_1
 from gpu_studio.core.memory.snapshot_file import open_snapshot
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
@@ -20,7 +21,7 @@ from gpu_studio.core.messages.memory_messages import (
 )
 from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceModel
 from gpu_studio.core.messages.race_messages import RaceParameters
-from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunHeat
 from gpu_studio.core.protocol import decode_event, encode
 from gpu_studio.engine.workloads.registry import PICTURES, WORKLOADS
 from tests.engine.accelerators.test_second_accelerator import pytestmark as needs_backends
@@ -37,6 +38,8 @@ MIB = 1 << 20
 # It takes seconds and needs nothing of a card that train_step does not.
 SLOW = "dataloader"
 NAMES = [one.description.name for one in (*WORKLOADS, *PICTURES) if one.description.name != SLOW]
+# The shortest; the others are runs like those above, with memory that a stand-in cannot pin.
+STANDARD_ITEMS = [item for item in STANDARD_1 if item.key == "launch"]
 # What a maker's cards cannot run, by a word of the reason.
 CANNOT = {
     ("amd", "custom_kernel"): "NVRTC",
@@ -67,6 +70,8 @@ def requests_to(device: str, snapshot: Path) -> list[Request]:
         EmptyCache(device=device),
         run_request(device=device, workload="matmul", run_id="float64", dtype="float64"),
         *runs, *races,
+        *(item.request(f"standard {item.key}", device, 0.02) for item in STANDARD_ITEMS),
+        STANDARD_ITEMS[0].request("standard load", device, 0.02, load=True),
     ]  # fmt: skip
 
 
@@ -93,6 +98,7 @@ def test_everything_is_answered_on_the_cards_of(maker, tmp_path):
     _knows_what_the_allocator_does_not_count(maker, events)
     _refuses_float64_without_its_arithmetic(maker, events)
     _names_the_switches_of_convolutions_or_lacks_them(maker, events)
+    _measures_items_of_the_standard_run(events)
 
 
 def _runs_or_says_why_not(maker, events, name):
@@ -105,6 +111,16 @@ def _runs_or_says_why_not(maker, events, name):
     else:
         assert reason in failed[0].failure.message
         assert not finished
+
+
+def _measures_items_of_the_standard_run(events):
+    results = {one.run_id: one for one in only(RunFinished, events)}
+    for item in STANDARD_ITEMS:
+        result = results[f"standard {item.key}"]
+        assert item.is_of(result)
+        assert result.throughput * result.median_s == pytest.approx(item.work)
+        assert result.heat is None
+    assert results["standard load"].heat == RunHeat()  # a stand-in has no sensors
 
 
 def _says_what_it_is_built_for(maker, events):
