@@ -313,7 +313,8 @@ class DeviceHero(Card):
         )
         self._measure.setIcon(icon("clock", theme))
         self._measure.setMinimumWidth(self._measure.sizeHint().width())  # with either name
-        self.presses = FlowRow(self._measure, self._check, self._test, self._race, spacing=GAP)
+        # As they come: the last two once the engine has described itself.
+        self.presses = FlowRow(self._check, self._test, self._race, self._measure, spacing=GAP)
         self._without_card = self._without_card_row()
         self._side = self._make_side()
         self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight)
