@@ -17,6 +17,7 @@ COMMAND = re.compile(r"\bgpu-studio (?:[a-z]|--)|\bpython3? -[mc]\b|\bpip instal
 SOURCES = {
     "core/builds/words.py": "terminal_action's commands",
     "core/program_form.py": "gives each its form",
+    "core/line_trouble.py": "commands to type on another PC, whose program is an installed one",
     "core/wheels.py": "WheelChoice's commands; one is for another PC",
     "core/devices/build_findings.py": "commands of findings: `find` gives them their form",
     "core/devices/card_findings.py": "commands of findings: `find` gives them their form",

@@ -23,6 +23,7 @@ from gpu_studio.core.benchmark.standard_comparison import (
 )
 from gpu_studio.core.benchmark.standard_file import read_standard
 from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
+from gpu_studio.core.program_form import typed
 
 if TYPE_CHECKING:
     import argparse
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.standard_comparison import ComparedFigure, ComparedWork
     from gpu_studio.core.benchmark.standard_record import StandardRun
 
-_NO_RUN = "This PC has no standard run yet: “gpu-studio standard” makes one."
+_CARD = "card"
+_NO_RUN = "This PC has no standard run yet: “{command}” makes one."
 
 
 class ComparedSide(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +83,7 @@ def _compare(options: argparse.Namespace, _log_path: Path) -> int:
         raise WrongUseError(f"Up to {MOST_FILES} files can be compared, not {len(options.files)}.")
     own = StandardFolder(data_folder() / FOLDER_NAME).newest()
     if own is None:
-        note(_NO_RUN)
+        note(_NO_RUN.format(command=typed("gpu-studio standard")))
     sides = [] if own is None else [_side(own, options.device, is_here=True)]
     sides += [_side(read_standard(path), options.device) for path in options.files]
     works = compared_works(sides)
@@ -107,7 +109,7 @@ def _compare(options: argparse.Namespace, _log_path: Path) -> int:
 def _side(run: StandardRun, kind: str, *, is_here: bool = False) -> Side:
     """Return the side of a run: its CPU if asked for, otherwise its usual device."""
     cpus = [number for number, device in enumerate(run.devices) if device.is_cpu]
-    return Side(run, cpus[0] if kind == "cpu" and cpus else usual_device(run), is_here=is_here)
+    return Side(run, cpus[0] if kind != _CARD and cpus else usual_device(run), is_here=is_here)
 
 
 def _cells(name: str, work: ComparedWork, figure: ComparedFigure) -> list[str]:
@@ -157,7 +159,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"up to {MOST_FILES} pictures (PNG), reports (HTML), recordings or JSON",
     )  # fmt: skip
     parser.add_argument(
-        "--device", choices=("card", "cpu"), default="card",
+        "--device", choices=(_CARD, "cpu"), default=_CARD,
         help="of a run with several devices, compare its first card or its CPU "
         "(default: %(default)s)",
     )  # fmt: skip

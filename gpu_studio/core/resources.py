@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 _PACKAGE_DIR = Path(__file__).resolve().parent.parent
-_FOLDERS = (_PACKAGE_DIR / "resources", _PACKAGE_DIR.parent / "resources")
+_FOLDER = "resources"
 
 
 class MissingResourceError(Exception):
@@ -34,7 +34,7 @@ def resource_path(name: str) -> Path:
     Raises:
         MissingResourceError: The file is in neither place.
     """
-    for folder in _FOLDERS:
+    for folder in _folders():
         path = folder / name
         if path.is_file():
             return path
@@ -48,6 +48,10 @@ def resource_files(name: str, ending: str) -> tuple[Path, ...]:
         name: The folder's path below `resources`; without it, there are no files.
         ending: That of the files.
     """
-    folders = (folder / name for folder in _FOLDERS)
+    folders = (folder / name for folder in _folders())
     found = next((folder for folder in folders if folder.is_dir()), None)
     return tuple(sorted(found.glob(f"*{ending}"))) if found is not None else ()
+
+
+def _folders() -> tuple[Path, Path]:
+    return _PACKAGE_DIR / _FOLDER, _PACKAGE_DIR.parent / _FOLDER

@@ -114,8 +114,9 @@ class Reader:
 
     script: tuple = ()
     hangs = False
+    line = None
 
-    def __init__(self, period_s, log_path):
+    def __init__(self, period_s, log_path, pc=None):
         self.closed = threading.Event()
 
     def readings(self):

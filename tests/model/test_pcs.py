@@ -155,8 +155,7 @@ def test_disconnecting_while_it_connects_leaves_nothing(
     pc = ready_studio.pcs.add(ATTIC)
     ready_studio.pcs.shut(pc)
     qtbot.waitUntil(lambda: not any(one.isRunning() for one in line_of(pc).children()))
-    qtbot.wait(0)
-    assert line_of(pc).state is LineState.CLOSED
+    qtbot.waitUntil(lambda: line_of(pc).state is LineState.CLOSED)
     assert others.engines.made == []
 
 

@@ -49,7 +49,7 @@ _RESULT_LINES = 4
 _LINE_ROOM = 1.5  # of the height of a text, for one line of the result
 _LONGEST_ON_BUTTON = 20
 _HOST_HINT = "As you type it after ssh: user@host, or a name from ~/.ssh/config"
-_PROGRAM_HINT = "Only if it is not found: the path of gpu-studio there"
+_PROGRAM_HINT = "Only if it is not found: the path of the program there"
 _NOT_TRIED = "Nothing was sent yet. Try the host to see what is there."
 _NOT_SENT = (
     "Not sent: passwords, keys, history, and files except a picture you race with. Results carry "
