@@ -387,10 +387,13 @@ def stays_in_cache(result: RunFinished) -> bool:
 def believed_share(result: RunFinished) -> float | None:
     """Return a result's share of its ceiling; None if it is unknown or above 105 %.
 
-    A share above the ceiling means that the ceiling is wrong, not that the result is good.
+    Calls that do next to nothing have no ceiling. A share above the ceiling means that the ceiling
+    is wrong, not that the result is good.
     """
     share = result.share_of_ceiling
-    return share if share is not None and share <= ABOVE_FROM else None
+    if share is None or share > ABOVE_FROM or _is_asking_alone(result):
+        return None
+    return share
 
 
 def share_text(result: RunFinished) -> str:

@@ -64,7 +64,11 @@ def standard_page(run: StandardRun) -> bytes:
         + (f", compared with {short_name(against.name)}" if against is not None else ""),
         "charts": [_chart(item, run) for item in items_of(run)],
         "doubts": [*_doubts(run)],
-        "loads": [*_loads(run)],
+        "loads": [
+            {"name": device_words(device), "facts": [*_load_facts(device.load)]}
+            for device in run.devices
+            if device.load is not None
+        ],
         "devices": [
             {"name": device_words(device), "facts": [*_device_facts(device)]}
             for device in run.devices
@@ -123,7 +127,8 @@ def _bars(item: StandardItem, devices: list[StandardDevice], run: StandardRun, w
         canvas.text(width, top + _LINE / 2, words.rate or MISSING, "text", anchor="right")
         top += _LINE
         canvas.box(0, top, width, _BAR, "track")
-        canvas.box(0, top, max(width * speed / scale, 2.0), _BAR, role_of(device, run))
+        if speed:
+            canvas.box(0, top, max(width * speed / scale, 2.0), _BAR, role_of(device, run))
         if ceiling:
             x = min(width * ceiling / scale, width - 1.0)
             canvas.line(x, top - 2, x, top + _BAR + 2, "text")
@@ -150,25 +155,16 @@ def _doubts(run: StandardRun) -> Iterator[str]:
                     yield f"{short_name(device.name)}, {item.title}: {doubt}"
 
 
-def _loads(run: StandardRun) -> Iterator[tuple[str, list[PageCell]]]:
-    for device in run.devices:
-        if device.load is not None:
-            yield short_name(device.name), [PageCell(text) for text in _load_cells(device.load)]
-
-
-def _load_cells(load: StandardLoad) -> tuple[str, ...]:
+def _load_facts(load: StandardLoad) -> Iterator[tuple[str, str]]:
     low, high = (format_percent(one) for one in load.ci95)
     first, steady = (_amount(one, "MHz") for one in (load.first_clock_mhz, load.steady_clock_mhz))
-    braked = {True: "yes", False: "no", None: NOT_REPORTED}[load.was_throttled]
-    return (
-        format_rate(load.first_rate, "FLOP/s"),
-        f"{format_rate(load.steady_rate, 'FLOP/s')} ({low} to {high})",
-        steady if first == steady else f"{first}, then {steady}",
-        _amount(load.highest_temperature_c, "°C"),
-        _amount(load.highest_hotspot_c, "°C"),
-        _amount(load.highest_power_w, "W"),
-        braked,
-    )
+    yield "First speed", format_rate(load.first_rate, "FLOP/s")
+    yield "Steady speed", f"{format_rate(load.steady_rate, 'FLOP/s')} ({low} to {high})"
+    yield "Clock", steady if first == steady else f"{first}, then {steady}"
+    yield "Highest temperature", _amount(load.highest_temperature_c, "°C")
+    yield "Highest hot spot", _amount(load.highest_hotspot_c, "°C")
+    yield "Highest power", _amount(load.highest_power_w, "W")
+    yield "Slowed down", {True: "yes", False: "no", None: NOT_REPORTED}[load.was_throttled]
 
 
 def _amount(value: float | None, unit: str) -> str:

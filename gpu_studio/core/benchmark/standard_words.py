@@ -164,8 +164,10 @@ def stamp_words(run: StandardRun) -> tuple[str, Literal["good", "amber", "failur
         return "Nothing measured", "amber"
     if any(result.verified is False for result in results):
         return "Wrong results", "failure"
-    standing = Standing(results)
-    return (f"▲ {standing.doubt}", "amber") if standing.doubt else (standing.checked_text, "good")
+    doubtful = sum(bool(stamp_of(result).words) for result in results)
+    if doubtful:
+        return f"▲ {doubtful} of {len(results)} results doubtful", "amber"
+    return Standing(results).checked_text, "good"
 
 
 def device_words(device: StandardDevice) -> str:

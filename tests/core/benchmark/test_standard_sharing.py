@@ -17,6 +17,7 @@ from gpu_studio.core.benchmark.standard_record import (
     CHUNK,
     StandardCheck,
     StandardDevice,
+    StandardFigure,
     StandardRun,
     decode_standard,
 )
@@ -118,6 +119,15 @@ def test_what_was_not_measured_has_no_number() -> None:
     assert "No memory is left." in parsed(standard_page(run)).shown
 
 
+def test_an_empty_operation_has_no_ceiling() -> None:
+    launch = STANDARD_1[6]
+    result = item_result(launch, share_of_ceiling=0.001, ceiling="peak arithmetic, 1 TFLOP/s")
+    figures = (StandardFigure(key=launch.key, result=result),)
+    page = parsed(standard_page(standard_run(standard_device(figures=figures))))
+
+    assert "0.1" not in page.shown
+
+
 def test_a_wrong_result_has_no_bar_and_no_speed() -> None:
     run = standard_run(standard_device(), with_wrong(standard_device("cuda:0"), "convolution"))
     card = standard_card(run)
@@ -128,6 +138,8 @@ def test_a_wrong_result_has_no_bar_and_no_speed() -> None:
     assert row.bars[0].share == 0
     assert row.note == ""
     assert "Wrong results" in parsed(standard_page(run)).shown
+    # Neither the wrong result nor the missing bfloat16 has one, in the wide or the narrow chart.
+    assert standard_page(run).decode().count('class="f-gpu0"') == 2 * (len(STANDARD_1) - 2)
 
 
 def test_no_identifier_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
