@@ -247,7 +247,7 @@ def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
     return [
         format_size(result.size, result.size_text),
         result.dtype,
-        result.device + ("+copies" if result.transfers else ""),
+        _devices_text(result),
         format_duration(result.median_s),
         spread_text(result.iqr_s, result.median_s, result.samples),
         str(result.samples),
@@ -255,6 +255,12 @@ def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
         share_text(result),
         "" if compared is None else compared.cell,
     ]
+
+
+def _devices_text(result: RunFinished) -> str:
+    if result.together:
+        return " + ".join(result.together)
+    return result.device + ("+copies" if result.transfers else "")
 
 
 def verdicts(results: Sequence[RunFinished]) -> Iterator[str]:

@@ -27,10 +27,20 @@ _LONGEST_TEXT = 100_000
 _MOST_ENTRIES = 200_000
 _MOST_NAMES = 1000
 _ADDRESSES = frozenset(
-    ("device", "address", "device_before", "device_after", "output_device", "result_device")
+    (
+        "device",
+        "address",
+        "device_before",
+        "device_after",
+        "output_device",
+        "result_device",
+        "together",
+    )
 )
 _EMPTIED = frozenset(("path", "snapshot_path", "photo_path", "recording"))
 """Fields that would be a path here, or would say that a result is only recorded."""
+_LEFT_HERE = frozenset(("other_pcs",))
+"""Fields that are for this PC's engine alone: how other PCs are reached."""
 _OF_SEVERAL_LINES = frozenset(("output", "error", "error_text", "explanation", "traceback_text"))
 _SNIPPET = "snippet"
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
@@ -48,7 +58,7 @@ def request_there(request: Request, pc: str) -> Request:
 
     def there(value: Any, name: str) -> Any:
         if isinstance(value, dict):
-            return {key: there(entry, key) for key, entry in value.items()}
+            return {key: there(entry, key) for key, entry in value.items() if key not in _LEFT_HERE}
         if isinstance(value, (list, tuple)):
             return [there(entry, name) for entry in value]
         if not isinstance(value, str):

@@ -12,10 +12,13 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Meta
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LONGEST_NAME = 40
 LONGEST_HOST = 255
@@ -35,6 +38,19 @@ PLACES = (
 )
 """Where to look for the program there, in this order: docs/another-pc.md."""
 
+LOOPBACK = "127.0.0.1"
+
+_OPTIONS: dict[str, object] = {
+    "BatchMode": "yes",
+    "ConnectTimeout": CONNECT_TIMEOUT_S,
+    "ServerAliveInterval": ALIVE_EVERY_S,
+    "ServerAliveCountMax": SILENCE_S // ALIVE_EVERY_S - 1,
+    "ControlMaster": "no",
+    "ForwardX11": "no",
+    "ForwardAgent": "no",
+    "PermitLocalCommand": "no",
+    "LogLevel": "INFO",
+}
 ServedPart = Literal["hello", "engine", "sensors"]
 # What sh, cmd or a ProxyCommand's shell would read more into, and no host has.
 _NOT_IN_HOST = re.compile(r"""[\s"'`$;&|<>(){}!^*?#=]""")
@@ -154,20 +170,42 @@ def ssh_command(pc: OtherPc, part: ServedPart, ssh: str = "ssh") -> tuple[str, .
         part: what to serve.
         ssh: ssh's path.
     """
-    options = {
-        "BatchMode": "yes",
-        "ConnectTimeout": CONNECT_TIMEOUT_S,
-        "ServerAliveInterval": ALIVE_EVERY_S,
-        "ServerAliveCountMax": SILENCE_S // ALIVE_EVERY_S - 1,
-        "ControlMaster": "no",
-        "ForwardX11": "no",
-        "ForwardAgent": "no",
-        "ClearAllForwardings": "yes",
-        "PermitLocalCommand": "no",
-        "LogLevel": "INFO",
-    }
-    words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    words = _option_words({**_OPTIONS, "ClearAllForwardings": "yes"})
     return (ssh, "-T", *words, "--", pc.host, f"{_quoted(pc.program or PLACES[0])} serve {part}")
+
+
+def tunnel_command(
+    pc: OtherPc,
+    store_port: int,
+    *,
+    ports_there: Iterable[int] = (),
+    ports_here: Iterable[int] = (),
+    ssh: str = "ssh",
+) -> tuple[str, ...]:
+    """Return the command for a tunnel to a PC; nothing runs there.
+
+    Every port has the same number on both loopback addresses, except the last: a port there that
+    ssh chooses leads to a store here. ssh ends if it cannot have one of them.
+
+    Args:
+        pc: the PC.
+        store_port: of the store here.
+        ports_there: ports of that PC that this one reaches.
+        ports_here: ports of this PC that that one reaches.
+        ssh: ssh's path.
+    """
+    # A shared connection would keep the ports after its end.
+    own = {"ControlPath": "none", "ExitOnForwardFailure": "yes"}
+    words = _option_words({**_OPTIONS, **own})
+    for sign, ports in (("-L", ports_there), ("-R", ports_here)):
+        for port in ports:
+            words += [sign, f"{LOOPBACK}:{port}:{LOOPBACK}:{port}"]
+    words += ["-R", f"{LOOPBACK}:0:{LOOPBACK}:{store_port}"]
+    return (ssh, "-N", "-T", *words, "--", pc.host)
+
+
+def _option_words(options: dict[str, object]) -> list[str]:
+    return [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
 
 
 def _quoted(program: str) -> str:

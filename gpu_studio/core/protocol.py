@@ -22,6 +22,7 @@ from gpu_studio.core.messages import (
     placement_messages,
     race_messages,
     run_messages,
+    together_messages,
 )
 from gpu_studio.core.messages.engine_messages import Heartbeat
 from gpu_studio.core.messages.message import Event, Message, Request
@@ -39,6 +40,7 @@ FILES = (
     placement_messages,
     race_messages,
     run_messages,
+    together_messages,
 )
 
 

@@ -30,6 +30,7 @@ from gpu_studio.core.messages.placement_messages import (
     UseDevice,
 )
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
+from gpu_studio.core.messages.together_messages import JoinTraining
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -155,6 +156,10 @@ class Dispatcher:
                 from gpu_studio.engine.benchmark.memory_recording import record_memory
 
                 yield record_memory(request, stop)
+            case JoinTraining():
+                from gpu_studio.engine.join_training import join_training
+
+                yield from join_training(request, stop)
             case RunCheck():
                 from gpu_studio.engine.check.check_round import CheckRound
 

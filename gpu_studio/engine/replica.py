@@ -1,5 +1,7 @@
 """One process of a DistributedDataParallel group: ``torchrun … -m gpu_studio.engine.replica``.
 
+A group is of one PC, or of several, each with its own torchrun: `engine.together_group`.
+
 torchrun starts the requested number of processes, and each inherits the engine's pipes as standard
 input and output. Only the first process reads orders there, one JSON object per line. It passes
 them on to the others and answers. All end when the engine or torchrun ends.
@@ -27,6 +29,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.engine.device import accelerator_of, synchronize
+from gpu_studio.engine.together_meeting import meet_other_pcs
 from gpu_studio.engine.workloads.train_network import (
     LEARNING_RATE,
     MOMENTUM,
@@ -38,7 +41,7 @@ from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-CHECK, STEP, END = 1, 2, 3
+CHECK, STEP, END, ALONE, EXCHANGE = 1, 2, 3, 4, 5
 # Momentum shows only in the second step.
 CHECKED_STEPS = 2
 _WATCH_PERIOD_S = 0.2
@@ -47,10 +50,15 @@ _THREADS = torch.get_num_threads()
 
 
 class Order(msgspec.Struct, frozen=True):
-    """An order of the engine: ``what`` is CHECK or STEP, done by the first ``processes``."""
+    """An order of the engine: ``what`` is done by the first ``processes``.
+
+    CHECK and STEP are of all of them together. ALONE is a step of the process ``rank`` with its
+    part of the batch, while the others wait. EXCHANGE is an exchange of gradients without a step.
+    """
 
     what: int
     processes: int
+    rank: int = 0
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -82,15 +90,24 @@ class Replica:
     Args:
         size: samples in the whole batch.
         device: this process's device.
+        names: the devices of all processes, in the order of their ranks; the first one needs them.
+        is_whole: whether only all processes work together, never the first of them.
     """
 
-    def __init__(self, size: int, device: torch.device) -> None:
-        self.rank, self._world = dist.get_rank(), dist.get_world_size()
-        self._size, self._device = size, device
+    def __init__(
+        self,
+        size: int,
+        device: torch.device,
+        names: Sequence[str] = (),
+        *,
+        is_whole: bool = False,
+    ) -> None:
+        self.rank, world = dist.get_rank(), dist.get_world_size()
+        self._size, self._device, self._names = size, device, names
         # All processes have to create all groups in the same order.
         self._groups = {
-            processes: dist.new_group(list(range(processes)))
-            for processes in range(1, self._world + 1)
+            processes: None if is_whole else dist.new_group(list(range(processes)))
+            for processes in range(world if is_whole else 1, world + 1)
         }
         self._teams: dict[int, Team] = {}
 
@@ -98,12 +115,17 @@ class Replica:
         """Carry out an order, if it includes this process."""
         if self.rank >= order.processes:
             return ReplicaAnswer()
-        group = self._groups[order.processes]
         if order.what == CHECK:
-            return Team(self._size, order.processes, group, self._device).check()
+            return self._team(order.processes).check(self._names)
         if order.processes not in self._teams:
-            self._teams[order.processes] = Team(self._size, order.processes, group, self._device)
-        return self._teams[order.processes].timed_step()
+            self._teams[order.processes] = self._team(order.processes)
+        team = self._teams[order.processes]
+        if order.what == ALONE:
+            return team.step_alone(order.rank)
+        return team.timed_exchange() if order.what == EXCHANGE else team.timed_step()
+
+    def _team(self, processes: int) -> Team:
+        return Team(self._size, processes, self._groups[processes], self._device)
 
 
 class Team:
@@ -112,12 +134,12 @@ class Team:
     Args:
         size: samples in the whole batch.
         processes: the number of processes that share the batch.
-        group: the group of these processes.
+        group: the group of these processes; None for that of all.
         device: this process's device.
     """
 
     def __init__(
-        self, size: int, processes: int, group: dist.ProcessGroup, device: torch.device
+        self, size: int, processes: int, group: dist.ProcessGroup | None, device: torch.device
     ) -> None:
         self._group, self._device, self._processes = group, device, processes
         inputs, targets = make_batch(size)
@@ -143,21 +165,51 @@ class Team:
         synchronize(self._device)
         return ReplicaAnswer(elapsed_s=self._longest_s(time.perf_counter() - start_s))
 
-    def check(self) -> ReplicaAnswer:
-        """Take two steps; compare with the other processes, and with one process for the batch."""
+    def step_alone(self, rank: int) -> ReplicaAnswer:
+        """Let the process `rank` take a step with its rows and without the others, who wait."""
+        self._share_cores()
+        self._meet()
+        own_s = 0.0
+        if dist.get_rank() == rank:
+            start_s = time.perf_counter()
+            # As in a step together, but what the others found stays out.
+            with self._model.no_sync():
+                self._step()
+            synchronize(self._device)
+            own_s = time.perf_counter() - start_s
+        return ReplicaAnswer(elapsed_s=self._longest_s(own_s))
+
+    def timed_exchange(self) -> ReplicaAnswer:
+        """Exchange as many numbers as all gradients are, without a step."""
+        count = sum(one.numel() for one in self._network.parameters())
+        numbers = torch.ones(count, device=self._device)
+        self._meet()
+        start_s = time.perf_counter()
+        dist.all_reduce(numbers, group=self._group)
+        synchronize(self._device)
+        return ReplicaAnswer(elapsed_s=self._longest_s(time.perf_counter() - start_s))
+
+    def check(self, names: Sequence[str]) -> ReplicaAnswer:
+        """Take two steps; compare with the other processes, and with one process for the batch.
+
+        Only numbers are exchanged: objects would be pickles, which may come from another PC.
+        """
         self._share_cores()
         for _ in range(CHECKED_STEPS):
             self._step()
-        weights = weights_of(self._network)
-        all_weights: list[torch.Tensor | None] = [None] * self._processes
-        dist.all_gather_object(all_weights, weights, group=self._group)
-        shares: list[Share | None] = [None] * self._processes
-        share = Share(str(self._inputs.device), len(self._inputs))
-        dist.all_gather_object(shares, share, group=self._group)
+        rank, weights = dist.get_rank(), weights_of(self._network)
+        firsts = weights.to(self._device)
+        dist.broadcast(firsts, 0, group=self._group)
+        differ = torch.tensor([not torch.equal(firsts.cpu(), weights)], dtype=torch.int64)
+        rows = torch.zeros(self._processes, dtype=torch.int64)
+        rows[rank] = len(self._inputs)
+        found = torch.cat([differ, rows]).to(self._device)
+        dist.all_reduce(found, group=self._group)
+        count, *all_rows = found.tolist()
         return ReplicaAnswer(
-            shares=tuple(one for one in shares if one is not None),
-            are_same=all(one is not None and torch.equal(one, weights) for one in all_weights),
-            error=change_error(weights, *self._whole),
+            shares=tuple(map(Share, names, all_rows)),
+            are_same=count == 0,
+            error=change_error(weights, *self._whole) if rank == 0 else None,
         )
 
     def _step(self) -> None:
@@ -177,7 +229,8 @@ class Team:
         return float(longest)
 
     def _share_cores(self) -> None:
-        torch.set_num_threads(max(1, _THREADS // self._processes))
+        here = min(self._processes, int(os.environ["LOCAL_WORLD_SIZE"]))
+        torch.set_num_threads(max(1, _THREADS // here))
 
 
 def make_optimizer(model: nn.Module) -> torch.optim.SGD:
@@ -228,13 +281,13 @@ def _is_zombie(process: psutil.Process) -> bool:
 
 def _orders(rank: int, device: torch.device, lines: BinaryIO) -> Order | None:
     """Return the next order: the first process reads it and sends it on; None ends all."""
-    message = torch.tensor([END, 0], device=device)
+    message = torch.tensor([END, 0, 0], device=device)
     if rank == 0 and (line := lines.readline()):
         order = msgspec.json.decode(line, type=Order)
-        message = torch.tensor([order.what, order.processes], device=device)
+        message = torch.tensor([order.what, order.processes, order.rank], device=device)
     dist.broadcast(message, 0)
-    what, processes = message.tolist()
-    return None if what == END else Order(what, processes)
+    what, processes, rank = message.tolist()
+    return None if what == END else Order(what, processes, rank)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -244,22 +297,31 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--size", type=int, required=True)
     parser.add_argument("--backend", required=True)
     parser.add_argument("--devices", required=True)
-    parser.add_argument("--store", required=True)
+    parser.add_argument("--store")
+    parser.add_argument("--names", default="")
+    parser.add_argument("--first-rank", type=int, default=0)
+    parser.add_argument("--ranks", type=int)
+    parser.add_argument("--store-port", type=int)
     chosen = parser.parse_args(arguments)
     orders, out = take_over_stdin(), take_over_stdout()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with(chosen.engine, os.getppid())
     device = torch.device(chosen.devices.split(",")[int(os.environ["LOCAL_RANK"])])
     accelerator_of(device).use(device)
-    dist.init_process_group(
-        chosen.backend,
-        # Through a file: a port would be open to the whole network.
-        init_method=Path(chosen.store).as_uri(),
-        rank=int(os.environ["RANK"]),
-        world_size=int(os.environ["WORLD_SIZE"]),
-    )
+    if chosen.store_port is not None:
+        rank = chosen.first_rank + int(os.environ["LOCAL_RANK"])
+        meet_other_pcs(chosen.store_port, rank, chosen.ranks)
+    else:
+        dist.init_process_group(
+            chosen.backend,
+            # Through a file: a port would be open to the whole network.
+            init_method=Path(chosen.store).as_uri(),
+            rank=int(os.environ["RANK"]),
+            world_size=int(os.environ["WORLD_SIZE"]),
+        )
     dist.all_reduce(torch.zeros(1, device=device))  # raises if the backend cannot work
-    replica = Replica(chosen.size, device)
+    names = (chosen.names or chosen.devices).split(",")
+    replica = Replica(chosen.size, device, names, is_whole=chosen.store_port is not None)
     if replica.rank == 0:
         _send(out, ReplicaAnswer(backend=chosen.backend))
     else:

@@ -54,7 +54,10 @@ class ReplicaGroup:
 
     def _start(self, devices: Sequence[str], size: int) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="gpu-studio-group-")
-        self._launcher = _launch(devices, size, self.backend, Path(self._folder.name))
+        store = Path(self._folder.name, "store")
+        self._launcher = launch(
+            devices, size, self.backend, Path(self._folder.name), [f"--store={store}"]
+        )
         self._lines = self._launcher.lines()
         try:
             self._receive(_LONGEST_START_S)
@@ -127,7 +130,21 @@ def backends_for(device: str) -> tuple[str, ...]:
     return accelerator_of(torch.device(device)).process_group_backends
 
 
-def _launch(devices: Sequence[str], size: int, backend: str, folder: Path) -> ChildProcess:
+def launch(
+    devices: Sequence[str], size: int, backend: str, folder: Path, meeting: Sequence[str]
+) -> ChildProcess:
+    """Return torchrun, which has started a process for each device of this PC.
+
+    Args:
+        devices: one device for each process.
+        size: samples in the whole batch.
+        backend: what the processes exchange numbers with.
+        folder: where torchrun and its processes meet.
+        meeting: the arguments of `engine.replica` that say where all processes meet.
+
+    Raises:
+        StudioError: torchrun could not start.
+    """
     loopback = {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
     environment = {
         # torchrun would open a port to the whole network for its workers; they need none.
@@ -154,7 +171,7 @@ def _launch(devices: Sequence[str], size: int, backend: str, folder: Path) -> Ch
                 f"--size={size}",
                 f"--backend={backend}",
                 f"--devices={','.join(devices)}",
-                f"--store={folder / 'store'}",
+                *meeting,
             ],
             environment=environment,
         )

@@ -68,6 +68,8 @@ def _other_work(result: RunFinished, other: RunFinished) -> Iterator[str]:
         yield f"it computed in {other.dtype}, not in {result.dtype}"
     if _drawn(other) != _drawn(result):
         yield "it drew another picture"
+    if other.together != result.together:
+        yield "other devices trained together"
     for name in sorted(result.options.keys() | other.options.keys()):
         ours, theirs = result.options.get(name), other.options.get(name)
         if ours != theirs:

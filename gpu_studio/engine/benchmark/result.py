@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         RunHeat,
         RunWorkload,
     )
+    from gpu_studio.core.messages.together_messages import TogetherResult
     from gpu_studio.core.pause import PauseLog
     from gpu_studio.engine.benchmark.naive_script import NaiveAnswer
     from gpu_studio.engine.sensor import Watch
@@ -65,6 +66,7 @@ class Findings:
     doubts: dict[str, str] = field(default_factory=dict)
     outcome: RaceOutcome | None = None
     heat: RunHeat | None = None
+    training: TogetherResult | None = None
 
 
 def finish(
@@ -133,6 +135,7 @@ def finish(
         turns=turns,
         pauses=pauses.pauses,
         heat=found.heat,
+        training=found.training,
     )
 
 

@@ -11,6 +11,7 @@ from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.listing import listed
 from gpu_studio.core.messages.race_messages import RaceParameters  # noqa: TC001  # msgspec reads it
+from gpu_studio.core.other_pc import OtherPc  # noqa: TC001  # msgspec reads it
 from gpu_studio.engine.device import accelerator_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     ``options`` has all options of the workload, with the defaults filled in. With ``transfers``,
     the call includes the copies to the device and back. ``cache`` is here because a workload may
     want to mention it; the run overwrites the cache, not the workload. ``race`` and ``photo_path``
-    (`Showing`) are for pictures.
+    (`Showing`) are for pictures. ``together`` and ``other_pcs`` are those of the request.
     """
 
     device: torch.device
@@ -39,6 +40,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     transfers: bool = False
     race: RaceParameters | None = None
     photo_path: str = ""
+    together: tuple[str, ...] = ()
+    other_pcs: tuple[OtherPc, ...] = ()
 
     @property
     def address(self) -> str:
@@ -109,6 +112,8 @@ def make_case(
     transfers: bool = False,
     race: RaceParameters | None = None,
     photo_path: str = "",
+    together: tuple[str, ...] = (),
+    other_pcs: tuple[OtherPc, ...] = (),
 ) -> Case:
     """Return the case of a request, with its options checked and completed.
 
@@ -134,6 +139,8 @@ def make_case(
         transfers=transfers,
         race=race,
         photo_path=photo_path,
+        together=together,
+        other_pcs=other_pcs,
     )
 
 
