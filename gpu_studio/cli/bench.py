@@ -23,7 +23,7 @@ from gpu_studio.cli.bench_runs import (
     verdicts,
 )
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
-from gpu_studio.cli.other_pc import TARGET
+from gpu_studio.cli.other_pc import TARGET, greeted
 from gpu_studio.cli.recorder import Recorder
 from gpu_studio.cli.screen import TerminalTable, note, print_bytes, print_line, print_list
 from gpu_studio.core.benchmark.option_words import explain_option
@@ -262,11 +262,12 @@ def _plans(options: argparse.Namespace, description: EngineDescribed) -> list[Ru
     """Return the plans, one for each dtype; the CPU comes before the cards."""
     workload = _find_workload(description, options.workload)
     _refuse_modes(options, workload)
-    chosen = dict(options.option)
+    chosen, others = dict(options.option), list(options.other_pc)
     if options.together:
         if not workload.shares_batch:
             raise WrongUseError(f"{workload.name} does not run on several PCs together.")
         devices = [_leader(options, description)]
+        others = [greeted(pc)[0] for pc in options.other_pc]
         chosen |= {"way": "DistributedDataParallel", "processes": str(len(options.together))}
     else:
         devices = _devices_for(workload, options.device, description)
@@ -284,7 +285,7 @@ def _plans(options: argparse.Namespace, description: EngineDescribed) -> list[Ru
             naive=options.naive,
             sustained=options.sustained,
             together=options.together or (),
-            other_pcs=tuple(options.other_pc),
+            other_pcs=tuple(others),
         )
         plans.append(Sweep(plan) if options.sweep else plan)
     return plans

@@ -62,7 +62,7 @@ class Target:
         for name in ("snapshot", "weights", "kiosk"):
             if getattr(options, name, None):
                 raise WrongUseError(f"--{name} is not for another PC: files stay where they are.")
-        self.pc, self.system = _greeted(pc)
+        self.pc, self.system = greeted(pc)
         if hasattr(options, "device"):
             options.device = _at(self.pc.name, options.device)
 
@@ -70,7 +70,12 @@ class Target:
 TARGET = Target()
 
 
-def _greeted(pc: OtherPc) -> tuple[OtherPc, str]:
+def greeted(pc: OtherPc) -> tuple[OtherPc, str]:
+    """Return a PC with the place of its program there, and its system.
+
+    Raises:
+        StudioError: it cannot be used.
+    """
     from gpu_studio.hardware.greeting import greet
 
     found = greet(pc)

@@ -216,7 +216,8 @@ class TogetherGroup(ReplicaGroup):
             StudioError: a process does not come.
         """
         deadline_s = time.monotonic() + LONGEST_MEETING_S
-        ports = {rank: self._port_of(rank, deadline_s) for rank in range(len(self._devices))}
+        ranks = reversed(range(len(self._devices)))  # those of other PCs are missing first
+        ports = {rank: self._port_of(rank, deadline_s) for rank in ranks}
         for member in self._members:
             there = [ports[rank] for rank in member.ranks]
             here = [port for rank, port in ports.items() if rank not in member.ranks]

@@ -7,10 +7,13 @@ import threading
 import psutil
 import pytest
 
-from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, SamplesMeasured
+from gpu_studio.core.messages.together_messages import Limited
 from gpu_studio.engine import together_group
 from gpu_studio.engine.dispatcher import Dispatcher
+from gpu_studio.engine.replica import ReplicaAnswer
+from gpu_studio.engine.workloads.together_scaling import TogetherScaling
 from tests.engine.answers import run_request
 from tests.patience import outliving
 
@@ -61,3 +64,86 @@ def test_what_cannot_work_is_said_before_anything_starts(there, monkeypatch, cha
     assert isinstance(last, RunFailed)
     assert last.failure.kind is FailureKind.BAD_REQUEST
     assert words in last.failure.message
+
+
+def _replicas():
+    return [
+        one
+        for one in psutil.Process().children(recursive=True)
+        if "gpu_studio.engine.replica" in one.cmdline() and "--first-rank=1" in one.cmdline()
+    ]
+
+
+def test_a_pc_that_dies_in_a_run_is_a_sentence_and_leaves_nothing(there):
+    events = Dispatcher().run(request_of(there, budget_s=600.0), threading.Event())
+    for event in events:
+        if isinstance(event, SamplesMeasured):
+            family = psutil.Process().children(recursive=True)
+            for process in _replicas():
+                process.kill()
+    assert isinstance(event, RunFailed)
+    assert "attic" in event.failure.message
+    assert outliving(family) == []
+
+
+_JOINS = "greet(); hear(); hear(); "
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("say(b'garbage')", "attic"),
+        (_JOINS + "sys.exit(0)", "The connection to attic was lost"),
+        (_JOINS + "time.sleep(600)", "attic/cpu did not begin"),
+        (_JOINS + 'say(b\'{"type":"training_left"}\\n\'); time.sleep(600)', "process of attic"),
+        (
+            _JOINS + "say(encode(RequestFailed(failure=Failure("
+            "FailureKind.BAD_REQUEST, '<b>no</b>')))); time.sleep(600)",
+            "attic: <b>no</b>",
+        ),
+    ],
+    ids=["garbage", "ends", "never comes", "leaves", "refuses"],
+)
+def test_a_pc_that_does_not_take_part_is_named_within_the_patience(
+    there, play, monkeypatch, code, words
+):
+    monkeypatch.setattr(together_group, "LONGEST_MEETING_S", 2.0)
+    play(code)
+    last = last_event(request_of(there))
+    assert isinstance(last, RunFailed)
+    assert words in last.failure.message
+    assert outliving(psutil.Process().children(recursive=True)) == []
+
+
+def test_a_tunnel_that_is_refused_names_what_forbids_it(there, monkeypatch):
+    monkeypatch.setenv("STAND_IN_TUNNEL", "Error: remote port forwarding failed for listen port 0")
+    last = last_event(request_of(there))
+    assert isinstance(last, RunFailed)
+    assert "AllowTcpForwarding" in last.failure.message
+
+
+@pytest.mark.parametrize("elapsed_s", [0.0, -1.0, 1e9, float("nan"), float("inf")])
+def test_a_time_that_cannot_be_is_refused(elapsed_s, monkeypatch):
+    group = object.__new__(together_group.TogetherGroup)
+    monkeypatch.setattr(group, "_ask", lambda order: ReplicaAnswer(elapsed_s=elapsed_s))
+    with pytest.raises(StudioError, match="time that cannot be"):
+        group.step_s(2)
+
+
+@pytest.mark.parametrize(
+    ("alone_s", "exchange_s", "step_s", "limited"),
+    [
+        ((0.1, 0.1), 0.3, 0.4, Limited.NETWORK),
+        ((0.1, 0.4), 0.01, 0.41, Limited.SLOWEST_DEVICE),
+        ((0.1, 0.1), 0.01, 0.4, Limited.OTHER),
+        ((0.1, 0.1), 0.01, 0.102, Limited.NOTHING),
+    ],
+)
+def test_what_limits_is_named_by_the_times(alone_s, exchange_s, step_s, limited):
+    rounds_s = dict(enumerate([(step_s,) * 9, *((one,) * 9 for one in alone_s), (exchange_s,) * 9]))
+    result = TogetherScaling(_TOGETHER, 64, 1_000_000, rounds_s).result
+    assert result.limited is limited
+    together, alone = 64 / step_s, 32 / alone_s[0] + 32 / alone_s[1]
+    assert result.efficiency.median == pytest.approx(together / alone)
+    assert result.network_bytes_per_s.median == pytest.approx(1_000_000 / exchange_s)
+    assert result.waiting["cpu"] == pytest.approx(1 - alone_s[0] / step_s)

@@ -92,7 +92,7 @@ def finish(
         run_id=request.run_id,
         **{**request.parameters, "options": dict(case.options)},
         size_text=workload.description.size_text,
-        device_name=card_name(case.device) if case.is_on_card else cpu_name,
+        device_name=_device_name(case, cpu_name),
         median_s=summary.median_s,
         iqr_s=summary.iqr_s,
         ci95_s=interval_of_rounds(found.samples_s, found.starts if len(found.starts) > 1 else ()),
@@ -139,6 +139,12 @@ def finish(
     )
 
 
+def _device_name(case: Case, cpu_name: str) -> str:
+    if case.together:
+        return " + ".join(case.together)
+    return card_name(case.device) if case.is_on_card else cpu_name
+
+
 def _doubts_of(device: torch.device) -> dict[str, str]:
     """Return the doubt about a kind of card on which nobody has run this program."""
     return {} if is_tested(accelerator_of(device).maker) else {DOUBT: NOT_TESTED}
@@ -147,6 +153,8 @@ def _doubts_of(device: torch.device) -> dict[str, str]:
 def _share(
     case: Case, work: Work, found: Findings, median_s: float, computed_in: str
 ) -> CeilingShare | None:
+    if case.together:
+        return None  # the peaks of the other PCs are not known here
     state = found.watch.state if found.watch else None
     ceilings = ceilings_of(case, found.measured, state, computed_in)
     if ceilings is None:
