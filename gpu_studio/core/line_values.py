@@ -14,18 +14,20 @@ import msgspec
 
 from gpu_studio.core.device_name import DeviceName, address_at, address_there, pc_of
 from gpu_studio.core.messages.engine_messages import EngineDescribed, EngineEnded, Heartbeat
+from gpu_studio.core.messages.message import LONGEST_S
 from gpu_studio.core.messages.race_messages import LARGEST_FRAME_SIDE, FrameReady
-from gpu_studio.core.messages.run_messages import SamplesMeasured
+from gpu_studio.core.messages.run_messages import RunFinished, SamplesMeasured
 from gpu_studio.core.plain_text import plain_text
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices.devices import SensorEvent
+    from gpu_studio.core.devices.devices import Inventory, SensorEvent
     from gpu_studio.core.messages.message import Event, Request
 
 MOST_FRAME_BYTES = LARGEST_FRAME_SIDE * LARGEST_FRAME_SIDE * 3 * 2
 _LONGEST_TEXT = 100_000
 _MOST_ENTRIES = 200_000
 _MOST_NAMES = 1000
+_MOST_DEVICES = 128
 _ADDRESSES = frozenset(
     (
         "device",
@@ -80,9 +82,11 @@ def event_here(event: Event | Heartbeat, pc: str) -> Event | Heartbeat:
         case Heartbeat():
             return event
         case SamplesMeasured():  # the most frequent one, and nothing but numbers
-            if len(event.samples_s) > _MOST_ENTRIES:
-                raise UntrustedError
+            _check_times(event)
             return event
+        case RunFinished() if min(event.median_s, *event.ci95_s, event.p99_s) < 0:
+            message = "a time below zero"
+            raise UntrustedError(message)
         case FrameReady():
             if len(event.picture or b"") > MOST_FRAME_BYTES:
                 raise UntrustedError
@@ -105,14 +109,34 @@ def sensors_here(event: SensorEvent, pc: str) -> SensorEvent:
 
     here = _with_names(event, pc)
     if isinstance(here, Inventory):
-        if not here.devices:
-            raise UntrustedError
+        _check_devices(here)
         return msgspec.structs.replace(
             here,
             devices=tuple(msgspec.structs.replace(one, pc=pc) for one in here.devices),
             unread_cards=tuple(msgspec.structs.replace(one, pc=pc) for one in here.unread_cards),
         )
     return here
+
+
+def _check_times(event: SamplesMeasured) -> None:
+    if len(event.samples_s) > _MOST_ENTRIES:
+        raise UntrustedError
+    times_s = (*event.samples_s, event.spent_s)
+    if not all(0 <= time_s <= LONGEST_S for time_s in times_s) or event.calls_per_sample < 1:
+        message = "a time that no call takes"
+        raise UntrustedError(message)
+
+
+def _check_devices(inventory: Inventory) -> None:
+    devices = inventory.devices
+    if not devices or not devices[0].is_cpu or len(devices) > _MOST_DEVICES:
+        message = "an inventory that no PC has"
+        raise UntrustedError(message)
+    for names in ([one.identity for one in devices], [one.address for one in devices]):
+        known = [name for name in names if name]
+        if len(set(known)) < len(known):
+            message = "two devices with one name"
+            raise UntrustedError(message)
 
 
 def _with_names(message: _Struct, pc: str) -> _Struct:

@@ -133,6 +133,10 @@ class LineLink:
             if not self._asked:
                 message = "an answer without a request"
                 raise UntrustedError(message)
+            runs = {run.run_id for run in _runs_of(self._asked[0])}
+            if runs and getattr(event, "run_id", None) not in {None, *runs}:
+                message = "a run that was not asked for"
+                raise UntrustedError(message)
             self._answer_bytes += size_bytes
             if self._answer_bytes > _MOST_ANSWER_BYTES:
                 message = "an answer that does not end"

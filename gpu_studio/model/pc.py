@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from gpu_studio.model.pc_line import PcLine
     from gpu_studio.model.sensors import SensorSource
 
+_STOP_OVER_LINE_MS = 2000  # a round trip of a bad mobile line, with what waits in it
+
 
 class Pc(QObject):
     """The engines and the sensors of a PC, and the findings about it.
@@ -49,8 +51,12 @@ class Pc(QObject):
         super().__init__(parent)
         self.name = name
         self.lab_factory = lab_factory
-        self.session = EngineSession(engine_factory, self, wakes_cards=False)
-        self.lab = EngineSession(lab_factory, self)
+        # A stop crosses the line and its answer comes back, before the engine counts as deaf.
+        patience_ms = _STOP_OVER_LINE_MS if name else None
+        self.session = EngineSession(
+            engine_factory, self, wakes_cards=False, stop_patience_ms=patience_ms
+        )
+        self.lab = EngineSession(lab_factory, self, stop_patience_ms=patience_ms)
         self.sensors = Sensors(source, self, shares_clock=not name)
         self.doctor = Doctor(self.session, self.sensors, probe, self)
         self.line: PcLine | None = None

@@ -80,6 +80,8 @@ sys.stdin.read()
     assert failed.failure.traceback_text == "line 1\nline  2"
 
 
+_RUN = RunWorkload(run_id="1", workload="matmul", device="attic/cpu", size=16, dtype="float32")
+_SAMPLES = "SamplesMeasured(run_id='{run}', samples_s=({times}), calls_per_sample=1, spent_s=1.0)"
 HOSTILE = {
     "no greeting": 'say(b"hello\\n" * 20_000)\nsys.stdin.read()',
     "gigabytes in a line": 'greet()\nwhile True: say(b"x" * 65536)',
@@ -96,6 +98,23 @@ HOSTILE = {
         "for _ in range(2): say(encode(MemoryRead(device='cpu', taken_at_s=1.0)))\n"
         "sys.stdin.read()"
     ),
+    "a run that nobody asked for": (
+        "greet()\nhear(), hear()\n"
+        f"say(encode({_SAMPLES.format(run='2', times='1.0,')}))\nsys.stdin.read()"
+    ),
+    "a time below zero": (
+        "greet()\nhear(), hear()\n"
+        f"say(encode({_SAMPLES.format(run='1', times='-1.0,')}))\nsys.stdin.read()"
+    ),
+    "a time of 10^300 s": (
+        "greet()\nhear(), hear()\n"
+        f"say(encode({_SAMPLES.format(run='1', times='1e300,')}))\nsys.stdin.read()"
+    ),
+    "a time that is no number": (
+        "greet()\nhear(), hear()\n"
+        """say(b'{"type":"samples_measured","run_id":"1","samples_s":[NaN],"""
+        """"calls_per_sample":1,"spent_s":1}\\n')\nsys.stdin.read()"""
+    ),
     "a text without end": (
         "greet()\nhear(), hear()\n"
         "say(encode(MemoryRead(device='cpu', taken_at_s=1.0, mark='x' * 200_000)))\n"
@@ -109,7 +128,7 @@ def test_a_hostile_pc_gets_a_sentence_and_no_more(engine, play, code):
     play(code)
     events = []
     with contextlib.closing(engine):
-        engine.send(_READ)
+        engine.send(_RUN if "samples" in code else _READ)
         events = list(engine.events())
     assert problem_of(events) is LineProblem.NOT_OURS
     assert len(events) <= 2

@@ -57,6 +57,12 @@ def test_without_another_pc_nothing_is_asked(
     assert addresses(ready_studio) == ["cpu"]
 
 
+def test_a_stop_has_time_to_cross_a_slow_line(ready_studio: Studio, attic: Pc) -> None:
+    round_trip_ms = 400
+    for there in (attic.session, attic.lab):
+        assert there._patience.wait_ms >= ready_studio.session._patience.wait_ms + round_trip_ms
+
+
 def test_the_devices_of_another_pc_are_rows_with_its_name(
     qtbot: QtBot, ready_studio: Studio, attic: Pc
 ) -> None:
