@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -110,6 +111,7 @@ def _make(plan: StandardPlan, work: CommandEngine, *, as_json: bool) -> tuple[li
     The plan ends with its engine, and with Ctrl-C.
     """
     runs: list[Run] = []
+    begun_s = time.perf_counter()
     requests = plan.requests()
     while requests:
         group = [Run(request) for request in requests]
@@ -119,7 +121,7 @@ def _make(plan: StandardPlan, work: CommandEngine, *, as_json: bool) -> tuple[li
             if as_json and changed:
                 print_bytes(encode(event))
             if changed:
-                work.progress.show(_progress_text(plan, changed[-1], runs))
+                work.progress.show(_progress_text(plan, changed[-1], runs, begun_s))
             if event.ends_engine:
                 work.progress.clear()
                 note("The engine ended. What was measured until then is kept.")
@@ -138,12 +140,11 @@ def _request_of(requests: Sequence[RunWorkload]) -> RunWorkload | RunInTurns:
     return requests[0] if len(requests) == 1 else RunInTurns(runs=tuple(requests))
 
 
-def _progress_text(plan: StandardPlan, run: Run, runs: Sequence[Run]) -> str:
+def _progress_text(plan: StandardPlan, run: Run, runs: Sequence[Run], begun_s: float) -> str:
     key = plan.keys[run.request.run_id]
     item = standard_item(key)
-    results = [one.result for one in runs if one.result is not None]
-    title = "Full load" if item is None else item.title
-    left = about_time(plan.left_s(results))
+    title = "Full load" if item is None else f"In turns: {item.title}"
+    left = about_time(plan.left_s(runs, time.perf_counter() - begun_s))
     return f"{title} on {run.request.device}: {run.phase or 'starting'}; {left} left"
 
 

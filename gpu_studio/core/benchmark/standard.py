@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.device_name import is_cpu
-from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.messages.run_messages import MOST_IN_TURNS, RunWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.run_messages import RunFinished
 
 STANDARD = 1
@@ -27,10 +28,6 @@ LOAD_S = 20.0
 """How much of that is the load at the end, in seconds."""
 LONGEST_CALL_S = 1.5
 """A call that takes longer is not measured: the time has room for too few of them."""
-# The setup, check and warm-ups of an item, until the run's own items have shown theirs.
-_USUAL_BEYOND_S = 1.5
-# An item keeps at least this share of its time on a PC that needs long for the rest of it.
-_LEAST_SHARE = 0.2
 
 
 class StandardItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +35,7 @@ class StandardItem(msgspec.Struct, frozen=True, kw_only=True):
 
     ``options`` has all options of the workload. ``work`` is the work of one call in ``unit``
     without its ``/s``: what a throughput times its median must give. ``on_cpu`` is False for what
-    needs a card. ``budget_s`` is the usual timed part; the time is no part of the standard.
+    needs a card. ``budget_s`` is the timed part; the time is no part of the standard.
     """
 
     key: str
@@ -66,7 +63,13 @@ class StandardItem(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def request(
-        self, run_id: str, device: str, budget_s: float, *, load: bool = False
+        self,
+        run_id: str,
+        device: str,
+        budget_s: float,
+        longest_s: float | None = None,
+        *,
+        load: bool = False,
     ) -> RunWorkload:
         """Return the run of this item on a device, or the load that repeats it."""
         return RunWorkload(
@@ -79,6 +82,7 @@ class StandardItem(msgspec.Struct, frozen=True, kw_only=True):
             cache=self.cache,
             transfers=self.transfers,
             budget_s=budget_s,
+            longest_s=longest_s,
             longest_call_s=LONGEST_CALL_S,
             with_findings=False,
             load=load,
@@ -162,10 +166,10 @@ def standard_s(devices: Sequence[str], share: float = 1.0) -> float:
 
 
 class StandardPlan:
-    """Implements `plan.RunPlan`: an item on all devices, the next one, …, then each device's load.
+    """Implements `plan.RunPlan`: all items on all devices in turns, then each device's load.
 
-    The runs of an item take turns. What an item takes beyond its timed part differs from PC to PC;
-    where it is long, the items that follow get less time, so that the whole keeps its length.
+    In turns, the rounds of an item are spread over the whole time. So its interval has the drift
+    of a minute in it, by which two runs of one PC differ.
 
     Args:
         devices: addresses, in any order.
@@ -177,77 +181,61 @@ class StandardPlan:
         self.share = share
         self.keys: dict[str, str] = {}
         """The item of each run so far, by the run's id; `LOAD` for a load."""
-        self._items = [
-            item for item in STANDARD_1 if any(item.runs_on(device) for device in self.devices)
+        at_once = MOST_IN_TURNS // len(STANDARD_1)
+        self._groups = [
+            self.devices[first : first + at_once] for first in range(0, len(self.devices), at_once)
         ]
         self._loads = list(self.devices)
-        self._groups: list[list[RunWorkload]] = []
 
     @property
     def planned_s(self) -> float:
         """About how long the whole takes, in seconds."""
         return standard_s(self.devices, self.share)
 
-    def left_s(self, results: Sequence[RunFinished]) -> float:
-        """Return about how many seconds the runs take that have not been asked for yet."""
-        spent_s = sum(self._spent_s(group, results) for group in self._groups)
-        return max(self.planned_s - spent_s, self._loads_s)
+    def left_s(self, runs: Sequence[Run], elapsed_s: float) -> float:
+        """Return about how many seconds are left.
+
+        Args:
+            runs: the runs so far.
+            elapsed_s: how long the whole has taken until now.
+        """
+        loads = [run for run in runs if self.keys[run.request.run_id] == LOAD]
+        load_s = self.share * LOAD_S
+        done_s = sum(load_s if run.state.is_over else min(run.spent_s, load_s) for run in loads)
+        loads_s = load_s * len(self.devices) - done_s
+        return max(loads_s if loads else max(self.planned_s - elapsed_s, loads_s), 1.0)
 
     def requests(self, first_number: int = 1) -> list[RunWorkload]:
-        """Return the runs of the first item; see `plan.RunPlan.requests`."""
+        """Return the runs of all items; see `plan.RunPlan.requests`."""
         return self.next_requests((), first_number)
 
     def next_requests(
         self, results: Sequence[RunFinished], first_number: int = 1
     ) -> list[RunWorkload]:
-        """Return the runs of the next item; see `plan.RunPlan.next_requests`."""
-        if self._items:
-            share = self._share_left(results)
-            item = self._items.pop(0)
-            devices = [device for device in self.devices if item.runs_on(device)]
-            runs = [
-                item.request(f"run-{number}", device, share * item.budget_s)
-                for number, device in enumerate(devices, first_number)
-            ]
-            return self._remembered(item.key, runs)
+        """Return the next runs in turns, or the next load; see `plan.RunPlan.next_requests`."""
+        if self._groups:
+            return self._in_turns(self._groups.pop(0), first_number)
         if self._loads:
-            device = self._loads.pop(0)
             load_s = self.share * LOAD_S
-            run = LOAD_ITEM.request(f"run-{first_number}", device, load_s, load=True)
-            return self._remembered(LOAD, [run])
+            run = LOAD_ITEM.request(f"run-{first_number}", self._loads.pop(0), load_s, load=True)
+            self.keys[run.run_id] = LOAD
+            return [run]
         return []
 
-    @property
-    def _loads_s(self) -> float:
-        return self.share * LOAD_S * len(self._loads)
-
-    def _share_left(self, results: Sequence[RunFinished]) -> float:
-        """Return which share of its usual time each item still gets."""
-        budgets_s = beyond_s = 0.0
-        for item in self._items:
-            runs = sum(item.runs_on(device) for device in self.devices)
-            budgets_s += runs * item.budget_s
-            beyond_s += runs * self._beyond_s(results)
-        beyond_s += len(self._loads) * self._beyond_s(results)
-        timed_s = self.left_s(results) - self._loads_s - beyond_s
-        return min(max(timed_s / budgets_s, _LEAST_SHARE * self.share), self.share)
-
-    def _beyond_s(self, results: Sequence[RunFinished]) -> float:
-        """Return what a run takes beyond its timed part: by the runs so far, the mean."""
-        known = [
-            self._spent_s(group, results) - sum(run.budget_s for run in group)
-            for group in self._groups
-            if self._spent_s(group, results)
-        ]
-        runs = sum(len(group) for group in self._groups if self._spent_s(group, results))
-        return max(sum(known), 0.0) / runs if runs else self.share * _USUAL_BEYOND_S
-
-    def _spent_s(self, group: Sequence[RunWorkload], results: Sequence[RunFinished]) -> float:
-        """Return how long the runs of a group took together; each waits while others are timed."""
-        ids = {run.run_id for run in group}
-        return max((one.elapsed_s for one in results if one.run_id in ids), default=0.0)
-
-    def _remembered(self, key: str, runs: list[RunWorkload]) -> list[RunWorkload]:
-        self.keys |= dict.fromkeys((run.run_id for run in runs), key)
-        self._groups.append(runs)
+    def _in_turns(self, devices: Sequence[str], first_number: int) -> list[RunWorkload]:
+        """Return the runs of all items, in each the devices; these are compared with each other."""
+        runs: list[RunWorkload] = []
+        for item in STANDARD_1:
+            for device in filter(item.runs_on, devices):
+                run_id = f"run-{first_number + len(runs)}"
+                budget_s = self.share * item.budget_s
+                longest_s = budget_s + self.share * _beyond_s(device)
+                runs.append(item.request(run_id, device, budget_s, longest_s))
+                self.keys[run_id] = item.key
         return runs
+
+
+def _beyond_s(device: str) -> float:
+    """Return what an item on a device may take beyond its timed part: setup, check, warm-ups."""
+    items = [item for item in STANDARD_1 if item.runs_on(device)]
+    return (DEVICE_S - LOAD_S - sum(item.budget_s for item in items)) / len(items)

@@ -99,7 +99,8 @@ class RunWorkload(RunParameters, Request, frozen=True, kw_only=True):
 
     A race has a number of steps that takes its fastest contestant about ``budget_s``, or ``calls``
     steps. When one has done them, all end. ``longest_s`` is the race's clock at which it ends at
-    the latest; None for a few times the budget.
+    the latest; None for a few times the budget. A run in rounds ends with the round in which its
+    turns have taken that long, with set-up, check and warm-ups; it has six rounds at least.
 
     ``other_pcs`` is how this PC reaches the others of ``together``. No other message has it.
     """

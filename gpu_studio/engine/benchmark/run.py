@@ -117,6 +117,7 @@ class WorkloadRun:
         self._turns = turns
         self._threads: int | None = None
         self._heat: HeatLog | None = None
+        self._waited_s = self._waits_since_s = 0.0
         self._found = Findings()
         self._traits: RaceTraits | None = None
 
@@ -132,6 +133,7 @@ class WorkloadRun:
         try:
             with self._pauses:
                 while not is_over:
+                    self._waited_s += self._pauses.awake_s - self._waits_since_s
                     # The threads of a turn: another run may use others in between.
                     with cpu_threads(self._threads):
                         for event in steps:
@@ -140,6 +142,7 @@ class WorkloadRun:
                             yield event
                         else:
                             is_over = True
+                    self._waits_since_s = self._pauses.awake_s
                     if not is_over:
                         yield None
             return
@@ -471,7 +474,14 @@ class WorkloadRun:
             if (high - low) / 2 <= wanted * middle_s:
                 return True
         is_one_piece = self._request.race is not None or self._request.calls is not None
+        if not is_one_piece and self._is_late() and len(found.starts) >= FEWEST_ROUNDS:
+            return True
         return bool(found.starts) and (is_one_piece or found.spent_s >= self._budget_s)
+
+    def _is_late(self) -> bool:
+        """Return whether the turns of this run have taken as long as they may."""
+        longest_s = self._request.longest_s
+        return longest_s is not None and self._pauses.awake_s - self._waited_s >= longest_s
 
     @property
     def _budget_s(self) -> float:

@@ -138,16 +138,13 @@ class StandardMeasurement(QObject):
         item = standard_item(self._plan.keys[request.run_id])
         row = self._studio.board.at(request.device)
         name = row.name if row is not None else request.device
-        return f"{item.title if item else 'Full load'} · {name}"
+        return f"In turns: {item.title} · {name}" if item else f"Full load · {name}"
 
     @property
     def _left_s(self) -> float:
         if self._plan is None:
             return 0.0
-        results = [run.result for run in self._queue.runs if run.result is not None]
-        began_s = sum(run.spent_s for run in self._queue.runs if not run.state.is_over)
-        by_plan_s = self._plan.left_s(results) - began_s
-        return max(min(by_plan_s, self._plan.planned_s - self._begun.elapsed() / 1000), 1.0)
+        return self._plan.left_s(self._queue.runs, self._begun.elapsed() / 1000)
 
     def start(self) -> None:
         """Measure all usable devices of this PC; does nothing meanwhile, or without an engine."""

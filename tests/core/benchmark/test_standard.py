@@ -4,76 +4,73 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 
+from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.benchmark.standard import (
     DEVICE_S,
     LOAD,
     LOAD_S,
     STANDARD_1,
     StandardPlan,
+    standard_s,
 )
-from tests.fakes.run_answers import finished, samples_of
+from gpu_studio.core.messages.run_messages import MOST_IN_TURNS
+from tests.fakes.run_answers import batch, finished
 
 if TYPE_CHECKING:
-    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
+    from gpu_studio.core.messages.run_messages import RunWorkload
+
+CARDS = [f"cuda:{index}" for index in range(16)]
 
 
-def made(plan: StandardPlan, beyond_s: float) -> tuple[list[list[RunWorkload]], float]:
-    """Make a plan's runs, each ``beyond_s`` longer than its time; return groups and seconds."""
-    results: list[RunFinished] = []
-    groups, spent_s = [], 0.0
-    requests = plan.requests(1)
-    while requests:
+def groups_of(plan: StandardPlan) -> list[list[RunWorkload]]:
+    """Return all runs of a plan; those of a group take turns."""
+    groups = []
+    while requests := plan.next_requests((), sum(map(len, groups)) + 1):
         groups.append(requests)
-        group_s = sum(one.budget_s + beyond_s for one in requests)
-        spent_s += group_s
-        results += [finished(one, samples_of(one), elapsed_s=group_s) for one in requests]
-        requests = plan.next_requests(results, len(results) + 1)
-    return groups, spent_s
+    return groups
 
 
-def test_items_are_in_order_and_the_devices_of_one_take_turns() -> None:
+def test_all_items_of_all_devices_take_turns_and_the_loads_are_alone() -> None:
     plan = StandardPlan(["cuda:0", "cpu"])
-    groups, _ = made(plan, 1.0)
-    asked = [[(plan.keys[one.run_id], one.device) for one in group] for group in groups]
+    asked = [[(plan.keys[one.run_id], one.device) for one in group] for group in groups_of(plan)]
     items = [
-        [(item.key, device) for device in ("cpu", "cuda:0") if item.runs_on(device)]
+        (item.key, device)
         for item in STANDARD_1
+        for device in ("cpu", "cuda:0")
+        if item.runs_on(device)
     ]
-    assert asked == [*items, [(LOAD, "cpu")], [(LOAD, "cuda:0")]]
+    assert asked == [items, [(LOAD, "cpu")], [(LOAD, "cuda:0")]]
 
 
-def test_run_ids_are_unique() -> None:
-    groups, _ = made(StandardPlan(["cpu", "cuda:0", "cuda:1"]), 1.0)
+def test_a_pc_with_many_cards_takes_as_many_turns_as_an_engine_makes() -> None:
+    groups = groups_of(StandardPlan([*CARDS, "cpu"]))
+    assert max(map(len, groups)) <= MOST_IN_TURNS
+    assert {one.device for group in groups for one in group} == {*CARDS, "cpu"}
     ids = [one.run_id for group in groups for one in group]
     assert len(set(ids)) == len(ids)
 
 
-@pytest.mark.parametrize(
-    "devices", [["cpu"], ["cuda:0"], ["cpu", "cuda:0"], ["cpu", "cuda:0", "cuda:1"]]
-)
-@pytest.mark.parametrize("beyond_s", [0.3, 1.5, 3.0])
-def test_the_whole_keeps_its_time(devices: list[str], beyond_s: float) -> None:
-    plan = StandardPlan(devices)
-    groups, spent_s = made(plan, beyond_s)
-    assert spent_s <= 1.05 * DEVICE_S * len(devices)
-    assert [group[0].budget_s for group in groups[-len(devices) :]] == [LOAD_S] * len(devices)
+@pytest.mark.parametrize("devices", [["cpu"], ["cuda:0"], ["cpu", "cuda:0", "cuda:1"]])
+@pytest.mark.parametrize("share", [1.0, 0.1])
+def test_no_item_takes_longer_than_the_whole_has_time_for(devices: list[str], share: float) -> None:
+    items, *loads = groups_of(StandardPlan(devices, share))
+    longest_s = [one.longest_s for one in items if one.longest_s is not None]
+    assert len(longest_s) == len(items)
+    assert all(one.budget_s < (one.longest_s or 0.0) for one in items)
+    loads_s = sum(load[0].budget_s for load in loads)
+    assert sum(longest_s) + loads_s == pytest.approx(standard_s(devices, share))
+    assert loads_s == pytest.approx(share * LOAD_S * len(devices))
 
 
-def test_a_slow_pc_gets_shorter_items_and_the_same_work() -> None:
-    slow, quick = (made(StandardPlan(["cpu"]), beyond_s)[0] for beyond_s in (5.0, 0.3))
-    for one, other in zip(slow[1:-1], quick[1:-1], strict=True):
-        assert one[0].budget_s < other[0].budget_s
-        assert msgspec.structs.replace(one[0], budget_s=other[0].budget_s) == other[0]
-
-
-def test_what_fails_costs_the_others_nothing() -> None:
-    plan = StandardPlan(["cuda:0"])
-    requests = plan.requests(1)
-    budgets = []
-    while requests:
-        budgets.append(requests[0].budget_s)
-        requests = plan.next_requests((), len(budgets) + 1)
-    assert budgets == [*(item.budget_s for item in STANDARD_1), LOAD_S]
+def test_the_time_left_ends_with_the_last_load() -> None:
+    plan = StandardPlan(["cpu"])
+    runs = [Run(request) for request in plan.requests()]
+    assert plan.left_s(runs, 10.0) == pytest.approx(DEVICE_S - 10.0)
+    assert plan.left_s(runs, DEVICE_S) == pytest.approx(LOAD_S)  # late: the load is still to come
+    for run in runs:
+        run.apply(finished(run.request, (0.1,)))
+    load = Run(plan.next_requests((), len(runs) + 1)[0])
+    load.apply(batch(load.request, (0.1,), spent_s=15.0))
+    assert plan.left_s([*runs, load], DEVICE_S) == pytest.approx(LOAD_S - 15.0)

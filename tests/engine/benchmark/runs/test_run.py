@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 
@@ -13,8 +15,9 @@ from gpu_studio.core.messages.run_messages import (
     RunStarted,
     SamplesMeasured,
 )
+from gpu_studio.core.pause import PauseLog
 from gpu_studio.core.protocol import decode_event, encode
-from gpu_studio.core.statistics import summarize
+from gpu_studio.core.statistics import FEWEST_ROUNDS, summarize
 from gpu_studio.engine.benchmark.run import WorkloadRun
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.call import Call
@@ -44,6 +47,29 @@ def test_every_round_makes_its_tensors_anew(monkeypatch: pytest.MonkeyPatch):
     assert isinstance(result, RunFinished)
     assert 2 <= len(result.rounds_s) <= 12  # a stall may take the time of several
     assert len(made) >= len(result.rounds_s)
+
+
+def test_a_run_that_has_taken_long_enough_ends_with_six_rounds():
+    result = ask(run_request(budget_s=1.2, longest_s=0.0))[-1]
+    assert isinstance(result, RunFinished)
+    assert 2 <= len(result.rounds_s) <= FEWEST_ROUNDS
+
+
+def test_the_turns_of_others_are_not_this_run_s_time():
+    now_s = [0.0]
+    run = WorkloadRun(
+        run_request(budget_s=0.24, longest_s=1.0),
+        threading.Event(),
+        pauses=PauseLog(lambda: now_s[0]),
+    )
+    events = []
+    for event in run.events():
+        if event is None:
+            now_s[0] += 0.3
+        else:
+            events.append(event)
+    assert now_s[0] > 1.0
+    assert only(SamplesMeasured, events)[-1].spent_s >= 0.24
 
 
 def test_exact_calls_are_one_piece():
