@@ -161,6 +161,11 @@ class PcLine(QObject):
         sensors.ended.connect(self._on_sensors_ended)
 
     @property
+    def found(self) -> OtherPc:
+        """Where the PC is, with the place where its program was found."""
+        return self._reach.found
+
+    @property
     def is_open(self) -> bool:
         """Whether the PC is connected."""
         return self.state is LineState.OPEN

@@ -139,12 +139,17 @@ class ComparisonCard(Card):
         self._first_checked, self._is_primary = checked or {}, is_primary
         self._boxes: dict[str, dict[str, QCheckBox]] = {}
         self._described: WorkloadDescription | None = None
+        self._partners: dict[str, QCheckBox] = {}
         self._title = Text(role="value", name=f"{self._name}.title")
         self._sentence = Text(sentence, "muted", name=f"{self._name}.sentence", wraps=True)
         self._reason = Text(role="amber", name=f"{self._name}.reason", wraps=True)
         self._choices = QGridLayout()
         self._choices.setHorizontalSpacing(14)
         self._choices.setVerticalSpacing(6)
+        self._together_title = Text("Together with", "muted")
+        self._together = FlowRow(spacing=_BOX_SPACING)
+        for widget in (self._together_title, self._together):
+            widget.setParent(self)  # until the options are known, they have no place
         keep_room(self._title)
         self.column.addWidget(self._title)
         self._add_controls()
@@ -170,6 +175,7 @@ class ComparisonCard(Card):
         self._run = button("Run", self._start, name=f"{self._name}.run")
         self._stop = button("Stop", self.model.stop, name=f"{self._name}.stop")
         self._run.setProperty("primary", self._is_primary)
+        self._device.currentIndexChanged.connect(self._show_buttons)
         runs(self._run, self._is_primary)
         stops(self._stop)
         self._progress = Text(role="muted", name=f"{self._name}.progress")
@@ -217,8 +223,6 @@ class ComparisonCard(Card):
 
     def _show_description(self) -> None:
         workload = self.model.description
-        self._reason.setText(self._why_not(workload))
-        self._reason.setVisible(bool(self._reason.text()))
         if workload is not None and workload != self._described:
             self._described = workload
             self._title.setText(workload.title)
@@ -235,19 +239,57 @@ class ComparisonCard(Card):
             choice.setVisible(workload is not None and choice.count() > 0)
         if not self._is_primary:  # it stands below one that is as high as its options
             self.setVisible(workload is not None or not self.model.what_is_missing)
+        self._show_partners()
         self._show_buttons()
 
-    def _why_not(self, workload: WorkloadDescription | None) -> str:
+    @property
+    def _why_not(self) -> str:
         if self.model.what_is_missing:
             return self.model.what_is_missing
+        workload = self.model.description
         if workload is None:
             return f"This engine has no workload {self.model.workload}."
-        return workload.skipped
+        return workload.skipped or self.model.why_not_together(
+            self._device.currentData() or "", self._chosen_partners
+        )
+
+    def _show_partners(self) -> None:
+        """Offer the devices that can train with the chosen one, as soon as another PC has any."""
+        rows = {row.identity: row.label for row in self.model.partners}
+        if list(rows) != list(self._partners):
+            checked = self._chosen_partners
+            for box in self._partners.values():
+                box.deleteLater()
+            self._partners = {
+                identity: self._partner_box(identity, label) for identity, label in rows.items()
+            }
+            for identity in checked:
+                if identity in self._partners:
+                    self._partners[identity].setChecked(True)
+            self._together.set_widgets(*self._partners.values())
+        for widget in (self._together_title, self._together):
+            widget.setVisible(bool(rows))
+
+    def _partner_box(self, identity: str, label: str) -> QCheckBox:
+        box = QCheckBox(label)
+        box.setObjectName(f"{self._name}.together.{identity}")
+        box.setAccessibleName(f"Together with {label}")
+        box.setToolTip(
+            "Each device gets an equal part of the batch. The PCs exchange gradients through ssh."
+        )
+        box.toggled.connect(self._show_buttons)
+        return box
+
+    @property
+    def _chosen_partners(self) -> tuple[str, ...]:
+        own = self._device.currentData()
+        checked = (identity for identity, box in self._partners.items() if box.isChecked())
+        return tuple(identity for identity in checked if identity != own)
 
     def _list_options(self, workload: WorkloadDescription) -> None:
         while (item := self._choices.takeAt(0)) is not None:
             widget = item.widget()
-            if widget is not None:
+            if widget is not None and widget not in (self._together_title, self._together):
                 widget.deleteLater()
         self._boxes = {}
         for place, option in enumerate(workload.options):
@@ -269,6 +311,8 @@ class ComparisonCard(Card):
                 boxes[value] = box
             self._choices.addWidget(FlowRow(*boxes.values(), spacing=_BOX_SPACING), place, 1)
             self._boxes[option.name] = boxes
+        self._choices.addWidget(self._together_title, len(workload.options), 0)
+        self._choices.addWidget(self._together, len(workload.options), 1)
         self._choices.setColumnStretch(1, 1)
 
     @property
@@ -281,14 +325,27 @@ class ComparisonCard(Card):
     def _start(self) -> None:
         budget_s = min(self._settings.choices.budget_s, _BUDGET_S)
         self.model.start(
-            self._device.currentData(), self._size.currentData(), budget_s, self._checked
+            self._device.currentData(),
+            self._size.currentData(),
+            budget_s,
+            self._checked,
+            self._chosen_partners,
         )
 
     def _show_buttons(self) -> None:
-        ways = len(self.model.combinations(self._checked))
+        reason = self._why_not
+        self._reason.setText(reason)
+        self._reason.setVisible(bool(reason))
+        partners = self._chosen_partners
+        own = self._device.currentData()
+        for identity, box in self._partners.items():
+            box.setEnabled(identity != own)
+        for box in (box for boxes in self._boxes.values() for box in boxes.values()):
+            box.setEnabled(not partners)  # several PCs have one way, and as many processes
+        ways = 1 if partners else len(self.model.combinations(self._checked))
         self._run.setText(_ways_words(ways))
         self._run.setAccessibleName(self._run.text())
-        self._run.setEnabled(self.model.can_start and self._device.count() > 0)
+        self._run.setEnabled(self.model.can_start and self._device.count() > 0 and not reason)
         self._stop.setVisible(self.model.is_running)
 
     # ── results ──────────────────────────────────────────────────────────────────────────────
@@ -304,7 +361,10 @@ class ComparisonCard(Card):
             self._progress.setText("")
             self._again.hide()
             return
-        labels = [label_of(self._distinct_options(run), workload) for run in runs]
+        labels = [
+            self.model.name_of(run) or label_of(self._distinct_options(run), workload)
+            for run in runs
+        ]
         results = {
             label: run.result
             for label, run in zip(labels, runs, strict=True)
