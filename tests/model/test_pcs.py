@@ -57,6 +57,7 @@ def test_without_another_pc_nothing_is_asked(
     assert addresses(ready_studio) == ["cpu"]
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_stop_has_time_to_cross_a_slow_line(ready_studio: Studio, attic: Pc) -> None:
     round_trip_ms = 400
     for there in (attic.session, attic.lab):
