@@ -35,7 +35,12 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
     from gpu_studio.core.messages.memory_messages import RecordMemory
     from gpu_studio.core.messages.message import Event
-    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload, WorkloadDescription
+    from gpu_studio.core.messages.run_messages import (
+        RunFinished,
+        RunParameters,
+        RunWorkload,
+        WorkloadDescription,
+    )
 
 _NO_TRANSFERS = (
     "per call: compute {compute}; no copies, because the operands are already in CPU memory"
@@ -230,7 +235,7 @@ def _title(run: Run) -> str:
     request = run.request
     size = format_size(request.size, run.size_text)
     copies = " with copies" if request.transfers else ""
-    return f"{request.workload} {size} {request.dtype} on {request.device}{copies}"
+    return f"{request.workload} {size} {request.dtype} on {_devices_text(request)}{copies}"
 
 
 def _progress_text(run: Run) -> str:
@@ -247,7 +252,7 @@ def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
     return [
         format_size(result.size, result.size_text),
         result.dtype,
-        _devices_text(result),
+        _devices_text(result) + ("+copies" if result.transfers else ""),
         format_duration(result.median_s),
         spread_text(result.iqr_s, result.median_s, result.samples),
         str(result.samples),
@@ -257,10 +262,8 @@ def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
     ]
 
 
-def _devices_text(result: RunFinished) -> str:
-    if result.together:
-        return " + ".join(result.together)
-    return result.device + ("+copies" if result.transfers else "")
+def _devices_text(run: RunParameters) -> str:
+    return " + ".join(run.together) or run.device
 
 
 def verdicts(results: Sequence[RunFinished]) -> Iterator[str]:

@@ -6,6 +6,7 @@ import threading
 
 import psutil
 import pytest
+import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, SamplesMeasured
@@ -13,6 +14,8 @@ from gpu_studio.core.messages.together_messages import Limited
 from gpu_studio.engine import together_group
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.replica import ReplicaAnswer
+from gpu_studio.engine.workloads.case import make_case
+from gpu_studio.engine.workloads.data_parallel import DataParallel
 from gpu_studio.engine.workloads.together_scaling import TogetherScaling
 from tests.engine.answers import run_request
 from tests.patience import outliving
@@ -72,6 +75,17 @@ def _replicas():
         for one in psutil.Process().children(recursive=True)
         if "gpu_studio.engine.replica" in one.cmdline() and "--first-rank=1" in one.cmdline()
     ]
+
+
+def test_the_lines_of_pytorch_name_each_device_as_its_own_pc_does():
+    options = {"way": "DistributedDataParallel", "processes": "2"}
+    together = ("cuda:0", "attic/cpu")
+    case = make_case(
+        DataParallel.description, torch.device("cuda:0"), 64, options=options, together=together
+    )
+    lines = DataParallel().snippet(case)
+    assert "['cuda:0', 'cpu']" in lines
+    assert "attic" not in lines
 
 
 def test_a_pc_that_dies_in_a_run_is_a_sentence_and_leaves_nothing(there):

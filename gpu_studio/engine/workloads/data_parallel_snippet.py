@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.device_name import wait_line
+from gpu_studio.core.device_name import address_there, wait_line
 from gpu_studio.engine.workloads.replicated import devices_of
 from gpu_studio.engine.workloads.train_network import (
     CLASSES,
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 def snippet_for(case: Case) -> str:
     """Return a program that runs as it stands; DistributedDataParallel has to be a file."""
     is_one_program = case.options["way"] == "DataParallel"
-    devices = devices_of(case)
-    cards = [int(name.partition(":")[2]) for name in devices] if case.is_on_card else None
-    text = _ONE_PROGRAM if is_one_program else _start(sys.platform) + _PROCESSES
+    devices = [address_there(name) for name in devices_of(case)]
+    cards = None
+    if is_one_program and case.is_on_card:
+        cards = [int(name.partition(":")[2]) for name in devices]
+    start = _BY_EACH_PC if case.together else _start(sys.platform)
+    text = _ONE_PROGRAM if is_one_program else start + _PROCESSES
     return text.format(
         size=case.size,
         device=case.address,
@@ -47,6 +50,15 @@ def _start(system: str) -> str:
 
 _BY_TORCHRUN = """\
 # Save this as share.py, then: torchrun --standalone --nproc-per-node={count} share.py
+import os
+import time
+import torch
+import torch.distributed as dist
+
+"""
+_BY_EACH_PC = """\
+# Save this as share.py on each PC. Then, for each device on its PC, with RANK from 0 in this order:
+# MASTER_ADDR=FIRST_PC MASTER_PORT=29500 WORLD_SIZE={count} RANK=0 python share.py
 import os
 import time
 import torch
