@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -28,8 +29,9 @@ def make_environment(
     """Create an empty virtual environment; first delete an unfinished one.
 
     Raises:
-        SetupError: It cannot be created.
+        SetupError: It cannot be created, or it is a link to another folder.
     """
+    _refuse_link(environment)
     _clear(environment, console)
     stamps.mark_ours(str(environment))
     # Inside another environment, use its base interpreter. An environment records the interpreter
@@ -52,6 +54,16 @@ def make_environment(
         raise SetupError(
             f"Python could not create the environment {environment}: "
             f"{(log.last_lines(1) or ['no reason given'])[-1]}\nThe whole log: {log.path}"
+        )
+
+
+def _refuse_link(environment: Path) -> None:
+    """Raise if the environment is elsewhere: another copy of the program may run from there."""
+    target = os.path.realpath(environment)  # follows the junctions of Windows as well
+    if os.path.dirname(target) != os.path.realpath(environment.parent):
+        raise SetupError(
+            f"{environment} is a link to {target}, which another copy of GPU Studio may use, so "
+            "nothing was changed there: remove the link, then start GPU Studio again."
         )
 
 

@@ -103,6 +103,25 @@ def test_someone_elses_environment_is_kept_aside(
     assert stamps.is_ours(str(environment))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a link needs a privilege there")
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_to_another_environment_is_refused(
+    tmp_path: Path, console: Any, log: Log, venv_call: list[list[str]], is_there: bool
+) -> None:
+    other = tmp_path / "other" / ".venv"
+    if is_there:
+        stamps.mark_ours(str(other))
+        (other / "precious").write_text("kept", encoding="utf-8")
+    link = tmp_path / ".venv"
+    link.symlink_to(other)
+    with pytest.raises(SetupError, match=r"is a link to .*other.*remove the link"):
+        make_environment(link, console, log)
+    assert link.is_symlink()
+    assert not is_there or (other / "precious").exists()
+    assert other.exists() == is_there
+    assert venv_call == []
+
+
 def test_a_venv_that_fails_says_why(
     tmp_path: Path, console: Any, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
