@@ -86,8 +86,8 @@ def read_gguf(file: BinaryIO, file_bytes: int, shown: str) -> GgufHeader:
         value = reader.value(reader.number("<I"), 0)
         if value is not None:
             metadata[key] = value
-    tensors, places = _tensors(reader, tensor_count, _alignment(metadata, shown), shown)
     alignment = _alignment(metadata, shown)
+    tensors, places = _tensors(reader, tensor_count, alignment, shown)
     begin = -(-reader.position // alignment) * alignment
     check_places(places, file_bytes - begin, shown, has_gaps=True)
     return GgufHeader(metadata, tensors)
