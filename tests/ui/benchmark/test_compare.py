@@ -71,6 +71,7 @@ def open_window(
     yield open_
     for window in opened:
         window.close()
+        window.deleteLater()  # every later style sheet would be worked out for it as well
 
 
 def picture_of(path: Path, run: StandardRun) -> Path:
