@@ -65,6 +65,12 @@ _SECRET = re.compile(
     r"(?:[\"']?\s*[=:]\s*[\"']?|(?<=--password)\s+|(?<=--token)\s+))[^\s\"',;&]+",
     re.IGNORECASE,
 )
+# A serial number after its name; it has a digit, so that "serial: unknown" stays.
+_SERIAL = re.compile(
+    r"(\b(?:serial(?:[ _-]?(?:number|num|no\.?|nr\.?))?|S/N)[\"']?\s{0,3}(?:[:=#]|\bis\b)?\s{0,3}"
+    r"[\"']?)(?=[A-Z-]{0,20}\d)[\w-]{5,40}\b",
+    re.IGNORECASE,
+)
 # Tokens of Hugging Face, GitHub, GitLab, PyPI and OpenAI, and those of a header.
 _TOKEN = re.compile(
     r"\b(?:hf_|gh[opsur]_|github_pat_|glpat-|pypi-|sk-)[\w-]{16,}|"
@@ -73,12 +79,13 @@ _TOKEN = re.compile(
 
 
 def masked_text(text: str) -> str:
-    """Return a text without UUIDs, folders, the names of home folders, passwords and tokens."""
+    """Return a text without UUIDs, serial numbers, folders, names of homes, or secrets."""
     text = _UUID.sub(lambda found: (found[1] or "") + MASK, text)
     text = _LOGIN.sub(rf"\1{MASK}@", text)
     text = _QUERY.sub(rf"\1?{MASK}", text)
     text = _TOKEN.sub(MASK, text)
     text = _SECRET.sub(rf"\1{MASK}", text)
+    text = _SERIAL.sub(rf"\1{MASK}", text)
     text = _FILE_ADDRESS.sub("", text)
     text = _WINDOWS_HOME.sub(rf"\1{MASK}", text)
     text = _POSIX_HOME.sub(rf"\1{MASK}", text)

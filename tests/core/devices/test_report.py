@@ -167,6 +167,14 @@ def test_json_of_a_pc_without_cuda_names_no_current_card():
         ("--token s3cr3t --quiet", "--token (masked) --quiet"),
         ("PIP_PASSWORD=s3cr3t x", "PIP_PASSWORD=(masked) x"),
         ('{"api_key": "s3cr3t", "b": 1}', '{"api_key": "(masked)", "b": 1}'),
+        (
+            "The card with serial number 0324418051234 failed.",
+            "The card with serial number (masked) failed.",
+        ),
+        ("Serial: PF2ABC12, lost", "Serial: (masked), lost"),
+        ('{"serial": "0324418051234"}', '{"serial": "(masked)"}'),
+        ("S/N 1563120009999", "S/N (masked)"),
+        ("the serial port COM10, serial: unknown", "the serial port COM10, serial: unknown"),
         ("Unexpected token in JSON", "Unexpected token in JSON"),
         ("Authorization: Bearer abc.def-ghi", "Authorization: Bearer (masked)"),
         ("48.0 GB/s in, gen 1/3", "48.0 GB/s in, gen 1/3"),
@@ -226,7 +234,9 @@ def test_the_text_begins_with_a_table_like_nvidia_smi_s(snapshot):
     assert row.split("|")[9:11] == [" 10 / 30 W ", " 256 / 2048 MiB "]
 
 
-@pytest.mark.parametrize("part", ["a.", "a-", "password", "token", "http://", "https://a/", "sk-"])
+@pytest.mark.parametrize(
+    "part", ["a.", "a-", "password", "token", "http://", "https://a/", "sk-", "serial "]
+)
 def test_one_long_line_is_masked_as_soon_as_a_short_one(part):
     """A search that runs to the end of the line from each of its words would take minutes."""
     text = part * ((64 << 10) // len(part))
