@@ -13,14 +13,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import signal
-import socket
 import sys
-import tempfile
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -34,13 +30,15 @@ from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.hardware.greeting import greet
 from tests.bench.ratios import describe_machine
-from tests.line.real_sshd import running_sshd, why_not
+from tests.bench.relay import relayed_sshd
+from tests.line.real_sshd import why_not
 from tests.patience import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpu_studio.core.other_pc import OtherPc
+    from tests.bench.relay import Relay
 
 _LOOKED_AFTER_S = 10.0
 _LONGEST_S = 60.0
@@ -51,38 +49,6 @@ _RUN = RunWorkload(
     run_id="1", workload="matmul", device="attic/cpu", size=32, dtype="float32", budget_s=600.0
 )
 _CHECK = RunCheck(check_id="1", device="attic/cpu", budget_s=600.0)
-
-
-class Relay:
-    """Forwards a loopback port until it is told to go silent; it closes nothing then.
-
-    Attributes:
-        port: where ssh connects.
-        is_silent: forwards nothing more while set.
-    """
-
-    def __init__(self, target: int) -> None:
-        self._target = target
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        self.is_silent = threading.Event()
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                here, _ = self._listener.accept()
-                there = socket.create_connection(("127.0.0.1", self._target))
-                for pair in ((here, there), (there, here)):
-                    threading.Thread(target=self._forward, args=pair, daemon=True).start()
-
-    def _forward(self, source: socket.socket, sink: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while chunk := source.recv(65536):
-                if self.is_silent.is_set():
-                    return  # both sockets stay open
-                sink.sendall(chunk)
-            sink.shutdown(socket.SHUT_WR)
 
 
 class Stage:
@@ -225,15 +191,7 @@ def main() -> None:
     print("\n| stage | cut | noticed after | events arrived | sentence | left there | next |")
     print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
     failed = 0
-    with tempfile.TemporaryDirectory() as folder, running_sshd(Path(folder)) as (pc, server, more):
-        os.environ |= more
-        config = Path(folder, "config")
-        words = config.read_text(encoding="utf-8")
-        port = int(words.split("Port ")[1].split()[0])
-        relay = Relay(port)
-        # The known key is the server's, whatever port leads to it.
-        alias = f"    HostKeyAlias [127.0.0.1]:{port}\n"
-        config.write_text(words.replace(f"Port {port}", f"Port {relay.port}") + alias, "utf-8")
+    with relayed_sshd() as (pc, server, relay):
         for name in options.stages.split(","):
             for kind in options.kinds.split(","):
                 row, is_good = _row(name, kind, pc, server, relay)
