@@ -129,6 +129,20 @@ def test_a_pc_that_does_not_take_part_is_named_within_the_patience(
     assert outliving(psutil.Process().children(recursive=True)) == []
 
 
+@pytest.mark.parametrize("port", ["garbage", "65536", "1" * 1000])
+def test_a_port_that_cannot_be_is_refused(there, play, port):
+    play(
+        "import torch.distributed as dist; greet(); hear(); "
+        "port = msgspec.json.decode(hear())['store_port']; "
+        "store = dist.TCPStore('127.0.0.1', port, is_master=False, wait_for_workers=False, "
+        f"use_libuv=False); store.set('port/1', '{port}'); time.sleep(600)"
+    )
+    last = last_event(request_of(there))
+    assert isinstance(last, RunFailed)
+    assert "attic/cpu answered something unexpected" in last.failure.message
+    assert outliving(psutil.Process().children(recursive=True)) == []
+
+
 def test_a_tunnel_that_is_refused_names_what_forbids_it(there, monkeypatch):
     monkeypatch.setenv("STAND_IN_TUNNEL", "Error: remote port forwarding failed for listen port 0")
     last = last_event(request_of(there))
