@@ -14,8 +14,11 @@ from gpu_studio.cli.screen import note
 from gpu_studio.core.benchmark.recording_writer import system_name
 from gpu_studio.core.device_name import DeviceName, address_at
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.line_trouble import LineProblem
 from gpu_studio.core.memory.modelled_cards import is_modelled
 from gpu_studio.core.other_pc import pc_from_text
+from gpu_studio.core.program_copy import command_to_run_there
+from gpu_studio.core.program_form import typed
 
 if TYPE_CHECKING:
     import argparse
@@ -83,6 +86,9 @@ def greeted(pc: OtherPc) -> tuple[OtherPc, str]:
         if found.detail:
             note(found.detail)
         message = f"{found.trouble.sentence} {found.trouble.action(pc.host)}"
+        if found.trouble.problem is LineProblem.NO_PROGRAM:
+            copy = typed(f"gpu-studio copy {pc.host}")
+            message += f" “{copy}” copies it. Or type this there: {command_to_run_there()}"
         raise StudioError(FailureKind.LINE_LOST, message)
     assert found.greeting is not None
     return found.pc, found.greeting.system.in_platform

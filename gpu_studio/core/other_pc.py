@@ -170,8 +170,13 @@ def ssh_command(pc: OtherPc, part: ServedPart, ssh: str = "ssh") -> tuple[str, .
         part: what to serve.
         ssh: ssh's path.
     """
-    words = _option_words({**_OPTIONS, "ClearAllForwardings": "yes"})
-    return (ssh, "-T", *words, "--", pc.host, f"{_quoted(pc.program or PLACES[0])} serve {part}")
+    return shell_command(pc, f"{_quoted(pc.program or PLACES[0])} serve {part}", ssh)
+
+
+def shell_command(pc: OtherPc, words: str, ssh: str = "ssh") -> tuple[str, ...]:
+    """Return the command that gives fixed words of this program to the shell of a PC."""
+    options = _option_words({**_OPTIONS, "ClearAllForwardings": "yes"})
+    return (ssh, "-T", *options, "--", pc.host, words)
 
 
 def tunnel_command(

@@ -20,9 +20,11 @@ from pathlib import Path
 
 from gpu_studio.core.packages_folder import has_own_torch
 
-_HOME = Path(__file__).resolve().parents[2]
+HOME = Path(__file__).resolve().parents[2]
+"""The folder that has this package."""
 _NAME = "gpu-studio"
-_INSTALLED_MARK = "installed.json"  # beside the package: docs/installed-program.md
+INSTALLED_MARK = "installed.json"
+"""Beside the package: docs/installed-program.md."""
 _SETUP_SCRIPT = ("packaging", "bootstrap.py")
 _SETUP_MARK = "made-by-gpu-studio"  # in the environment that the setup script makes
 _STUDIO, _PYTHON, _PIP = "gpu-studio ", "python ", "python -m pip "
@@ -83,7 +85,7 @@ class Program:
 
 
 def own_program(
-    executable: str = sys.executable, home: Path = _HOME, prefix: str = sys.prefix
+    executable: str = sys.executable, home: Path = HOME, prefix: str = sys.prefix
 ) -> Program:
     """Return the form of this program.
 
@@ -93,7 +95,7 @@ def own_program(
         prefix: This Python's environment.
     """
     python = python_here(executable)
-    if (home / _INSTALLED_MARK).is_file():
+    if (home / INSTALLED_MARK).is_file():
         return Program(ProgramForm.INSTALLED, _starter_in(home), python)
     script = home.joinpath(*_SETUP_SCRIPT)
     is_set_up = Path(prefix, _SETUP_MARK).is_file() and script.is_file()

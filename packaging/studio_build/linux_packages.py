@@ -12,6 +12,7 @@ import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpu_studio.core.program_copy import archive_name
 from studio_build import app_folder, changes, sizes
 from studio_build.address import address_of
 from studio_build.console import BuildError
@@ -142,7 +143,7 @@ def add_starter(program: Program, app: Path) -> None:
 
 def tar_name(version: str) -> str:
     """Return the file name of the portable folder of a version."""
-    return f"gpu-studio-{version}-linux-x86_64.tar.xz"
+    return f"{archive_name(version)}.tar.xz"
 
 
 def write_tar(program: Program, app: Path, out: Path, is_fast: bool = False) -> Path:

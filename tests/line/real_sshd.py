@@ -58,8 +58,15 @@ def _sshd() -> str | None:
 
 
 @contextlib.contextmanager
-def running_sshd(folder: Path) -> Iterator[tuple[OtherPc, psutil.Process, dict[str, str]]]:
-    """Yield a PC, its sshd, and the variables with which ssh finds it."""
+def running_sshd(
+    folder: Path, home: Path | None = None
+) -> Iterator[tuple[OtherPc, psutil.Process, dict[str, str]]]:
+    """Yield a PC, its sshd, and the variables with which ssh finds it.
+
+    Args:
+        folder: for its keys and settings.
+        home: the home folder there; None for this user's own.
+    """
     program = _sshd()
     assert program is not None
     with socket.socket() as free:
@@ -71,7 +78,10 @@ def running_sshd(folder: Path) -> Iterator[tuple[OtherPc, psutil.Process, dict[s
         )
     host_key = (folder / "host.pub").read_text(encoding="utf-8")
     (folder / "known").write_text(f"[127.0.0.1]:{port} {host_key}", encoding="utf-8")
-    (folder / "sshd_config").write_text(_SERVER.format(port=port, folder=folder), encoding="utf-8")
+    server_words = _SERVER.format(port=port, folder=folder)
+    if home is not None:
+        server_words += f"SetEnv HOME={home}\n"
+    (folder / "sshd_config").write_text(server_words, encoding="utf-8")
     (folder / "config").write_text(_CLIENT.format(port=port, folder=folder), encoding="utf-8")
     words = {
         "ssh": f'exec "{shutil.which("ssh")}" -F "{folder}/config" "$@"',

@@ -73,8 +73,8 @@ def whose_python() -> str:
 
 
 def build_title(family: str) -> str:
-    """Return the name of a build for people: "cu126 engine", "CPU engine"."""
-    return f"{'CPU' if family == CPU_TAG else family} engine"
+    """Return the name of a build for people: "cu126 engine"; "engine" without a name."""
+    return f"{'CPU' if family == CPU_TAG else family} engine".lstrip()
 
 
 def stage_title(stage: InstallStage, family: str) -> str:
