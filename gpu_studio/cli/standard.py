@@ -14,6 +14,7 @@ from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
+from gpu_studio.core.benchmark.newest_crossover import newest_crossover
 from gpu_studio.core.benchmark.run import Run, interval_words
 from gpu_studio.core.benchmark.standard import (
     LOAD_ITEM,
@@ -76,14 +77,21 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             )
         runs, is_complete = _make(plan, work, as_json=options.json)
         status = work.exit_status(is_done=is_complete)
-    checks = {
-        device: newest_check(data_folder(), device, identity_at(device, described.cards))
-        for device in plan.devices
-    }
+    names = {device: identity_at(device, described.cards) for device in plan.devices}
+    folder = data_folder()
     record = standard_run_of(
         plan,
         runs,
-        {one: facts_of(one, inventory, described, checks[one]) for one in plan.devices},
+        {
+            one: facts_of(
+                one,
+                inventory,
+                described,
+                newest_check(folder, one, name),
+                newest_crossover(folder, name),
+            )
+            for one, name in names.items()
+        },
         described,
         made_at=now(),
         program=program_title(),

@@ -39,6 +39,8 @@ _NOTE_TOP, _FOOT_TOP = 532.0, 572.0
 _INKS = {"good": "good", "amber": "amber", "failure": "failure_ink"}
 _SINGLE = int(LEFT)
 _MOST_TITLE = 0.3  # of the width
+_NARROW_ROW = 44.0  # two lines of the usual type do not fit into it
+_ASIDE = 420.0
 _BAR_HEIGHTS = (24.0, 14.0)  # the device's own, then what it is compared with
 
 
@@ -109,6 +111,12 @@ class _CardPainter:
 
     def _paint_headline(self) -> None:
         place = QRectF(_MARGIN, _HEADLINE_TOP, _WIDTH, _HEADLINE_HEIGHT)
+        if self._card.aside:
+            place.setRight(place.right() - _ASIDE - _GAP)
+            aside = QRectF(place.right() + _GAP, place.top() + 14, _ASIDE, 34)
+            bold = QFont.Weight.DemiBold
+            self._text(self._card.aside, aside, 26, "text", bold, RIGHT)
+            self._text(self._card.aside_note, aside.translated(0, 34), 16, "muted", flags=RIGHT)
         self._painter.setFont(fitting_font(self._card.headline, place, (30, 76), _SINGLE))
         self._painter.setPen(self._color("text"))
         self._painter.drawText(place, _SINGLE, self._card.headline)
@@ -137,8 +145,9 @@ class _CardPainter:
         height = min((_ROWS_BOTTOM - _ROWS_TOP) / len(rows), _ROW_HEIGHT)
         titles = min(max(self._width(row.title, 20) for row in rows), _WIDTH * _MOST_TITLE)
         bold = QFont.Weight.DemiBold
+        large, small = (18, 13) if height < _NARROW_ROW else (21, 16)
         values = max(
-            max(self._width(row.value, 21, bold), self._width(row.note, 16)) for row in rows
+            max(self._width(row.value, large, bold), self._width(row.note, small)) for row in rows
         )
         left = _MARGIN + titles + _GAP
         right = SIZE[0] - _MARGIN - min(values, _WIDTH * _MOST_TITLE) - _GAP
@@ -148,13 +157,13 @@ class _CardPainter:
             self._paint_bars(row, place)
             words = QRectF(right + _GAP, place.top(), SIZE[0] - _MARGIN - right - _GAP, height)
             if not row.note:
-                self._text(row.value, words, 21, "text", bold, RIGHT)
+                self._text(row.value, words, large, "text", bold, RIGHT)
                 continue
             half = height / 2
             upper = QRectF(words.left(), words.top() + 2, words.width(), half)
             lower = QRectF(words.left(), words.top() + half - 1, words.width(), half - 4)
-            self._text(row.value, upper, 21, "text", bold, RIGHT)
-            self._text(row.note, lower, 16, "muted", flags=RIGHT)
+            self._text(row.value, upper, large, "text", bold, RIGHT)
+            self._text(row.note, lower, small, "muted", flags=RIGHT)
 
     def _paint_bars(self, row: CardRow, place: QRectF) -> None:
         heights = _BAR_HEIGHTS[: len(row.bars)]

@@ -12,14 +12,16 @@ from gpu_studio.core.benchmark.standard_words import (
     ceiling_of,
     check_words,
     cpu_of,
+    crossover_source,
+    crossover_words,
     day_words,
-    device_words,
     figure_words,
     headline_of,
     load_words,
     role_of,
     speed_of,
     stamp_words,
+    subject_words,
     version_words,
 )
 from gpu_studio.core.devices.devices import short_name
@@ -58,7 +60,7 @@ def standard_card(run: StandardRun, *, is_dark: bool = True) -> SharedCard:
     stamp, tone = stamp_words(run)
     device = headline.device if headline is not None else run.devices[0]
     more = len(cards) - 1
-    name = f"Fastest of {len(cards)}: " * (more > 0) + device_words(device)
+    place = device.crossover
     rows = _rows_of_items(run, device)
     if more > 0 and headline is not None:
         rows = _rows_of_devices(run, headline.item)
@@ -68,9 +70,11 @@ def standard_card(run: StandardRun, *, is_dark: bool = True) -> SharedCard:
         title=f"Standard run {run.standard}" + (f" · {run.pc_name}" if run.pc_name else ""),
         stamp=stamp,
         tone=tone,
-        name=name,
+        name=subject_words(device, run),
         headline=headline.text if headline is not None else "No results",
         line=_line(headline),
+        aside=crossover_words(place) if place is not None else "",
+        aside_note=crossover_source(place) if place is not None else "",
         keys=_keys(run, device) if more <= 0 else (),
         rows=rows,
         note=" · ".join(filter(None, (check, load))),

@@ -11,6 +11,8 @@ from gpu_studio.core.benchmark.standard_words import (
     OF_CEILING,
     ceiling_of,
     check_words,
+    crossover_source,
+    crossover_words,
     device_words,
     figure_words,
     headline_of,
@@ -18,6 +20,7 @@ from gpu_studio.core.benchmark.standard_words import (
     role_of,
     speed_of,
     stamp_words,
+    subject_words,
 )
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.devices.devices import short_name
@@ -53,7 +56,7 @@ def standard_page(run: StandardRun) -> bytes:
     against = headline.reference if headline is not None else None
     values = {
         "title": f"Standard run {run.standard}" + (f", {run.pc_name}" if run.pc_name else ""),
-        "subject": device_words(first),
+        "subject": subject_words(first, run),
         "program": run.program or "GPU Studio",
         "promise": _PROMISE,
         "when": written_moment(run.made_at, with_zone=True),
@@ -186,3 +189,10 @@ def _device_facts(device: StandardDevice) -> Iterator[tuple[str, str]]:
     if not device.is_cpu:
         check = check_words(device.check) if device.check is not None else "Check: none yet"
         yield "Check", check.removeprefix("Check: ")
+        place = device.crossover
+        yield (
+            "Against the CPU",
+            "No sizes compared yet"
+            if place is None
+            else f"{crossover_words(place)}. {crossover_source(place, with_day=True)}",
+        )

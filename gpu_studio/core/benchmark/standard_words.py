@@ -17,8 +17,9 @@ from gpu_studio.core.benchmark.standing import Standing
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.devices.card_colors import COLOR_COUNT
 from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.moments import written_moment
-from gpu_studio.core.units import format_bytes, format_percent, format_rate
+from gpu_studio.core.units import format_bytes, format_percent, format_rate, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.standard import StandardItem
     from gpu_studio.core.benchmark.standard_record import (
         StandardCheck,
+        StandardCrossover,
         StandardDevice,
         StandardLoad,
         StandardRun,
@@ -178,6 +180,12 @@ def device_words(device: StandardDevice) -> str:
     return f"{name}, {format_bytes(device.memory_total_bytes)}"
 
 
+def subject_words(device: StandardDevice, run: StandardRun) -> str:
+    """Return the device that a run's headline is about, and of how many cards it is the fastest."""
+    count = len(cards_of(run))
+    return f"Fastest of {count}: " * (count > 1) + device_words(device)
+
+
 def load_words(load: StandardLoad) -> str:
     """Return the load at the end in a line: ``After 20 s of full load: 91 % of its first speed``.
 
@@ -195,8 +203,26 @@ def load_words(load: StandardLoad) -> str:
 
 def check_words(check: StandardCheck) -> str:
     """Return the newest check of a card: ``Check: passed (6 min, November 22, 2026)``."""
-    day = written_moment(check.made_at).rpartition(", ")[0] or check.made_at[:10]
-    return f"Check: {_CHECKS[check.verdict]} ({check.minutes}\u202fmin, {day})"
+    return f"Check: {_CHECKS[check.verdict]} ({check.minutes}\u202fmin, {_day(check.made_at)})"
+
+
+def crossover_words(place: StandardCrossover) -> str:
+    """Return from which size on a card beats the CPU: ``Faster from 448 × 448 on``."""
+    if place.kind == "crosses":
+        return f"Faster from {format_size(place.high, SQUARE)} on"
+    return "Faster at every size tried" if place.kind == "always" else "Slower at every size tried"
+
+
+def crossover_source(place: StandardCrossover, *, with_day: bool = False) -> str:
+    """Return of which work that is, which sizes were measured, and if asked, when."""
+    low, high = (format_size(size, SQUARE) for size in (place.low, place.high))
+    sizes = f"slower at {low}" if place.kind == "crosses" else f"{low} to {high}"
+    day = f" ({_day(place.made_at)})" if with_day else ""
+    return f"Products of float32, {sizes}{day}"
+
+
+def _day(moment: str) -> str:
+    return written_moment(moment).rpartition(", ")[0] or moment[:10]
 
 
 def role_of(device: StandardDevice, run: StandardRun) -> str:

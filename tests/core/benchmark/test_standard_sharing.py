@@ -16,12 +16,15 @@ from gpu_studio.core.benchmark.standard_page import standard_page
 from gpu_studio.core.benchmark.standard_record import (
     CHUNK,
     StandardCheck,
+    StandardCrossover,
     StandardDevice,
     StandardFigure,
     StandardRun,
     decode_standard,
+    encode_standard,
 )
 from gpu_studio.core.benchmark.standard_text import standard_markdown
+from gpu_studio.core.failure import StudioError
 from gpu_studio.core.page_json import json_in_page
 from gpu_studio.core.shared_card import MOST_ROWS
 from tests.core.benchmark.standard_runs import item_result, standard_device, standard_run
@@ -91,6 +94,11 @@ def test_a_name_is_never_markup() -> None:
     assert len({line.count(" | ") for line in text.splitlines() if line.startswith("| ")}) == 1
 
 
+def test_a_page_of_several_cards_says_that_it_begins_with_the_fastest() -> None:
+    cards = (standard_device("cuda:0"), standard_device("cuda:1"))
+    assert "Fastest of 2: " in parsed(standard_page(standard_run(standard_device(), *cards))).shown
+
+
 def test_the_picture_of_several_cards_has_the_fastest_ones() -> None:
     cards = [standard_device(f"cuda:{number}", name=f"Card {number}") for number in range(9)]
     many = standard_card(standard_run(standard_device(), *cards))
@@ -126,6 +134,27 @@ def test_an_empty_operation_has_no_ceiling() -> None:
     page = parsed(standard_page(standard_run(standard_device(figures=figures))))
 
     assert "0.1" not in page.shown
+
+
+def test_the_size_from_which_on_a_card_wins_is_on_all_that_is_shared() -> None:
+    place = StandardCrossover(kind="crosses", low=512, high=1024, made_at="2026-11-20T10:00:00Z")
+    run = standard_run(standard_device(), standard_device("cuda:0", crossover=place))
+    card, words = standard_card(run), "Faster from 1024\u202f×\u202f1024 on"
+
+    assert card.aside == words
+    for shared in (standard_page(run).decode(), standard_markdown(run), card.aside_note):
+        assert "slower at 512 × 512" in shared.replace("\u202f", " ")
+    assert words in standard_page(run).decode()
+    assert words in standard_markdown(run)
+    assert decode_standard(encode_standard(run)) == run
+
+
+@pytest.mark.parametrize(("device", "low"), [("cuda:0", 2048), ("cpu", 512)])
+def test_a_crossover_that_contradicts_itself_is_refused(device: str, low: int) -> None:
+    place = StandardCrossover(kind="crosses", low=low, high=1024, made_at="2026-11-20T10:00:00Z")
+    run = standard_run(standard_device(device, crossover=place))
+    with pytest.raises(StudioError, match="crossover"):
+        decode_standard(encode_standard(run))
 
 
 def test_a_wrong_result_has_no_bar_and_no_speed() -> None:
