@@ -90,7 +90,7 @@ def fitting_font(text: str, place: QRectF, pixels: tuple[int, int], flags: int =
 def paint_bar(
     painter: QPainter, place: QRectF, share: float, role: str, *, is_dark: bool = True
 ) -> None:
-    """Paint a bar on its track; a share of 0 is a stub.
+    """Paint a bar on its track; a share of 0 has none.
 
     Args:
         painter: of the sheet.
@@ -103,6 +103,8 @@ def paint_bar(
     track, bar = QPainterPath(), QPainterPath()
     track.addRoundedRect(place, radius, radius)
     painter.fillPath(track, sheet_color("track", is_dark=is_dark))
+    if not share:
+        return
     filled = QRectF(place)
     filled.setWidth(max(place.width() * share, _LEAST_BAR))
     bar.addRoundedRect(filled, radius, radius)

@@ -41,6 +41,18 @@ def test_a_picture_has_the_colors_of_its_theme_and_its_devices(is_dark: bool) ->
         assert QColor(COLOURS[role][is_dark]).name() in colors
 
 
+def test_what_was_not_measured_has_no_bar() -> None:
+    card = standard_card(standard_run())
+    bars = tuple(msgspec.structs.replace(bar, share=0.0) for bar in card.rows[0].bars)
+    rows = tuple(msgspec.structs.replace(row, bars=bars) for row in card.rows)
+    image = paint_result(msgspec.structs.replace(card, rows=rows, keys=()))
+    colors = {image.pixelColor(x, y).name() for x in range(1200) for y in range(280, 530, 4)}
+
+    assert QColor(COLOURS["track"][True]).name() in colors
+    for role in ("cpu", "gpu0"):
+        assert QColor(COLOURS[role][True]).name() not in colors
+
+
 def test_long_names_stay_inside_the_margins() -> None:
     run = standard_run(
         standard_device(name="W" * 100), standard_device("cuda:0", name="Card " * 20),
