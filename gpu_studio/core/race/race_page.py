@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.race_messages import ContestantResult
     from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.core.race.shared_race import SharedRace
+    from gpu_studio.core.race.shared_race import SharedRace, SharedRun
 
 PAGE_ENDINGS = (".html", ".htm")
 _LARGEST_PAGE_BYTES = 4 << 20
@@ -35,6 +35,7 @@ _PROMISE = (
 _WIDE, _NARROW, _TALL = 900.0, 420.0, 200.0
 _ROLES = ("cpu", "gpu0", "gpu1", "gpu2")
 _NONE = "–"
+_MOMENTS = 4
 
 
 def race_page(shared: SharedRace) -> bytes:
@@ -53,7 +54,9 @@ def race_page(shared: SharedRace) -> bytes:
         "tone": shared.tone,
         "doubts": shared.doubts,
         "chart": _chart(shared),
-        "heads": ("Contestant", "Speed", "Time", "Result", "Precision", "Power"),
+        **_progress(shared),
+        "heads": ("Contestant", "Speed", "Time", "Result", "Precision")
+        + ("Power",) * _has_power(shared),
         "rows": [*_rows(shared, picture)],
         "facts": [*_facts(shared)],
     }
@@ -119,7 +122,7 @@ def _chart(shared: SharedRace) -> dict[str, Any] | None:
     """Return the way of each contestant to the finish line; None if no one kept its way."""
     if not any(len(run.points) > 1 for run in shared.runs):
         return None
-    end_s = max(run.points[-1].elapsed_s for run in shared.runs if run.points) or 1.0
+    end_s = _end_s(shared)
     pictures = {}
     for name, width in (("wide", _WIDE), ("narrow", _NARROW)):
         canvas = SvgCanvas()
@@ -143,6 +146,32 @@ def _chart(shared: SharedRace) -> dict[str, Any] | None:
     return pictures
 
 
+def _progress(shared: SharedRace) -> dict[str, Any]:
+    """Return the table of the chart: the progress of each contestant at some moments."""
+    end_s = _end_s(shared)
+    moments = [end_s * part / _MOMENTS for part in range(1, _MOMENTS + 1)]
+    return {
+        "progress_heads": ("After", *map(format_duration, moments)),
+        "progress_rows": [
+            (run.name, [PageCell(_progress_at(run, moment), "number") for moment in moments])
+            for run in shared.runs
+        ],
+    }
+
+
+def _progress_at(run: SharedRun, moment_s: float) -> str:
+    passed = [point.progress for point in run.points if point.elapsed_s <= moment_s * (1 + 1e-9)]
+    return format_percent(min(passed[-1], 1.0)) if passed else _NONE
+
+
+def _end_s(shared: SharedRace) -> float:
+    return max((run.points[-1].elapsed_s for run in shared.runs if run.points), default=0) or 1.0
+
+
+def _has_power(shared: SharedRace) -> bool:
+    return any(result.power_w is not None for result in shared.race.contestants)
+
+
 def _rows(
     shared: SharedRace, picture: WorkloadDescription | None
 ) -> Iterator[tuple[str, list[PageCell]]]:
@@ -151,6 +180,7 @@ def _rows(
         is_right = result.verified is not False and result.seconds > 0
         speed = f"{three_digits(result.steps / result.seconds)} {unit}/s" if is_right else _NONE
         power = f"{result.power_w:.0f}\u202fW" if result.power_w is not None else _NONE
+        powers = [PageCell(power)] * _has_power(shared)
         yield (
             run.name,
             [
@@ -158,7 +188,7 @@ def _rows(
                 PageCell(format_duration(result.seconds), "number"),
                 _end(result),
                 PageCell(result.dtype),
-                PageCell(power),
+                *powers,
             ],
         )
 

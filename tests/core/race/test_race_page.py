@@ -41,6 +41,21 @@ def test_a_page_says_who_won_and_how_far_the_others_came() -> None:
     assert "script" not in page.tags
 
 
+def test_the_curves_of_a_page_are_a_table_too() -> None:
+    page = parsed(race_page(shared_race())).shown
+
+    for text in ("After", "3.00\u202fs", "12.0\u202fs", "25\u202f%", "75\u202f%", "100\u202f%"):
+        assert text in page
+
+
+def test_power_has_a_column_where_a_device_reports_it() -> None:
+    powered = msgspec.structs.replace(contestant("cuda:0"), power_w=21.4)
+    race = msgspec.structs.replace(shared_race().race, contestants=(contestant(), powered))
+
+    assert "Power" not in parsed(race_page(shared_race())).shown
+    assert "21\u202fW" in parsed(race_page(shared_race(race=race))).shown
+
+
 def test_names_are_no_markup_and_a_wrong_result_has_no_speed() -> None:
     wrong = msgspec.structs.replace(contestant("cuda:0", steps=450), verified=False)
     race = msgspec.structs.replace(
