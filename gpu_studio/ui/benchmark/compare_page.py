@@ -92,6 +92,10 @@ class ComparePage(PageColumn):
             tip="Compare with the standard run in a picture, a report, a recording or JSON",
         )  # fmt: skip
         self._add.setIcon(icon("file", self._theme))
+        self._share = button(
+            "Share this PC…", self._share_own, name="benchmark.compare.share",
+            tip="Save this PC's newest run as a picture or a page that others can open",
+        )  # fmt: skip
         self._copy = button(
             "Copy as text", self._copy_text, name="benchmark.compare.copy",
             tip="Copy the comparison as a Markdown table",
@@ -107,7 +111,7 @@ class ComparePage(PageColumn):
         self.column.addLayout(head)
         head.setSpacing(GAP)
         head.addWidget(self._heading, 1)
-        for shown in (self._add, self._copy, self._save):
+        for shown in (self._add, self._share, self._copy, self._save):
             head.addWidget(shown)
         line = QHBoxLayout()
         self.column.addLayout(line)
@@ -131,6 +135,7 @@ class ComparePage(PageColumn):
         self._sentence.setText(sentence)
         self._trust.show_notice(comparison_trust(sides))
         self._add.setEnabled(self._sides.can_add)
+        self._share.setEnabled(self._sides.has_own)
         for part in (self._copy, self._save):
             part.setEnabled(bool(others))
 
@@ -145,7 +150,7 @@ class ComparePage(PageColumn):
         self._fit_heading()
 
     def _fit_heading(self) -> None:
-        buttons = (self._add, self._copy, self._save)
+        buttons = (self._add, self._share, self._copy, self._save)
         room = self.width() - sum(shown.sizeHint().width() + GAP for shown in buttons)
         self._heading.fit_role(_HEADING_ROLES, room)
 
@@ -156,6 +161,11 @@ class ComparePage(PageColumn):
         self._sides.open_files(
             Path(path) for path in ask_open_paths(self.window(), "Add standard runs", _KINDS)
         )
+
+    def _share_own(self) -> None:
+        from gpu_studio.ui.standard_sharing import standard_dialog  # jinja2 and the pages
+
+        standard_dialog(self._sides.sides[0].run, self.window()).exec()
 
     def _copy_text(self) -> None:
         QGuiApplication.clipboard().setText(markdown_table(comparison_table(self._sides.sides)))

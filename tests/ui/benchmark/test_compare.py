@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QGuiApplication, QImage
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
     QFileDialog,
+    QLineEdit,
     QPushButton,
     QTabWidget,
     QToolButton,
@@ -20,13 +24,24 @@ from gpu_studio.core.benchmark.standard_card import standard_card
 from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
 from gpu_studio.core.benchmark.standard_page import standard_page
 from gpu_studio.core.benchmark.standard_record import encode_standard
+from gpu_studio.model.pages import COMPARE
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.result_bars import ResultBars
 from gpu_studio.ui.result_card import png_of_result
+from gpu_studio.ui.share_dialog import ShareDialog
 from gpu_studio.ui.tabs import TABS
 from tests.core.benchmark.standard_runs import paced_device, standard_run
-from tests.driving.window import click, drop, find, open_tab, sees, text, wait_ready, wait_until
+from tests.driving.window import (
+    click,
+    drop,
+    find,
+    open_tab,
+    sees,
+    text,
+    wait_ready,
+    wait_until,
+)
 from tests.fakes.pc import SteadySensors, two_cards
 
 if TYPE_CHECKING:
@@ -103,6 +118,30 @@ def test_a_picture_of_another_pc_dropped_on_any_tab_opens_beside_this_one(
         assert verdicts(window) == ["this PC", "▲ 2.0 × faster"]
         click(window, "benchmark.compare.remove.1")
         wait_until(lambda: not sees(window, "benchmark.compare.source.1"))
+
+
+def test_a_picture_saved_in_one_window_opens_in_another_as_a_comparison(
+    open_window: Callable[..., MainWindow], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "theirs.png"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+    monkeypatch.setattr(ShareDialog, "exec", ShareDialog.open)  # the tests go on beside it
+    their_window = open_window("theirs", msgspec.structs.replace(THEIRS, pc_name=""))
+    their_window.findChild(Studio).go_to(COMPARE)
+    wait_until(lambda: find(their_window, "benchmark.compare.share", QPushButton).isEnabled())
+    click(their_window, "benchmark.compare.share")
+    (dialog,) = their_window.findChildren(ShareDialog)
+    name = find(dialog, "share.name", QLineEdit)
+    QTest.keyClicks(name, "Ana's PC")
+    QTest.keyClick(name, Qt.Key.Key_Return)
+    click(dialog, "share.save")
+    dialog.close()
+    window = open_window("mine", OWN)
+
+    assert drop(window, path)
+    wait_until(lambda: sees(window, "benchmark.compare.source.1"))
+    assert "Ana's PC, 2026-11-20" in text(window, "benchmark.compare.source.1")
+    assert verdicts(window) == ["this PC", "▲ 2.0 × faster"]
 
 
 def test_the_page_of_another_pc_opens_too(
