@@ -24,21 +24,17 @@ def _run(options: argparse.Namespace, _log_path: Path) -> int:
         pc = pc_from_text(options.host)
     except ValueError as error:
         raise WrongUseError(str(error)) from error
-    program = ProgramCopy()
-    if program.trouble:
-        raise _refused(program.trouble)
-    there = look_there(pc)
-    trouble = there.why_not(pc.name, program.size_bytes)
-    if trouble:
-        raise _refused(trouble)
+    offer = look_there(pc, ProgramCopy())
+    if offer.trouble:
+        raise _refused(offer.trouble)
     if not options.yes:
-        print_line(program.offer(pc.name, there))
+        print_line(offer.sentence)
         again = typed(f"gpu-studio copy {options.host} --yes")
         print_line(f"Nothing was sent. “{again}” sends it.")
         return DONE
     last = None
     with Progress() as line:
-        for last in copy_there(pc, there, program):
+        for last in copy_there(offer):
             line.show(last.sentence)
     assert last is not None
     if not last.is_ready:

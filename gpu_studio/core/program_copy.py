@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpu_studio.core.builds.progress import InstallProgress
+    from gpu_studio.core.other_pc import OtherPc
 
 FOLDER_THERE = "gpu-studio"
 """In the home folder there; one of the places where a program is looked for."""
@@ -191,6 +192,11 @@ class CopyStep(NamedTuple):
         return self.engine is not None and self.engine.stage is InstallStage.READY
 
     @property
+    def has_failed(self) -> bool:
+        """Whether the installer there gave up."""
+        return self.engine is not None and self.engine.stage is InstallStage.FAILED
+
+    @property
     def sentence(self) -> str:
         """The step in words; of a failure, with what to do next."""
         if self.engine is None:
@@ -266,15 +272,6 @@ class ProgramCopy:
         content = (home / _STARTER).read_bytes()
         self._members.append(_Member(_STARTER, content=content, is_run=True, size=len(content)))
 
-    def offer(self, pc: str, there: There) -> str:
-        """Return what a copy would send to a PC that can take it, as sentences."""
-        python = ".".join(map(str, there.python_version))
-        free = f" and {format_size(there.free_bytes)} free" if there.free_bytes else ""
-        return (
-            f"{format_size(self.size_bytes)} are sent to ~/{FOLDER_THERE} on {pc}, which has "
-            f"Python {python}{free}. Then {pc} downloads PyTorch and installs it."
-        )
-
     def chunks(self) -> Iterator[bytes]:
         """Yield the tar's bytes.
 
@@ -292,6 +289,37 @@ class ProgramCopy:
                 raise OSError(None, "changed while it was sent", str(member.path))
             yield bytes(-sent % _BLOCK)
         yield bytes(2 * _BLOCK)
+
+
+class CopyOffer(NamedTuple):
+    """A copy that can be sent, or why not.
+
+    Attributes:
+        pc: where to.
+        there: what it has.
+        program: what would be sent.
+    """
+
+    pc: OtherPc
+    there: There
+    program: ProgramCopy
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be sent, as a sentence; empty if it can be."""
+        return self.program.trouble or self.there.why_not(self.pc.name, self.program.size_bytes)
+
+    @property
+    def sentence(self) -> str:
+        """What would be sent to a PC that can take it."""
+        python = ".".join(map(str, self.there.python_version))
+        free = self.there.free_bytes
+        room = f" and {format_size(free)} free" if free else ""
+        name = self.pc.name
+        return (
+            f"{format_size(self.program.size_bytes)} are sent to ~/{FOLDER_THERE} on {name}, which "
+            f"has Python {python}{room}. Then {name} downloads PyTorch and installs it."
+        )
 
 
 def _why_not(home: Path) -> str:

@@ -25,6 +25,7 @@ from gpu_studio.core.program_copy import (
     INSTALL_ENGINE,
     NOT_WRITABLE,
     TAKEN,
+    CopyOffer,
     CopyStage,
     CopyStep,
     There,
@@ -55,12 +56,18 @@ _WHY = {
 }
 
 
-def look_there(pc: OtherPc, is_over: Callable[[], bool] = lambda: False) -> There:
-    """Return what another PC has for a copy; blocks up to a minute.
+def look_there(
+    pc: OtherPc, program: ProgramCopy, is_over: Callable[[], bool] = lambda: False
+) -> CopyOffer:
+    """Return what can be copied to another PC; blocks up to a minute.
+
+    A program that cannot be sent anywhere asks nothing.
 
     Raises:
         StudioError: there is no line to it.
     """
+    if program.trouble:
+        return CopyOffer(pc, There(), program)
     with _conversation(pc, look_command(), is_over, _LONGEST_LOOK_S) as talk:
         talk.child.close_input()
         answer = bytearray()
@@ -71,20 +78,18 @@ def look_there(pc: OtherPc, is_over: Callable[[], bool] = lambda: False) -> Ther
             exit_code = talk.end()
             if exit_code in (None, SSH_FAILED):
                 raise talk.lost(exit_code)
-        return told
+        return CopyOffer(pc, told, program)
 
 
-def copy_there(
-    pc: OtherPc, there: There, program: ProgramCopy, is_over: Callable[[], bool] = lambda: False
-) -> Iterator[CopyStep]:
+def copy_there(offer: CopyOffer, is_over: Callable[[], bool] = lambda: False) -> Iterator[CopyStep]:
     """Send a program, then install PyTorch there; yield each step. The last one is the installer's.
 
     Raises:
         StudioError: it cannot be; the text says why. Nothing that was sent is found there later.
     """
-    trouble = program.trouble or there.why_not(pc.name, program.size_bytes)
-    if trouble or there.python is None:
-        raise StudioError(FailureKind.LINE_LOST, trouble)
+    pc, there, program = offer
+    if offer.trouble or there.python is None:
+        raise StudioError(FailureKind.LINE_LOST, offer.trouble)
     yield from _sent(pc, receive_command(there.python, os.urandom(8).hex()), program, is_over)
     if not is_over():
         yield from _installed(pc, is_over)

@@ -53,6 +53,7 @@ class PcAttempt(QObject):
         notices: what is known, one line each: reached, program, engine, devices. A line that failed
             is the last one.
         detail: ssh's own last words about a failure; empty without any.
+        lacks_program: whether the PC was reached, and has no GPU Studio.
         is_running: whether the PC is still asked.
         is_usable: whether the PC can be added.
     """
@@ -95,7 +96,7 @@ class PcAttempt(QObject):
         self._worker = None
         self.notices: tuple[Notice, ...] = ()
         self.detail = ""
-        self.is_running = self.is_usable = False
+        self.is_running = self.is_usable = self.lacks_program = False
 
     def _answers(
         self, address: OtherPc, is_over: threading.Event
@@ -165,6 +166,7 @@ class PcAttempt(QObject):
 
     def _note_trouble(self, trouble: LineTrouble) -> None:
         assert self._address is not None
+        self.lacks_program = trouble.problem is LineProblem.NO_PROGRAM
         step = trouble.action(self._address.host)
         self._note(Notice(trouble.sentence, Tone.FAILURE, next_step=step))
 

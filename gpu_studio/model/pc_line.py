@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.line_messages import Greeting
     from gpu_studio.core.other_pc import OtherPc
+    from gpu_studio.core.program_copy import CopyOffer, CopyStep
     from gpu_studio.model.doctor import Doctor
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.sensors import Sensors, SensorSource
@@ -61,6 +62,12 @@ class PcPort(Protocol):
             pc: where to ask.
             is_over: asked regularly: whether to give up.
         """
+
+    def copy_offer(self, pc: OtherPc, is_over: Callable[[], bool]) -> CopyOffer:
+        """Return what of this program can be copied there; blocks as `greet` does."""
+
+    def copying(self, offer: CopyOffer, is_over: Callable[[], bool]) -> Iterator[CopyStep]:
+        """Copy it there, and install PyTorch there; yield each step."""
 
     def engine(self, pc: OtherPc, environment: EngineEnvironment) -> Engine:
         """Return an engine that runs there."""

@@ -60,7 +60,7 @@ def home(there, tmp_path, monkeypatch):
 
 
 def test_the_folder_there_is_what_the_portable_archive_has(program, home, there):
-    steps = list(copy_there(there, look_there(there), program))
+    steps = list(copy_there(look_there(there, program)))
     copied = home / "gpu-studio"
     assert json.loads((copied / "installed.json").read_text())["package"] == "tar"
     assert os.readlink(copied / "bin" / "python3") == "/usr/bin/python3"
@@ -77,12 +77,12 @@ def test_the_folder_there_is_what_the_portable_archive_has(program, home, there)
 
 
 def test_what_is_there_is_not_overwritten(program, home, there):
-    looked = look_there(there)
+    looked = look_there(there, program)
     (home / "gpu-studio").mkdir()
     (home / "gpu-studio" / "mine").write_text("kept")
-    assert "already" in look_there(there).why_not("attic", 1)
+    assert "already" in look_there(there, program).trouble
     with pytest.raises(StudioError, match="not overwritten"):
-        list(copy_there(there, looked, program))
+        list(copy_there(looked))
     assert [one.name for one in (home / "gpu-studio").iterdir()] == ["mine"]
     assert [one.name for one in home.iterdir()] == ["gpu-studio"]
 
@@ -94,13 +94,13 @@ def test_a_cut_leaves_nothing(program, home, there, end, monkeypatch):
     last = len(whole) - 2 * 512 - 1024
     monkeypatch.setattr(program, "chunks", lambda: iter([whole[: end if end >= 0 else last]]))
     with pytest.raises(StudioError):
-        list(copy_there(there, look_there(there), program))
+        list(copy_there(look_there(there, program)))
     until(lambda: list(home.iterdir()) == [])
 
 
 def test_cancel_ends_the_copy(program, home, there):
     is_over = threading.Event()
-    steps = copy_there(there, look_there(there), program, is_over.is_set)
+    steps = copy_there(look_there(there, program), is_over.is_set)
     next(steps)
     is_over.set()
     steps.close()
@@ -148,10 +148,10 @@ def test_a_hostile_answer_is_no_permission(answer):
 
 
 def test_a_full_disk_is_the_last_word_of_tar(program, home, there, play):
-    looked = look_there(there)
+    looked = look_there(there, program)
     play("sys.stderr.write('tar: No space left on device'); sys.stdin.buffer.read(); sys.exit(74)")
     with pytest.raises(StudioError, match="No space left"):
-        list(copy_there(there, looked, program))
+        list(copy_there(looked))
 
 
 def test_an_installer_that_fails_there_says_why_and_brings_no_link(program, home, there, tmp_path):
@@ -160,7 +160,7 @@ def test_an_installer_that_fails_there_says_why_and_brings_no_link(program, home
     failed = json.dumps(json.loads(_READY) | {"stage": "failed", "trouble": trouble})
     write_script(tmp_path / "program" / "gpu-studio", f"echo '{failed}'")
     program = ProgramCopy(tmp_path / "program")
-    last = list(copy_there(there, look_there(there), program))[-1].engine
+    last = list(copy_there(look_there(there, program)))[-1].engine
     assert (last.trouble.link, "\x1b" in last.trouble.sentence) == ("", False)
 
 
@@ -179,7 +179,7 @@ def test_a_real_sshd_gets_the_program(program, tmp_path, monkeypatch):
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
         pc = OtherPc(name=pc.name, host=pc.host)
-        steps = list(copy_there(pc, look_there(pc), program))
+        steps = list(copy_there(look_there(pc, program)))
         assert steps[-1].engine.result == "It works."
     assert [one.name for one in home.iterdir()] == ["gpu-studio"]
 

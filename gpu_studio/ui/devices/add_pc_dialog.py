@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
     QGridLayout,
@@ -16,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.core.builds.trouble import format_size
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.other_pc import (
@@ -26,6 +28,7 @@ from gpu_studio.core.other_pc import (
     pc_from_text,
     program_trouble,
 )
+from gpu_studio.core.program_copy import command_to_run_there
 from gpu_studio.ui.devices.device_verdict import SIGNS
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.icons import icon
@@ -41,6 +44,9 @@ from gpu_studio.ui.parts import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpu_studio.model.pc_copy import PcCopy
     from gpu_studio.model.pcs import Pcs
     from gpu_studio.ui.theme import Theme
 
@@ -50,6 +56,11 @@ _LINE_ROOM = 1.5  # of the height of a text, for one line of the result
 _LONGEST_ON_BUTTON = 20
 _HOST_HINT = "As you type it after ssh: user@host, or a name from ~/.ssh/config"
 _PROGRAM_HINT = "Only if it is not found: the path of the program there"
+_COPY_LABEL = "Copy GPU Studio there…"
+_COMMAND_HINT = (
+    "Type this there, beside the downloaded portable folder. Or let GPU Studio be copied: first it "
+    "says how much is sent."
+)
 _NOT_TRIED = "Nothing was sent yet. Try the host to see what is there."
 _NOT_SENT = (
     "Not sent: passwords, keys, history, and files except a picture you race with. Results carry "
@@ -116,6 +127,57 @@ class _ResultLine(QWidget):
         self._sign.setPixmap(sign.pixmap(QSize(side, side), self.devicePixelRatioF()))
 
 
+class _CopyThere(QWidget):
+    """For a PC without GPU Studio: the one command to run there, and a copy over ssh.
+
+    Args:
+        copy: what sends it.
+        address: returns the PC of the dialog.
+    """
+
+    def __init__(self, copy: PcCopy, address: Callable[[], OtherPc]) -> None:
+        super().__init__()
+        self._copy, self._address = copy, address
+        self._command = _line_edit("add_pc.command", "Command to run there")
+        self._command.setReadOnly(True)
+        self._command.setText(command_to_run_there())
+        self._command.setCursorPosition(0)
+        self._act = button("", self._go_on, name="add_pc.copy")
+        self._words = Text("", "muted", name="add_pc.copy.words", wraps=True)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        line = QHBoxLayout()
+        column.addLayout(line)
+        line.addWidget(self._command, 1)
+        line.addWidget(button("Copy command", self._copy_command, name="add_pc.command.copy"))
+        second = QHBoxLayout()
+        column.addLayout(second)
+        second.addWidget(self._words, 1)
+        second.addWidget(self._act, 0, Qt.AlignmentFlag.AlignTop)
+
+    def show_state(self) -> None:
+        """Show what is known of the copy."""
+        copy = self._copy
+        notice = copy.notice or Notice(_COMMAND_HINT)
+        self._words.setText(notice.sentence)
+        self._words.set_tone(notice.tone)
+        size = format_size(copy.offer.program.size_bytes) if copy.offer is not None else ""
+        label = "Stop" if copy.is_running else f"Send {size}" if size else _COPY_LABEL
+        show_label(self._act, label)
+
+    def _go_on(self) -> None:
+        if self._copy.is_running:
+            self._copy.cancel()
+            self.show_state()
+        elif self._copy.offer is not None:
+            self._copy.send()
+        else:
+            self._copy.look(self._address())
+
+    def _copy_command(self) -> None:
+        QGuiApplication.clipboard().setText(self._command.text())
+
+
 class AddPcDialog(QDialog):
     """Tries a host, shows what is there, and adds it. Closing it ends an attempt at once.
 
@@ -129,7 +191,7 @@ class AddPcDialog(QDialog):
         super().__init__(parent)
         self.setObjectName("add_pc")
         self.setWindowTitle("Add a PC")
-        self._pcs, self._attempt = pcs, pcs.attempt
+        self._pcs, self._attempt, self._copy = pcs, pcs.attempt, pcs.copy
         self._has_own_name = False
         self._host = _line_edit("add_pc.host", "Host")
         self._host.setPlaceholderText("user@host")
@@ -144,6 +206,7 @@ class AddPcDialog(QDialog):
             _ResultLine(theme, name=f"add_pc.result.{number}")
             for number in range(_RESULT_LINES + 1)
         ]
+        self._there = _CopyThere(self._copy, self._tried_pc)
         self._name_note = Text("", "muted", name="add_pc.name_note", wraps=True)
         self._add = button("Add PC", self._add_pc, name="add_pc.add", primary=True)
         self._lay_out()
@@ -151,13 +214,16 @@ class AddPcDialog(QDialog):
         self._program.textEdited.connect(self._on_host_edited)
         self._name.textEdited.connect(self._on_name_edited)
         self._attempt.changed.connect(self._show_state)
+        self._copy.changed.connect(self._on_copied)
         self._show_state()
         self._host.setFocus()
 
     def done(self, result: int) -> None:
         """Close the dialog, and end an attempt."""
         self._attempt.changed.disconnect(self._show_state)
+        self._copy.changed.disconnect(self._on_copied)
         self._attempt.cancel()
+        self._copy.cancel()
         super().done(result)
 
     def _lay_out(self) -> None:
@@ -174,6 +240,7 @@ class AddPcDialog(QDialog):
         lines.setSpacing(4)
         for line in self._lines:
             lines.addWidget(line)
+        lines.addWidget(self._there)
         lines.addStretch(1)
         # The answers come one by one: their room is there before.
         results.setMinimumHeight(
@@ -221,6 +288,7 @@ class AddPcDialog(QDialog):
 
     def _on_host_edited(self) -> None:
         self._attempt.cancel()
+        self._copy.cancel()
         if not self._has_own_name:
             self._name.setText(self._suggested_name())
         self._show_state()
@@ -246,9 +314,19 @@ class AddPcDialog(QDialog):
         if self._input_trouble:
             self._show_state(is_asked=True)
             return
+        self._copy.cancel()
+        self._attempt.start(self._tried_pc())
+
+    def _tried_pc(self) -> OtherPc:
         name = self._name_text if not self._pcs.name_trouble(self._name_text) else "The other PC"
-        program = self._program.text().strip()
-        self._attempt.start(OtherPc(name=name, host=self._host_text, program=program))
+        return OtherPc(name=name, host=self._host_text, program=self._program.text().strip())
+
+    def _on_copied(self) -> None:
+        if self._copy.is_ready and not self._copy.is_running:
+            self._copy.cancel()
+            self._program.clear()
+            self._attempt.start(self._tried_pc())
+        self._show_state()
 
     @property
     def _input_trouble(self) -> str:
@@ -279,6 +357,8 @@ class AddPcDialog(QDialog):
             line.show_notice(notice, attempt.detail if notice.tone is Tone.FAILURE else "")
         for line in self._lines[len(notices) :]:
             line.hide()
+        self._there.setVisible(attempt.lacks_program)
+        self._there.show_state()
         tried = bool(attempt.notices)
         show_label(self._try, "Stop" if attempt.is_running else "Try again" if tried else "Try")
         name = self._name_text

@@ -170,3 +170,34 @@ def test_cancel_ends_an_attempt_at_once(
     attempt = ready_studio.pcs.attempt
     wait_until(lambda: not any(one.isRunning() for one in attempt.findChildren(Worker)))
     assert (attempt.notices, attempt.is_usable, other_pcs.sources) == ((), False, [])
+
+
+def test_a_pc_without_the_program_gets_the_command_or_a_copy(
+    ready_studio: Studio, dialog: AddPcDialog, other_pcs: OtherPcs
+) -> None:
+    assert not sees(dialog, "add_pc.copy")
+    other_pcs.refusal = LineProblem.NO_PROGRAM
+    tried(dialog, ready_studio, "lea@workshop")
+    click(dialog, "add_pc.command.copy")
+    assert QApplication.clipboard().text() == find(dialog, "add_pc.command", QLineEdit).text()
+    click(dialog, "add_pc.copy")
+    wait_until(lambda: ready_studio.pcs.copy.offer is not None)
+    wait_until(lambda: not ready_studio.pcs.copy.is_running)
+    assert "sent" in text(dialog, "add_pc.copy.words")
+    assert other_pcs.refusal is not None, "nothing was sent yet"
+    click(dialog, "add_pc.copy")
+    wait_until(lambda: can_add(dialog))
+    assert not sees(dialog, "add_pc.copy")
+    click(dialog, "add_pc.cancel")
+
+
+def test_a_copy_that_cannot_be_says_why(
+    ready_studio: Studio, dialog: AddPcDialog, other_pcs: OtherPcs
+) -> None:
+    other_pcs.refusal = LineProblem.NO_PROGRAM
+    other_pcs.there = other_pcs.there._replace(python=None)
+    tried(dialog, ready_studio, "lea@workshop")
+    click(dialog, "add_pc.copy")
+    wait_until(lambda: "Python" in text(dialog, "add_pc.copy.words"))
+    assert ready_studio.pcs.copy.offer is None
+    click(dialog, "add_pc.cancel")
