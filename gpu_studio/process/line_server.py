@@ -42,7 +42,7 @@ class Translation(Protocol):
         """Return what the line gets for a line of the child; `is_late`: others wait behind it."""
 
     def farewell(self, exit_code: int | None) -> Iterable[bytes]:
-        """Return the last lines, after the child's end."""
+        """Return the last lines, after an end that is the child's own."""
 
 
 class _Waiting:
@@ -130,8 +130,11 @@ def serve_line(
                 lines = translation.to_line(line, is_late=is_late) if line else (SIGN_OF_LIFE,)
                 out.writelines(lines)
                 out.flush()
-            out.writelines(translation.farewell(children[0].wait(_LONGEST_END_S)))
-            out.flush()
+            # A child that was ended because of the line has not crashed. A PC that slept reads
+            # this when it wakes.
+            if not is_over.is_set():
+                out.writelines(translation.farewell(children[0].wait(_LONGEST_END_S)))
+                out.flush()
         is_over.set()
 
     _start_all(pass_requests, pass_answers)
