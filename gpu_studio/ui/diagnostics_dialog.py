@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLa
 
 from gpu_studio.core.log_end import log_end
 from gpu_studio.model.diagnostics import diagnostics_text
-from gpu_studio.ui.parts import Text
+from gpu_studio.ui.parts import Text, resize_on_screen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ class DiagnosticsDialog(QDialog):
         self._settings = settings
         self.setObjectName("diagnostics")
         self.setWindowTitle("What happened" if settings else "Diagnostics")
-        self.resize(*_SIZE)
+        resize_on_screen(self, _SIZE)
         self._text = QPlainTextEdit(diagnostics_text(studio, log))
         self._text.setObjectName("diagnostics.text")
         self._text.setAccessibleName("Diagnostics")

@@ -7,7 +7,7 @@ import binascii
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QEvent, QSize, Qt, Slot
+from PySide6.QtCore import QByteArray, QEvent, Qt, Slot
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QApplication,
@@ -32,7 +32,7 @@ from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.page_keys import press_stop
 from gpu_studio.ui.paint_turn import PaintTurn
-from gpu_studio.ui.parts import MARGIN
+from gpu_studio.ui.parts import MARGIN, resize_on_screen
 from gpu_studio.ui.saving import ask_open_path, ask_save_path
 from gpu_studio.ui.scroll_page import CoverWatch, TabScroll
 from gpu_studio.ui.status import EffectLine, StatusLine
@@ -455,8 +455,7 @@ class MainWindow(QMainWindow):
                 steps().add(self._make_pages)
 
     def _restore(self) -> None:
-        room = self.screen().availableSize()
-        self.resize(QSize(*_FIRST_SIZE).boundedTo(room))
+        resize_on_screen(self, _FIRST_SIZE)
         self.tabs.setCurrentIndex(self._last_tab())
         last = self._studio.settings.choices.window_geometry
         try:

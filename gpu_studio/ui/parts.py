@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Literal
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QHelpEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -140,6 +140,11 @@ def show_label(shown: QPushButton, text: str) -> None:
         shown.setText(text)
         shown.setAccessibleName(text)
     shown.setVisible(bool(text))
+
+
+def resize_on_screen(window: QWidget, size: tuple[int, int]) -> None:
+    """Give a window its first size, or what a small screen has room for."""
+    window.resize(QSize(*size).boundedTo(window.screen().availableSize()))
 
 
 def keep_room(*widgets: QWidget) -> None:

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.notice import Notice
 from gpu_studio.core.page_text import text_of_page
 from gpu_studio.ui.combo_box import ComboBox
-from gpu_studio.ui.parts import GAP, Text
+from gpu_studio.ui.parts import GAP, Text, resize_on_screen
 from gpu_studio.ui.saving import save_as
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class ShareDialog(QDialog):
         super().__init__(parent)
         self.setObjectName("share")
         self.setWindowTitle("Share the result")
-        self.resize(*_SIZE)
+        resize_on_screen(self, _SIZE)
         self._forms, self._contents = tuple(forms), b""
         self._form = ComboBox()
         self._form.setObjectName("share.form")

@@ -87,3 +87,10 @@ def test_a_light_picture_is_light(dialog: ShareDialog) -> None:
     image = QImage.fromData(dialog.contents)
     assert image.pixelColor(3, 3).name().upper() == COLOURS["window"][False]
     assert image.text(CHUNK)
+
+
+def test_a_small_screen_has_room_for_the_dialog(dialog: ShareDialog) -> None:
+    room = dialog.screen().availableSize()  # 800 × 800 without a screen
+
+    assert dialog.width() <= room.width()
+    assert dialog.height() <= room.height()

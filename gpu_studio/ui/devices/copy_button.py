@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import GAP, Text
+from gpu_studio.ui.parts import GAP, Text, resize_on_screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,7 +96,7 @@ class CopyDialog(QDialog):
         super().__init__(parent)
         self.setObjectName("devices.copy.dialog")
         self.setWindowTitle("Copy the report on this PC")
-        self.resize(*_SIZE)
+        resize_on_screen(self, _SIZE)
         self._report = report
         self._form = ComboBox()
         self._form.setObjectName("devices.copy.form")
