@@ -184,6 +184,25 @@ def test_a_real_sshd_gets_the_program(program, tmp_path, monkeypatch):
     assert [one.name for one in home.iterdir()] == ["gpu-studio"]
 
 
+@pytest.mark.skipif(bool(why_not()), reason=why_not() or "there is an sshd")
+def test_an_sshd_that_is_killed_half_way_leaves_nothing(program, tmp_path, monkeypatch):
+    folder, home = tmp_path / "sshd", tmp_path / "there"
+    folder.mkdir()
+    home.mkdir()
+    with running_sshd(folder, home) as (pc, server, variables):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        steps = copy_there(look_there(OtherPc(name=pc.name, host=pc.host), program))
+        next(steps)
+        until(lambda: any(home.iterdir()))
+        for process in server.children(recursive=True):
+            if "sshd" in process.name():
+                process.kill()
+        with pytest.raises(StudioError, match="lost"):
+            list(steps)
+        until(lambda: list(home.iterdir()) == [])
+
+
 @pytest.mark.parametrize("shell", ["dash", "bash", "fish", "csh"])
 def test_the_command_is_the_same_for_each_shell(shell, home):
     if shutil.which(shell) is None:
