@@ -12,7 +12,10 @@ import pytest
 
 from tests.test_import_boundaries import PACKAGE
 
-COMMAND = re.compile(r"\bgpu-studio (?:[a-z]|--)|\bpython3? -[mc]\b|\bpip install\b|bootstrap\.py")
+# “~/gpu-studio” is a folder.
+COMMAND = re.compile(
+    r"(?<!~/)\bgpu-studio (?:[a-z]|--)|\bpython3? -[mc]\b|\bpip install\b|bootstrap\.py"
+)
 # Where the commands are before they get their form.
 SOURCES = {
     "core/builds/words.py": "terminal_action's commands",
