@@ -9,6 +9,10 @@ answer stands in the window. The first PC is this one, which should have no card
 soft cards (see docs/soft-cards.md), if ``.venv-soft-cu130`` is there: the way is real, but a soft
 card's kernels compute nothing, so its times and its verdicts say nothing about a real card.
 
+The last PC is this one, and another PC "attic" that it reaches by ssh: this one again, behind
+Debian's sshd on a loopback port. A host that is typed counts as no click. Its seconds leave out
+what a real network adds, and both PCs share the processor.
+
 The seconds depend on the PC and on what else it does: the first line says how busy it was.
 """
 
@@ -19,6 +23,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,6 +33,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 import psutil
 
 from tests.bench.ratios import describe_machine
+from tests.line.real_sshd import why_not
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +50,8 @@ _PCS: dict[str, tuple[str, ...]] = {
     "soft GT 1030, which cu130 has no code for": ("NVIDIA GeForce GT 1030:6.1:1996:3",),
     "soft RTX 3060": ("NVIDIA GeForce RTX 3060:8.6:12044:28",),
 }
+# What `tests.line.real_sshd` calls its server, and what the user calls it.
+_HOST, _OTHER_PC = "loopback", "attic"
 
 
 class Answer(NamedTuple):
@@ -89,6 +97,17 @@ class Visitor:
         wait_until(look, _LONGEST_S)
         return Answer(question, self._clicks, time.perf_counter() - begun_s, look())
 
+    def ask_of_another_pc(self, program: str) -> list[Answer]:
+        """Ask about a PC that the window does not know yet, and compare it with this one."""
+        from tests.driving.window import wait_until
+
+        wait_until(self._verdict, _LONGEST_S)
+        return [
+            self._asked("Can I reach it?", lambda: self._try(program), self._found),
+            self._asked("What is in it?", self._add, self._its_devices),
+            self._asked("Which of the two is faster?", self._run_on_both, self._comparison),
+        ]
+
     def _click(self, name: str) -> None:
         from tests.driving.window import click
 
@@ -115,6 +134,41 @@ class Visitor:
 
         is_known = self._window.findChild(Studio).session.description is not None
         return text(self._window, "devices.verdict.sentence") if is_known else ""
+
+    def _try(self, program: str) -> None:
+        from tests.driving.window import write
+
+        self._click("devices.add_pc")
+        write(self._window, "add_pc.host", _HOST)
+        write(self._window, "add_pc.program", program)
+        write(self._window, "add_pc.name", _OTHER_PC)
+        self._click("add_pc.try")
+
+    def _found(self) -> str:
+        from PySide6.QtWidgets import QPushButton
+
+        from tests.driving.window import find, text
+
+        lines = [f"add_pc.result.{n}.{part}" for n in range(4) for part in ("short", "sentence")]
+        is_usable = find(self._window, "add_pc.add", QPushButton).isEnabled()
+        said = [text(self._window, line) for line in lines] if is_usable else []
+        return " · ".join(filter(None, said))
+
+    def _add(self) -> None:
+        self._click("add_pc.add")
+
+    def _its_devices(self) -> str:
+        from PySide6.QtWidgets import QAbstractItemView
+
+        from tests.driving.window import entries
+
+        name = f"devices.pc.{_OTHER_PC}.table"
+        there = self._window.findChild(QAbstractItemView, name)
+        return ", ".join(entries(self._window, name)) if there is not None else ""
+
+    def _run_on_both(self) -> None:
+        self._open("Benchmark")
+        self._click("benchmark.run")
 
     def _compare(self) -> None:
         self._click("devices.compare")
@@ -150,7 +204,7 @@ class Visitor:
         return text(self._window, "memory.oom.outcome") if is_over else ""
 
 
-def visit() -> list[Answer]:
+def visit(ask: Callable[[Visitor], list[Answer]]) -> list[Answer]:
     """Open the window in this process, ask it, and close it."""
     begun_s = time.perf_counter() - (time.time() - psutil.Process().create_time())
     from PySide6.QtWidgets import QApplication
@@ -162,15 +216,31 @@ def visit() -> list[Answer]:
     window = build_window(settings=Settings(None), tabs_after_paint=True)
     window.show()
     try:
-        return Visitor(window, begun_s).ask_all()
+        return ask(Visitor(window, begun_s))
     finally:
         window.close()
         application.processEvents()
 
 
+def visit_another_pc() -> list[Answer]:
+    """Visit this PC, and ask it about another one behind a real sshd."""
+    from tests.line.real_sshd import running_sshd
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_sshd(Path(folder)) as (pc, _, variables),
+    ):
+        os.environ.update(variables)
+        return visit(lambda visitor: visitor.ask_of_another_pc(pc.program))
+
+
 def answers_on(cards: tuple[str, ...]) -> list[Answer]:
     """Visit a PC with these soft cards, or this PC, in a process of its own."""
-    visit_here = ["-m", "tests.bench.first_minute", "--here"]
+    return _answers("--here", cards)
+
+
+def _answers(whom: str, cards: tuple[str, ...] = ()) -> list[Answer]:
+    visit_here = ["-m", "tests.bench.first_minute", whom]
     command = [sys.executable, *visit_here]
     if cards:
         python = str(_SOFT_PYTHON)
@@ -198,8 +268,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
-    if parser.parse_args().here:
-        print(json.dumps(visit()), flush=True)
+    parser.add_argument("--other", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.here or arguments.other:
+        answers = visit_another_pc() if arguments.other else visit(Visitor.ask_all)
+        print(json.dumps(answers), flush=True)
         return
     print(describe_machine())
     for pc, cards in _PCS.items():
@@ -207,6 +280,10 @@ def main() -> None:
             print(f"\n{pc}: left out, there is no {_SOFT_PYTHON.parts[-3]}")
         else:
             print_table(pc, answers_on(cards))
+    if why_not():
+        print(f"\nanother PC: left out, {why_not()}")
+    else:
+        print_table("another PC over ssh", _answers("--other"))
 
 
 if __name__ == "__main__":
