@@ -157,7 +157,7 @@ class Dispatcher:
 
                 yield record_memory(request, stop)
             case JoinTraining():
-                from gpu_studio.engine.join_training import join_training
+                from gpu_studio.engine.together_group import join_training
 
                 yield from join_training(request, stop)
             case RunCheck():

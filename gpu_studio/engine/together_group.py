@@ -1,8 +1,8 @@
-"""A group of processes on several PCs, which this PC leads.
+"""A group of processes on several PCs: the one that leads it, and the part of the others.
 
-This PC has the c10d store. Each other PC's engine, at the end of a line of its own, starts its
-processes by its own torchrun. A tunnel of ssh joins the loopback addresses of both PCs: first the
-store's port, then gloo's (`engine.together_meeting`). Nothing is open to a network.
+The PC that leads has the c10d store. Each other PC's engine, at the end of a line of its own,
+starts its processes by its own torchrun. A tunnel of ssh joins the loopback addresses of both PCs:
+first the store's port, then gloo's (`engine.together_meeting`). Nothing is open to a network.
 
 torchrun's own rendezvous of several PCs is not used: it opens its store to every network, and gives
 the ranks by the order of addresses, so that the first process, which takes the orders, could be on
@@ -26,16 +26,18 @@ from gpu_studio.core.device_name import address_there, pc_of
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.line_trouble import LineProblem, LineTrouble, detail_of_ssh, problem_of_ssh
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
-from gpu_studio.core.messages.together_messages import JoinTraining
+from gpu_studio.core.messages.together_messages import JoinTraining, TrainingLeft
 from gpu_studio.core.other_pc import LOOPBACK, SILENCE_S, ssh_program, tunnel_command
 from gpu_studio.engine.client import ProcessEngine
+from gpu_studio.engine.device import resolve
 from gpu_studio.engine.replica import ALONE, EXCHANGE, STEP, Order
 from gpu_studio.engine.replica_group import ReplicaGroup, launch
 from gpu_studio.engine.together_meeting import LONGEST_MEETING_S, READY, port_key
 from gpu_studio.process.ssh_tunnel import SshTunnel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from threading import Event as Flag
 
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.other_pc import OtherPc
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 _LONGEST_TUNNEL_S = 20.0
 _LOOK_S = 0.1
 _LONGEST_LOOK_S = 2.0
+_LOOK_AT_PART_S, _LONGEST_END_OF_PART_S = 0.2, 3.0
 
 
 class _Member:
@@ -273,6 +276,37 @@ class TogetherGroup(ReplicaGroup):
             sentence = "A process of this PC ended; its output is in the log."
             return StudioError(FailureKind.INTERNAL, sentence)
         return StudioError(FailureKind.LINE_LOST, gone[0].failure)
+
+
+def join_training(request: JoinTraining, stop: Flag) -> Iterator[Event]:
+    """Take part in a training that another PC leads; nothing is left running.
+
+    It ends with the group, or with `stop`.
+
+    Raises:
+        StudioError: a device is not here, or the numbers do not fit together.
+    """
+    devices = [str(resolve(address)) for address in request.devices]
+    if request.first_rank + len(devices) > request.ranks or request.size % request.ranks:
+        raise StudioError(
+            FailureKind.BAD_REQUEST, "The parts of the batch do not fit the devices that train."
+        )
+    with tempfile.TemporaryDirectory(
+        prefix="gpu-studio-group-", ignore_cleanup_errors=True
+    ) as folder:
+        meeting = [
+            f"--first-rank={request.first_rank}",
+            f"--ranks={request.ranks}",
+            f"--store-port={request.store_port}",
+        ]
+        torchrun = launch(devices, request.size, "gloo", Path(folder), meeting)
+        try:
+            while torchrun.is_running and not stop.wait(_LOOK_AT_PART_S):
+                pass
+        finally:
+            with contextlib.suppress(OSError):
+                torchrun.end(_LONGEST_END_OF_PART_S)
+    yield TrainingLeft()
 
 
 def order_of_ranks(devices: Iterable[str]) -> list[str]:
