@@ -1,4 +1,7 @@
-"""``gpu-studio devices``: the devices in this PC, and whether PyTorch can use them."""
+"""The devices in this PC, and whether PyTorch can use them.
+
+``gpu-studio devices`` shows them, and ``gpu-studio`` without a window compares them as well.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import msgspec
 
 from gpu_studio.cli.answers import (
     NoEngineError,
+    addresses,
     at_work,
     describe_beside,
     new_engine,
@@ -21,6 +25,8 @@ from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.report import pc_value
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.program_form import typed
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
@@ -31,6 +37,14 @@ if TYPE_CHECKING:
     from gpu_studio.cli.answers import CommandEngine
     from gpu_studio.core.devices.devices import Device, GpuProcess, Inventory
     from gpu_studio.core.messages.engine_messages import EngineDescribed
+
+_WORKLOADS = ("elementwise", "matmul")
+_SIZES = (128, 512, 2048)
+_BUDGET_S = 0.5
+_HOW_TO_GET_THE_WINDOW = (
+    "The window shows live curves and your card's memory: start GPU Studio on a desktop, or "
+    "connect with “ssh -X”. “{help}” lists the terminal commands."
+)
 
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
@@ -218,6 +232,68 @@ def _counted(count: int | None, thing: str) -> str:
 
 def _with_unit(value: float | None, unit: str) -> str:
     return "" if value is None else f"{value:.0f} {unit}"
+
+
+def show_first_look(log_path: Path) -> int:
+    """Print this PC's devices and how the CPU and cards compare; return the exit status.
+
+    Raises:
+        StudioError: the engine does not start, or the driver does not answer.
+    """
+    with Progress() as progress:
+        progress.show("Looking at this PC …")
+        inventory = read_inventory(log_path)
+    try:
+        engine = new_engine(log_path)
+    except NoEngineError as error:
+        parts = (device_lines(inventory, None), missing_lines(inventory, str(error)))
+        for part in parts:
+            for line in part:
+                print_line(line)
+            print_line()
+        print_line(_how_to_get_the_window())
+        return DONE
+    with at_work(engine) as work:
+        work.progress.show("Starting PyTorch …")
+        description = describe_beside(inventory, work.engine, work.interrupt)
+        work.progress.clear()
+        for lines in (device_lines, finding_lines):
+            for line in lines(inventory, description):
+                print_line(line)
+            print_line()
+        from gpu_studio.cli.bench_runs import BenchRuns, verdicts  # 20 ms
+
+        runs = BenchRuns(work)
+        runs.cards = {card.address: card for card in description.cards}
+        runs.make_all(
+            [
+                _request(workload, size, device)
+                for workload in _WORKLOADS
+                for size in _SIZES
+                for device in addresses(description)
+            ]
+        )
+    print_line()
+    for sentence in verdicts(runs.results):
+        print_line(sentence)
+    print_line()
+    print_line(_how_to_get_the_window())
+    return runs.exit_status
+
+
+def _how_to_get_the_window() -> str:
+    return _HOW_TO_GET_THE_WINDOW.format(help=typed("gpu-studio --help"))
+
+
+def _request(workload: str, size: int, device: str) -> RunWorkload:
+    return RunWorkload(
+        run_id=f"{workload}-{size}-{device}",
+        workload=workload,
+        device=device,
+        size=size,
+        dtype="float32",
+        budget_s=_BUDGET_S,
+    )
 
 
 COMMAND = Command(

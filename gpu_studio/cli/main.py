@@ -166,7 +166,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.command is not None:
         status: int = options.run(options, _start_log())
         return status
-    from gpu_studio.cli.first_look import show_first_look
+    from gpu_studio.cli.devices import show_first_look
 
     return show_first_look(_start_log())
 

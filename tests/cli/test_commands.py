@@ -189,7 +189,7 @@ def test_devices_in_words(type_in):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows always has a display")
 def test_without_a_display_the_terminal_does_the_main_job(environment):
-    small = "from gpu_studio.cli import first_look as f; f._SIZES, f._BUDGET_S = (8, 64), 0.01"
+    small = "from gpu_studio.cli import devices as f; f._SIZES, f._BUDGET_S = (8, 64), 0.01"
     program = f"{small}; import runpy; runpy.run_module('gpu_studio', run_name='__main__')"
     done = subprocess.run(
         [sys.executable, "-c", program],
