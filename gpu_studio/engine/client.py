@@ -128,7 +128,7 @@ class ProcessEngine:
         environment = environment or EngineEnvironment()
         self._link: EngineLink[Any] = OwnLink(environment, log_path, packages)
         if pc is not None:
-            from gpu_studio.engine.line import LineLink  # not before the first paint
+            from gpu_studio.engine.line_link import LineLink  # not before the first paint
 
             self._link = LineLink(pc, environment)
         self._child: ChildProcess | LineChild | None = None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.other_pc import OtherPc
-    from gpu_studio.hardware.line import SensorLine
+    from gpu_studio.hardware.sensor_line import SensorLine
     from gpu_studio.process.child_process import ChildProcess
     from gpu_studio.process.line_child import LineChild
 
@@ -51,7 +51,7 @@ class SensorReader:
     ) -> None:
         self.line: SensorLine | None = None
         if pc is not None:
-            from gpu_studio.hardware.line import SensorLine  # not before the first paint
+            from gpu_studio.hardware.sensor_line import SensorLine  # not before the first paint
 
             self.line = SensorLine(pc, period_s)
         self._period_s = period_s
