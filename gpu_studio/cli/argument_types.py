@@ -100,15 +100,9 @@ def whole_number(least: int, largest: int) -> Callable[[str], int]:
     return number_of
 
 
-def whole_numbers(least: int, largest: int) -> Callable[[str], tuple[int, ...]]:
-    """Return a type for a list of whole numbers in this range, each once."""
-    number_of = whole_number(least, largest)
-    return lambda text: tuple(dict.fromkeys(map(number_of, _entries(text) or [text])))
-
-
-def every_whole_number(least: int, largest: int) -> Callable[[str], tuple[int, ...]]:
-    """Return a type for a list of whole numbers in this range; the same one may stand twice."""
-    number_of = whole_number(least, largest)
+def positive_numbers(largest: int) -> Callable[[str], tuple[int, ...]]:
+    """Return a type for a list of whole numbers from 1; the same one may stand twice."""
+    number_of = whole_number(1, largest)
     return lambda text: tuple(map(number_of, _entries(text) or [text]))
 
 

@@ -225,7 +225,7 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
         "--smallest", action="store_true", help="find the smallest card on which it fits"
     )
     parser.add_argument(
-        "--batch", metavar="N,N", type=types.every_whole_number(1, MOST_BATCH),
+        "--batch", metavar="N,N", type=types.positive_numbers(MOST_BATCH),
         help="the batch sizes of several histories of one script, such as 8,12,16",
     )  # fmt: skip
     parser.add_argument(

@@ -326,7 +326,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="cpu, cuda:0, … (default: the CPU and the first card that PyTorch can use)",
     )  # fmt: skip
     parser.add_argument(
-        "--threads", metavar="N[,N…]", type=types.every_whole_number(1, _MOST_THREADS),
+        "--threads", metavar="N[,N…]", type=types.positive_numbers(_MOST_THREADS),
         help="CPU threads; each number is a contestant (default: all). The same number twice "
         "races the CPU against itself: the noise of this PC",
     )  # fmt: skip

@@ -145,13 +145,13 @@ def pc_from_text(text: str) -> OtherPc:
     return OtherPc(name=name.strip(), host=host)
 
 
-def ssh_program(system: str = sys.platform) -> str | None:
+def ssh_program() -> str | None:
     """Return the path of the system's own ``ssh``; None if there is none.
 
     Windows has it in System32 since 2018. Another one in the PATH, such as Git's, knows neither its
     agent nor its keys.
     """
-    if system == "win32":
+    if sys.platform == "win32":
         own = Path(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "OpenSSH", "ssh.exe")
         if own.is_file():
             return str(own)

@@ -51,12 +51,6 @@ class Summary(msgspec.Struct, frozen=True):
         """The spread as a share of the median."""
         return self.iqr_s / self.median_s if self.median_s else 0.0
 
-    @property
-    def relative_interval(self) -> float:
-        """Half the width of the 95 % interval as a share of the median."""
-        low, high = self.ci95_s
-        return (high - low) / 2 / self.median_s if self.median_s else 0.0
-
 
 def summarize(samples_s: Iterable[float]) -> Summary | None:
     """Return the summary of samples in seconds, or None if there are none."""

@@ -58,7 +58,6 @@ class PauseTimer(QObject):
 
     Args:
         parent: owns it.
-        watch: tells a pause; one with the PC's clock if None.
 
     Signals:
         resumed(float): the PC or this window goes on after a pause of that many seconds.
@@ -66,9 +65,9 @@ class PauseTimer(QObject):
 
     resumed = Signal(float)
 
-    def __init__(self, parent: QObject, watch: PauseWatch | None = None) -> None:
+    def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self._watch = watch or PauseWatch()
+        self._watch = PauseWatch()
         self._timer = QTimer(self)
         self._timer.setInterval(round(1000 * EVERY_S))
         self._timer.timeout.connect(self.look)

@@ -24,12 +24,13 @@ class SshTunnel:
             opened all others when it says which (ssh(1), ``-R``).
 
     Attributes:
+        errors: the beginning of what ssh wrote.
         port_there: that port; None until the tunnel stands.
     """
 
     def __init__(self, command: tuple[str, ...]) -> None:
         self._child = ChildProcess(command, keeps_errors=True)
-        self._text = ""
+        self.errors = ""
         self.port_there: int | None = None
         self._changed = threading.Event()
         self._reader = threading.Thread(target=self._read, name="tunnel", daemon=True)
@@ -39,11 +40,6 @@ class SshTunnel:
         """Return whether the tunnel stands; waits until it does, fails, or the time is over."""
         self._changed.wait(timeout_s)
         return self.port_there is not None
-
-    @property
-    def errors(self) -> str:
-        """What ssh has written."""
-        return self._text
 
     def exit_code(self) -> int | None:
         """Return ssh's exit code; None if it still runs."""
@@ -63,9 +59,9 @@ class SshTunnel:
         with contextlib.suppress(OSError, ValueError):
             while line := stream.readline(_MOST_ERROR_BYTES):
                 # Read to the end, however much comes: a full pipe would hold ssh up.
-                if len(self._text) < _MOST_ERROR_BYTES:
-                    self._text += line.decode(errors="replace")
-                found = _ALLOCATED.search(self._text)
+                if len(self.errors) < _MOST_ERROR_BYTES:
+                    self.errors += line.decode(errors="replace")
+                found = _ALLOCATED.search(self.errors)
                 if found is not None and 0 < int(found[1]) < 1 << 16:
                     self.port_there = int(found[1])
                     self._changed.set()

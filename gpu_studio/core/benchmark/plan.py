@@ -181,7 +181,7 @@ def _beyond_s(request: RunWorkload, costs: RunCosts) -> float:
     return _USUAL_OVERHEAD_S + (SUSTAINED_LOAD_S if request.sustained else 0.0)
 
 
-_TOLERANCE = 0.05
+_TOLERANCE = 0.05  # the width of a crossing's enclosure, as a share of its size
 # Halving an octave down to a twentieth takes four; a tie in it may take as many on both sides.
 _MOST_REFINEMENTS = 14
 # How often the end of a crossing is measured: until two in a row have the same winner.
@@ -198,12 +198,10 @@ class Sweep:
 
     Args:
         plan: the grid; see `sizes.powers_of_two` for a range.
-        tolerance: the width of a crossing's enclosure, as a share of its size.
     """
 
-    def __init__(self, plan: Plan, tolerance: float = _TOLERANCE) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._tolerance = tolerance
         self._asked: dict[str, RunWorkload] = {}
         self._rounds: dict[tuple[str, str, bool], int] = {}
 
@@ -246,7 +244,7 @@ class Sweep:
             with_transfers=transfers,
         )
         ratios = [each[-1] for each in histories]
-        size = next_size(ratios, tolerance=self._tolerance, tried=tried)
+        size = next_size(ratios, tolerance=_TOLERANCE, tried=tried)
         sizes = [size] if size is not None else self._unsure_ends(histories)
         if sizes:
             self._rounds[pair] = self._rounds.get(pair, 0) + 1

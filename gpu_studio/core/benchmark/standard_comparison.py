@@ -42,7 +42,7 @@ class Side(msgspec.Struct, frozen=True):
 
     @property
     def device(self) -> StandardDevice:
-        """The device."""
+        """What the run says of the device itself."""
         return self.run.devices[self.number]
 
     @property

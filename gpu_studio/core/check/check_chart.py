@@ -89,7 +89,7 @@ class CheckChart(NamedTuple):
 
 
 def record_chart(record: CheckRecord) -> CheckChart:
-    """Return the chart of a record."""
+    """Return stages, temperatures and clocks over the time of a check."""
     verdicts = {stage.name: stage.verdict for stage in record.stages}
     names = [stage.name for stage in record.stages]
     last = max((one.at_s for one in record.readings), default=0.0)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CheckEnd(Enum):
-    """The ends of a check."""
+    """How a check ended, which decides what its verdict may say."""
 
     PASSED = "passed"
     ERRORS = "errors"  # errors were counted

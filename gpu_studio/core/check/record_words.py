@@ -189,12 +189,8 @@ def identity_text(device: CheckedDevice) -> str:
     return device.contradiction or device.agreement or unknown
 
 
-def device_facts(device: CheckedDevice) -> tuple[RecordFact, ...]:
-    """Return the facts of a device."""
-    return tuple(_device_facts(device))
-
-
-def _device_facts(device: CheckedDevice) -> Iterator[RecordFact]:
+def device_facts(device: CheckedDevice) -> Iterator[RecordFact]:
+    """Yield what a buyer compares with the card in the hand: name, memory, driver, limits."""
     is_card = not is_cpu(device.address)
     yield RecordFact("Card" if is_card else "Processor", device.name)
     if is_card:

@@ -44,7 +44,6 @@ def advice_for(
     *,
     system: str | None = None,
     machine: str | None = None,
-    table: WheelTable | None = None,
 ) -> str:
     """Return the build to install for a card that the installed PyTorch has no code for.
 
@@ -52,12 +51,11 @@ def advice_for(
         compute_capability: (major, minor).
         system: "Linux" or "Windows"; this PC's if None.
         machine: "x86_64" or "aarch64"; this PC's if None.
-        table: the table of builds; the program's own if None.
 
     Raises:
         MissingResourceError: the program's own table is missing or broken.
     """
-    table = table or load_table()
+    table = load_table()
     key = platform_key(system or operating_system.system(), machine or operating_system.machine())
     for build in table.builds:  # newest first
         if serves(build.arch_list.get(key, ()), compute_capability):

@@ -32,11 +32,6 @@ def _magnitude(x: Array, *_others: Array) -> Array:
     return np.abs(x)
 
 
-def _of_rows(x: Array, *_others: Array) -> Array:
-    """Return the largest magnitude of each row at each of its elements."""
-    return np.broadcast_to(np.abs(x).max(-1, keepdims=True), x.shape)
-
-
 def _function(
     name: str, work: Callable[..., Tensor], answer: Callable[..., Array], low: float, high: float,
     ulps: float = 4, scale: float | Callable[..., Array] = 0.0, count: int = 1,

@@ -90,19 +90,17 @@ class GrowDrawing(Drawing):
 
     Args:
         case: the device, the dtype, the size, and the seeds.
-        dtype: of both substances; None for the case's.
     """
 
-    def __init__(self, case: Case, dtype: torch.dtype | None = None) -> None:
+    def __init__(self, case: Case) -> None:
         super().__init__(case)
-        self._dtype = dtype or case.dtype
         self.restart()
 
     def restart(self) -> None:
         """Begin with the seeds."""
         u, v = planted(self._case)
-        self.u = u.to(self._dtype).to(self._case.device)
-        self.v = v.to(self._dtype).to(self._case.device)
+        self.u = u.to(self._case.dtype).to(self._case.device)
+        self.v = v.to(self._case.dtype).to(self._case.device)
         self._steps = 0
 
     def __call__(self) -> object:

@@ -96,12 +96,10 @@ class SwarmDrawing(Drawing):
 
     Args:
         case: the device, the dtype and the number of bodies.
-        dtype: of the places; None for the case's.
     """
 
-    def __init__(self, case: Case, dtype: torch.dtype | None = None) -> None:
+    def __init__(self, case: Case) -> None:
         super().__init__(case)
-        self._dtype = dtype or case.dtype
         self._at_once = max(1, PAIRS_AT_ONCE // WHIRLS)
         self._shape = wide_height(LARGEST_SIDE), LARGEST_SIDE
         self.restart()
@@ -110,8 +108,8 @@ class SwarmDrawing(Drawing):
         """Begin with both streams side by side."""
         x, y = placed(self._case.size)
         self._ink = _ink(x, y).to(self._case.device)
-        self.x = x.to(self._dtype).to(self._case.device)
-        self.y = y.to(self._dtype).to(self._case.device)
+        self.x = x.to(self._case.dtype).to(self._case.device)
+        self.y = y.to(self._case.dtype).to(self._case.device)
         self._steps = 0
 
     def __call__(self) -> object:

@@ -90,11 +90,6 @@ class BenchmarkHistory(QObject):
         return kept_name(entry.header, self._board, without_maker(entry.header.result.device_name))
 
     @property
-    def is_read(self) -> bool:
-        """Whether the kept runs were read once."""
-        return self._contents is not None
-
-    @property
     def refused(self) -> list[str]:
         """The unreadable files in the folder, each with the reason."""
         refused = self._contents.refused if self._contents else ()

@@ -40,11 +40,6 @@ class RaceAnimation(QObject):
         self._painting.failed.connect(self._fail)
         studio.closing.connect(self.close)
 
-    @property
-    def is_painting(self) -> bool:
-        """Whether an animation is being painted."""
-        return self._painting.is_busy
-
     def save(self, order: AnimationOrder, path: Path) -> None:
         """Paint an animation and write it to a path."""
         self._painting.add(lambda: _painted(order, path), self._show)

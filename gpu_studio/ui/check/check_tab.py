@@ -204,7 +204,7 @@ class CheckTab(TabContents):
         record = check.record
         facts = record_facts(record) if record is not None else ()
         if check.is_barred and record is None and not check.phase.is_busy:
-            facts = device_facts(check.known)  # what the record would have
+            facts = tuple(device_facts(check.known))  # what the record would have
         self._fact_rows.show_rows(facts)
         self._facts.setVisible(bool(facts))
         self._limits.show_sentences(record_limits(record) if record is not None else ())

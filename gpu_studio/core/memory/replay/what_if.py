@@ -127,7 +127,6 @@ def smallest_card(
     other_bytes: int = 0,
     conf: str = "",
     empty_at: Collection[int] = (),
-    is_over: Callable[[], bool] = lambda: False,
 ) -> int | None:
     """Return the smallest card of a grid on which a history fits, in bytes.
 
@@ -136,10 +135,10 @@ def smallest_card(
     always enough where a smaller one was: the blocks fall differently.
 
     Returns:
-        None if it fits on no card, or is no longer needed.
+        None if it fits on no card.
     """
     ask = partial(what_if, replayed, other_bytes=other_bytes, conf=conf, empty_at=empty_at)
-    roomy = ask(is_over=is_over)
+    roomy = ask()
     least = (roomy.peak_allocated_bytes + other_bytes) * _TENTHS // _GIB
     roomy_bytes = max(
         roomy.peak_reserved_bytes + other_bytes,
@@ -149,8 +148,6 @@ def smallest_card(
     step = -(-(most - least) // _MOST_SIZES) or 1
     smallest, tried = None, most
     while tried >= max(least, 1):
-        if is_over():
-            return None
         found = ask(card_bytes=_card_bytes(tried))
         if not found.fits:
             break
