@@ -12,6 +12,7 @@ from gpu_studio.core.benchmark.sizes import parse_sizes, parse_sweep
 from gpu_studio.core.device_name import DeviceName
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.other_pc import pc_from_text
+from gpu_studio.core.rendezvous import address_trouble
 from gpu_studio.core.tensors import parse_dtypes
 
 if TYPE_CHECKING:
@@ -168,6 +169,13 @@ def other_pc(text: str) -> OtherPc:
         return pc_from_text(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from error
+
+
+def rendezvous(text: str) -> str:
+    """Return an address at which several PCs can meet."""
+    if reason := address_trouble(text):
+        raise ArgumentTypeError(reason)
+    return text
 
 
 def named_value(text: str) -> tuple[str, str]:

@@ -269,6 +269,8 @@ def _plans(options: argparse.Namespace, description: EngineDescribed) -> list[Ru
         devices = [_leader(options, description)]
         others = [greeted(pc)[0] for pc in options.other_pc]
         chosen |= {"way": "DistributedDataParallel", "processes": str(len(options.together))}
+    elif options.rendezvous:
+        raise WrongUseError("--rendezvous is where the PCs of --together meet.")
     else:
         devices = _devices_for(workload, options.device, description)
     plans: list[RunPlan] = []
@@ -286,6 +288,7 @@ def _plans(options: argparse.Namespace, description: EngineDescribed) -> list[Ru
             sustained=options.sustained,
             together=options.together or (),
             other_pcs=tuple(others),
+            rendezvous=options.rendezvous or "",
         )
         plans.append(Sweep(plan) if options.sweep else plan)
     return plans
@@ -432,6 +435,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--other-pc", metavar="[NAME=]HOST", type=types.other_pc, action="append", default=[],
         help="how to reach a PC of --together: as after ssh; repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rendezvous", metavar="ADDRESS", type=types.rendezvous,
+        help="an address of this PC where the PCs of --together meet, instead of a tunnel of ssh: "
+        "this PC listens there, every PC in that network can reach it, and nothing is encrypted",
     )  # fmt: skip
     add_measuring(parser, _USUAL_BUDGET_S)
 

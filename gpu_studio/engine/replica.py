@@ -28,6 +28,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.messages.together_messages import ExchangeBackend
 from gpu_studio.engine.device import accelerator_of, synchronize
 from gpu_studio.engine.together_meeting import meet_other_pcs
 from gpu_studio.engine.workloads.train_network import (
@@ -302,6 +303,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--first-rank", type=int, default=0)
     parser.add_argument("--ranks", type=int)
     parser.add_argument("--store-port", type=int)
+    parser.add_argument("--store-host", default="")
     chosen = parser.parse_args(arguments)
     orders, out = take_over_stdin(), take_over_stdout()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -310,7 +312,8 @@ def main(arguments: Sequence[str]) -> int:
     accelerator_of(device).use(device)
     if chosen.store_port is not None:
         rank = chosen.first_rank + int(os.environ["LOCAL_RANK"])
-        meet_other_pcs(chosen.store_port, rank, chosen.ranks)
+        backend = ExchangeBackend(chosen.backend)
+        meet_other_pcs(chosen.store_host, chosen.store_port, rank, chosen.ranks, backend)
     else:
         dist.init_process_group(
             chosen.backend,

@@ -16,8 +16,10 @@ import psutil
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.other_pc import LOOPBACK
 from gpu_studio.engine.device import accelerator_of
 from gpu_studio.engine.replica import CHECK, STEP, Order, ReplicaAnswer
+from gpu_studio.engine.together_meeting import interface_of
 from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
@@ -131,7 +133,12 @@ def backends_for(device: str) -> tuple[str, ...]:
 
 
 def launch(
-    devices: Sequence[str], size: int, backend: str, folder: Path, meeting: Sequence[str]
+    devices: Sequence[str],
+    size: int,
+    backend: str,
+    folder: Path,
+    meeting: Sequence[str],
+    address: str = LOOPBACK,
 ) -> ChildProcess:
     """Return torchrun, which has started a process for each device of this PC.
 
@@ -141,17 +148,17 @@ def launch(
         backend: what the processes exchange numbers with.
         folder: where torchrun and its processes meet.
         meeting: the arguments of `engine.replica` that say where all processes meet.
+        address: of this PC, through which the processes exchange numbers.
 
     Raises:
         StudioError: torchrun could not start.
     """
-    loopback = {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
     environment = {
         # torchrun would open a port to the whole network for its workers; they need none.
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         "OMP_NUM_THREADS": str(torch.get_num_threads()),
-        # No other PC takes part, and a home PC's own name often does not resolve.
-        **({"GLOO_SOCKET_IFNAME": loopback, "NCCL_SOCKET_IFNAME": loopback} if loopback else {}),
+        # A home PC's own name often does not resolve.
+        **_network_variables(address),
     }
     try:
         return ChildProcess(
@@ -178,3 +185,17 @@ def launch(
     except OSError as error:
         message = f"torchrun could not start: {error.strerror or error}"
         raise StudioError(FailureKind.INTERNAL, message) from error
+
+
+def _network_variables(address: str) -> dict[str, str]:
+    """Return the variables with which gloo and NCCL use the interface of an address only."""
+    if address == LOOPBACK:
+        interface = {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
+    else:
+        interface = interface_of(address)
+    if interface is None:
+        return {}
+    variables = {"GLOO_SOCKET_IFNAME": interface, "NCCL_SOCKET_IFNAME": f"={interface}"}
+    if ":" in address:
+        variables["NCCL_SOCKET_FAMILY"] = "AF_INET6"
+    return variables

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import sys
 import threading
 
 import psutil
@@ -10,10 +12,12 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, SamplesMeasured
-from gpu_studio.core.messages.together_messages import Limited
+from gpu_studio.core.messages.together_messages import ExchangeBackend, JoinTraining, Limited
 from gpu_studio.engine import together_group
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.replica import ReplicaAnswer
+from gpu_studio.engine.replica_group import ReplicaGroup
+from gpu_studio.engine.workloads import together_case
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.data_parallel import DataParallel
 from gpu_studio.engine.workloads.together_scaling import TogetherScaling
@@ -67,6 +71,98 @@ def test_what_cannot_work_is_said_before_anything_starts(there, monkeypatch, cha
     assert isinstance(last, RunFailed)
     assert last.failure.kind is FailureKind.BAD_REQUEST
     assert words in last.failure.message
+
+
+@pytest.fixture
+def second_loopback(monkeypatch) -> str:
+    """Return an address of this PC that stands for one in a network."""
+    if sys.platform != "linux":
+        pytest.skip("only Linux has all of 127.0.0.0/8")
+    monkeypatch.setattr(together_case, "trouble_here", lambda *_: "")
+    return "127.0.0.2"
+
+
+def _asked_for(request, monkeypatch):
+    """Return the last event of a run, and what other PCs were asked."""
+    asked = []
+    start = together_group._Member.start
+    monkeypatch.setattr(
+        together_group._Member, "start",
+        lambda self, joined, on_end: (asked.append(joined), start(self, joined, on_end)),
+    )  # fmt: skip
+    return last_event(request), asked
+
+
+def test_two_pcs_meet_at_an_address_without_a_tunnel(there, second_loopback, monkeypatch):
+    monkeypatch.setattr(together_group, "SshTunnel", None)
+    request = request_of(there, rendezvous=second_loopback)
+    last, (joined,) = _asked_for(request, monkeypatch)
+    assert isinstance(last, RunFinished), last
+    assert last.verified, last.verification
+    assert (joined.rendezvous, joined.backend) == (second_loopback, ExchangeBackend.GLOO)
+    assert (last.training.backend, last.training.is_tunneled) == (ExchangeBackend.GLOO, False)
+    assert "without ssh" in " ".join(last.findings)
+    assert second_loopback not in str(last)
+    assert outliving(psutil.Process().children(recursive=True)) == []
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "192.0.2.1", "attic"])
+def test_an_address_that_is_none_of_this_pc_starts_nothing(there, monkeypatch, address):
+    monkeypatch.setattr(together_group, "TogetherGroup", None)
+    last = last_event(request_of(there, rendezvous=address))
+    assert isinstance(last, RunFailed)
+    assert address in last.failure.message
+
+
+def test_processes_that_do_not_reach_each_other_are_a_sentence(there, second_loopback, monkeypatch):
+    def silent(self, longest_s):
+        raise StudioError(FailureKind.INTERNAL, "Nothing came.")
+
+    monkeypatch.setattr(ReplicaGroup, "_receive", silent)
+    monkeypatch.setattr(together_group, "SILENCE_S", 0.0)
+    last = last_event(request_of(there, rendezvous=second_loopback))
+    assert isinstance(last, RunFailed)
+    assert "firewall" in last.failure.message
+    assert outliving(psutil.Process().children(recursive=True)) == []
+
+
+def test_cards_without_nccl_there_exchange_by_gloo(there, second_loopback, monkeypatch):
+    both = (ExchangeBackend.NCCL, ExchangeBackend.GLOO)
+    monkeypatch.setattr(together_group, "exchange_backends", lambda *_, **__: both)
+    request = request_of(there, rendezvous=second_loopback)
+    last, asked = _asked_for(request, monkeypatch)
+    assert isinstance(last, RunFinished), last
+    assert [one.backend for one in asked] == list(both)
+    assert last.training.backend is ExchangeBackend.GLOO
+    assert "NCCL does not work" in " ".join(last.findings)
+    assert outliving(psutil.Process().children(recursive=True)) == []
+
+
+def _join(**changes):
+    return JoinTraining(
+        **{"devices": ("cpu",), "first_rank": 1, "ranks": 2, "size": 64, "store_port": 1, **changes}
+    )
+
+
+def test_a_pc_that_does_not_reach_the_address_says_so(second_loopback):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        request = _join(rendezvous=second_loopback, store_port=listening.getsockname()[1])
+        with pytest.raises(StudioError, match="cannot be reached from here"):
+            list(together_group.join_training(request, threading.Event()))
+
+
+@pytest.mark.parametrize("address", ["attic", "1", "10.0.0.1:80", "a\nb"])
+def test_a_leader_s_address_that_cannot_be_is_refused(monkeypatch, address):
+    monkeypatch.setattr(together_group, "launch", None)
+    with pytest.raises(StudioError) as failure:
+        list(together_group.join_training(_join(rendezvous=address), threading.Event()))
+    assert failure.value.kind is FailureKind.BAD_REQUEST
+
+
+def test_nccl_for_a_cpu_is_refused_before_anything_starts(monkeypatch):
+    monkeypatch.setattr(together_group, "launch", None)
+    with pytest.raises(StudioError, match="no NCCL for cpu"):
+        list(together_group.join_training(_join(backend=ExchangeBackend.NCCL), threading.Event()))
 
 
 def _replicas():

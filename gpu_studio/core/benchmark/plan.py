@@ -62,8 +62,8 @@ class RunPlan(Protocol):
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Every combination of sizes, dtypes and devices, each with the same time budget.
 
-    With ``transfers``, each run on a card is repeated with the copies in each call. ``together``
-    and ``other_pcs`` are those of `RunWorkload`.
+    With ``transfers``, each run on a card is repeated with the copies in each call. ``together``,
+    ``other_pcs`` and ``rendezvous`` are those of `RunWorkload`.
     """
 
     workload: str
@@ -79,6 +79,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     stop_at_relative_interval: float | None = None
     together: tuple[str, ...] = ()
     other_pcs: tuple[OtherPc, ...] = ()
+    rendezvous: str = ""
 
     def requests(self, first_number: int = 1) -> list[RunWorkload]:
         """Return the runs in order: devices alternate, so that a first comparison comes early.
@@ -125,6 +126,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             sustained=self.sustained,
             together=self.together,
             other_pcs=self.other_pcs,
+            rendezvous=self.rendezvous,
         )
 
 

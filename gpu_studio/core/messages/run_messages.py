@@ -31,6 +31,7 @@ from gpu_studio.core.messages.race_messages import (  # noqa: TC001  # msgspec r
 from gpu_studio.core.messages.together_messages import (  # msgspec reads them
     MOST_TOGETHER,
     Members,
+    Rendezvous,
     TogetherResult,
 )
 from gpu_studio.core.other_pc import OtherPc  # noqa: TC001  # msgspec reads the annotations
@@ -102,7 +103,8 @@ class RunWorkload(RunParameters, Request, frozen=True, kw_only=True):
     the latest; None for a few times the budget. A run in rounds ends with the round in which its
     turns have taken that long, with set-up, check and warm-ups; it has six rounds at least.
 
-    ``other_pcs`` is how this PC reaches the others of ``together``. No other message has it.
+    ``other_pcs`` is how this PC reaches the others of ``together``, and ``rendezvous`` the address
+    of this PC where they meet; empty for a tunnel of ssh. No result has either.
     """
 
     run_id: str
@@ -117,6 +119,7 @@ class RunWorkload(RunParameters, Request, frozen=True, kw_only=True):
     longest_call_s: float | None = None
     with_findings: bool = True
     other_pcs: Annotated[tuple[OtherPc, ...], Meta(max_length=MOST_TOGETHER)] = ()
+    rendezvous: Rendezvous = ""
 
 
 class RunInTurns(Request, frozen=True, kw_only=True):

@@ -16,12 +16,23 @@ from gpu_studio.core.messages.message import Amount, LastEvent, PositiveCount, R
 
 MOST_TOGETHER = 4
 LARGEST_BATCH = 1 << 20
+LONGEST_RENDEZVOUS = 45
+"""The longest IPv6 address, in characters."""
 _LONGEST_ADDRESS = 60
 
 Member = Annotated[str, Meta(min_length=1, max_length=_LONGEST_ADDRESS)]
 """A device that takes part, with the name of its PC: ``attic/cuda:0``."""
 Members = Annotated[tuple[Member, ...], Meta(max_length=MOST_TOGETHER)]
 Share = Annotated[float, Meta(ge=0, le=1)]
+Rendezvous = Annotated[str, Meta(max_length=LONGEST_RENDEZVOUS)]
+"""An address of the leading PC where all processes meet; empty for a tunnel of ssh."""
+
+
+class ExchangeBackend(str, Enum):
+    """What processes exchange gradients with, as torch.distributed calls it."""
+
+    GLOO = "gloo"
+    NCCL = "nccl"
 
 
 class JoinTraining(Request, frozen=True, kw_only=True):
@@ -32,7 +43,9 @@ class JoinTraining(Request, frozen=True, kw_only=True):
         first_rank: the rank of the first process.
         ranks: all processes of all PCs.
         size: samples in the whole batch.
-        store_port: where the leader's c10d store is reached on this PC: the end of a tunnel.
+        store_port: of the leader's c10d store; with a tunnel, of its end on this PC.
+        rendezvous: the leader's address in a network that both PCs have; empty for a tunnel.
+        backend: what the processes exchange gradients with.
     """
 
     devices: Annotated[tuple[Member, ...], Meta(min_length=1, max_length=MOST_TOGETHER - 1)]
@@ -40,6 +53,8 @@ class JoinTraining(Request, frozen=True, kw_only=True):
     ranks: Annotated[int, Meta(ge=2, le=MOST_TOGETHER)]
     size: Annotated[int, Meta(ge=1, le=LARGEST_BATCH)]
     store_port: Annotated[int, Meta(ge=1, le=65535)]
+    rendezvous: Rendezvous = ""
+    backend: ExchangeBackend = ExchangeBackend.GLOO
 
 
 class TrainingLeft(LastEvent, frozen=True, kw_only=True):
@@ -74,6 +89,8 @@ class TogetherResult(msgspec.Struct, frozen=True, kw_only=True):
             the bus bandwidth of nccl-tests, PERFORMANCE.md.
         gradient_bytes: the bytes of the gradients of a step.
         limited: what costs most of the difference to an efficiency of 1.
+        backend: what exchanged the gradients.
+        is_tunneled: whether they went through ssh.
     """
 
     efficiency: Measured
@@ -81,3 +98,5 @@ class TogetherResult(msgspec.Struct, frozen=True, kw_only=True):
     network_bytes_per_s: Measured
     gradient_bytes: PositiveCount
     limited: Limited
+    backend: ExchangeBackend = ExchangeBackend.GLOO
+    is_tunneled: bool = True

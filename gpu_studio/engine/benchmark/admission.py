@@ -71,6 +71,7 @@ def admit(request: RunWorkload, workload: Workload) -> Case:
         photo_path=request.showing.photo_path if request.showing else "",
         together=request.together,
         other_pcs=request.other_pcs,
+        rendezvous=request.rendezvous,
     )
     refuse_threads(case)
     if (case.together or case.other_pcs) and not description.shares_batch:

@@ -29,7 +29,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     ``options`` has all options of the workload, with the defaults filled in. With ``transfers``,
     the call includes the copies to the device and back. ``cache`` is here because a workload may
     want to mention it; the run overwrites the cache, not the workload. ``race`` and ``photo_path``
-    (`Showing`) are for pictures. ``together`` and ``other_pcs`` are those of the request.
+    (`Showing`) are for pictures. ``together``, ``other_pcs`` and ``rendezvous`` are those of the
+    request.
     """
 
     device: torch.device
@@ -42,6 +43,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     photo_path: str = ""
     together: tuple[str, ...] = ()
     other_pcs: tuple[OtherPc, ...] = ()
+    rendezvous: str = ""
 
     @property
     def address(self) -> str:
@@ -114,6 +116,7 @@ def make_case(
     photo_path: str = "",
     together: tuple[str, ...] = (),
     other_pcs: tuple[OtherPc, ...] = (),
+    rendezvous: str = "",
 ) -> Case:
     """Return the case of a request, with its options checked and completed.
 
@@ -141,6 +144,7 @@ def make_case(
         photo_path=photo_path,
         together=together,
         other_pcs=other_pcs,
+        rendezvous=rendezvous,
     )
 
 

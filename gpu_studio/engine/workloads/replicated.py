@@ -134,7 +134,7 @@ class GroupCall(Call):
     def __init__(self, case: Case) -> None:
         self._case = case
         self._devices = devices_of(case)
-        self._key = (tuple(self._devices), case.size)
+        self._key = (tuple(self._devices), case.size, case.rendezvous)
         self._group: ReplicaGroup | None = _waiting_group.claim(self._key) or _started(
             case, self._devices
         )
@@ -198,20 +198,22 @@ class GroupCall(Call):
         group = self.group
         answer = group.check(len(self._devices))
         shares = [(share.device, share.rows) for share in answer.shares]
+        fallen_back = ""
+        if group.has_fallen_back:
+            fallen_back = " NCCL does not work here; the reason is in the log."
         if self._together:
+            road = "the network, without ssh" if self._case.rendezvous else "a tunnel of ssh"
             start = (
                 f"The processes of all PCs took {format_duration(group.start_s)} to start, before "
-                "the timing; they communicate by gloo, through a tunnel of ssh."
+                f"the timing; they communicate by {group.backend}, through {road}."
             )
-            return (*self._together.sentences(), _shares_sentence(shares), start)
+            return (*self._together.sentences(), _shares_sentence(shares), start + fallen_back)
         start = (
             f"torchrun took {format_duration(group.start_s)} to start the processes, before the "
             f"timing; they communicate by {group.backend}."
         )
-        if group.has_fallen_back:
-            start += " NCCL does not work here; the reason is in the log."
         gained = self._scaling.sentences() if self._scaling else ()
-        return (_shares_sentence(shares), start, *gained)
+        return (_shares_sentence(shares), start + fallen_back, *gained)
 
     def doubts(self) -> dict[str, str]:
         """Return reasons to doubt the gain."""
@@ -231,7 +233,7 @@ class GroupCall(Call):
 
 def _started(case: Case, devices: Sequence[str]) -> ReplicaGroup:
     if case.together:
-        return TogetherGroup(devices, case.size, case.other_pcs)
+        return TogetherGroup(devices, case.size, case.other_pcs, case.rendezvous)
     return ReplicaGroup(devices, case.size)
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import torch.distributed as dist
 
 from gpu_studio.core.device_name import pc_of
+from gpu_studio.core.rendezvous import trouble_here
+from gpu_studio.engine.together_meeting import own_addresses
 
 if TYPE_CHECKING:
     from gpu_studio.engine.workloads.case import Case
@@ -33,4 +35,4 @@ def why_not_together(case: Case) -> str:
         return f"{case.size} samples cannot be shared by {count} evenly: choose a multiple."
     if not dist.is_gloo_available():
         return "This PyTorch has no gloo, with which the processes exchange numbers."
-    return ""
+    return trouble_here(case.rendezvous, own_addresses()) if case.rendezvous else ""

@@ -9,7 +9,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.messages.together_messages import Limited, Measured, TogetherResult
+from gpu_studio.core.listing import listed
+from gpu_studio.core.messages.together_messages import (
+    ExchangeBackend,
+    Limited,
+    Measured,
+    TogetherResult,
+)
 from gpu_studio.core.statistics import median_interval, quantile
 from gpu_studio.core.units import format_duration, format_percent, format_rate
 from gpu_studio.engine.workloads.scaling import rounds_of
@@ -34,6 +40,8 @@ class TogetherScaling:
         gradient_bytes: of a step.
         rounds_s: the seconds of each round, by what was timed: 0 is the step together, 1 and more
             are the devices alone, the last is the exchange.
+        backend: what the processes exchange gradients with.
+        is_tunneled: whether they meet through ssh.
     """
 
     def __init__(
@@ -42,7 +50,11 @@ class TogetherScaling:
         size: int,
         gradient_bytes: int,
         rounds_s: Mapping[int, Sequence[float]],
+        backend: ExchangeBackend = ExchangeBackend.GLOO,
+        *,
+        is_tunneled: bool = True,
     ) -> None:
+        self._backend, self._is_tunneled = backend, is_tunneled
         self._devices, self._size, self._bytes = tuple(devices), size, gradient_bytes
         self._step_s = rounds_s[_STEP]
         self._alone_s = [rounds_s[1 + rank] for rank in range(len(devices))]
@@ -59,7 +71,10 @@ class TogetherScaling:
         for rank in range(count):
             steps[1 + rank] = partial(group.alone_s, rank)
         steps[1 + count] = group.exchange_s
-        return cls(devices, size, gradient_bytes, rounds_of(steps))
+        return cls(
+            devices, size, gradient_bytes, rounds_of(steps),
+            ExchangeBackend(group.backend), is_tunneled=group.is_tunneled,
+        )  # fmt: skip
 
     @property
     def parts_s(self) -> dict[str, float]:
@@ -75,7 +90,7 @@ class TogetherScaling:
         alone = format_rate(sum(part / _middle(one) for one in self._alone_s), rate)
         waiting = ", ".join(f"{name} {format_percent(one)}" for name, one in result.waiting.items())
         return (
-            f"{' and '.join(self._devices)} train on {together} together. Alone, each with its "
+            f"{listed(self._devices)} train on {together} together. Alone, each with its "
             f"part of the batch, they come to {alone}: an efficiency of "
             f"{_interval(result.efficiency, format_percent)}.",
             f"Share of a step spent waiting: {waiting}.",
@@ -117,6 +132,8 @@ class TogetherScaling:
             network_bytes_per_s=_measured(sent / one for one in self._exchange_s),
             gradient_bytes=self._bytes,
             limited=self._limited(waiting),
+            backend=self._backend,
+            is_tunneled=self._is_tunneled,
         )
 
     def _limited(self, waiting: Mapping[str, float]) -> Limited:

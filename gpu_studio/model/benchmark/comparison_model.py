@@ -13,6 +13,7 @@ from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.device_name import pc_of
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.run_messages import RunStarted, RunWorkload
+from gpu_studio.core.rendezvous import address_trouble
 from gpu_studio.model.devices.device_board import label_of
 from gpu_studio.model.run_queue import QueueStep, RunQueue, step_of
 
@@ -103,7 +104,7 @@ class ComparisonModel(QObject):
         rows = self._board.usable
         return rows if any(row.pc for row in rows) else ()
 
-    def why_not_together(self, identity: str, partners: Sequence[str]) -> str:
+    def why_not_together(self, identity: str, partners: Sequence[str], rendezvous: str = "") -> str:
         """Return why a device does not train together with others; empty if it can, or is alone."""
         rows = [row for one in (identity, *partners) if (row := self._board.row(one)) is not None]
         if not partners or not rows:
@@ -114,7 +115,7 @@ class ComparisonModel(QObject):
             return "Choose a device of another PC as well."
         if len(rows) not in (2, 4):
             return "Two or four devices train together, each with an equal part of the batch."
-        return ""
+        return address_trouble(rendezvous) if rendezvous else ""
 
     @property
     def is_running(self) -> bool:
@@ -142,14 +143,24 @@ class ComparisonModel(QObject):
         budget_s: float,
         chosen: Mapping[str, Sequence[str]],
         partners: Sequence[str] = (),
+        rendezvous: str = "",
     ) -> None:
-        """Run every combination of options on a device; with `partners`, one run of all of them."""
+        """Run every combination of options on a device; with `partners`, one run of all of them.
+
+        Args:
+            identity: the device.
+            size: of the batch.
+            budget_s: of each run.
+            chosen: the values of each option.
+            partners: the devices that train together with it.
+            rendezvous: the address of this PC where several PCs meet; empty for a tunnel of ssh.
+        """
         workload, address = self.description, self._board.address_of(identity)
         if not self.can_start or workload is None or address is None:
             return
-        if self.why_not_together(identity, partners):
+        if self.why_not_together(identity, partners, rendezvous):
             return
-        self._again = partial(self.start, identity, size, budget_s, chosen, partners)
+        self._again = partial(self.start, identity, size, budget_s, chosen, partners, rendezvous)
         others = [one for one in map(self._board.address_of, partners) if one is not None]
         together = (address, *others) if others else ()
         combinations = self.combinations(chosen)
@@ -167,6 +178,7 @@ class ComparisonModel(QObject):
                 options=options,
                 together=together,
                 other_pcs=self._reached(together),
+                rendezvous=rendezvous if together else "",
             )
             for options in combinations
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLineEdit, QWidget
 
 from gpu_studio.core.benchmark.comparison import (
     are_ways_kept_busy,
@@ -15,7 +15,9 @@ from gpu_studio.core.benchmark.comparison import (
 )
 from gpu_studio.core.benchmark.option_words import explain_option, value_words
 from gpu_studio.core.benchmark.run import RunState, parts_beside_medians
+from gpu_studio.core.messages.together_messages import LONGEST_RENDEZVOUS
 from gpu_studio.core.notice import Action, action_label
+from gpu_studio.core.rendezvous import WHAT_IT_MEANS
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.benchmark.comparison_model import ComparisonModel
 from gpu_studio.model.pages import AMP, FEEDING, SEVERAL_CARDS
@@ -23,7 +25,16 @@ from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.combo_box import ComboBox, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.page_keys import runs, stops
-from gpu_studio.ui.parts import Card, Text, button, keep_room, section, show_whole_rows, table
+from gpu_studio.ui.parts import (
+    Card,
+    Text,
+    button,
+    keep_room,
+    letters,
+    section,
+    show_whole_rows,
+    table,
+)
 from gpu_studio.ui.plots.loss_plot import LossPlot
 from gpu_studio.ui.scroll_page import PageColumn
 from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
@@ -148,7 +159,13 @@ class ComparisonCard(Card):
         self._choices.setVerticalSpacing(6)
         self._together_title = Text("Together with", "muted")
         self._together = FlowRow(spacing=_BOX_SPACING)
-        for widget in (self._together_title, self._together):
+        self._meeting = self._meeting_field()
+        self._meeting_title = Text("Rendezvous address", "muted")
+        self._meeting_title.setBuddy(self._meeting)
+        self._meeting_note = Text(
+            WHAT_IT_MEANS, "muted", name=f"{self._name}.rendezvous.note", wraps=True
+        )
+        for widget in self._of_together:
             widget.setParent(self)  # until the options are known, they have no place
         keep_room(self._title)
         self.column.addWidget(self._title)
@@ -250,7 +267,7 @@ class ComparisonCard(Card):
         if workload is None:
             return f"This engine has no workload {self.model.workload}."
         return workload.skipped or self.model.why_not_together(
-            self._device.currentData() or "", self._chosen_partners
+            self._device.currentData() or "", self._chosen_partners, self._rendezvous
         )
 
     def _show_partners(self) -> None:
@@ -275,10 +292,34 @@ class ComparisonCard(Card):
         box.setObjectName(f"{self._name}.together.{identity}")
         box.setAccessibleName(f"Together with {label}")
         box.setToolTip(
-            "Each device gets an equal part of the batch. The PCs exchange gradients through ssh."
+            "Each device gets an equal part of the batch. The PCs exchange gradients through ssh, "
+            "or at an address of this PC."
         )
         box.toggled.connect(self._show_buttons)
         return box
+
+    def _meeting_field(self) -> QLineEdit:
+        field = QLineEdit()
+        field.setObjectName(f"{self._name}.rendezvous")
+        field.setAccessibleName("Rendezvous address")
+        field.setPlaceholderText("a tunnel of ssh")
+        field.setToolTip(WHAT_IT_MEANS)
+        field.setMaxLength(LONGEST_RENDEZVOUS)
+        field.setMinimumWidth(letters(field, 22))
+        field.textChanged.connect(self._show_buttons)
+        return field
+
+    @property
+    def _of_together(self) -> tuple[QWidget, ...]:
+        return (
+            self._together_title, self._together, self._meeting_title, self._meeting,
+            self._meeting_note,
+        )  # fmt: skip
+
+    @property
+    def _rendezvous(self) -> str:
+        """The address of this PC where several PCs meet; empty for a tunnel of ssh."""
+        return self._meeting.text().strip() if self._chosen_partners else ""
 
     @property
     def _chosen_partners(self) -> tuple[str, ...]:
@@ -289,7 +330,7 @@ class ComparisonCard(Card):
     def _list_options(self, workload: WorkloadDescription) -> None:
         while (item := self._choices.takeAt(0)) is not None:
             widget = item.widget()
-            if widget is not None and widget not in (self._together_title, self._together):
+            if widget is not None and widget not in self._of_together:
                 widget.deleteLater()
         self._boxes = {}
         for place, option in enumerate(workload.options):
@@ -311,8 +352,12 @@ class ComparisonCard(Card):
                 boxes[value] = box
             self._choices.addWidget(FlowRow(*boxes.values(), spacing=_BOX_SPACING), place, 1)
             self._boxes[option.name] = boxes
-        self._choices.addWidget(self._together_title, len(workload.options), 0)
-        self._choices.addWidget(self._together, len(workload.options), 1)
+        row = len(workload.options)
+        self._choices.addWidget(self._together_title, row, 0)
+        self._choices.addWidget(self._together, row, 1)
+        self._choices.addWidget(self._meeting_title, row + 1, 0)
+        self._choices.addWidget(self._meeting, row + 1, 1, Qt.AlignmentFlag.AlignLeft)
+        self._choices.addWidget(self._meeting_note, row + 2, 1)
         self._choices.setColumnStretch(1, 1)
 
     @property
@@ -330,6 +375,7 @@ class ComparisonCard(Card):
             budget_s,
             self._checked,
             self._chosen_partners,
+            self._rendezvous,
         )
 
     def _show_buttons(self) -> None:
@@ -342,6 +388,9 @@ class ComparisonCard(Card):
             box.setEnabled(identity != own)
         for box in (box for boxes in self._boxes.values() for box in boxes.values()):
             box.setEnabled(not partners)  # several PCs have one way, and as many processes
+        for widget in (self._meeting_title, self._meeting):
+            widget.setVisible(bool(partners))
+        self._meeting_note.setVisible(bool(self._rendezvous))
         ways = 1 if partners else len(self.model.combinations(self._checked))
         self._run.setText(_ways_words(ways))
         self._run.setAccessibleName(self._run.text())

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QLabel,
+    QLineEdit,
     QPushButton,
     QTableView,
 )
@@ -231,3 +232,29 @@ def test_devices_of_several_pcs_train_together_in_one_run(attic, tab, engines, s
     assert request.options["processes"] == "2"
     rows = find(tab, "switcher.data_parallel.results", QTableView).model()
     assert "attic" in rows.index(0, 0).data()
+
+
+def test_several_pcs_meet_at_the_address_that_was_typed(attic, tab, engines, studio, qtbot):
+    about = studio.session.description
+    able = [msgspec.structs.replace(one, skipped="") for one in about.workloads]
+    studio.session.description = msgspec.structs.replace(about, workloads=tuple(able))
+    studio.session.engine_described.emit(studio.session.description)
+    tab.pages.go_to(SEVERAL_CARDS)
+    run = find(tab, "switcher.data_parallel.run", QPushButton)
+    address = find(tab, "switcher.data_parallel.rendezvous", QLineEdit)
+    note = find(tab, "switcher.data_parallel.rendezvous.note", QLabel)
+    qtbot.waitUntil(run.isEnabled)
+    assert not address.isVisible()
+    find(tab, "switcher.data_parallel.together.attic/cpu", QCheckBox).setChecked(True)
+    assert address.isVisible()
+    assert not note.isVisible()
+    address.setText("0.0.0.0")
+    assert "0.0.0.0" in text(tab, "switcher.data_parallel.reason")
+    assert not run.isEnabled()
+    address.setText(" 192.168.1.5 ")
+    assert "encrypted" in note.text()
+    assert note.isVisible()
+    click(tab, "switcher.data_parallel.run")
+    free(qtbot, studio)
+    (request,) = [request for request in engines.requests if isinstance(request, RunWorkload)]
+    assert request.rendezvous == "192.168.1.5"
