@@ -198,7 +198,7 @@ class EveryPage:
             self._engines.scripts[RunWorkload] = racing
             go(self._window, page_called("Race"))
             race = self._window.findChild(RaceTab).race
-            for picture in ("learn", "paint", "grow"):
+            for picture in ("learn", "paint", "grow", "swarm"):
                 drawn_pictures(picture)  # now: the window waits for an engine only so long
                 click(self._window, f"race.picture.{picture}")
                 self._take_state(f"2-{picture}-start", ("Race",))

@@ -95,7 +95,12 @@ def has_cards() -> bool:
 
 
 @pytest.fixture
-def starting_window(qtbot, engines, settings, has_cards) -> Iterator[MainWindow]:
+def size() -> tuple[int, int]:
+    return 1280, 800
+
+
+@pytest.fixture
+def starting_window(qtbot, engines, settings, has_cards, size) -> Iterator[MainWindow]:
     """The window on a PC that has not yet said anything, its engine held at its start."""
     engines.scripts |= scripts_of_all_pages()
     (answer,) = engines.scripts[DescribeEngine]
@@ -107,7 +112,7 @@ def starting_window(qtbot, engines, settings, has_cards) -> Iterator[MainWindow]
     sensors = SteadySensors(None)
     made = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
     made.sensors = sensors
-    made.resize(1280, 800)
+    made.resize(*size)
     made.show()
     yield made
     made.close()
@@ -131,6 +136,10 @@ def arrivals(
     yield
 
 
+_SIZES = pytest.mark.parametrize("size", [(960, 540), (1280, 800)])
+
+
+@_SIZES
 def test_each_control_stays_where_it_was_first_painted(qtbot, starting_window, engines):
     """Devices, engine, readings, runs and results arrive; the run is started by a blind click."""
     window, seen = starting_window, FirstPlaces(starting_window)
@@ -151,15 +160,17 @@ def test_each_control_stays_where_it_was_first_painted(qtbot, starting_window, e
     qtbot.waitUntil(run.isEnabled)
     assert not seen.look()
     for page, button in (
+        ("Race", "race.run"),
         ("Pitfalls", "switcher.lab.break"),
         ("AMP and reproducibility", "switcher.train_step.run"),
         ("Break it", "memory.oom.run"),
         ("Read an error", "memory.error.example"),
+        ("Check", "check.run"),
     ):
         go(window, page_called(page))
         press(window, button)
         qtbot.waitUntil(find(window, button, QAbstractButton).isEnabled)
-        assert not seen.look()
+        assert not seen.look(), button
     go(window, page_called("Choose"))
     for radio in find(window, "switcher.cards").findChildren(QRadioButton):
         radio.click()
@@ -167,6 +178,7 @@ def test_each_control_stays_where_it_was_first_painted(qtbot, starting_window, e
     assert not seen.look()
 
 
+@_SIZES
 @pytest.mark.parametrize("has_cards", [False])
 def test_each_control_stays_on_a_pc_without_a_card(qtbot, starting_window, engines):
     """The CPU alone arrives, its engine, a run, a check; facts and details are unfolded."""
@@ -176,6 +188,7 @@ def test_each_control_stays_on_a_pc_without_a_card(qtbot, starting_window, engin
         assert not seen.look()
     for page, button in (
         ("Devices", "devices.compare"),
+        ("Race", "race.run"),
         ("LIVE", "benchmark.run"),
         ("Pitfalls", "switcher.lab.break"),
         ("Break it", "memory.oom.run"),
