@@ -24,8 +24,8 @@ _log = logging.getLogger(__name__)
 # Files of resources/icons: strokes in "currentColor" on a field of 24 × 24.
 ICONS = (
     "card", "chart", "check", "clock", "code", "copy", "cpu", "export", "file", "flag",
-    "full_screen", "ghost", "info", "memory", "move", "play", "refresh", "shield", "stop", "switch",
-    "trash", "warning",
+    "full_screen", "ghost", "image", "info", "memory", "move", "play", "refresh", "shield", "stop",
+    "switch", "trash", "warning",
 )  # fmt: skip
 
 

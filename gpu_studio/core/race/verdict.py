@@ -125,9 +125,11 @@ def _threads_reason(runs: Sequence[Run]) -> str:
     few, many = sorted(results, key=lambda result: result.cpu_threads or 0)
     if few.cpu_threads == many.cpu_threads or few.dtype != many.dtype:
         return ""
+    # The means, which agree with the steps a second.
+    one, other = (_mean_step_s(result) or result.median_s for result in (few, many))
     return (
-        f"A step takes {format_duration(few.median_s)} with {few.cpu_threads} "
-        f"{'thread' if few.cpu_threads == 1 else 'threads'} and {format_duration(many.median_s)} "
+        f"A step takes {format_duration(one)} with {few.cpu_threads} "
+        f"{'thread' if few.cpu_threads == 1 else 'threads'} and {format_duration(other)} "
         f"with {many.cpu_threads}."
     )
 

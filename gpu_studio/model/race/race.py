@@ -254,6 +254,24 @@ class Race(QObject):
         ends = [side.end_s for side in self.sides if side.is_reached]
         return min(ends) if ends else self._last_s
 
+    def is_result(self, now_s: float) -> bool:
+        """Whether a time of the race's clock is that of the result."""
+        is_over = self.verdict is not None and not self.state.is_busy
+        return is_over and now_s + 1e-6 >= self.first_finish_s
+
+    def pace_of(self, side: RaceSide, now_s: float) -> float:
+        """Return a side's steps a second until a time; 0 before the first step.
+
+        With the result, it is the pace of the whole run, as the sentence has it: the slower side
+        may have ended a step or a turn after the moment that is shown.
+        """
+        result = side.run.result
+        outcome = result.outcome if result is not None else None
+        if outcome is not None and outcome.seconds and self.is_result(now_s):
+            return outcome.steps / outcome.seconds
+        frame = side.at(now_s)
+        return race_words.pace_of(frame) if frame is not None else 0.0
+
     @property
     def notice(self) -> Notice:
         """The headline, with the sentence below it as its detail."""
@@ -323,7 +341,9 @@ class Race(QObject):
         if self.clock.is_replaying:
             self.clock.end_replay()
         elif self.sides and not self.state.is_busy:
-            self.clock.replay(self._last_s, self.first_finish_s)
+            finishes_s = [side.end_s for side in self.sides if side.is_reached]
+            # The result shows the first finish: nobody's way goes on after the last one.
+            self.clock.replay(max(finishes_s, default=self._last_s), self.first_finish_s)
 
     def show_recorded(self, sides: tuple[RaceSide, RaceSide]) -> None:
         """Show a recorded race at its end; the next race is against its fastest contestant.

@@ -155,16 +155,21 @@ def steps_text(steps: int, traits: RaceTraits) -> str:
     return f"{format_count(steps)} {title[:-1] if steps == 1 else title}"
 
 
-def count_text(steps: int, finish_steps: int | None, traits: RaceTraits) -> str:
-    """Return how many steps are done, and of how many: ``99 of 2 400 steps``."""
-    if finish_steps is None:
-        return steps_text(steps, traits)
-    return f"{format_count(steps)} of {steps_text(finish_steps, traits)}"
+def count_text(steps: int, finish_steps: int | None, traits: RaceTraits | None = None) -> str:
+    """Return how many steps are done, and of how many: ``99 of 2 400 steps``, or ``99 of 2 400``.
+
+    Args:
+        steps: those that are done.
+        finish_steps: the finish line; None if it is unknown.
+        traits: have the name of the steps; None leaves it out.
+    """
+    known = steps if finish_steps is None else finish_steps
+    last = format_count(known) if traits is None else steps_text(known, traits)
+    return last if finish_steps is None else f"{format_count(steps)} of {last}"
 
 
-def pace_text(frame: RaceFrame | None) -> str:
-    """Return the steps a second until a moment; a dash before the first step."""
-    pace = pace_of(frame) if frame is not None else 0.0
+def pace_text(pace: float) -> str:
+    """Return the steps a second; a dash before the first step."""
     return three_digits(pace) if pace else "–"
 
 

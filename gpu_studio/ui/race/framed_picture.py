@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 # A picture may lose so much of its length to fill its frame; beyond, it is shown whole.
 _CUT = 0.16
-# The diameter of the lens and its distance from the edges, as shares of the frame's height.
+# The diameter of the lens and its distance from the edges, as shares of the free height.
 _LENS, _INSET = 0.46, 0.045
 _RIM = "#FFFFFF"
+DIMMED = 0.35
+"""The opacity of a picture that is only to come."""
 
 
 def image_of(picture: NDArray[np.uint8]) -> QImage:
@@ -51,6 +53,7 @@ def paint_framed(
     radius: float,
     opacity: float = 1.0,
     detail: Detail | None = None,
+    covered: float = 0.0,
 ) -> None:
     """Paint a picture into a rounded frame.
 
@@ -62,6 +65,7 @@ def paint_framed(
         radius: of the corners.
         opacity: of the picture.
         detail: what the lens shows; None without one.
+        covered: the height at the frame's lower edge on which something else will lie.
     """
     outline = QPainterPath()
     outline.addRoundedRect(frame, radius, radius)
@@ -75,28 +79,29 @@ def paint_framed(
     painter.drawImage(place, image)
     painter.setOpacity(1.0)
     if detail is not None:
-        _paint_lens(painter, frame, place, image, detail)
+        free = frame.adjusted(0, 0, 0, -covered).intersected(place)
+        _paint_lens(painter, free, place, image, detail)
     painter.restore()
 
 
 def _paint_lens(
-    painter: QPainter, frame: QRectF, place: QRectF, image: QImage, detail: Detail
+    painter: QPainter, free: QRectF, place: QRectF, image: QImage, detail: Detail
 ) -> None:
-    """Paint a circle with the detail, on the half of the frame where it is not."""
+    """Paint a circle with the detail, on the half of the free part where it is not."""
     side = detail.share * min(place.width(), place.height() * 16 / 9)
     square = QRectF(0, 0, side, side)
     square.moveCenter(
         QPointF(place.left() + detail.x * place.width(), place.top() + detail.y * place.height())
     )
-    across = _LENS * min(frame.height(), frame.width())
-    inset = _INSET * frame.height()
+    across = _LENS * min(free.height(), free.width())
+    inset = _INSET * free.height()
     circle = QRectF(0, 0, across, across)
-    circle.moveBottom(frame.bottom() - inset)
-    if square.center().x() < frame.center().x():
-        circle.moveRight(frame.right() - inset)
+    circle.moveBottom(free.bottom() - inset)
+    if square.center().x() < free.center().x():
+        circle.moveRight(free.right() - inset)
     else:
-        circle.moveLeft(frame.left() + inset)
-    thin = QPen(QColor(_RIM), max(frame.height() / 220, 1.0))
+        circle.moveLeft(free.left() + inset)
+    thin = QPen(QColor(_RIM), max(free.height() / 220, 1.0))
     faint = QColor(_RIM)
     faint.setAlphaF(0.6)
     near = square.right() if circle.center().x() > square.center().x() else square.left()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QIcon
 from PySide6.QtWidgets import (
     QButtonGroup,
     QComboBox,
@@ -44,6 +44,7 @@ _PICTURES = (
 )
 _MOST_LETTERS = 10
 _AGAIN, _END_AGAIN = "Watch again", "Stop watching"
+_OPEN = "Open picture…"
 
 
 class RaceHead(FlowRow):
@@ -82,9 +83,10 @@ class RaceHead(FlowRow):
         self._photo.setMinimumContentsLength(_MOST_LETTERS)
         self._photo.activated.connect(race.choices.photo.choose)
         self._open = button(
-            "Open picture…", self._choose_file, name="race.open",
+            _OPEN, self._choose_file, name="race.open",
             tip="Learn a photo of yours, or open a saved or recorded race",
         )  # fmt: skip
+        self._open.setAccessibleName(_OPEN)
         self._clear = button(
             "Clear points", race.choices.clear_seeds, name="race.seeds.clear",
             tip="Start the pattern at the usual places",
@@ -169,13 +171,28 @@ class RaceHead(FlowRow):
             action.setText(name)
             action.setAccessibleName(name)
             action.setToolTip(tips.get(action, name))
-        self._sizes.clear()  # they have other words now
-        # As if all were there: those that come after a race shorten no button that is pressed.
-        later = [one for one in (*names, self._photo, self._open) if one.isHidden()]
-        room = sum(one.sizeHint().width() + self._spacing for one in later)
-        if self.sizeHint().width() + room > self.width():
+        self._open.setText(_OPEN)
+        self._open.setIcon(QIcon())
+        if not self._has_room():
             for action in names:
                 action.setText("")
+        if not self._has_room():
+            self._open.setText("")
+            self._open.setIcon(icon("image", self._theme))
+
+    def _has_room(self) -> bool:
+        """Whether all fit into one line.
+
+        As if all were there: those that come after a race shorten no button that is pressed.
+        """
+        self._sizes.clear()  # they have other words now
+        later = [
+            one
+            for one in (self._replay, self._save, self._record, self._photo, self._open)
+            if one.isHidden()
+        ]
+        room = sum(one.sizeHint().width() + self._spacing for one in later)
+        return self.sizeHint().width() + room <= self.width()
 
     def _fill_saving(self) -> None:
         menu = QMenu(self)

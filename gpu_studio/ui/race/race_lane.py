@@ -33,6 +33,7 @@ class LaneFigures(NamedTuple):
         pace: the steps a second.
         pace_unit: what it counts.
         steps: how many steps are done, and of how many.
+        done: the same in numbers alone, for a low window.
         measure: what the steps have achieved, with its unit; empty without one.
         measure_title: the name of that.
         power: the device's mean power; empty if unknown.
@@ -45,6 +46,7 @@ class LaneFigures(NamedTuple):
     pace: str = "–"
     pace_unit: str = "steps/s"
     steps: str = ""
+    done: str = ""
     measure: str = ""
     measure_title: str = ""
     power: str = ""
@@ -131,6 +133,7 @@ class _Body(QWidget):
         self._figures.setGeometry(figures)
         if not self._is_over:
             whole.setBottom(figures.top() - 1)
+        self._picture.set_covered(figures.height() if self._is_over else 0)
         self._picture.setGeometry(whole)
 
     def _size(self, picture: QSize) -> QSize:
@@ -160,6 +163,7 @@ class _Figures(QWidget):
         )
         self._way = ProgressLine(theme, name=f"{name}.way")
         self._is_dense = self._is_narrow = False
+        self._shown = LaneFigures()
         self._arrange()
         theme.changed.connect(self.update)
 
@@ -168,16 +172,22 @@ class _Figures(QWidget):
         self._clock.setText(figures.clock)
         self._pace.setText(figures.pace)
         self._pace_unit.setText(figures.pace_unit)
-        self._steps.setText(figures.steps)
+        self._shown = figures
+        self._show_steps()
         self._measure.setText(figures.measure)
         self._measure_title.setText(figures.measure_title)
         self._power.setText(figures.power)
         self._energy.setText(figures.energy)
         self._way.show_share(figures.share, role, is_reached=figures.is_reached)
 
+    def _show_steps(self) -> None:
+        """Show the steps; in one line, what they are stands beside the pace."""
+        self._steps.setText(self._shown.done if self._is_dense else self._shown.steps)
+
     def set_dense(self, is_dense: bool) -> None:
         """Show one line, without the words below the figures."""
         self._is_dense = is_dense
+        self._show_steps()
         self._clock_title.setVisible(not is_dense)
         self._measure_title.setVisible(not is_dense)
         self._energy.setVisible(not is_dense)

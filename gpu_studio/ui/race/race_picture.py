@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gpu_studio.core.race.pictures import WIDE
-from gpu_studio.ui.race.framed_picture import paint_framed, place_in
+from gpu_studio.ui.race.framed_picture import DIMMED, paint_framed, place_in
 from gpu_studio.ui.race.picture_chip import ChipPainter, PictureChip
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ _INSET, _GAP = 0.6, 0.4
 _LEAST = (12.0, 7.0)
 _USUAL = (30.0, 18.0)
 _RADIUS = 7.0
-_DIMMED = 0.35  # the opacity of a picture that is only to come
 
 
 class RacePicture(QWidget):
@@ -46,6 +45,7 @@ class RacePicture(QWidget):
         self._theme = theme
         self.image: QImage | None = None
         self._is_dimmed = False
+        self._covered = 0
         self._lens: Detail | None = None
         self._name_chip = self._state_chip = PictureChip()
         self._seeds: tuple[tuple[float, float], ...] = ()
@@ -66,6 +66,12 @@ class RacePicture(QWidget):
         """Show a detail in a lens; None takes the lens away."""
         if lens != self._lens:
             self._lens = lens
+            self.update()
+
+    def set_covered(self, height: int) -> None:
+        """Keep the lens above what lies on the picture's lower edge, in pixels."""
+        if height != self._covered:
+            self._covered = height
             self.update()
 
     def show_chips(self, name: PictureChip, state: PictureChip) -> None:
@@ -109,8 +115,9 @@ class RacePicture(QWidget):
             self.image,
             ground=QColor(self._theme.colour("track")),
             radius=_RADIUS,
-            opacity=_DIMMED if self._is_dimmed else 1.0,
+            opacity=DIMMED if self._is_dimmed else 1.0,
             detail=None if self._is_dimmed else self._lens,
+            covered=self._covered,
         )
         self._paint_seeds(painter)
         self._paint_chips(painter)

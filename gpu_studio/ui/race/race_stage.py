@@ -14,10 +14,11 @@ from gpu_studio.ui.race.stage_view import stage_view
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from PySide6.QtGui import QCloseEvent, QKeyEvent, QMouseEvent, QPaintEvent
+    from PySide6.QtGui import QCloseEvent, QImage, QKeyEvent, QMouseEvent, QPaintEvent
 
     from gpu_studio.core.race.detail import Detail
     from gpu_studio.model.race.race import Race
+    from gpu_studio.model.race.race_side import RaceSide
     from gpu_studio.ui.theme import Theme
 
 # How long a result stands before the race is shown again.
@@ -34,6 +35,7 @@ class RaceStage(QWidget):
         theme: has the colors.
         roles: returns the colors of the sides.
         lens: returns what a lens shows.
+        preview: returns the picture that a side is to learn, before its first frame.
         runs_on: at a stand: run the race of the next picture after each result.
 
     Signals:
@@ -48,6 +50,7 @@ class RaceStage(QWidget):
         theme: Theme,
         roles: Callable[[], Sequence[str]],
         lens: Callable[[], Detail | None],
+        preview: Callable[[RaceSide | None], QImage | None],
         *,
         runs_on: bool = False,
     ) -> None:
@@ -58,7 +61,7 @@ class RaceStage(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setCursor(Qt.CursorShape.BlankCursor)
         self._race, self._theme = race, theme
-        self._roles, self._lens = roles, lens
+        self._roles, self._lens, self._preview = roles, lens, preview
         self._runs_on, self._shown_again = runs_on, 0
         self._again = QTimer(self)
         self._again.setSingleShot(True)
@@ -77,7 +80,7 @@ class RaceStage(QWidget):
         painter = QPainter(self)
         painter.fillRect(self.rect(), self._color("window"))
         race = self._race
-        view = stage_view(race, self._roles(), self._lens())
+        view = stage_view(race, self._roles(), self._lens(), self._preview)
         paint_stage(painter, QRectF(self.rect()), view, self._color)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

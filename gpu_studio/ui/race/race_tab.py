@@ -273,9 +273,10 @@ class RaceTab(TabContents):
         has_measure = frame is not None and bool(traits.measure_title)
         figures = LaneFigures(
             clock=race_words.clock_text(clock_s if frame is not None else 0.0),
-            pace=race_words.pace_text(frame),
+            pace=race_words.pace_text(race.pace_of(side, now_s) if side is not None else 0.0),
             pace_unit=f"{traits.step_title}/s",
             steps=race_words.count_text(done, side.finish_steps if side else None, traits),
+            done=race_words.count_text(done, side.finish_steps if side else None),
             measure=race_words.measure_text(frame.measure, traits) if has_measure and frame else "",
             measure_title=traits.measure_title if has_measure else "",
             power=race_words.power_text(frame),
@@ -439,8 +440,9 @@ class RaceTab(TabContents):
             self._stage.activateWindow()
             return self._stage
         stage = RaceStage(
-            self.race, self._theme, lambda: self._roles, self._shown_detail, runs_on=runs_on
-        )
+            self.race, self._theme, lambda: self._roles, self._shown_detail, self._preview,
+            runs_on=runs_on,
+        )  # fmt: skip
         self._stage = stage
         stage.closed.connect(self._forget_stage)
         self._studio.closing.connect(stage.close)

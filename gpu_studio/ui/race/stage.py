@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QPainter, QPainterPath
 
-from gpu_studio.ui.race.framed_picture import paint_framed
+from gpu_studio.ui.race.framed_picture import DIMMED, paint_framed
 from gpu_studio.ui.theme import application_font
 
 if TYPE_CHECKING:
@@ -35,10 +35,11 @@ _MOST_LINES = 4
 
 
 class StageSide(NamedTuple):
-    """A contestant on the stage: its words, and its picture; None before there is one."""
+    """A contestant on the stage: its words, and its picture; a dimmed one is only to come."""
 
     words: AnimatedSide
     image: QImage | None = None
+    is_dimmed: bool = False
 
 
 class StageView(NamedTuple):
@@ -160,7 +161,8 @@ class _Stage:
         frame.moveTop(room.top() + (room.height() - frame.height()) / 2)
         paint_framed(
             self._painter, frame, side.image, ground=self._color("track"), radius=0.012 * unit,
-            detail=self._view.lens,
+            opacity=DIMMED if side.is_dimmed else 1.0,
+            detail=None if side.is_dimmed else self._view.lens,
         )  # fmt: skip
         line = QRectF(place.left(), frame.bottom() + 0.4 * _SMALL * unit, place.width(), 0)
         line.setHeight(_NAME * _LINE * unit)

@@ -19,7 +19,7 @@ from gpu_studio.ui.race.framed_picture import image_of
 from gpu_studio.ui.race.stage import StageSide, StageView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from PySide6.QtGui import QImage
 
@@ -29,17 +29,23 @@ if TYPE_CHECKING:
     from gpu_studio.model.race.race_side import RaceSide
 
 
-def stage_view(race: Race, roles: Sequence[str], lens: Detail | None) -> StageView:
+def stage_view(
+    race: Race,
+    roles: Sequence[str],
+    lens: Detail | None,
+    preview: Callable[[RaceSide | None], QImage | None],
+) -> StageView:
     """Return what the stage shows now.
 
     Args:
         race: what is shown of it is at its clock's time.
         roles: the colors of its sides.
         lens: what a lens shows of a learned picture.
+        preview: returns the picture that a side is to learn, before its first frame.
     """
     now_s = race.clock.now_s
     notice = race.notice
-    is_result = _is_result(race, now_s)
+    is_result = race.is_result(now_s)
     headline, detail = (
         _result_words(race)
         if is_result
@@ -53,10 +59,7 @@ def stage_view(race: Race, roles: Sequence[str], lens: Detail | None) -> StageVi
     return StageView(
         headline=headline,
         detail=detail,
-        sides=tuple(
-            StageSide(_words_of(race, side, role, now_s), _image_at(side, now_s))
-            for side, role in zip(race.sides, roles, strict=False)
-        ),
+        sides=_sides_at(race, roles, preview),
         foot=foot_of(race),
         trust=trust.sentence if trust is not None and is_result else "",
         is_good=trust is not None and trust.tone is Tone.GOOD,
@@ -116,11 +119,6 @@ def foot_of(race: Race) -> str:
     return " · ".join(parts)
 
 
-def _is_result(race: Race, now_s: float) -> bool:
-    is_over = race.verdict is not None and not race.state.is_busy
-    return is_over and now_s + 1e-6 >= race.first_finish_s
-
-
 def _result_words(race: Race) -> tuple[str, str]:
     """Return the ratio in large type, and the sentence."""
     assert race.verdict is not None
@@ -135,6 +133,24 @@ def _result_words(race: Race) -> tuple[str, str]:
     return f"{format_ratio(finished.ratio)} faster", detail
 
 
+def _sides_at(
+    race: Race, roles: Sequence[str], preview: Callable[[RaceSide | None], QImage | None]
+) -> tuple[StageSide, ...]:
+    """Return the sides at the time of the race's clock; before a race, those that will run."""
+    if not race.sides:
+        chosen = zip(race.choices.chosen, roles, strict=False)
+        return tuple(
+            StageSide(AnimatedSide(name=entry.label, role=role), preview(None), is_dimmed=True)
+            for entry, role in chosen
+        )
+    now_s, shown = race.clock.now_s, []
+    for side, role in zip(race.sides, roles, strict=False):
+        image = _image_at(side, now_s)
+        words = _words_of(race, side, role, now_s)
+        shown.append(StageSide(words, image or preview(side), is_dimmed=image is None))
+    return tuple(shown)
+
+
 def _words_of(race: Race, side: RaceSide, role: str, now_s: float) -> AnimatedSide:
     traits = race.raced.race
     assert traits is not None
@@ -144,7 +160,7 @@ def _words_of(race: Race, side: RaceSide, role: str, now_s: float) -> AnimatedSi
         name=side.entry.label,
         role=role,
         clock=race_words.clock_text(min(now_s, side.end_s)),
-        pace=f"{race_words.pace_text(frame)} {traits.step_title}/s",
+        pace=f"{race_words.pace_text(race.pace_of(side, now_s))} {traits.step_title}/s",
         steps=race_words.count_text(done, side.finish_steps, traits),
         achieved=_achieved(race, frame),
         share=frame.progress if frame is not None else 0.0,

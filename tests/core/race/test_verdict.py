@@ -11,6 +11,7 @@ import pytest
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded
+from gpu_studio.core.messages.race_messages import RaceOutcome
 from gpu_studio.core.messages.run_messages import RunFailed, RunStopped
 from gpu_studio.core.pause import Pause
 from gpu_studio.core.protocol import encode
@@ -154,6 +155,15 @@ def test_a_recording_is_named_where_it_differs():
 def test_the_launches_are_the_reason_if_they_take_most_of_a_step():
     card = over(CARD, 10e-3, parts_s={"launch": 8e-3, "compute": 2e-3})
     assert judge(LEARN, [over(CPU, 5e-3), card]).reason.startswith("Launch cost: 80")
+
+
+def test_the_reason_has_the_paces_of_the_sentence():
+    """Steps that stall make the mean longer than the median."""
+    outcome = RaceOutcome(reached=False, steps=50, seconds=2.0, measure=20.0, progress=0.25)
+    runs = [over(ONE, 10e-3), over(CPU, 30e-3, reached=False, outcome=outcome)]
+    verdict = judge(LEARN, runs)
+    assert "100 against 25.0 steps a second" in verdict.finished.sentence
+    assert verdict.reason == "A step takes 10.0\u202fms with 1 thread and 40.0\u202fms with 4."
 
 
 def test_a_card_at_its_limit_names_the_limit():

@@ -11,7 +11,7 @@ from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
-from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceOutcome
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 from gpu_studio.core.notice import Action
 from gpu_studio.core.packed_frame import pack_frame
@@ -284,6 +284,39 @@ def test_a_race_that_is_over_can_be_watched_again(qtbot: QtBot, race: Race) -> N
 
     assert not race.clock.is_replaying
     assert race.clock.now_s == finish_s
+
+
+def test_the_slower_side_has_the_pace_of_the_sentence_and_is_not_watched_beyond_the_finish(
+    qtbot: QtBot,
+    race: Race,
+    racing: Engines,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its last step ended after the finish of the faster one."""
+    monkeypatch.setattr(race_module, "_LONGEST_REPLAY_S", 0.2)
+    late = RaceOutcome(
+        reached=False, steps=450, seconds=20.0, measure=15.0, progress=0.5, finish_steps=800
+    )
+
+    def answer(_engine: object, request: RunWorkload) -> Iterator[object]:
+        changes = {"outcome": late} if request.race.threads == 1 else {}
+        yield from race_run(request, tmp_path, **changes)
+
+    racing.scripts[RunWorkload] = answer
+    run(qtbot, race)
+    slow, fast = race.sides
+    assert "50.0 against 22.5 steps a second" in race.verdict.finished.sentence
+    assert race.pace_of(slow, race.clock.now_s) == 22.5
+    assert race.pace_of(fast, race.clock.now_s) == 50.0
+    assert race.pace_of(slow, 0.0) == 0.0
+
+    moments: list[float] = []
+    race.moment_changed.connect(lambda: moments.append(race.clock.now_s))
+    race.replay()
+    qtbot.waitUntil(lambda: not race.clock.is_replaying)
+    assert len(moments) > 2
+    assert max(moments) <= fast.end_s < slow.end_s
 
 
 def test_another_choice_brings_the_question_back(qtbot: QtBot, race: Race) -> None:

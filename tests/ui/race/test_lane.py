@@ -9,14 +9,17 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from gpu_studio.core.race.detail import Detail
+from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.race.framed_picture import place_in
 from gpu_studio.ui.race.picture_chip import ChipPainter, PictureChip
 from gpu_studio.ui.race.race_lane import LaneFigures, RaceLane
+from tests.driving.pages import settle
 from tests.driving.window import find, sees, text, wait_until
 
 FIGURES = LaneFigures(
-    "7.0\u202fs", "412", "steps/s", "400 of 2 400 steps", "15.0\u202fdB", "sharpness", share=0.5
-)
+    "7.0\u202fs", "412", "steps/s", "400 of 2 400 steps", "400 of 2 400", "15.0\u202fdB",
+    "sharpness", share=0.5,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -46,6 +49,18 @@ def test_in_a_low_window_the_picture_has_the_whole_lane(lane):
     wait_until(lambda: steps.mapTo(lane, QPoint()).x() > pace.mapTo(lane, QPoint()).x())
     assert sees(lane, "lane.pace_unit")
     assert not sees(lane, "lane.measure_title")
+    assert steps.text() == "400 of 2 400"
+    lane.set_dense(False)
+    assert steps.text() == "400 of 2 400 steps"
+
+
+def test_no_figure_of_a_low_window_is_cut(lane):
+    lane.set_dense(True)
+    lane.show_figures(FIGURES._replace(pace_unit="tiles/s", power="31.0\u202fW"), "cpu")
+    lane.resize(460, 260)
+    settle()
+    for name in ("pace_unit", "steps"):
+        assert not find(lane, f"lane.{name}", ElidedText).is_elided, name
 
 
 def test_nothing_moves_when_the_figures_and_the_state_change(lane):
@@ -101,6 +116,30 @@ def shape(width, height):
     image = QImage(width, height, QImage.Format.Format_RGB32)
     image.fill(Qt.GlobalColor.red)
     return image
+
+
+def test_the_lens_of_a_low_window_is_above_the_figures_and_in_the_picture(lane):
+    """The rim is white, and nothing else is."""
+    image = QImage(160, 90, QImage.Format.Format_RGB32)
+    image.fill(QColor("black"))
+    lane.picture.show_picture(image)
+    lane.picture.show_detail(Detail(0.25, 0.5, 0.2))
+    for height, is_dense in ((260, True), (600, False)):
+        lane.resize(500, height)
+        lane.set_dense(is_dense)
+        settle()
+        shown = lane.picture.grab().toImage()
+        rows = [
+            y
+            for y in range(shown.height() // 4, shown.height())
+            if shown.pixelColor(shown.width() - shown.height() // 4, y) == QColor("white")
+        ]
+        figures = find(lane, "lane.way").parentWidget()
+        lowest = figures.mapTo(lane, QPoint()).y() - lane.picture.mapTo(lane, QPoint()).y()
+        if not is_dense:
+            lowest = place_in(QRectF(lane.picture.rect()), image.size().toSizeF()).bottom()
+        assert rows
+        assert max(rows) < lowest, is_dense
 
 
 def test_a_click_beside_the_picture_points_nowhere(lane):

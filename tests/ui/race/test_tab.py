@@ -494,10 +494,17 @@ def test_a_stand_says_that_the_engine_starts(tab: RaceTab, engines: Engines) -> 
     tab._studio.session.restart()
     wait_until(engines.latest.paused.is_set)
     stage = tab.show_stage()
-    assert "engine is starting" in stage_view(tab.race, ("cpu", "cpu"), None).detail
+    wait_until(lambda: tab.race.choices.photo.picture is not None)
+    seen = stage_view(tab.race, ("cpu", "cpu"), None, tab._preview)
+    assert "engine is starting" in seen.detail
+    assert [side.words.name for side in seen.sides] == ["CPU, 1 thread", "CPU, all threads"]
+    assert all(side.is_dimmed and side.image is not None for side in seen.sides)
     engines.latest.go()
     wait_until(lambda: tab.race.can_run)
-    assert "engine" not in stage_view(tab.race, ("cpu", "cpu"), None).detail
+    run(tab)
+    seen = stage_view(tab.race, ("cpu", "cpu"), None, tab._preview)
+    assert "engine" not in seen.detail
+    assert not any(side.is_dimmed for side in seen.sides)
     stage.close()
 
 
@@ -549,8 +556,11 @@ def test_what_comes_after_a_race_moves_no_button_of_a_narrow_window(tab: RaceTab
         for width in range(760, 1160, 50):
             tab.resize(width, 440)
             settle()
+            settle()
             names = ("race.full_screen", "race.photo", "race.open")
             found.append([find(tab, name).geometry() for name in names])
+            if width >= 900:
+                found[-1] += [lane.picture.rect() for lane in tab._lanes]
         return found
 
     before = places()
