@@ -140,7 +140,7 @@ def test_a_stop_keeps_the_partial_verdict(check: CardCheck, engines: Engines) ->
 
 
 def test_a_step_that_hears_no_stop_is_ended(check: CardCheck, engines: Engines) -> None:
-    check._session._patience.wait_ms = 1
+    check._checked.session._patience.wait_ms = 1
     engines.scripts[RunCheck] = deaf_in_compute
     check.start()
     engine = paused(engines)
@@ -191,7 +191,7 @@ def test_an_engine_that_only_stops_talking_ends_the_check(
     answers(engines, end_in="compute")
     check.start()
     wait_until(lambda: check.run and check.run.present and check.run.present.name == "compute")
-    check._session._farewell.wait_ms = 1
+    check._checked.session._farewell.wait_ms = 1
     check._silence.ended.emit()
     assert finish(check).verdict in ("failed", "inconclusive", "partial")
 
@@ -217,7 +217,7 @@ def test_an_engine_that_a_driver_keeps_alive_is_left_behind(
 
     engines.kind = Held
     engines.scripts[RunCheck] = deaf_in_compute
-    check._session._farewell.wait_ms = 1
+    check._checked.session._farewell.wait_ms = 1
     check.start()
     engine = paused(engines)
     check._silence.ended.emit()
@@ -459,7 +459,7 @@ def test_a_sleep_is_no_fault_and_its_stage_runs_again(
     check.start()
     paused(engines)
     answers(engines)
-    check._session._farewell.wait_ms = 1
+    check._checked.session._farewell.wait_ms = 1
     sleeper.sleep(pause_s)
     record = finish(check)
 
@@ -479,7 +479,7 @@ def test_errors_before_a_sleep_stay(check: CardCheck, engines: Engines) -> None:
     paused(engines)
     wait_until(lambda: check.run is not None and check.run.errors == 1)
     answers(engines)
-    check._session._farewell.wait_ms = 1
+    check._checked.session._farewell.wait_ms = 1
     sleeper.sleep(80.0)
     record = finish(check)
     assert record.verdict == "failed"
