@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.check.check_record import CheckRecord
+    from gpu_studio.core.messages.check_messages import StageName
     from gpu_studio.core.notice import Notice
     from gpu_studio.model.check.card_check import CardCheck
     from tests.fakes.scripted_engine import Engines
@@ -450,6 +451,12 @@ class Sleeper:
         self._timer.look()
 
 
+def is_in(check: CardCheck, stage: StageName) -> bool:
+    """Return whether the window has heard that a stage began; the engine waits in it already."""
+    present = check.run.present if check.run is not None else None
+    return present is not None and present.name == stage
+
+
 @pytest.mark.parametrize("pause_s", [80.0, 3600.0])
 def test_a_sleep_is_no_fault_and_its_stage_runs_again(
     check: CardCheck, engines: Engines, pause_s: float
@@ -458,6 +465,7 @@ def test_a_sleep_is_no_fault_and_its_stage_runs_again(
     answers(engines, pause_in="memory")
     check.start()
     paused(engines)
+    wait_until(lambda: is_in(check, "memory"))
     answers(engines)
     check._checked.session._farewell.wait_ms = 1
     sleeper.sleep(pause_s)
