@@ -6,8 +6,11 @@ sensor reader's child, and end within seconds of the line's end.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,13 +19,22 @@ from gpu_studio.builds.shelf import own_shelf
 from gpu_studio.cli.command import DONE, Command
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.messages.line_messages import EngineReadiness, Greeting, LineOpening, PcSystem
+from gpu_studio.core.line_trouble import PART_ENDED
+from gpu_studio.core.messages.line_messages import (
+    LONGEST_PING,
+    MOST_PINGS,
+    EngineReadiness,
+    Greeting,
+    LineOpening,
+    PcSystem,
+)
 from gpu_studio.core.other_pc import ALIVE_EVERY_S, SILENCE_S
 from gpu_studio.core.program_version import program_version
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.protocol_version import protocol_version
 from gpu_studio.process.child_process import ChildProcess
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
+from gpu_studio.process.line_pipe import SilenceWatch, TooMuchError, split_lines
 from gpu_studio.process.line_server import reader_of, serve_line
 
 if TYPE_CHECKING:
@@ -33,6 +45,7 @@ if TYPE_CHECKING:
     from gpu_studio.process.line_server import Translation
 
 _ENGINE, _READER = "gpu_studio.engine.serve", "gpu_studio.hardware.reader"
+_LONGEST_PING_S = 2.0
 _SYSTEMS = {"win32": PcSystem.WINDOWS, "darwin": PcSystem.MACOS}
 
 
@@ -70,10 +83,23 @@ class _SameLines:
 
 
 def _hello(_: argparse.Namespace, log_path: Path) -> int:
-    """Print the greeting; return the exit status."""
-    out = take_over_stdout()
+    """Print the greeting, and each line that follows back; return the exit status."""
+    requests, out = take_over_stdin(buffering=0), take_over_stdout()
     out.write(encode(greeting()))
     out.flush()
+    is_over = threading.Event()
+    watch = SilenceWatch(lambda: _LONGEST_PING_S, is_over.set)
+
+    def answer() -> None:
+        with contextlib.suppress(TooMuchError, OSError):
+            lines = split_lines(watch.watched(reader_of(requests.fileno())), LONGEST_PING)
+            for line in itertools.islice(lines, MOST_PINGS):
+                out.write(line)
+                out.flush()
+        is_over.set()
+
+    threading.Thread(target=answer, name="answers of a greeting", daemon=True).start()
+    is_over.wait()
     return DONE
 
 
@@ -119,7 +145,7 @@ def _serve(start: Callable[[bytes], ChildProcess], translation: Translation) -> 
     requests, out = take_over_stdin(buffering=0), take_over_stdout()
     out.write(encode(greeting()))
     out.flush()
-    serve_line(
+    is_child_s_end = serve_line(
         start,
         reader_of(requests.fileno()),
         out,
@@ -127,7 +153,7 @@ def _serve(start: Callable[[bytes], ChildProcess], translation: Translation) -> 
         alive_every_s=ALIVE_EVERY_S,
         silence_s=SILENCE_S,
     )
-    return DONE
+    return PART_ENDED if is_child_s_end else DONE
 
 
 def _leaving(run: Callable[[argparse.Namespace, Path], int]) -> Callable[..., int]:
@@ -144,7 +170,7 @@ COMMAND = Command(
     about="Answer another PC's GPU Studio, which starts this over ssh. Not for typing.",
     parts={
         "hello": Command(
-            about="Print this program's version as a line of JSON.", run=_hello, json="",
+            about="Print this program's version as a line of JSON.", run=_leaving(_hello), json="",
             help="the version, and whether an engine is installed",
         ),
         "engine": Command(

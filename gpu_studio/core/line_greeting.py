@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from gpu_studio.core.line_trouble import LineProblem, LineTrouble, problem_of_ssh
+from gpu_studio.core.line_trouble import PART_ENDED, LineProblem, LineTrouble, problem_of_ssh
 from gpu_studio.core.messages.line_messages import (
     LONGEST_GREETING,
     Greeting,
@@ -71,7 +71,7 @@ class LineGreeting:
         if line.has_flooded:
             return LineProblem.NOT_OURS
         if line.is_greeted:
-            return LineProblem.LOST
+            return LineProblem.PART_ENDED if exit_code == PART_ENDED else LineProblem.LOST
         if self.greeting is not None:
             return self.problem or LineProblem.LOST
         if line.was_silent:

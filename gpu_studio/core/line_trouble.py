@@ -14,9 +14,12 @@ import msgspec
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.units import format_duration
 
 SSH_FAILED = 255
 """ssh(1): "or with 255 if an error occurred"."""
+PART_ENDED = 3
+"""The exit status of a part there whose own process has ended, while the line was whole."""
 _MOST_DETAIL = 300
 _LONGEST_NAME = 40
 
@@ -39,6 +42,7 @@ class LineProblem(str, Enum):
     NOT_OURS = "not_ours"
     SILENT = "silent"
     LOST = "lost"
+    PART_ENDED = "part_ended"
     UNKNOWN = "unknown"
 
 
@@ -133,6 +137,10 @@ _WORDS = {
         "Connect again. If that does not help, start that PC again.",
     ),
     LineProblem.LOST: ("The connection to {pc} was lost.", "Connect again."),
+    LineProblem.PART_ENDED: (
+        "The sensor reader of {pc} ended. The connection is still there.",
+        "Connect again. If that does not help, the log of GPU Studio there says why.",
+    ),
     LineProblem.UNKNOWN: (
         "ssh could not connect to {pc}.",
         "Type {ssh} in a terminal to see why.",
@@ -180,6 +188,11 @@ def problem_of_ssh(exit_code: int | None, errors: str) -> LineProblem:
         if re.search(pattern, errors):
             return problem
     return LineProblem.NOT_OURS if exit_code == 0 else LineProblem.UNKNOWN
+
+
+def answer_words(answer_s: float) -> str:
+    """Return how long a PC takes to answer, in words."""
+    return f"answers in {format_duration(answer_s)}"
 
 
 def detail_of_ssh(errors: str) -> str:

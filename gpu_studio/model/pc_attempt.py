@@ -11,7 +11,7 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.devices.devices import Inventory, short_name, without_maker
-from gpu_studio.core.line_trouble import LineProblem, LineTrouble
+from gpu_studio.core.line_trouble import LineProblem, LineTrouble, answer_words
 from gpu_studio.core.messages.line_messages import EngineReadiness
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_bytes
@@ -132,7 +132,10 @@ class PcAttempt(QObject):
         if said.trouble is not None and said.trouble.problem not in _BEYOND_SSH:
             self._note_trouble(said.trouble)
             return
-        self._note(Notice(f"Reached in {took}", Tone.GOOD, "with your ssh, no question asked"))
+        how = "with your ssh, no question asked"
+        if said.answer_s is not None:
+            how += f"; {answer_words(said.answer_s)}"
+        self._note(Notice(f"Reached in {took}", Tone.GOOD, how))
         if said.trouble is not None:
             self._note_trouble(said.trouble)
         elif said.greeting is not None:

@@ -40,6 +40,7 @@ class PcIntroduction(Protocol):
         greeting: what its program said; None if it said nothing.
         trouble: why it cannot be used; None if it can.
         detail: ssh's own last line; it may name the host.
+        answer_s: the median seconds from a line to its answer; None if it was not measured.
     """
 
     @property
@@ -50,6 +51,8 @@ class PcIntroduction(Protocol):
     def trouble(self) -> LineTrouble | None: ...
     @property
     def detail(self) -> str: ...
+    @property
+    def answer_s(self) -> float | None: ...
 
 
 class PcPort(Protocol):
@@ -139,6 +142,7 @@ class PcLine(QObject):
         greeting: what its program said at the last connection; None before.
         trouble: why it could not be connected; None otherwise.
         detail: ssh's own words about that; empty without any.
+        answer_s: how long the PC took to answer a line when it was connected; None if unknown.
     """
 
     changed = Signal()
@@ -160,6 +164,7 @@ class PcLine(QObject):
         self.greeting: Greeting | None = None
         self.trouble: LineTrouble | None = None
         self.detail = self._why_lost = ""
+        self.answer_s: float | None = None
         self._worker: Worker | None = None
         self._is_over = threading.Event()
         self._is_ended = False
@@ -265,7 +270,7 @@ class PcLine(QObject):
         if said.trouble is not None or said.greeting is None:
             self._end(LineState.REFUSED)
             return
-        self._reach.found = said.pc
+        self._reach.found, self.answer_s = said.pc, said.answer_s
         self.state = LineState.OPEN
         self._doctor.system = _SYSTEMS[said.greeting.system]
         self._sensors.follow(self._reach.sensors())

@@ -374,6 +374,16 @@ class ChildProcess:
         """Whether the child still lives."""
         return self._process.poll() is None
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a signal holds the child up (SIGSTOP); False where the system does not say."""
+        if sys.platform != "linux":
+            return False
+        with contextlib.suppress(OSError):  # it has ended
+            flags = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+            return os.waitid(os.P_PID, self.pid, flags) is not None
+        return False
+
     def send(self, line: bytes) -> bool:
         """Write one line; return False if the child is gone."""
         stdin = self._process.stdin

@@ -64,7 +64,8 @@ class LineChild:
         self._alive_every_s, self._silence_s = alive_every_s, silence_s
         self.is_greeted = self.has_flooded = self.was_silent = False
         self._unsent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._watch = SilenceWatch(greeting_s, self._on_silence)
+        self._greeting_s = greeting_s
+        self._watch = SilenceWatch(self._longest_silence_s, self._on_silence)
         self._sender: threading.Thread | None = None
         self._errors = bytearray()
         self._reading_errors = threading.Thread(target=self._read_errors, daemon=True)
@@ -133,7 +134,6 @@ class LineChild:
 
     def _begin(self) -> None:
         self.is_greeted = True
-        self._watch.longest_s = self._silence_s
         self._sender = threading.Thread(target=self._send_all, name="sender of a line", daemon=True)
         self._sender.start()
 
@@ -147,6 +147,12 @@ class LineChild:
             if line is None:
                 return
             is_there = self._child.send(line)
+
+    def _longest_silence_s(self) -> float:
+        # Python there may start slowly, and ssh notices a network that is gone. Only an ssh that is
+        # stopped notices nothing.
+        is_waited_for = not self.is_greeted and not self._child.is_stopped
+        return self._greeting_s if is_waited_for else self._silence_s
 
     def _on_silence(self) -> None:
         self.was_silent = True

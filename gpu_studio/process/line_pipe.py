@@ -84,12 +84,12 @@ class SilenceWatch:
     what has arrived meanwhile is read first.
 
     Args:
-        longest_s: seconds without a byte.
+        longest_s: returns the seconds without a byte; asked at each look.
         on_silence: called once.
     """
 
-    def __init__(self, longest_s: float, on_silence: Callable[[], object]) -> None:
-        self.longest_s = longest_s
+    def __init__(self, longest_s: Callable[[], float], on_silence: Callable[[], object]) -> None:
+        self._longest_s = longest_s
         self._on_silence = on_silence
         self._is_over = threading.Event()
         self._steps = 0  # odd while somebody reads; only the reader changes it
@@ -112,13 +112,13 @@ class SilenceWatch:
         self._is_over.set()
 
     def _look(self) -> None:
-        every_s = min(_LOOK_S, self.longest_s / 4)
+        every_s = min(_LOOK_S, self._longest_s() / 4)
         waited_s, seen = 0.0, 0
         while not self._is_over.wait(every_s):
             steps = self._steps
             # Counted, not measured: a PC that slept has not waited.
             waited_s = waited_s + every_s if steps % 2 and steps == seen else 0.0
             seen = steps
-            if waited_s > self.longest_s:
+            if waited_s > self._longest_s():
                 self._on_silence()
                 return

@@ -89,8 +89,11 @@ def serve_line(
     *,
     alive_every_s: float,
     silence_s: float,
-) -> None:
+) -> bool:
     """Pass lines between ssh's pipes and a child until either is gone; then the child is, too.
+
+    Returns:
+        Whether the child ended first, by itself.
 
     Args:
         start: starts the child that works, as the line's first one asks; raises `ValueError` for a
@@ -103,7 +106,8 @@ def serve_line(
     """
     is_over = threading.Event()
     waiting = _Waiting()
-    watch = SilenceWatch(silence_s, is_over.set)
+    watch = SilenceWatch(lambda: silence_s, is_over.set)
+    ends_of_child: list[int | None] = []
     children: list[ChildProcess] = []
 
     def pass_requests() -> None:
@@ -133,7 +137,8 @@ def serve_line(
             # A child that was ended because of the line has not crashed. A PC that slept reads
             # this when it wakes.
             if not is_over.is_set():
-                out.writelines(translation.farewell(children[0].wait(_LONGEST_END_S)))
+                ends_of_child.append(children[0].wait(_LONGEST_END_S))
+                out.writelines(translation.farewell(ends_of_child[0]))
                 out.flush()
         is_over.set()
 
@@ -143,6 +148,7 @@ def serve_line(
     for child in children:
         child.kill()
         child.end(_LONGEST_END_S)
+    return bool(ends_of_child)
 
 
 def _start_all(*works: Callable[[], None]) -> None:

@@ -30,6 +30,7 @@ class Introduced(NamedTuple):
     greeting: Greeting | None
     trouble: LineTrouble | None = None
     detail: str = ""
+    answer_s: float | None = 0.0021
 
 
 class OtherPcs:

@@ -21,7 +21,7 @@ class _Pipe:
 
     def __init__(self) -> None:
         self.reading, self.written, self.silent = (threading.Event() for _ in range(3))
-        self.watch = SilenceWatch(_SILENCE_S, self.silent.set)
+        self.watch = SilenceWatch(lambda: _SILENCE_S, self.silent.set)
         self._read = self.watch.watched(self._wait)
 
     def _wait(self, _most: int) -> bytes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMessageBox, QVBoxLayout, QWidget
 
+from gpu_studio.core.line_trouble import answer_words
 from gpu_studio.core.notice import Notice, action_label
 from gpu_studio.ui.devices.device_hero import DeviceListView
 from gpu_studio.ui.devices.device_verdict import SIGNS
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.pcs import Pcs
     from gpu_studio.ui.theme import Theme
 
+_OVER_SSH = "over SSH"
 _REMOVE_QUESTION = (
     "Remove {name} from Devices? Its results stay. To use it again, add it with its host."
 )
@@ -51,7 +53,8 @@ class PcHeading(QWidget):
         column.addLayout(line)
         line.setSpacing(GAP)
         line.addWidget(ElidedText(title, "title", name=f"{name}.name"))
-        line.addWidget(Text(how, "muted"), 1)
+        self._how = Text(how, "muted", name=f"{name}.how")
+        line.addWidget(self._how, 1)
         for one in buttons:
             line.addWidget(one)
         self._line = QWidget()
@@ -63,6 +66,10 @@ class PcHeading(QWidget):
         column.addWidget(self._more)
         self.show_answer(Notice())
         theme.changed.connect(self._paint_sign)
+
+    def show_how(self, how: str) -> None:
+        """Show how the PC is reached."""
+        self._how.setText(how)
 
     def show_answer(self, notice: Notice) -> None:
         """Show the answer about the PC, and what to do about it."""
@@ -96,7 +103,7 @@ class PcGroup(QWidget):
         self._connect = button("", self._connect_or_not, name=f"{name}.connect")
         self._remove = button("Remove…", self._ask_removal, name=f"{name}.remove")
         self._heading = PcHeading(
-            theme, pc.name, "over SSH", self._connect, self._remove, name=f"{name}.heading"
+            theme, pc.name, _OVER_SSH, self._connect, self._remove, name=f"{name}.heading"
         )
         self.list = DeviceListView(devices, theme)
         self.list.setObjectName(f"{name}.table")
@@ -111,7 +118,11 @@ class PcGroup(QWidget):
         """Show the answer about the PC, and offer what its line can do now."""
         self._heading.show_answer(notice)
         assert self._pc.line is not None
-        offered = self._pc.line.notice.action
+        line = self._pc.line
+        has_answered = line.is_open and line.answer_s is not None
+        how = f"{_OVER_SSH}, {answer_words(line.answer_s or 0.0)}" if has_answered else _OVER_SSH
+        self._heading.show_how(how)
+        offered = line.notice.action
         show_label(self._connect, action_label(offered) or "Disconnect")
         self.list.setVisible(self.list.model().rowCount() > 0)
 

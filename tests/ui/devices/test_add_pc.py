@@ -70,6 +70,7 @@ def test_a_pc_that_answers_is_added_and_removed(
     assert not can_add(dialog)
     words = tried(dialog, ready_studio, "ssh lea@attic")
     assert words.startswith("Reached in ")
+    assert "answers in 2.10 ms" in words
     assert "GeForce GT 1030, 2 GiB" in words
     assert find(dialog, "add_pc.name", QLineEdit).text() == "attic"
     assert other_pcs.engines.made == [], "nothing starts there before it is added"
@@ -78,6 +79,7 @@ def test_a_pc_that_answers_is_added_and_removed(
     assert (kept.name, kept.host, kept.program) == ("attic", "lea@attic", "")
     wait_until(lambda: ready_studio.board.usable_cards)
     wait_until(lambda: "can use" in text(shown, "devices.pc.attic.heading.answer"))
+    assert "answers in 2.10 ms" in text(shown, "devices.pc.attic.heading.how")
     assert sees(shown, "devices.pc"), "several PCs have a heading each"
     group = find(shown, "devices.pc.attic", PcGroup)
     group.list.setCurrentIndex(group.list.model().index(1))
@@ -85,6 +87,7 @@ def test_a_pc_that_answers_is_added_and_removed(
     assert "GT 1030" in verdict
     click(shown, "devices.pc.attic.connect")
     wait_until(lambda: "not connected" in text(shown, "devices.pc.attic.heading.answer"))
+    assert "answers" not in text(shown, "devices.pc.attic.heading.how")
     assert ready_studio.settings.choices.disconnected_pcs == ("attic",)
     click(shown, "devices.pc.attic.connect")
     wait_until(lambda: "can use" in text(shown, "devices.pc.attic.heading.answer"))

@@ -1,0 +1,89 @@
+"""How long a PC takes to answer, and what its sensor reader's end is called."""
+
+from __future__ import annotations
+
+import signal
+
+import psutil
+import pytest
+
+from gpu_studio.core.devices.devices import Reading
+from gpu_studio.core.line_trouble import LineProblem
+from gpu_studio.core.messages.line_messages import MOST_PINGS
+from gpu_studio.hardware.client import SensorReader
+from gpu_studio.hardware.greeting import greet
+from tests.line.conftest import write_script
+from tests.patience import outliving
+
+
+def test_the_answer_s_time_is_that_of_lines_sent_back(there):
+    found = greet(there)
+    assert found.trouble is None
+    assert found.answer_s is not None
+    assert 0 < found.answer_s < 60
+    assert outliving(psutil.Process().children(recursive=True)) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "greet(); hear()",
+        "greet(); hear(); say(b'<b>garbage</b>\\n'); time.sleep(600)",
+        'greet(); hear(); say(b\'{"type":"line_opening"}\\n\'); time.sleep(600)',
+        "ssh = os.getppid(); greet()\nwhile os.getppid() == ssh: time.sleep(0.05)",
+        "ssh = os.getppid(); greet()\nwhile os.getppid() == ssh: say(b'\\n'); time.sleep(0.05)",
+    ],
+    ids=["ends", "garbage", "another line", "silence", "signs of life only"],
+)
+def test_a_pc_that_sends_nothing_back_has_no_time_and_is_used_all_the_same(
+    there, play, monkeypatch, code
+):
+    monkeypatch.setattr("gpu_studio.hardware.greeting._LONGEST_PINGS_S", 0.5)
+    play(code)
+    found = greet(there)
+    assert found.trouble is None
+    assert found.answer_s is None
+    assert outliving(psutil.Process().children(recursive=True)) == []
+
+
+def test_the_median_is_of_all_lines_but_the_first(there, play, monkeypatch):
+    clock = iter([0.0, 0.0, *(moment for took in (9, 1, 5, 2, 3) for moment in (took, 0.0))])
+    monkeypatch.setattr("gpu_studio.hardware.greeting.time.perf_counter", lambda: next(clock))
+    play(f"greet()\nfor _ in range({MOST_PINGS}): say(hear())\nsys.stdin.read()")
+    assert greet(there).answer_s == 3
+
+
+def test_a_sensor_reader_that_is_killed_there_is_no_lost_connection(there):
+    reader = SensorReader(0.1, pc=there)
+    try:
+        for event in reader.readings():
+            if isinstance(event, Reading):
+                for one in psutil.Process().children(recursive=True):
+                    if "gpu_studio.hardware.reader" in one.cmdline():
+                        one.kill()
+        assert reader.line.trouble.problem is LineProblem.PART_ENDED
+        assert "sensor reader of attic" in reader.line.trouble.sentence
+    finally:
+        reader.close()
+
+
+def test_an_ssh_that_is_stopped_in_a_greeting_is_noticed_long_before_a_slow_start(
+    there, tmp_path, monkeypatch
+):
+    mark = tmp_path / "started"
+    write_script(tmp_path / "bin" / "ssh", f'echo $$ >"{mark}"; exec sleep 600')
+    monkeypatch.setattr("gpu_studio.hardware.greeting.SILENCE_S", 0.5)
+    looks, stopped = [], []
+
+    def stops() -> bool:
+        looks.append(1)
+        if not stopped and mark.exists() and mark.read_text().endswith("\n"):
+            stopped.append(psutil.Process(int(mark.read_text())))
+            stopped[0].send_signal(signal.SIGSTOP)
+        # A greeting may take 30 s: 300 looks of 0.1 s.
+        return len(looks) > 200
+
+    found = greet(there, stops)
+    assert found.trouble.problem is LineProblem.SILENT
+    assert len(looks) < 200
+    assert outliving(stopped) == []
