@@ -212,7 +212,7 @@ class BuildInstaller:
             checked = self._test(family)
         except TroubleError:  # a whole package may be missing, which no list of files tells
             return False
-        self._shelf.write_record(replace(record, runs_on_card=checked.runs_on_card))
+        self._shelf.write_record(record._replace(runs_on_card=checked.runs_on_card))
         self._enter(InstallStage.READY, fraction=1.0, result=record.note)
         return True
 
@@ -268,8 +268,7 @@ class BuildInstaller:
             raise
         note = " ".join(filter(None, (checked.sentence, unproven_sentence(plan.unproven))))
         self._shelf.write_record(
-            replace(
-                record,
+            record._replace(
                 torch_version=checked.torch_version,
                 runs_on_card=checked.runs_on_card,
                 note=note,
@@ -439,7 +438,7 @@ class BuildInstaller:
 
     def _on_broken(self) -> None:
         self._pace.restart()
-        self._send(replace(self._last, stage=InstallStage.RESUMING, left_s=None))
+        self._send(self._last._replace(stage=InstallStage.RESUMING, left_s=None))
 
     def _enter(
         self, stage: InstallStage, *, fraction: float | None = None, result: str = ""
@@ -452,7 +451,7 @@ class BuildInstaller:
         self._send(InstallProgress(stage, done, total, share, None, "", None, result))
 
     def _fail(self, trouble: troubles.Trouble) -> None:
-        self._send(replace(self._last, stage=InstallStage.FAILED, left_s=None, trouble=trouble))
+        self._send(self._last._replace(stage=InstallStage.FAILED, left_s=None, trouble=trouble))
 
     def _send(self, progress: InstallProgress) -> None:
         self._last, self._shown_s = progress, self._clock()

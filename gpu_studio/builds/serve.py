@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 import traceback
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -61,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _write(out, progress)
 
     def send_pause() -> None:
-        _write(out, replace(last, stage=InstallStage.PAUSED, left_s=None, subject=""))
+        _write(out, last._replace(stage=InstallStage.PAUSED, left_s=None, subject=""))
 
     if not options.keep_on:
         threading.Thread(target=_end_with, args=(lifeline, send_pause, over), daemon=True).start()

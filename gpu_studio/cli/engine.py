@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,7 +64,7 @@ def _list(options: argparse.Namespace, log_path: Path) -> int:
     used, unfinished_bytes = shelf.used(), shelf.unfinished_bytes()
     if options.json:
         rows = [
-            asdict(one) | {"is_used": one.family == used, "outdated": shelf.outdated(one)}
+            one._asdict() | {"is_used": one.family == used, "outdated": shelf.outdated(one)}
             for one in shelf.records()
         ]
         value = {

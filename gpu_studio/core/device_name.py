@@ -7,15 +7,15 @@ ever sent there.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 CPU = "cpu"
 _SLASH = "/"
 _ADDRESS = re.compile(r"(?:([^/]{1,40})/)?([a-z]+)(?::(\d{1,4}))?")
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceName:
+class DeviceName(msgspec.Struct, frozen=True):
     """A device's name in its parts; the index is None where PyTorch would choose the device.
 
     Attributes:

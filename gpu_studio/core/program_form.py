@@ -13,10 +13,10 @@ import os
 import shlex
 import shutil
 import sys
-from dataclasses import dataclass
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from gpu_studio.core.packages_folder import has_own_torch
 
@@ -39,8 +39,7 @@ class ProgramForm(Enum):
     OWN_ENVIRONMENT = "own environment"
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """This program as the user types it.
 
     Attributes:

@@ -6,8 +6,8 @@ Standard library only, like wheels.py, which uses it.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpu_studio.core.resources import MissingResourceError, resource_path
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _TABLE = "wheels.json"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 NVIDIA = "NVIDIA"
 CPU_TAG = "cpu"
 """The build without code for cards."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexPackage:
+class IndexPackage(NamedTuple):
     """A package that a build needs, and that only the build's own index has.
 
     PyPI may have another one of the same name: placeholders, and packages of other people.
@@ -37,8 +37,7 @@ class IndexPackage:
     source_sha256: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TorchBuild:
+class TorchBuild(NamedTuple):
     """One build.
 
     Attributes:
@@ -67,18 +66,17 @@ class TorchBuild:
     maker: str = NVIDIA
     version: str = ""
     extra: str = ""
-    chips: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    packages: Mapping[str, Sequence[IndexPackage]] = field(default_factory=dict)
+    chips: Mapping[str, Sequence[str]] = _NOTHING
+    packages: Mapping[str, Sequence[IndexPackage]] = _NOTHING
     needs: Sequence[str] = ()
-    kernel_floor: Mapping[str, str] = field(default_factory=dict)
-    untested: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    kernel_floor: Mapping[str, str] = _NOTHING
+    untested: Mapping[str, Sequence[str]] = _NOTHING
     wrong_results: Sequence[str] = ()
-    sha256: Mapping[str, str] = field(default_factory=dict)
+    sha256: Mapping[str, str] = _NOTHING
     has_hashes: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedBuild:
+class PublishedBuild(NamedTuple):
     """A build that PyTorch published for some versions, whether this program installs it or not.
 
     Attributes:
@@ -92,8 +90,7 @@ class PublishedBuild:
     arch_list: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WheelTable:
+class WheelTable(NamedTuple):
     """The table of builds.
 
     Attributes:
@@ -109,8 +106,8 @@ class WheelTable:
     builds: tuple[TorchBuild, ...]
     published: tuple[PublishedBuild, ...] = ()
     python: tuple[tuple[int, int], tuple[int, int]] = ((3, 10), (3, 14))
-    driver_floor: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    torch_sha256: Mapping[str, str] = field(default_factory=dict)
+    driver_floor: Mapping[str, Mapping[str, str]] = _NOTHING
+    torch_sha256: Mapping[str, str] = _NOTHING
 
     def build(self, tag: str) -> TorchBuild:
         """Return the build with a tag.

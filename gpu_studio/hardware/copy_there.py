@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.builds.progress import ENDS, InstallProgress, progress_from
@@ -151,15 +150,13 @@ def _plain(progress: InstallProgress) -> InstallProgress:
     """Return the progress with texts that only show: a link and a path there are not for here."""
     trouble = progress.trouble
     if trouble is not None:
-        trouble = replace(
-            trouble,
+        trouble = trouble._replace(
             sentence=plain_text(trouble.sentence)[:_MOST_TEXT],
             action=plain_text(trouble.action)[:_MOST_TEXT],
             detail="",
             link="",
         )
-    return replace(
-        progress,
+    return progress._replace(
         fraction=min(max(progress.fraction, 0.0), 1.0) if progress.fraction > 0 else 0.0,
         left_s=None,
         subject=plain_text(progress.subject)[:_MOST_TEXT],

@@ -6,8 +6,8 @@ the links from one tab to another follow the records.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.plain_text import file_name
@@ -38,8 +38,7 @@ class TabContents(PageInSteps):
         """Open or start what a destination names; the tab is already in front."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tab:
+class Tab(NamedTuple):
     """A tab of the window.
 
     Attributes:
@@ -62,7 +61,7 @@ class Tab:
     icon: str
     keys: str
     contents: str
-    parts: Mapping[Page, str] = field(default_factory=dict)
+    parts: Mapping[Page, str] = MappingProxyType({})
     opens: tuple[str, ...] = ()
     opens_in_front: tuple[str, ...] = ()
     recognizes: str = ""

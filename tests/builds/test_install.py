@@ -8,7 +8,6 @@ import os
 import random
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -155,9 +154,9 @@ def test_another_index_makes_another_plan(server, bench, tmp_path, wheel_table):
     paused_in_torch(server, bench)
     for path in [path for path in server.files if path.startswith("/whl/cpu/")]:
         server.files[path.replace("/whl/", "/mirror/")] = server.files[path]
-    build = replace(wheel_table.build("cpu"), index_url=f"{server.url}/mirror/cpu")
+    build = wheel_table.build("cpu")._replace(index_url=f"{server.url}/mirror/cpu")
     asked = len(server.asked)
-    again = Bench(tmp_path, replace(wheel_table, builds=(build,)))
+    again = Bench(tmp_path, wheel_table._replace(builds=(build,)))
     assert again.installer.install("cpu")
     assert not any(path.startswith("/whl/") for _, path, _ in server.asked[asked:])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 
 import pytest
 
@@ -268,7 +267,7 @@ def test_pytorch_in_a_folder_has_the_published_hash_where_one_is_known(
     planner, tmp_path, wheel_table, is_known
 ):
     path = write_wheel(tmp_path / "w", "torch", "9.1.0+cpu", {"torch/__init__.py": ""}, (), TAGS)
-    planner._table = replace(wheel_table, torch_sha256={path.name: "0" * 64} if is_known else {})
+    planner._table = wheel_table._replace(torch_sha256={path.name: "0" * 64} if is_known else {})
     plan = planner.from_folder("cpu", tmp_path / "w")
     if not is_known:
         assert planner._downloader.fetch(plan.files[0]) == path

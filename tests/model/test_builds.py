@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -520,7 +519,7 @@ def test_an_update_is_offered_and_never_begun(qtbot, pc_with):
 
 
 def test_a_build_for_another_python_is_offered_again(qtbot, pc_with):
-    old = replace(record("cpu"), python="3.9")
+    old = record("cpu")._replace(python="3.9")
     pc = pc_with(FakeStore(old, wanted=Wanted(("cpu",), declined="2.13.0")), cpu_only())
     pc.studio.start()
     assert pc.session.state is STATES.ABSENT

@@ -6,9 +6,8 @@ Standard library only: the setup imports this before anything is installed.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import asdict, dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpu_studio.core.builds.trouble import Trouble, TroubleKind
 
@@ -53,8 +52,7 @@ ENDS = (InstallStage.PAUSED, InstallStage.FETCHED, InstallStage.READY, InstallSt
 _AT_REST = (InstallStage.WAITING, *ENDS)
 
 
-@dataclass(frozen=True)
-class InstallProgress:
+class InstallProgress(NamedTuple):
     """One line of an installer.
 
     Attributes:
@@ -79,7 +77,8 @@ class InstallProgress:
 
     def value(self) -> dict[str, Any]:
         """Return it for a line of JSON."""
-        return asdict(self)
+        trouble = None if self.trouble is None else self.trouble._asdict()
+        return {**self._asdict(), "trouble": trouble}
 
 
 def progress_from(value: dict[str, Any]) -> InstallProgress:

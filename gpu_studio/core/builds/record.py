@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from gpu_studio.core.wheel_table import CPU_TAG
@@ -27,8 +26,7 @@ LARGEST_FILE_BYTES = 1 << 20
 _FORMAT = 1
 
 
-@dataclass(frozen=True)
-class BuildRecord:
+class BuildRecord(NamedTuple):
     """An installed build.
 
     Attributes:
@@ -56,7 +54,7 @@ class BuildRecord:
 
     def text(self) -> str:
         """Return the file's content."""
-        return json.dumps({"format": _FORMAT, **asdict(self)}, indent=2) + "\n"
+        return json.dumps({"format": _FORMAT, **self._asdict()}, indent=2) + "\n"
 
     def outdated(self, torch_version: str, python: str) -> str:
         """Return why this program cannot use the build; "" if it can.
@@ -74,7 +72,7 @@ class BuildRecord:
 
     def broken(self, note: str, size_bytes: int) -> BuildRecord:
         """Return the record of what is left of the build, which no engine uses."""
-        return replace(self, state="broken", note=note, size_bytes=size_bytes)
+        return self._replace(state="broken", note=note, size_bytes=size_bytes)
 
 
 class Wanted(NamedTuple):

@@ -5,8 +5,8 @@ Standard library only: the setup imports this before anything is installed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 REDISTRIBUTABLE = "https://aka.ms/vs/17/release/vc_redist.x64.exe"
 _FILL_FOLDER = "Download all wheels on another PC into one folder, then try again."
@@ -44,8 +44,7 @@ class TroubleKind(str, Enum):
     INTERNAL = "internal"
 
 
-@dataclass(frozen=True)
-class Trouble:
+class Trouble(NamedTuple):
     """A failed installation, in words.
 
     Attributes:

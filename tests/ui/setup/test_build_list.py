@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
@@ -118,7 +116,7 @@ def test_a_build_that_cannot_be_loaded_is_offered_again_on_the_first_screen(pc_w
     monkeypatch.setattr(
         MainWindow, "show", lambda self: (were_hidden.append(self.tabs.isHidden()), show(self))
     )
-    old = replace(record("cpu"), python="3.9")
+    old = record("cpu")._replace(python="3.9")
     pc = pc_with(FakeShelf(old, wanted=Wanted(("cpu",))), cpu_only())
     assert were_hidden == [True]
     assert "3.9 to 3.11" in text(pc.window, "setup.title")
