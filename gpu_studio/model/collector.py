@@ -13,6 +13,8 @@ import linecache
 
 from PySide6.QtCore import QObject, QTimer
 
+from gpu_studio.model.turn_timer import turn_clock
+
 _PERIOD_MS = 500
 
 
@@ -40,6 +42,7 @@ class Collector(QObject):
         self._timer = QTimer(self)
         self._timer.setInterval(_PERIOD_MS)
         self._timer.timeout.connect(self._collect)
+        self._clock = turn_clock()
 
     def start(self) -> None:
         """Take over from Python."""
@@ -70,6 +73,8 @@ class Collector(QObject):
                     gc.enable()
 
     def _collect(self) -> None:
+        if self._clock.is_late:
+            return  # half a second later is as good
         counts, thresholds = gc.get_count(), gc.get_threshold()
         for generation in (2, 1, 0):
             if counts[generation] > thresholds[generation]:

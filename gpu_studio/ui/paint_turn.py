@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, QTimer
+from PySide6.QtCore import QCoreApplication, QEvent, QObject
+
+from gpu_studio.model.turn_timer import TurnTimer
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
@@ -28,8 +30,7 @@ class PaintTurn(QObject):
         super().__init__(window)
         self._window = window
         self._turn = 0
-        self._turns = QTimer(self)
-        self._turns.setInterval(0)
+        self._turns = TurnTimer(self)
         self._turns.timeout.connect(self._on_turn)
         window.installEventFilter(self)
 

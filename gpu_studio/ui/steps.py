@@ -10,14 +10,18 @@ from types import MethodType
 from typing import TYPE_CHECKING
 from weakref import WeakMethod
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
 from gpu_studio.model.task import Task
+from gpu_studio.model.turn_timer import TurnTimer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+_PROPERTY = "steps"
 
 
 class Steps(QObject):
@@ -32,8 +36,7 @@ class Steps(QObject):
         self._waiting: deque[WeakMethod[Callable[[], object]] | str] = deque()
         self._import: Task | None = None
         self._rests = False
-        self._turns = QTimer(self)
-        self._turns.setInterval(0)
+        self._turns = TurnTimer(self)
         self._turns.timeout.connect(self._run_next)
 
     def add(self, *steps: Callable[[], object]) -> None:

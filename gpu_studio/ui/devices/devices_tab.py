@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
@@ -13,6 +13,7 @@ from gpu_studio.model.benchmark.public_standing import PublicStanding
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
 from gpu_studio.model.devices.devices import DevicesModel
+from gpu_studio.model.turn_timer import TurnTimer
 from gpu_studio.ui.devices.device_hero import DeviceHero
 from gpu_studio.ui.devices.device_verdict import SIGNS
 from gpu_studio.ui.devices.standard_panel import StandardPanel
@@ -183,8 +184,7 @@ class DevicesTab(TabContents):
         # the change.
         self._due: list[Callable[[], None]] = []
         self._rests = False
-        self._turns = QTimer(self)
-        self._turns.setInterval(0)
+        self._turns = TurnTimer(self)
         self._turns.timeout.connect(self._update_next)
         self._comparison.changed.connect(self._update_soon)
         self._measurement.changed.connect(self._update_soon)
@@ -269,7 +269,7 @@ class DevicesTab(TabContents):
         # The facts come first: a list without its selected device would choose its first one.
         parts = (self._update, self._update_sensors)
         self._due = [part for part in parts if part == update or part in self._due]
-        if not self._turns.isActive():
+        if not self._turns.is_active:
             self._rests = True
             self._turns.start()
 
