@@ -11,7 +11,7 @@ from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.parts import GAP, own_viewport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from PySide6.QtGui import QResizeEvent, QShowEvent
     from PySide6.QtWidgets import QTableView, QTabWidget
@@ -40,6 +40,13 @@ class TabScroll(QScrollArea):
         """Hold a tab."""
         tab.setProperty("page", True)
         self.setWidget(tab)
+
+    @property
+    def inner(self) -> TabScroll | None:
+        """The area that the tab itself has, which scrolls instead; it may come late."""
+        tab = self.widget()
+        only = Qt.FindChildOption.FindDirectChildrenOnly  # all children would take milliseconds
+        return None if tab is None else tab.findChild(TabScroll, options=only)
 
     def set_covered(self, height: int) -> None:
         """Keep the tab's height while a line below takes this many pixels: nothing in it moves.
@@ -82,7 +89,7 @@ class TabScroll(QScrollArea):
             return
         least = tab.minimumSizeHint()
         bar, covered = self._bar.sizeHint().width(), self._covered
-        if tab.findChild(TabScroll) is not None:  # which scrolls instead; it may come late
+        if self.inner is not None:
             bar = covered = 0
         width = max(self.width() - bar, least.width())
         height = least.height()
@@ -109,9 +116,17 @@ class CoverWatch(QObject):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Follow the height of the line."""
         if event.type() is QEvent.Type.Resize:
-            for area in self._tabs.findChildren(TabScroll):
+            for area in self._areas():
                 area.set_covered(self._line.height())
         return super().eventFilter(watched, event)
+
+    def _areas(self) -> Iterator[TabScroll]:
+        for index in range(self._tabs.count()):
+            area = self._tabs.widget(index)
+            if isinstance(area, TabScroll):
+                yield area
+                if area.inner is not None:
+                    yield area.inner
 
 
 class PageStack(QWidget):
