@@ -223,11 +223,12 @@ class RaceTab(TabContents):
         self._size_title.setText(picture.size_title)
         names = [entry.label for entry in race.choices.chosen]
         roles = dict(zip(names, self._roles, strict=True))
+        leaders = race.leaders  # each look at it asks for all contestants
         marks = [
             SizeMark(
                 size,
                 picture.size_text.replace("{size}", format_count(size)),
-                roles.get(race.leaders.get(size, ""), ""),
+                roles.get(leaders.get(size, ""), ""),
             )
             for size in picture.sizes
         ]
