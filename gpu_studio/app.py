@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import platformdirs
 from PySide6.QtCore import QMetaObject, Qt, QTimer, QtMsgType, qInstallMessageHandler
 from PySide6.QtGui import QFont, QFontMetrics, QIcon
-from PySide6.QtWidgets import QApplication
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.packages_folder import has_own_torch
@@ -38,7 +37,7 @@ from gpu_studio.process.lean_memory import give_large_back
 from gpu_studio.process.sleep_block import SleepBlock
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.override_guard import guard_overrides
-from gpu_studio.ui.theme import Theme
+from gpu_studio.ui.theme import Theme, styled_application
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -259,7 +258,7 @@ def main(*, kiosk: bool = False) -> int:
     mark = StartMark(log_path.parent) if log_path is not None else None
     bad_end = _read_bad_end(log_path) if log_path is not None and mark and mark.set() else None
     _name_for_taskbar()
-    application = QApplication(sys.argv)
+    application = styled_application(sys.argv)
     application.setApplicationName("GPU Studio")
     application.setDesktopFileName(os.environ.get("FLATPAK_ID", APP_ID))
     if mark is not None:
@@ -268,8 +267,6 @@ def main(*, kiosk: bool = False) -> int:
     if not has_letters(application.font()):
         return _end_without_font(mark)
     settings = Settings(_settings_path())
-    if settings.choices.engine != "window":  # its times are those of kept memory
-        give_large_back()
     window = build_window(
         settings=settings,
         log_path=log_path,
@@ -280,6 +277,8 @@ def main(*, kiosk: bool = False) -> int:
         wheels=_folder_of_wheels(),
         sleep_blocker=SleepBlock("Measuring or installing"),
     )
+    if settings.choices.engine != "window":  # its times are those of kept memory
+        window.painted.connect(give_large_back)
     sys.excepthook = _report_unexpected
     # Ctrl-C in the terminal closes the window as its own button does; Python looks at signals
     # only between its own instructions, so it gets a turn now and then.

@@ -267,6 +267,12 @@ def attic(qtbot: QtBot, ready_studio: Studio) -> Pc:
     return pc
 
 
+@pytest.fixture(scope="session")
+def qapp_args() -> list[str]:
+    """The arguments of pytest-qt's application: the style of `styled_application`."""
+    return ["pytest", "-style=fusion"]
+
+
 @pytest.fixture
 def theme(qapp: QApplication, settings: Settings) -> Theme:
     """The theme in force."""

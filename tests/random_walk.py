@@ -65,6 +65,7 @@ from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check.check_tab import CheckTab
+from gpu_studio.ui.theme import styled_application
 from tests.driving.window import find, wait_ready, wait_until
 
 if TYPE_CHECKING:
@@ -552,7 +553,7 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     faulthandler.enable()
     QDesktopServices.openUrl = staticmethod(lambda _url: True)  # type: ignore[method-assign]
-    application = QApplication(["random_walk"])
+    application = styled_application(["random_walk"])
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         pc = stack.enter_context(_soft_pc()) if chosen.soft else None

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtGui import QFont, QFontDatabase
-from PySide6.QtWidgets import QApplication
 
 from gpu_studio.app import build_window
 from gpu_studio.core.check import check_run
 from gpu_studio.model.check import card_check
 from gpu_studio.model.settings import Settings
 from gpu_studio.ui import theme as window_theme
+from gpu_studio.ui.theme import styled_application
 from tests.driving.pages import PAGES
 from tests.fakes import scripted_engine
 from tests.pictures.album import THEMES, Album
@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=TABS, help="a tab; may be given again")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    application = QApplication([])
+    application = styled_application(["screenshots"])
     if options.every_page:
         take_every_page(options.folder, options.font or ["DejaVu Sans"], options.only or TABS)
     else:

@@ -1,4 +1,4 @@
-"""Texts and boxes that end in "…" if they do not fit."""
+"""Texts that end in "…" if they do not fit."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QHelpEvent, QPainter
-from PySide6.QtWidgets import QComboBox, QStyle, QStyleOptionComboBox, QStylePainter, QToolTip
+from PySide6.QtWidgets import QToolTip
 
 from gpu_studio.model.tool_tip import plain_tip
-from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.parts import Text, letters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeGuard
 
     from PySide6.QtGui import QPaintEvent
+    from PySide6.QtWidgets import QWidget
 
     from gpu_studio.ui.parts import Role
-
-_MARGIN = 16
-_LABEL_EDGE = 1  # pixels that Qt's styles keep free on each side of the text of a box
 
 
 class ElidedText(Text):
@@ -51,7 +49,10 @@ class ElidedText(Text):
 
     def event(self, event: QEvent) -> bool:
         """Show the full text in a tool tip if it is cut off."""
-        return _shows_whole(self, event) or super().event(event)
+        if asks_for_tip(event) and self.is_elided:
+            show_whole(self, self.text(), event)
+            return True
+        return super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint as much of the text as fits."""
@@ -166,62 +167,11 @@ def shortened(sentences: Sequence[str]) -> tuple[str, ...]:
     return (" ".join(sentences), *(f"{text.rstrip('.')} …" for text in fewer))
 
 
-def _shows_whole(widget: ElidedText | ElidingCombo, event: QEvent) -> bool:
-    """Show a widget's full text as its tool tip if it is elided."""
-    if not isinstance(event, QHelpEvent) or event.type() is not QEvent.Type.ToolTip:
-        return False
-    if not widget.is_elided:
-        return False
-    text = widget.currentText() if isinstance(widget, QComboBox) else widget.text()
-    tip = widget.toolTip() or plain_tip(text)
-    QToolTip.showText(event.globalPos(), tip, widget)
-    return True
+def asks_for_tip(event: QEvent) -> TypeGuard[QHelpEvent]:
+    """Return whether an event asks a widget for its tool tip."""
+    return isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip
 
 
-def narrow_combo(name: str, accessible_name: str, least_letters: int = 8) -> ElidingCombo:
-    """Return a combo box for a narrow panel, with a minimum width in letters."""
-    box = ElidingCombo()
-    box.setObjectName(name)
-    box.setAccessibleName(accessible_name)
-    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-    box.setMinimumContentsLength(least_letters)
-    return box
-
-
-class ElidingCombo(ComboBox):
-    """Shows as much of its text as fits."""
-
-    def showPopup(self) -> None:
-        """Open the list with the width of its longest entry."""
-        view = self.view()
-        view.setMinimumWidth(view.sizeHintForColumn(0) + _MARGIN)
-        super().showPopup()
-
-    @property
-    def is_elided(self) -> bool:
-        """Whether the text is cut off."""
-        return self.fontMetrics().horizontalAdvance(self.currentText()) > self._room()
-
-    def event(self, event: QEvent) -> bool:
-        """Show the full text in a tool tip if it is cut off."""
-        return _shows_whole(self, event) or super().event(event)
-
-    def _room(self) -> int:
-        option = QStyleOptionComboBox()
-        self.initStyleOption(option)
-        field = self.style().subControlRect(
-            QStyle.ComplexControl.CC_ComboBox, option,
-            QStyle.SubControl.SC_ComboBoxEditField, self,
-        )  # fmt: skip
-        return field.width() - 2 * _LABEL_EDGE
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the frame, and as much of the text as fits."""
-        painter = QStylePainter(self)
-        option = QStyleOptionComboBox()
-        self.initStyleOption(option)
-        option.currentText = self.fontMetrics().elidedText(
-            option.currentText, Qt.TextElideMode.ElideRight, self._room()
-        )
-        painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
-        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
+def show_whole(widget: QWidget, text: str, event: QHelpEvent) -> None:
+    """Show the full text of a widget that cuts it off, or the widget's own tool tip."""
+    QToolTip.showText(event.globalPos(), widget.toolTip() or plain_tip(text), widget)

@@ -7,7 +7,7 @@ import binascii
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QEvent, Qt, Slot
+from PySide6.QtCore import QByteArray, QEvent, Qt, Signal, Slot
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QApplication,
@@ -78,6 +78,9 @@ _FIRST_SIZE = (1280, 800)
 class MainWindow(QMainWindow):
     """Shows the studio, starts it after the first paint, and ends it with the window.
 
+    Signals:
+        painted(): for the first time; what the first paint does not need can be done now.
+
     Args:
         studio: the shown state; the window owns it from now on.
         theme: the look; the window owns it as well.
@@ -86,6 +89,8 @@ class MainWindow(QMainWindow):
             the first paint: the window appears sooner.
         bad_end: the end of the log if the last start ended badly; otherwise None.
     """
+
+    painted = Signal()
 
     def __init__(
         self,
@@ -196,7 +201,7 @@ class MainWindow(QMainWindow):
         if not self._has_started:
             self._has_started = True
             self._collector.start()
-            steps().add(self._go_on)
+            steps().add(self._note_paint, self._go_on)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Poll the sensors while the window is visible."""
@@ -406,6 +411,9 @@ class MainWindow(QMainWindow):
             self.banner.hide()
             return
         self.banner.show_headline(headline)
+
+    def _note_paint(self) -> None:
+        self.painted.emit()
 
     def _go_on(self) -> None:
         """Make what is not yet made, one at a time, then start.

@@ -58,8 +58,11 @@ def hidden_methods(kind: type) -> Iterator[tuple[type, str, FunctionType]]:
         if home is object or _is_binding(home):
             continue
         for name, method in list(vars(home).items()):
-            hides = not name.startswith("_") and any(name in vars(base) for base in bindings)
-            if hides and isinstance(method, FunctionType):
+            if (
+                isinstance(method, FunctionType)
+                and not name.startswith("_")
+                and any(name in vars(base) for base in bindings)
+            ):
                 yield home, name, method
 
 

@@ -207,12 +207,11 @@ class Visitor:
 def visit(ask: Callable[[Visitor], list[Answer]]) -> list[Answer]:
     """Open the window in this process, ask it, and close it."""
     begun_s = time.perf_counter() - (time.time() - psutil.Process().create_time())
-    from PySide6.QtWidgets import QApplication
-
     from gpu_studio.app import build_window
     from gpu_studio.model.settings import Settings
+    from gpu_studio.ui.theme import styled_application
 
-    application = QApplication(sys.argv[:1])
+    application = styled_application(sys.argv[:1])
     window = build_window(settings=Settings(None), tabs_after_paint=True)
     window.show()
     try:

@@ -25,7 +25,7 @@ from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
-from gpu_studio.ui.theme import Theme
+from gpu_studio.ui.theme import Theme, styled_application
 from tests.bench.ratios import describe_machine, verdict
 from tests.driving.window import wait_until
 from tests.fakes import scripted_engine
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=1_000_000)
     parser.add_argument("--frames", type=int, default=200)
     options = parser.parse_args()
-    application = QApplication([])
+    application = styled_application(["frame"])
     scripted_engine.LONGEST_PAUSE_S = (
         3600.0  # the run stays under way for as long as this script looks
     )

@@ -33,6 +33,7 @@ from gpu_studio.model.engine_session import EngineState
 from gpu_studio.ui.benchmark.benchmark_plots import View
 from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.race.race_tab import RaceTab
+from gpu_studio.ui.theme import styled_application
 from tests.bench.driver import Driver
 from tests.bench.heartbeat import Heartbeat
 from tests.driving import window as driving
@@ -291,7 +292,7 @@ def main() -> int:
     parser.add_argument("--owners", action="store_true", help="sample what runs in the turns")
     parser.add_argument("--budget-s", type=float, default=1.0)
     options = parser.parse_args()
-    application = QApplication(sys.argv[:1])
+    application = styled_application(sys.argv[:1])
     sensors = SteadySensors(two_cards()) if options.cards else None
     driver = Driver(budget_s=options.budget_s, sensors=sensors)
     readings = QTimer(driver.window)

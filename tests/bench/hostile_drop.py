@@ -24,6 +24,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 
 from gpu_studio.process.lean_memory import give_large_back
+from gpu_studio.ui.theme import styled_application
 from tests.bench.driver import Driver
 from tests.bench.heartbeat import Heartbeat
 from tests.bench.ratios import describe_machine
@@ -51,7 +52,7 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     give_large_back()  # as the program does
-    application = QApplication(sys.argv[:1])
+    application = styled_application(sys.argv[:1])
     with tempfile.TemporaryDirectory() as folder:
         files = [path for path in write_all(Path(folder)) if options.files in path.name]
         driver = Driver(budget_s=0.1)

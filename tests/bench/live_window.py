@@ -14,6 +14,7 @@ import time
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
+from gpu_studio.ui.theme import styled_application
 from tests.bench.driver import Driver
 
 
@@ -39,7 +40,7 @@ def serve(driver: Driver) -> None:
 
 
 def main() -> int:
-    application = QApplication(sys.argv[:1])
+    application = styled_application(sys.argv[:1])
     driver = Driver(budget_s=float(sys.argv[1]))
     driver.window.show()
     QTimer.singleShot(0, lambda: serve(driver))

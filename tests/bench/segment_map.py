@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtCore import QEventLoop, QObject, QTimer
-from PySide6.QtWidgets import QApplication
 
 from gpu_studio.core.memory.segments import map_of_segments
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
@@ -28,7 +27,7 @@ from gpu_studio.model.collector import Collector
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.worker import Worker
 from gpu_studio.ui.memory.segment_map import SegmentMapView
-from gpu_studio.ui.theme import Theme
+from gpu_studio.ui.theme import Theme, styled_application
 from tests.bench.heartbeat import Gap, Heartbeat
 from tests.bench.ratios import describe_machine, verdict
 
@@ -116,7 +115,7 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=10_000)
     parser.add_argument("--segments", type=int, default=400)
     options = parser.parse_args()
-    application = QApplication([])
+    application = styled_application(["segment_map"])
     theme = Theme(Settings(None))
     theme.apply()
     view = SegmentMapView(theme, name="memory.segments")

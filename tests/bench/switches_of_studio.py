@@ -13,6 +13,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QTabWidget
 
 from gpu_studio.ui.steps import steps
+from gpu_studio.ui.theme import styled_application
 from tests.bench.driver import Driver
 from tests.driving.window import find
 
@@ -55,7 +56,7 @@ def measure(driver: Driver) -> None:
 
 
 def main() -> int:
-    application = QApplication(sys.argv[:1])
+    application = styled_application(sys.argv[:1])
     driver = Driver(budget_s=1.0)
     driver.studio.settings.change(theme="light")
     driver.window.show()

@@ -19,13 +19,13 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import shiboken6
 from PySide6.QtCore import QCoreApplication, QEvent
-from PySide6.QtWidgets import QApplication, QTabBar, QTabWidget
+from PySide6.QtWidgets import QTabBar, QTabWidget
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.main_window import MainWindow
-from gpu_studio.ui.theme import Theme
+from gpu_studio.ui.theme import Theme, styled_application
 from tests.driving.window import find
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, reading, two_cards
@@ -112,7 +112,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args(arguments)
     faulthandler.enable()
-    application = QApplication(["resize_walk"])
+    application = styled_application(["resize_walk"])
     walk = ResizeWalk(chosen.seed)
     walk.walk(chosen.widths)
     shared = shared_addresses()

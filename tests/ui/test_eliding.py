@@ -8,7 +8,8 @@ from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from gpu_studio.model.text_rows import TextRows
-from gpu_studio.ui.eliding import ElidedText, narrow_combo
+from gpu_studio.ui.eliding import ElidedText
+from gpu_studio.ui.eliding_combo import narrow_combo
 from gpu_studio.ui.parts import table
 
 LONG = "a text that is a good deal longer than the place that it is given"

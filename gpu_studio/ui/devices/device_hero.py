@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QBoxLayout,
     QFrame,
     QListView,
-    QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QVBoxLayout,
@@ -204,6 +203,8 @@ class _DeviceDelegate(QStyledItemDelegate):
 
     def _paint_frame(self, painter: QPainter, box: QRect, option: QStyleOptionViewItem) -> None:
         """Mark the selected one of several devices, and the one under the mouse."""
+        from PySide6.QtWidgets import QStyle  # 5 ms: its enums
+
         state = option.state
         is_choice = self._view.is_choice
         is_selected = is_choice and bool(state & QStyle.StateFlag.State_Selected)

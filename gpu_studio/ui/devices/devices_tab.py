@@ -206,7 +206,8 @@ class DevicesTab(TabContents):
         """Show the current facts, and keep asking while visible."""
         super().showEvent(event)
         self._model.watch(True)
-        self._standing.refresh()
+        if self._details is not None:
+            self._standing.refresh()
         self._update()
         self._update_sensors_soon()  # the plots take as long again
 
@@ -250,6 +251,7 @@ class DevicesTab(TabContents):
         self._column.addWidget(self._details, 1)
         self._update_soon()
         self._update_sensors_soon()
+        self._standing.refresh()  # not before the first paint: it reads files
 
     def _select(self, identity: str) -> None:
         """Show at once what the user asked for."""
