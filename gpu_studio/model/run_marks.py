@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.messages.run_messages import SQUARE, RunWorkload
+from gpu_studio.core.messages.check_messages import RunCheck
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
+from gpu_studio.core.messages.pitfall_messages import RunPitfall
+from gpu_studio.core.messages.run_messages import SQUARE, RunInTurns, RunWorkload
 from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.core.units import format_size
 from gpu_studio.model.engine_session import Reply
@@ -26,13 +29,18 @@ _RUN = "run"  # the reason for reading the sensors
 # A card reports the load of its last second in the next reading.
 _AFTERGLOW_S = 1.0
 _LONGEST_WAIT_MS = 5000
+_OTHER_WORK: dict[type[Request], str] = {
+    RunCheck: "a check",
+    RunMemoryExperiment: "a memory experiment",
+    RunPitfall: "a pitfall",
+}
 
 
 class RunMarks(QObject):
     """Marks every run of the session and keeps the sensors running for it.
 
     Signals:
-        marks_changed(): a run began or ended.
+        marks_changed(): a run or other work began or ended.
         effect_changed(str): the sensors' change during the run that just ended.
 
     Attributes:
@@ -50,6 +58,7 @@ class RunMarks(QObject):
         self._session, self._sensors = session, sensors
         self.marks: deque[RunMark] = deque(maxlen=_KEPT)
         self._running: Request | None = None
+        self._other: Request | None = None
         self._unreported: RunMark | None = None
         self.effect = ""
         self._waiting = QTimer(self)
@@ -61,11 +70,31 @@ class RunMarks(QObject):
     @property
     def running_title(self) -> str:
         """What runs now, in words; empty if nothing does."""
-        return self.marks[-1].title if self._running is not None else ""
+        if self._running is not None:
+            return self.marks[-1].title
+        return self._work_title(self._other) if self._other is not None else ""
 
     def _follow(self, reply: Reply) -> None:
         if isinstance(reply.request, RunWorkload):
             reply.event_received.connect(self._receive)
+        elif self._work_title(reply.request):
+            reply.event_received.connect(self._receive_other)
+
+    def _receive_other(self) -> None:
+        """Follow work that has no mark, because it is on several devices or in several parts."""
+        reply = self.sender()
+        assert isinstance(reply, Reply)
+        running = None if reply.is_finished else reply.request
+        if running is not self._other:
+            self._other = running
+            self.marks_changed.emit()
+
+    def _work_title(self, request: Request) -> str:
+        """Return what such work is, in words; empty for a request that is answered at once."""
+        if isinstance(request, RunInTurns):
+            titles = dict.fromkeys(map(self._workload_title, request.runs))
+            return " and ".join(titles) + (", in turns" if len(request.runs) > 1 else "")
+        return _OTHER_WORK.get(type(request), "")
 
     def _receive(self) -> None:
         reply = self.sender()
@@ -89,12 +118,14 @@ class RunMarks(QObject):
         self.marks_changed.emit()
 
     def _title(self, request: RunWorkload) -> str:
+        return f"{self._workload_title(request)}, {request.dtype} on {request.device}"
+
+    def _workload_title(self, request: RunWorkload) -> str:
         description = self._session.description
         workloads = (*(description.workloads if description else ()), *PICTURES)
         run = next((one for one in workloads if one.name == request.workload), None)
         size = format_size(request.size, run.size_text if run else SQUARE)
-        title = run.title if run else request.workload
-        return f"{title}, {size}, {request.dtype} on {request.device}"
+        return f"{run.title if run else request.workload}, {size}"
 
     def _end(self, request: RunWorkload) -> None:
         if request is not self._running:

@@ -5,11 +5,13 @@ import time
 import msgspec
 import pytest
 
+from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.messages.run_messages import RunInTurns, RunsEnded, RunWorkload
 from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.core.units import format_size
 from gpu_studio.model import run_marks as module
+from tests.fakes.check_answers import check_round
 from tests.fakes.descriptions import described_with_cuda, matmul
 from tests.fakes.pc import gt_1030, reading
 from tests.fakes.run_answers import finished, samples_of, started
@@ -43,6 +45,32 @@ def run(qtbot, studio, engines, marks, asked):
         pass
     qtbot.waitUntil(engines.latest.paused.is_set)
     return marks.marks[-1]
+
+
+def test_runs_in_turns_are_named_while_they_run(qtbot, paused_runs, ready_studio):
+    marks = ready_studio.runs
+    in_turns = RunInTurns(runs=(request(1), msgspec.structs.replace(request(2), device="cpu")))
+    paused_runs.scripts[RunInTurns] = [started(request(1)), Pause(), RunsEnded()]
+    reply = ready_studio.session.submit(in_turns)
+    qtbot.waitUntil(lambda: marks.running_title != "")
+    assert "512" in marks.running_title
+    assert marks.running_title.endswith("in turns")
+    assert not marks.marks
+    paused_runs.latest.go()
+    qtbot.waitUntil(lambda: reply.is_finished)
+    assert not marks.running_title
+
+
+def test_a_check_is_named_while_it_runs(qtbot, paused_runs, ready_studio):
+    marks = ready_studio.runs
+    asked = RunCheck(check_id="check", device="cuda:0", budget_s=60.0)
+    paused_runs.scripts[RunCheck] = list(check_round(asked, pause_in="compute"))
+    reply = ready_studio.session.submit(asked)
+    qtbot.waitUntil(lambda: marks.running_title != "")
+    assert "check" in marks.running_title
+    paused_runs.latest.go()
+    qtbot.waitUntil(lambda: reply.is_finished)
+    assert not marks.running_title
 
 
 def test_a_run_is_marked_and_its_effect_reported(qtbot, paused_runs, ready_studio, sensor_source):
