@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 _THIN = "\u202f"  # narrow no-break space: a number and its unit stay on one line
+_LEAST_GROUPED = 10_000
 _TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTE_STEPS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _SI_STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -104,13 +105,14 @@ def format_count(number: int) -> str:
 
 
 def format_size(size: int, text: str = "{size} × {size}") -> str:
-    """Return a size in its workload's format: ``512 × 512``.
+    """Return a size in its workload's format: ``512 × 512``, ``100 000 bodies``.
 
     Args:
         size: the number.
         text: a workload's `size_text`, in which ``{size}`` stands for the number.
     """
-    return text.replace("{size}", str(size)).replace(" ", _THIN)
+    number = format_count(size) if size >= _LEAST_GROUPED else str(size)
+    return text.replace("{size}", number).replace(" ", _THIN)
 
 
 def _significant(value: float, digits: int) -> str:

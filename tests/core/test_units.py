@@ -118,6 +118,7 @@ def test_three_digits(value: float, text: str) -> None:
 
 def test_sizes_are_square() -> None:
     assert format_size(512).replace(GAP, " ") == "512 × 512"
+    assert format_size(100_000, "{size} bodies").replace(GAP, " ") == "100 000 bodies"
     assert (
         format_size(64, "{size} pictures of 3 × {size}")
         == f"64{GAP}pictures{GAP}of{GAP}3{GAP}×{GAP}64"

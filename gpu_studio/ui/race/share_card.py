@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QImage, QPainter, QPainterPath
 
 from gpu_studio.core.race.pictures import PICTURES
@@ -28,6 +28,7 @@ from gpu_studio.ui.card_sheet import (
     with_text,
 )
 from gpu_studio.ui.png import png_bytes
+from gpu_studio.ui.race.framed_picture import paint_framed
 from gpu_studio.ui.theme import numbered_role, side_role
 
 if TYPE_CHECKING:
@@ -99,18 +100,8 @@ def _paint_picture(
 ) -> None:
     width = (SIZE[0] - 2 * _MARGIN - _GAP) / 2
     frame = QRectF(_MARGIN + place * (width + _GAP), _PICTURE_TOP, width, _PICTURE_HEIGHT)
-    outline = QPainterPath()
-    outline.addRoundedRect(frame, _RADIUS, _RADIUS)
-    painter.fillPath(outline, sheet_color("track"))
-    painter.save()
-    painter.setClipPath(outline)
-    if picture is not None:
-        image = _image_of(picture)
-        size = image.size().toSizeF().scaled(frame.size(), Qt.AspectRatioMode.KeepAspectRatio)
-        target = QRectF(QPointF(0, 0), size)
-        target.moveCenter(frame.center())
-        painter.drawImage(target, image)
-    painter.restore()
+    image = _image_of(picture) if picture is not None else None
+    paint_framed(painter, frame, image, ground=sheet_color("track"), radius=_RADIUS)
     _paint_name(painter, run.name, role, frame)
 
 
@@ -136,12 +127,14 @@ def _paint_bars(painter: QPainter, order: PictureOrder, shown: list[int]) -> Non
     left, right = _MARGIN, SIZE[0] - _MARGIN
     picture = _picture_of(shared)
     unit = picture.race.step_title if picture is not None and picture.race is not None else "steps"
+    ends = [one.seconds for one in contestants if one.reached and one.verified is not False]
+    finish_s = min(ends, default=None)
     values = {index: _value(contestants[index], unit) for index in shown}
     metrics = QFontMetricsF(sheet_font(24, QFont.Weight.DemiBold))
     room = max((metrics.horizontalAdvance(text) for text in values.values()), default=0.0) + _GAP
     for row, index in enumerate(shown):
         place = QRectF(left, _BAR_TOP + row * _BAR_STEP, right - left - room, _BAR_HEIGHT)
-        paint_bar(painter, place, _share(contestants[index]), _role(order, index))
+        paint_bar(painter, place, _share(contestants[index], finish_s), _role(order, index))
         painter.setPen(sheet_color("text"))
         painter.setFont(sheet_font(24, QFont.Weight.DemiBold))
         painter.drawText(
@@ -180,13 +173,20 @@ def _value(result: ContestantResult, unit: str) -> str:
     return f"{three_digits(result.steps / result.seconds)} {unit}/s{power}"
 
 
-def _share(result: ContestantResult) -> float:
-    """Return the share of all steps, 0 to 1; wrong results are no progress."""
+def _share(result: ContestantResult, finish_s: float | None) -> float:
+    """Return the share of all steps, 0 to 1; wrong results are no progress.
+
+    It is that when the first one finished, as on the pictures: a slower side may have gone on for
+    a turn. Without a finish, it is that at the end.
+    """
     if result.verified is False:
         return 0.0
     if not result.finish_steps:
         return 1.0 if result.reached else 0.0
-    return min(result.steps / result.finish_steps, 1.0)
+    steps: float = result.steps
+    if finish_s is not None and result.seconds > finish_s:
+        steps *= finish_s / result.seconds
+    return min(steps / result.finish_steps, 1.0)
 
 
 def _seconds_a_step(result: ContestantResult) -> float:

@@ -10,7 +10,9 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.race.shared_race import (
     CHUNK,
     MOST_POINTS,
+    PictureOrder,
     RacePoint,
+    SharedPicture,
     decode_shared,
     encode_shared,
 )
@@ -43,6 +45,26 @@ def test_the_bars_are_the_progress_in_the_colors_of_the_devices() -> None:
     cpu, card = colored(image, "cpu", 479), colored(image, "gpu0", 527)
     assert card > 500
     assert cpu / card == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_a_side_that_went_on_beyond_the_finish_has_the_bar_of_its_pace() -> None:
+    """The sentence says 3 times faster, from the paces."""
+    late = contestant(seconds=24.0, steps=400, reached=False)
+    race = msgspec.structs.replace(
+        shared_race().race, contestants=(late, contestant("cuda:0", 12.0))
+    )
+    image = paint_card(order(race=race))
+
+    cpu, card = colored(image, "cpu", 479), colored(image, "gpu0", 527)
+    assert cpu / card == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_a_wide_picture_fills_its_half() -> None:
+    wide = SharedPicture(width=16, height=9, rgb=bytes([255]) * 432)
+    image = paint_card(PictureOrder(shared=shared_race(), pictures=(wide, wide)))
+
+    row = [image.pixelColor(x, 400) for x in range(image.width())]
+    assert row.count(QColor("white")) > 1050
 
 
 def test_the_bars_are_the_progress_where_nobody_finished() -> None:
