@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.messages.check_messages import RunCheck
-from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
-from gpu_studio.core.messages.pitfall_messages import RunPitfall
 from gpu_studio.core.messages.run_messages import SQUARE, RunInTurns, RunWorkload
 from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.core.units import format_size
@@ -29,10 +26,11 @@ _RUN = "run"  # the reason for reading the sensors
 # A card reports the load of its last second in the next reading.
 _AFTERGLOW_S = 1.0
 _LONGEST_WAIT_MS = 5000
-_OTHER_WORK: dict[type[Request], str] = {
-    RunCheck: "a check",
-    RunMemoryExperiment: "a memory experiment",
-    RunPitfall: "a pitfall",
+# By the tags of their requests, whose classes a window imports with their tabs.
+_OTHER_WORK = {
+    "run_check": "a check",
+    "run_memory_experiment": "a memory experiment",
+    "run_pitfall": "a pitfall",
 }
 
 
@@ -94,7 +92,7 @@ class RunMarks(QObject):
         if isinstance(request, RunInTurns):
             titles = dict.fromkeys(map(self._workload_title, request.runs))
             return " and ".join(titles) + (", in turns" if len(request.runs) > 1 else "")
-        return _OTHER_WORK.get(type(request), "")
+        return _OTHER_WORK.get(str(request.__struct_config__.tag), "")
 
     def _receive(self) -> None:
         reply = self.sender()

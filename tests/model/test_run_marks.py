@@ -7,6 +7,8 @@ import pytest
 
 from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
+from gpu_studio.core.messages.pitfall_messages import RunPitfall
 from gpu_studio.core.messages.run_messages import RunInTurns, RunsEnded, RunWorkload
 from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.core.units import format_size
@@ -59,6 +61,12 @@ def test_runs_in_turns_are_named_while_they_run(qtbot, paused_runs, ready_studio
     paused_runs.latest.go()
     qtbot.waitUntil(lambda: reply.is_finished)
     assert not marks.running_title
+
+
+def test_all_work_without_a_mark_has_a_title():
+    """The tags are those of requests."""
+    tags = {one.__struct_config__.tag for one in (RunCheck, RunMemoryExperiment, RunPitfall)}
+    assert set(module._OTHER_WORK) == tags
 
 
 def test_a_check_is_named_while_it_runs(qtbot, paused_runs, ready_studio):
