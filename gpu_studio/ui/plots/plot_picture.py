@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QImage, QPainter
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QLayout, QWidget
 
+from gpu_studio.ui.plots.svg_strokes import with_plain_strokes
 from gpu_studio.ui.png import png_bytes
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def svg_of(plot: LivePlot, title: str, theme: Theme, head: QWidget | None = None
     generator.setTitle(title)
     generator.setDescription(plot.accessibleDescription())
     picture.paint(QPainter(generator))
-    return bytes(contents.data())
+    return with_plain_strokes(bytes(contents.data()), picture.view)
 
 
 class _Picture:
@@ -78,6 +79,22 @@ class _Picture:
         top = self._title_place.bottom() + 1 + _MARGIN
         self._plot_place = QRectF(_MARGIN, top, width, plot.height())
         self.size = QSize(width + 2 * _MARGIN, top + plot.height() + _MARGIN)
+
+    @property
+    def view(self) -> QRectF:
+        """The place of the view between the axes."""
+        seen = self._canvas.viewport().rect()
+        shown = self._canvas.mapFromScene(self._canvas.getViewBox().sceneBoundingRect())
+        place = QRectF(shown.boundingRect())
+        scale = min(
+            self._plot_place.width() / seen.width(), self._plot_place.height() / seen.height()
+        )
+        return QRectF(
+            self._plot_place.left() + scale * place.left(),
+            self._plot_place.top() + scale * place.top(),
+            scale * place.width(),
+            scale * place.height(),
+        )
 
     def paint(self, painter: QPainter) -> None:
         """Paint everything, and end the painter."""
