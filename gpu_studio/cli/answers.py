@@ -26,6 +26,7 @@ from gpu_studio.core.devices.devices import CardReading, Inventory, Reading
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.line_trouble import LineProblem, LineTrouble
 from gpu_studio.core.messages.engine_messages import (
     DescribeEngine,
     EngineDescribed,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 _LOOK_S = 0.1
 _STOP_PATIENCE_S = 1.0
 _SENSORS_PATIENCE_S = 15.0
+_LINE_PATIENCE_S = 45.0  # a connection, then the start of two programs on what may be an old PC
 # PyTorch on a slow disk takes half a minute to load.
 _LOAD_PATIENCE_S = 90.0
 # After that, CUDA starts within seconds; a hanging driver never answers.
@@ -345,7 +347,8 @@ class SensorWatch:
         Raises:
             StudioError: the driver does not answer, or the sensor reader ended.
         """
-        deadline_s = time.monotonic() + _SENSORS_PATIENCE_S
+        patience_s = _SENSORS_PATIENCE_S if self._reader.line is None else _LINE_PATIENCE_S
+        deadline_s = time.monotonic() + patience_s
         while not self._stream.has_ended and time.monotonic() < deadline_s and not self._readings:
             self._on_event(self._stream.wait(_LOOK_S))
         if self._inventory is None:
@@ -368,8 +371,9 @@ class SensorWatch:
 
     def _why_none(self) -> str:
         line = self._reader.line
-        if line is not None and line.trouble is not None:
-            return line.trouble.sentence
+        if line is not None:
+            trouble = line.trouble or LineTrouble(problem=LineProblem.SILENT, pc=line.pc.name)
+            return f"{trouble.sentence} {trouble.action(line.pc.host)}"
         if self._stream.has_ended:
             return (
                 "The sensor reader ended before its first reading; the log says why: "

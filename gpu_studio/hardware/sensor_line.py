@@ -31,24 +31,25 @@ class SensorLine:
         period_s: seconds between two readings.
 
     Attributes:
+        pc: the other PC.
         trouble: why the last line ended; None before the first has.
     """
 
     def __init__(self, pc: OtherPc, period_s: float) -> None:
-        self._pc, self._period_s = pc, period_s
+        self.pc, self._period_s = pc, period_s
         self._greeting = LineGreeting(pc, "sensors")
         self._identities: dict[str, str] = {}
         self.trouble: LineTrouble | None = None
 
     def start(self) -> LineChild:
         """Start ssh; raise `OSError` if this PC has none."""
-        self.trouble, self._greeting = None, LineGreeting(self._pc, "sensors")
+        self.trouble, self._greeting = None, LineGreeting(self.pc, "sensors")
         ssh = ssh_program()
         if ssh is None:
             self._complain(LineProblem.NO_SSH)
             raise FileNotFoundError
         return LineChild(
-            ssh_command(self._pc, "sensors", ssh),
+            ssh_command(self.pc, "sensors", ssh),
             encode(LineOpening(period_s=self._period_s)),
             self._greeting,
             alive_every_s=ALIVE_EVERY_S,
@@ -62,7 +63,7 @@ class SensorLine:
             ValueError: it has more than any reader of ours sends.
         """
         try:
-            here = sensors_here(event, self._pc.name)
+            here = sensors_here(event, self.pc.name)
         except UntrustedError:
             self._complain(LineProblem.NOT_OURS)
             raise
@@ -88,4 +89,4 @@ class SensorLine:
 
     def _complain(self, problem: LineProblem) -> None:
         if self.trouble is None:
-            self.trouble = LineTrouble(problem=problem, pc=self._pc.name)
+            self.trouble = LineTrouble(problem=problem, pc=self.pc.name)

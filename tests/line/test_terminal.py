@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from gpu_studio.cli import answers
 from gpu_studio.cli.main import main
 from gpu_studio.cli.other_pc import TARGET
 
@@ -56,3 +57,12 @@ def test_a_pc_that_is_not_reached_is_a_sentence_with_what_to_do(on, monkeypatch,
     monkeypatch.setenv("STAND_IN", "fail 255 Host key verification failed.")
     assert on("devices") == 1
     assert "Type “ssh me@attic” in a terminal once" in capfd.readouterr().err
+
+
+def test_sensors_there_that_never_answer_are_not_this_pcs_card(on, play, monkeypatch, capfd):
+    monkeypatch.setattr(answers, "_LINE_PATIENCE_S", 0.5)
+    play("greet()\nif sys.argv[-1] == 'sensors': sys.stdin.read()")
+    assert on("devices") == 1
+    error = capfd.readouterr().err
+    assert "GPU Studio there did not answer" in error
+    assert "this PC" not in error
