@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+import io
 import os
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -20,16 +23,36 @@ def write_script(path: Path, words: str) -> Path:
     return path
 
 
+def write_program(path: Path, code: str) -> None:
+    """Write a command of Python code that any program can start: on Windows, an ``.exe``.
+
+    That is pip's own launcher with a zip archive at its end (PEP 441).
+    """
+    if sys.platform != "win32":
+        program = path.with_suffix(".py")
+        program.write_text(code, encoding="utf-8")
+        write_script(path, f'exec "{sys.executable}" "{program}" "$@"')
+        return
+    pip = importlib.util.find_spec("pip")
+    assert pip is not None
+    assert pip.origin is not None
+    launcher = Path(pip.origin).with_name("_vendor") / "distlib" / "t64.exe"
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("__main__.py", code)
+    start = f'#!"{sys.executable}"\n'.encode()
+    path.with_suffix(".exe").write_bytes(launcher.read_bytes() + start + archive.getvalue())
+
+
 @pytest.fixture
 def there(tmp_path, monkeypatch) -> OtherPc:
     """Return a PC that is this one, reached by the stand-in."""
-    if sys.platform == "win32":
-        pytest.skip("the stand-in for ssh is a script of a POSIX shell")
     folder = tmp_path / "bin"
     folder.mkdir()
-    write_script(folder / "ssh", f'exec "{sys.executable}" "{_STAND_IN}" "$@"')
-    write_script(folder / "gpu-studio", f'exec "{sys.executable}" -m gpu_studio "$@"')
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    run = "import runpy; runpy.run_{}({!r}, run_name='__main__')".format
+    write_program(folder / "ssh", run("path", str(_STAND_IN)))
+    write_program(folder / "gpu-studio", run("module", "gpu_studio"))
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(Path(gpu_studio.__file__).parents[1]))
     return OtherPc(name="attic", host="me@attic")
 

@@ -36,10 +36,13 @@ def main() -> None:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
         os._exit(int(code))
-    there = [sys.executable, plan, *command.split()] if plan else ["/bin/sh", "-c", command]
+    there = [sys.executable, plan, *command.split()] if plan else command
     # As behind a real line: nothing there is of the family of what started ssh here.
     environment = {name: value for name, value in os.environ.items() if "FAMILY" not in name}
-    process = subprocess.Popen(there, env=environment, start_new_session=True)
+    process = subprocess.Popen(
+        there, shell=not plan, env=environment, start_new_session=True,
+        stdin=0, stdout=1, stderr=2,
+    )  # fmt: skip
     # Only the process there holds the pipes, so each end sees the other's end.
     os.close(0)
     os.close(1)

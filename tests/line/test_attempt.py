@@ -8,7 +8,7 @@ import pytest
 from gpu_studio.app import SshPcs
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.pc_attempt import PcAttempt
-from tests.line.conftest import write_script
+from tests.line.conftest import write_program
 
 
 @pytest.fixture
@@ -37,7 +37,8 @@ def test_ssh_s_question_is_shown_and_not_answered(qtbot, attempt, there, monkeyp
 
 def test_a_cancelled_attempt_leaves_no_ssh(qtbot, attempt, there, tmp_path):
     mark = tmp_path / "started"
-    write_script(tmp_path / "bin" / "ssh", f'echo $$ >"{mark}"; exec sleep 600')
+    lines = f"open({str(mark)!r}, 'w').write(f'{{os.getpid()}}\\n'); time.sleep(600)"
+    write_program(tmp_path / "bin" / "ssh", f"import os, time; {lines}")
     attempt.start(there)
     qtbot.waitUntil(lambda: mark.exists() and mark.read_text().endswith("\n"))
     attempt.cancel()

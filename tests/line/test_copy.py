@@ -30,6 +30,8 @@ from tests.line.conftest import write_script
 from tests.line.real_sshd import running_sshd, why_not
 from tests.patience import until
 
+if sys.platform == "win32":
+    pytest.skip("a program for Windows is not copied", allow_module_level=True)
 _READY = (
     '{"stage": "ready", "done_bytes": 0, "total_bytes": 0, "fraction": 1.0, "left_s": null, '
     '"subject": "", "trouble": null, "result": "It works."}'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 
 import psutil
 import pytest
@@ -17,6 +18,7 @@ from gpu_studio.core.messages.engine_messages import (
 )
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunFinished, RunStarted, RunWorkload
+from gpu_studio.core.other_pc import PLACES
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.greeting import greet
 
@@ -182,13 +184,17 @@ def test_ssh_s_own_words_become_a_problem(there, monkeypatch, text, problem):
 def test_a_program_that_is_not_in_the_path_is_found_in_its_usual_place(
     there, tmp_path, monkeypatch
 ):
-    place = tmp_path / ".local" / "bin"
+    program, place, usual = tmp_path / "bin" / "gpu-studio", tmp_path / ".local" / "bin", PLACES[2]
+    if sys.platform == "win32":
+        program, usual = program.with_suffix(".exe"), PLACES[-1]
+        place = tmp_path / "Programs" / "GPU Studio"
     place.mkdir(parents=True)
-    (tmp_path / "bin" / "gpu-studio").rename(place / "gpu-studio")
+    program.rename(place / program.name)
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
     found = greet(there)
     assert found.trouble is None
-    assert found.pc.program == "~/.local/bin/gpu-studio"
+    assert found.pc.program == usual
     assert found.greeting is not None
 
 

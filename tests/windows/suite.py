@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # "endings" is not a folder but the files in tests/ about how processes, files and consoles end.
 FOLDERS = (
-    "packaging", "core", "builds", "cli", "engine", "hardware", "model", "ui", "endings",
+    "packaging", "core", "builds", "cli", "engine", "hardware", "line", "model", "ui", "endings",
 )  # fmt: skip
 _ENDINGS = (
     "tests/test_app.py", "tests/test_files_in_use.py", "tests/process",
