@@ -43,6 +43,8 @@ def guard_overrides() -> None:
     """
     if sys.version_info >= (3, 12):  # an exception is always an instance
         return
+    if "__init_subclass__" in vars(_MADE_BY_SHIBOKEN):  # called before: all classes have it
+        return
     for existing in set(_subclasses(_MADE_BY_SHIBOKEN)):
         _guard(existing)
     _MADE_BY_SHIBOKEN.__init_subclass__ = classmethod(_guard_new)

@@ -20,6 +20,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject
 from shiboken6 import Shiboken
 
 import gpu_studio
+from gpu_studio.ui import override_guard
 from gpu_studio.ui.override_guard import guard_overrides, hidden_methods, is_guarded, is_virtual
 from tests.patience import PATIENCE_S
 
@@ -194,3 +195,12 @@ def test_whether_this_pyside_crashes_on_raising_overrides_is_recorded(tmp_path, 
     record_property("pyside", PySide6.__version__)
     record_property("crashes_on_raising_overrides", has_crashed)
     assert status == 0 or (has_crashed and _OLD), "a newer Python crashes too, or the program fails"
+
+
+@_only_old
+def test_a_second_call_looks_through_no_class_again(monkeypatch):
+    seen = []
+    guard_overrides()
+    monkeypatch.setattr(override_guard, "_guard", seen.append)
+    guard_overrides()
+    assert not seen

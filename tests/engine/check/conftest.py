@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.engine.check import compute, load
+from gpu_studio.engine.check import compute, link, load
 
 
 @pytest.fixture(autouse=True)
@@ -13,3 +13,9 @@ def little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "_LARGEST_BYTES", 1 << 20)
     monkeypatch.setattr(load, "_SIDE", load._CPU_SIDE)
     monkeypatch.setattr(compute, "_FLOAT_SIDE", 128)
+    for name, size_mib in (
+        ("_CARD_COPY_BYTES", 2),
+        ("_RAM_COPY_BYTES", 1),
+        ("_LARGE_COPY_BYTES", 4),
+    ):
+        monkeypatch.setattr(link, name, size_mib << 20)
