@@ -195,17 +195,19 @@ def test_a_tool_tip_names_the_key_once_however_often_it_is_given(qtbot):
     assert created.toolTip().count("Return") == 1
 
 
-@pytest.mark.parametrize("title", [tab.title for tab in TABS])
-def test_tab_goes_through_the_page_before_the_code(qtbot, window, title):
-    open_tab(window, title)
-    inside = find(window, "tabs", QTabWidget).currentWidget()
-    for bar in inside.findChildren(QTabBar):
-        bar.setCurrentIndex(bar.count() - 1)  # made when it is first shown
-    qtbot.waitUntil(lambda: tab_order(window, inside).count("page") > 1)
-    click(window, "code.open")
-    window.focusNextPrevChild(True)
-    places = tab_order(window, inside)
-    assert "page" not in places[places.index("code") :]
+def test_tab_goes_through_each_page_before_the_code(qtbot, window):
+    for tab in TABS:
+        open_tab(window, tab.title)
+        inside = find(window, "tabs", QTabWidget).currentWidget()
+        for bar in inside.findChildren(QTabBar):
+            bar.setCurrentIndex(bar.count() - 1)  # made when it is first shown
+        qtbot.waitUntil(lambda page=inside: tab_order(window, page).count("page") > 1)
+        click(window, "code.open")
+        window.focusNextPrevChild(True)
+        places = tab_order(window, inside)
+        assert "page" not in places[places.index("code") :], tab.title
+        click(window, "code.open")
+        assert not sees(window, "code.drawer"), tab.title
 
 
 def tab_order(window, inside) -> list[str]:
