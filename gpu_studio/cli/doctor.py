@@ -22,6 +22,7 @@ from gpu_studio.core.devices.facts import identity_line
 from gpu_studio.core.devices.finding import Finding, findings_value, is_usable
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.program_form import OF_ANOTHER_PC
 from gpu_studio.engine.devices.probe_client import probe_pc
 
 if TYPE_CHECKING:
@@ -64,8 +65,9 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             raise KeyboardInterrupt
         readings = watch.readings()
     findings = find(
-        inventory, engine, probe=probe, readings=readings, absence=absence, system=TARGET.system
-    )
+        inventory, engine, probe=probe, readings=readings, absence=absence, system=TARGET.system,
+        program=OF_ANOTHER_PC if TARGET.pc is not None else None,
+    )  # fmt: skip
     if options.json:
         print_json(findings_value(findings))
     else:
@@ -81,7 +83,8 @@ def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
         if finding.evidence:
             yield f"          ({finding.code}: {finding.evidence})"
         if finding.command:
-            yield f"          next: {finding.command}"
+            where = f" on {TARGET.pc.name}" if TARGET.pc is not None else ""
+            yield f"          next{where}: {finding.command}"
 
 
 def identity_lines(

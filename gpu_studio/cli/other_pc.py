@@ -62,12 +62,14 @@ class Target:
             pc = pc_from_text(options.on)
         except ValueError as error:
             raise WrongUseError(str(error)) from error
-        for name in ("snapshot", "weights", "kiosk"):
+        for name in ("snapshot", "memory_history", "weights", "kiosk"):
             if getattr(options, name, None):
-                raise WrongUseError(f"--{name} is not for another PC: files stay where they are.")
+                option = name.replace("_", "-")
+                raise WrongUseError(f"--{option} is not for another PC: files stay where they are.")
         self.pc, self.system = greeted(pc)
-        if hasattr(options, "device"):
-            options.device = _at(self.pc.name, options.device)
+        for name in ("device", "then"):
+            if hasattr(options, name):
+                setattr(options, name, _at(self.pc.name, getattr(options, name)))
 
 
 TARGET = Target()

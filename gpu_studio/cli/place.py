@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import describe_alone, read_inventory, started_engine
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import TerminalTable, print_line, print_list
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.link import Link, widest_link
@@ -57,6 +58,12 @@ def _request(thing: str, device: str, dtype: str, description: EngineDescribed) 
     if thing in names:
         return PlaceModel(model=thing, device=device, dtype=dtype)
     path = Path(thing)
+    if TARGET.pc is not None:
+        where = TARGET.pc.name
+        raise WrongUseError(
+            f"“{thing[:60]}” is no model. A file cannot be placed on {where}: files stay where "
+            f"they are. The models are {', '.join(names)}."
+        )
     if not path.exists() and path.suffix not in (".pt", ".pth", ".bin", ".ckpt"):
         raise WrongUseError(
             f"“{thing[:60]}” is neither a model nor a file. The models are {', '.join(names)}."

@@ -112,6 +112,10 @@ def own_program(
     )
 
 
+OF_ANOTHER_PC = Program(ProgramForm.INSTALLED, _NAME, "python")
+"""What is typed on another PC, however the program came to this one."""
+
+
 def typed(command: str) -> str:
     """Return a command in the form in which it works here; see `Program.typed`."""
     return own_program().typed(command)

@@ -12,7 +12,7 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.devices.torch_facts import PcProbed
-from gpu_studio.core.program_form import Program, ProgramForm
+from gpu_studio.core.program_form import OF_ANOTHER_PC
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     # the outcome of all at the end. It checks regularly whether to stop.
     Probe = Callable[[Callable[[], bool]], Iterator[TorchCard | PcProbed]]
 
-# What is typed on another PC.
-_THERE = Program(ProgramForm.INSTALLED, "gpu-studio", "python")
 _CHECK = "check"  # the reason for reading the sensors
 _LONGEST_END_MS = 1500
 
@@ -177,7 +175,7 @@ class Doctor(QObject):
         self._cards, self._build, self._links = cards, build, dict(self._sensors.links)
         findings = find(
             inventory, engine, probe=self.probed, links=self._links,
-            system=self.system or None, program=_THERE if self.system else None,
+            system=self.system or None, program=OF_ANOTHER_PC if self.system else None,
         )  # fmt: skip
         if self.system:  # the window installs and restarts nothing there
             findings = tuple(msgspec.structs.replace(one, action=None) for one in findings)

@@ -6,9 +6,11 @@ import json
 
 import pytest
 
-from gpu_studio.cli import answers
+from gpu_studio.cli import answers, doctor, place
 from gpu_studio.cli.main import main
 from gpu_studio.cli.other_pc import TARGET
+from gpu_studio.core.devices.finding import _RANKS, Finding
+from gpu_studio.core.program_form import OF_ANOTHER_PC
 
 
 @pytest.fixture
@@ -44,6 +46,7 @@ def test_a_run_there_is_saved_here_with_the_pcs_name(on, tmp_path, capfd):
              "--snapshot", "x"),
             "snapshot",
         ),
+        (("--on", "attic", "bench", "matmul", "--memory-history", "x.pickle"), "--memory-h"),
     ],
 )  # fmt: skip
 def test_what_is_for_this_pc_alone_is_refused_in_one_line(there, capfd, words, sentence):
@@ -66,3 +69,37 @@ def test_sensors_there_that_never_answer_are_not_this_pcs_card(on, play, monkeyp
     error = capfd.readouterr().err
     assert "GPU Studio there did not answer" in error
     assert "this PC" not in error
+
+
+def test_a_file_is_not_placed_there_and_a_model_moves_there_and_back(
+    on, tmp_path, monkeypatch, capfd
+):
+    own = tmp_path / "own.pt"
+    own.write_bytes(b"")
+    assert on("place", str(own), "--device", "cpu") == 2
+    error = capfd.readouterr().err
+    assert "files stay" in error
+    assert "attic" in error
+    devices = []
+    perform = place._perform
+    monkeypatch.setattr(
+        place, "_perform",
+        lambda work, request, *rest, **words: (
+            devices.append(request.device), perform(work, request, *rest, **words)
+        )[1],
+    )  # fmt: skip
+    assert on("place", "mlp", "--device", "cpu", "--then", "cpu", "--json") == 0
+    assert devices == ["attic/cpu"] * 2
+    events = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [one["type"] for one in events].count("place_finished") == 2
+
+
+def test_the_doctor_says_what_to_type_there(on, monkeypatch, capfd):
+    found = Finding(code=next(iter(_RANKS)), sentence="X.", command="gpu-studio record")
+    asked = []
+    monkeypatch.setattr(
+        doctor, "find", lambda *_, **words: (asked.append(words["program"]), (found,))[1]
+    )
+    on("doctor")
+    assert "next on attic: gpu-studio record" in capfd.readouterr().out
+    assert asked == [OF_ANOTHER_PC]
