@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 _ENGINE, _READER = "gpu_studio.engine.serve", "gpu_studio.hardware.reader"
 _LONGEST_PING_S = 2.0
+# A shell there may have printed a prompt, without the end of its line.
+_OPENING = b"\n"
 _SYSTEMS = {"win32": PcSystem.WINDOWS, "darwin": PcSystem.MACOS}
 
 
@@ -85,7 +87,7 @@ class _SameLines:
 def _hello(_: argparse.Namespace, log_path: Path) -> int:
     """Print the greeting, and each line that follows back; return the exit status."""
     requests, out = take_over_stdin(buffering=0), take_over_stdout()
-    out.write(encode(greeting()))
+    out.write(_OPENING + encode(greeting()))
     out.flush()
     is_over = threading.Event()
     watch = SilenceWatch(lambda: _LONGEST_PING_S, is_over.set)
@@ -143,7 +145,7 @@ def _opening(line: bytes) -> LineOpening:
 
 def _serve(start: Callable[[bytes], ChildProcess], translation: Translation) -> int:
     requests, out = take_over_stdin(buffering=0), take_over_stdout()
-    out.write(encode(greeting()))
+    out.write(_OPENING + encode(greeting()))
     out.flush()
     is_child_s_end = serve_line(
         start,

@@ -130,7 +130,8 @@ _WORDS = {
     ),
     LineProblem.NOT_OURS: (
         "{pc} answered something that is not GPU Studio. The connection was ended.",
-        "Type “{bare} gpu-studio serve hello” in a terminal to see its answer.",
+        "Type “{bare} gpu-studio serve hello” in a terminal to see its answer. A shell there that "
+        "prints something, as in ~/.bashrc, should do so only in a terminal.",
     ),
     LineProblem.SILENT: (
         "{pc} was reached, but GPU Studio there did not answer.",

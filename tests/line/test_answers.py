@@ -87,3 +87,20 @@ def test_an_ssh_that_is_stopped_in_a_greeting_is_noticed_long_before_a_slow_star
     assert found.trouble.problem is LineProblem.SILENT
     assert len(looks) < 200
     assert outliving(stopped) == []
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "Welcome to attic\\n",
+        "a prompt without the end of its line> ",
+        "\\033[1mbold\\033[0m\\r\\n" * 9,
+    ],
+)
+def test_what_a_shell_there_prints_before_the_greeting_is_no_trouble(there, tmp_path, noise):
+    program = tmp_path / "bin" / "gpu-studio"
+    _, _, words = program.read_text(encoding="utf-8").splitlines()[1].partition("exec ")
+    write_script(program, f"printf '{noise}'; exec {words}")
+    found = greet(there)
+    assert found.trouble is None
+    assert found.answer_s is not None
