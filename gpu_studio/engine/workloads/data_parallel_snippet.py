@@ -9,10 +9,10 @@ from gpu_studio.core.device_name import address_there, wait_line
 from gpu_studio.engine.workloads.replicated import devices_of
 from gpu_studio.engine.workloads.train_network import (
     CLASSES,
-    HIDDEN,
     INPUTS,
     LEARNING_RATE,
     MOMENTUM,
+    NETWORK_LINES,
 )
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def snippet_for(case: Case) -> str:
         cards=cards,
         devices=devices,
         count=len(devices),
+        network=NETWORK_LINES,
         inputs=INPUTS,
-        hidden=HIDDEN,
         classes=CLASSES,
         rate=LEARNING_RATE,
         momentum=MOMENTUM,
@@ -94,14 +94,7 @@ import time
 import torch
 
 size, device = {size}, "{device}"
-model = torch.nn.Sequential(
-    torch.nn.Linear({inputs}, {hidden}),
-    torch.nn.ReLU(),
-    torch.nn.Linear({hidden}, {hidden}),
-    torch.nn.ReLU(),
-    torch.nn.Linear({hidden}, {classes}),
-).to(device)
-model = torch.nn.DataParallel(model, device_ids={cards})
+{network}model = torch.nn.DataParallel(model, device_ids={cards})
 optimizer = torch.optim.SGD(model.parameters(), lr={rate}, momentum={momentum})
 inputs = torch.randn(size, {inputs}, device=device)
 targets = torch.randint({classes}, (size,), device=device)
@@ -129,14 +122,7 @@ on_card = device.type == "cuda"
 if on_card:
     torch.cuda.set_device(device)
 dist.init_process_group("nccl" if on_card and dist.is_nccl_available() else "gloo")
-model = torch.nn.Sequential(
-    torch.nn.Linear({inputs}, {hidden}),
-    torch.nn.ReLU(),
-    torch.nn.Linear({hidden}, {hidden}),
-    torch.nn.ReLU(),
-    torch.nn.Linear({hidden}, {classes}),
-).to(device)
-model = torch.nn.parallel.DistributedDataParallel(model)
+{network}model = torch.nn.parallel.DistributedDataParallel(model)
 optimizer = torch.optim.SGD(model.parameters(), lr={rate}, momentum={momentum})
 inputs = torch.randn(size // processes, {inputs}, device=device)
 targets = torch.randint({classes}, (size // processes,), device=device)

@@ -83,6 +83,17 @@ def build_network() -> nn.Sequential:
         )
 
 
+NETWORK_LINES = f"""\
+model = torch.nn.Sequential(
+    torch.nn.Linear({INPUTS}, {HIDDEN}),
+    torch.nn.ReLU(),
+    torch.nn.Linear({HIDDEN}, {HIDDEN}),
+    torch.nn.ReLU(),
+    torch.nn.Linear({HIDDEN}, {CLASSES}),
+).to(device)
+"""
+
+
 def make_batch(size: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return inputs, shape (size, 784), and classes, shape (size,), on the CPU.
 

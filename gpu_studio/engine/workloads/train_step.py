@@ -24,6 +24,7 @@ from gpu_studio.engine.workloads.train_network import (
     LEARNING_RATE,
     LONGEST_PRODUCT,
     MOMENTUM,
+    NETWORK_LINES,
     Training,
     make_batch,
     parameters_count,
@@ -156,8 +157,8 @@ class TrainStep(Workload):
             kind=case.device.type,
             dtype=autocast_dtype or torch.get_autocast_dtype(case.device.type),
             amp=autocast_dtype is not None,
+            network=NETWORK_LINES,
             inputs=INPUTS,
-            hidden=HIDDEN,
             classes=CLASSES,
             rate=LEARNING_RATE,
             momentum=MOMENTUM,
@@ -303,14 +304,7 @@ import time
 import torch
 
 size, device, amp = {size}, "{device}", {amp}
-model = torch.nn.Sequential(
-    torch.nn.Linear({inputs}, {hidden}),
-    torch.nn.ReLU(),
-    torch.nn.Linear({hidden}, {hidden}),
-    torch.nn.ReLU(),
-    torch.nn.Linear({hidden}, {classes}),
-).to(device)
-optimizer = torch.optim.SGD(model.parameters(), lr={rate}, momentum={momentum})
+{network}optimizer = torch.optim.SGD(model.parameters(), lr={rate}, momentum={momentum})
 # only float16 needs its gradients scaled
 scaler = torch.amp.GradScaler("{kind}", enabled=amp and {dtype} is torch.float16)
 inputs = torch.randn(size, {inputs}, device=device)
