@@ -8,14 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.devices.devices import Inventory, short_name, without_maker
 from gpu_studio.core.line_trouble import LineProblem, LineTrouble, answer_words
 from gpu_studio.core.messages.line_messages import EngineReadiness
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_bytes
-from gpu_studio.model.worker import Worker
+from gpu_studio.model.pc_errand import PcErrand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,9 +22,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.other_pc import OtherPc
-    from gpu_studio.model.pc_line import PcIntroduction, PcPort
+    from gpu_studio.model.pc_line import PcIntroduction
 
-_LONGEST_END_MS = 1500
 # ssh has reached the PC, and the trouble is what answers there.
 _BEYOND_SSH = frozenset(
     (LineProblem.NO_PROGRAM, LineProblem.OTHER_VERSION, LineProblem.NOT_OURS, LineProblem.SILENT)
@@ -37,66 +35,28 @@ class _Greeted(msgspec.Struct, frozen=True):
     took_s: float
 
 
-class PcAttempt(QObject):
+class PcAttempt(PcErrand):
     """Reaches a PC once: its greeting, then its devices. Nothing of it is kept.
-
-    A signal of an attempt that was cancelled is never emitted.
-
-    Args:
-        port: reaches the PC.
-        parent: owns the attempt; may outlive who asked, so that a cancelled ssh can end.
-
-    Signals:
-        changed(): `notices` changed, or the attempt is over.
 
     Attributes:
         notices: what is known, one line each: reached, program, engine, devices. A line that failed
             is the last one.
         detail: ssh's own last words about a failure; empty without any.
         lacks_program: whether the PC was reached, and has no GPU Studio.
-        is_running: whether the PC is still asked.
         is_usable: whether the PC can be added.
     """
 
-    changed = Signal()
-
-    def __init__(self, port: PcPort, parent: QObject) -> None:
-        super().__init__(parent)
-        self._port = port
-        self._address: OtherPc | None = None
-        self._worker: Worker | None = None
-        self._is_over = threading.Event()
-        self._forget()
-
     def start(self, address: OtherPc) -> None:
         """Try an address; an attempt that still runs is cancelled."""
-        self.cancel()
-        self._address, self._is_over = address, threading.Event()
-        worker = Worker(partial(self._answers, address, self._is_over), self)
-        worker.value_produced.connect(self._on_answer)
-        worker.failure_raised.connect(self._on_failed)
-        worker.finished.connect(self._on_finished)
-        worker.finished.connect(worker.deleteLater)
-        self._worker, self.is_running = worker, True
-        worker.start()
+        self._start(partial(self._answers, address))
+        self._address: OtherPc | None = address
         self.changed.emit()
 
-    def cancel(self) -> None:
-        """Give up, and forget the answers; ssh ends by itself soon."""
-        self._is_over.set()
-        self._forget()
-
-    def close(self) -> None:
-        """Give up, and wait until nothing is left running."""
-        self.cancel()
-        for worker in self.findChildren(Worker):
-            worker.wait(_LONGEST_END_MS)
-
     def _forget(self) -> None:
-        self._worker = None
+        self._address = None
         self.notices: tuple[Notice, ...] = ()
         self.detail = ""
-        self.is_running = self.is_usable = self.lacks_program = False
+        self.is_usable = self.lacks_program = False
 
     def _answers(
         self, address: OtherPc, is_over: threading.Event
@@ -121,8 +81,6 @@ class PcAttempt(QObject):
             closer.join()
 
     def _on_answer(self, answer: _Greeted | Inventory) -> None:
-        if self.sender() is not self._worker:
-            return  # cancelled meanwhile
         if isinstance(answer, Inventory):
             self.is_usable = True
             self._note(_devices_there(answer))
@@ -152,20 +110,17 @@ class PcAttempt(QObject):
         detail = "Its sensors can be shown already."
         return Notice(missing.sentence, Tone.AMBER, detail, next_step=step)
 
-    def _on_failed(self, failure: Failure) -> None:
-        if self.sender() is self._worker and self._address is not None:
-            self.detail = failure.message
-            self._note_trouble(LineTrouble(problem=LineProblem.UNKNOWN, pc=self._address.name))
+    def _on_failure(self, failure: Failure) -> None:
+        self.detail = failure.message
+        self._note_problem(LineProblem.UNKNOWN)
 
-    def _on_finished(self) -> None:
-        if self.sender() is not self._worker or self._address is None:
-            return
-        self._worker, self.is_running = None, False
-        has_failed = any(one.tone is Tone.FAILURE for one in self.notices)
-        if not self.is_usable and not has_failed:
-            self._note_trouble(LineTrouble(problem=LineProblem.LOST, pc=self._address.name))
-            return
-        self.changed.emit()
+    def _on_end(self) -> None:
+        if not self.is_usable and all(one.tone is not Tone.FAILURE for one in self.notices):
+            self._note_problem(LineProblem.LOST)
+
+    def _note_problem(self, problem: LineProblem) -> None:
+        assert self._address is not None
+        self._note_trouble(LineTrouble(problem=problem, pc=self._address.name))
 
     def _note_trouble(self, trouble: LineTrouble) -> None:
         assert self._address is not None
