@@ -11,7 +11,6 @@ from gpu_studio.model.worker import Worker
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpu_studio.core.failure import Failure
 
 _LONGEST_END_MS = 1500
 
@@ -37,8 +36,8 @@ class Task(QObject):
         super().__init__(parent)
         self._work: Callable[[], Any] | None = work
         self._worker = Worker(self._results, self)
-        self._worker.value_produced.connect(self._succeed)
-        self._worker.failure_raised.connect(self._fail)
+        self._worker.value_produced.connect(self.succeeded)
+        self._worker.failure_raised.connect(self.failed)
         self._worker.finished.connect(self._finish)
 
     def start(self) -> None:
@@ -53,12 +52,6 @@ class Task(QObject):
         work, self._work = self._work, None
         if work is not None:
             yield work()
-
-    def _succeed(self, result: Any) -> None:
-        self.succeeded.emit(result)
-
-    def _fail(self, failure: Failure) -> None:
-        self.failed.emit(failure)
 
     def _finish(self) -> None:
         self.finished.emit()

@@ -23,16 +23,20 @@ if TYPE_CHECKING:
 _STEADY_S = 0.3
 
 
-class CardAccount:
-    """Remembers the memory of each engine's CUDA context.
+class Tanks:
+    """Makes tanks, and remembers the memory of each engine's CUDA context.
 
     The driver reports a process every now and then, the engine sixty times a second. Their
     difference is the context only if both are from the same moment. So it is learned while the
     memory is constant, and kept while it changes.
+
+    Args:
+        sensors: NVML's readings.
+        engines: this program's engines, by their names on the screen.
     """
 
-    def __init__(self, sensors: Sensors) -> None:
-        self._sensors = sensors
+    def __init__(self, sensors: Sensors, engines: Mapping[str, EngineMemory]) -> None:
+        self._sensors, self._engines = sensors, engines
         self._context_bytes: dict[int, int] = {}
 
     def learn(self, identity: str, device: Device | None, memory: EngineMemory) -> None:
@@ -50,51 +54,6 @@ class CardAccount:
         if users.engine_bytes is not None and memory.is_steady(identity, _STEADY_S):
             self._context_bytes[pid] = max(users.engine_bytes - read.reserved_bytes, 0)
 
-    def tank(
-        self,
-        read: MemoryRead,
-        device: Device,
-        pid: int | None,
-        others: Mapping[int, str],
-        error_bytes: int | None = None,
-    ) -> Tank | None:
-        """Return a card's tank.
-
-        Args:
-            read: the engine's reading.
-            device: the card as NVML reports it.
-            pid: the engine's process.
-            others: the names of this program's other engines, by process id.
-            error_bytes: the memory of the engine's process from the error's text of that moment, to
-                two decimals; used if the engine did not ask the driver and nothing was learned.
-        """
-        users = card_users(self._sensors.processes(device), pid, others)
-        context_bytes = self._context_bytes.get(pid) if pid is not None else None
-        engine_bytes = read.engine_bytes
-        if engine_bytes is None and context_bytes is not None:
-            engine_bytes = context_bytes + (read.reserved_bytes or 0)
-        if engine_bytes is None:
-            engine_bytes = error_bytes
-        users = msgspec.structs.replace(users, engine_bytes=engine_bytes)
-        return tank_of_card(read, device.memory_total_bytes, users)
-
-
-class Tanks:
-    """Makes tanks, and remembers the memory of CUDA contexts.
-
-    Args:
-        sensors: NVML's readings.
-        engines: this program's engines, by their names on the screen.
-    """
-
-    def __init__(self, sensors: Sensors, engines: Mapping[str, EngineMemory]) -> None:
-        self._sensors, self._engines = sensors, engines
-        self._account = CardAccount(sensors)
-
-    def learn(self, identity: str, device: Device | None, memory: EngineMemory) -> None:
-        """Use a new reading of the sensors; see `CardAccount.learn`."""
-        self._account.learn(identity, device, memory)
-
     def of(
         self,
         read: MemoryRead,
@@ -108,7 +67,8 @@ class Tanks:
             read: an engine's reading.
             device: the card as NVML reports it; None for a simulated card.
             pid: the engine's process.
-            error_bytes: the memory of that process from the error's text.
+            error_bytes: the memory of that process from the error's text of that moment, to two
+                decimals; used if the engine did not ask the driver and nothing was learned.
         """
         if read.process_bytes is not None:
             return tank_of_ram(read)
@@ -119,7 +79,15 @@ class Tanks:
             for name, memory in self._engines.items()
             if memory.pid is not None and memory.pid != pid
         }
-        return self._account.tank(read, device, pid, others, error_bytes)
+        users = card_users(self._sensors.processes(device), pid, others)
+        context_bytes = self._context_bytes.get(pid) if pid is not None else None
+        engine_bytes = read.engine_bytes
+        if engine_bytes is None and context_bytes is not None:
+            engine_bytes = context_bytes + (read.reserved_bytes or 0)
+        if engine_bytes is None:
+            engine_bytes = error_bytes
+        users = msgspec.structs.replace(users, engine_bytes=engine_bytes)
+        return tank_of_card(read, device.memory_total_bytes, users)
 
     def reached(self, result: LabResult) -> Tank | None:
         """Return the tank of the moment that a result is about; None without a reading."""

@@ -163,8 +163,8 @@ class WhatIfModel(QObject):
         self._delay = opening_delay(self)
         self._delay.timeout.connect(self._on_delayed)
         self._asking = HistoryChild(self)
-        self._asking.answered.connect(self._on_answered)
-        self._asking.failed.connect(self._on_unanswered)
+        self._asking.answered.connect(self._keep)
+        self._asking.failed.connect(self._keep)
         self._asked: Question | None = None
         self._answers: dict[Question, Answer | Failure] = {}
         self._pause = QTimer(self)
@@ -292,12 +292,6 @@ class WhatIfModel(QObject):
             self._asked = wanted
             question = msgspec.structs.replace(wanted, replayed=history.replayed)
             self._asking.ask(question, LONGEST_ANSWER_S)
-
-    def _on_answered(self, answer: Answer) -> None:
-        self._keep(answer)
-
-    def _on_unanswered(self, failure: Failure) -> None:
-        self._keep(failure)
 
     def _keep(self, answer: Answer | Failure) -> None:
         assert self._asked is not None

@@ -4,7 +4,7 @@ import pytest
 
 from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.model.memory.engine_memory import EngineMemory
-from gpu_studio.model.memory.tanks import CardAccount
+from gpu_studio.model.memory.tanks import Tanks
 from tests.fakes.memory_answers import memory_read
 from tests.fakes.pc import gt_1030_card
 
@@ -38,54 +38,54 @@ def receive(memory, reserved, at_s):
     memory._receive(memory_read(reserved=reserved, taken_at_s=at_s))
 
 
-def context_of(account, memory, error_bytes=None):
+def context_of(tanks, memory, error_bytes=None):
     read = memory.latest(CARD.identity)
-    tank = account.tank(read, CARD, memory.pid, {}, error_bytes)
+    tank = tanks.of(read, CARD, memory.pid, error_bytes)
     return {part.key: part.size_bytes // MIB for part in tank.parts}.get("context")
 
 
 def test_the_context_is_what_the_process_has_besides_what_pytorch_reserved(memory):
-    account = CardAccount(Listed(7, 512 + 90))
+    tanks = Tanks(Listed(7, 512 + 90), {})
     receive(memory, 512, 0.0)
-    account.learn(CARD.identity, CARD, memory)
-    assert context_of(account, memory) == 90
+    tanks.learn(CARD.identity, CARD, memory)
+    assert context_of(tanks, memory) == 90
 
 
 def test_nothing_is_learned_while_memory_is_taken_and_what_is_known_stays(memory, clock):
-    account = CardAccount(Listed(7, 512 + 90))
+    tanks = Tanks(Listed(7, 512 + 90), {})
     receive(memory, 256, 0.0)
     receive(memory, 512, 0.1)
     clock[0] += 0.2
-    account.learn(CARD.identity, CARD, memory)
-    assert context_of(account, memory) is None
+    tanks.learn(CARD.identity, CARD, memory)
+    assert context_of(tanks, memory) is None
     clock[0] += 1.0
-    account.learn(CARD.identity, CARD, memory)
-    assert context_of(account, memory) == 90
+    tanks.learn(CARD.identity, CARD, memory)
+    assert context_of(tanks, memory) == 90
     receive(memory, 768, 1.3)  # the driver has not told of this yet
-    account.learn(CARD.identity, CARD, memory)
-    assert context_of(account, memory) == 90
+    tanks.learn(CARD.identity, CARD, memory)
+    assert context_of(tanks, memory) == 90
 
 
 def test_a_process_that_the_driver_does_not_list_has_no_context(memory):
-    account = CardAccount(Listed(8, 600))
+    tanks = Tanks(Listed(8, 600), {})
     receive(memory, 512, 0.0)
-    account.learn(CARD.identity, CARD, memory)
-    assert context_of(account, memory) is None
+    tanks.learn(CARD.identity, CARD, memory)
+    assert context_of(tanks, memory) is None
 
 
 def test_what_the_driver_reported_the_engine_itself_counts_before_all_else(memory):
     """Of the same moment, and to the byte: at the end of an experiment too short to be listed."""
-    account = CardAccount(Listed(7, 512 + 90))
+    tanks = Tanks(Listed(7, 512 + 90), {})
     read = memory_read(reserved=512, engine_bytes=(512 + 87) * MIB)
     memory._receive(read)
-    assert context_of(account, memory, (512 + 84) * MIB) == 87
-    account.learn(CARD.identity, CARD, memory)
-    assert context_of(account, memory, (512 + 84) * MIB) == 87
+    assert context_of(tanks, memory, (512 + 84) * MIB) == 87
+    tanks.learn(CARD.identity, CARD, memory)
+    assert context_of(tanks, memory, (512 + 84) * MIB) == 87
 
 
 def test_an_errors_own_number_counts_until_something_is_learned(memory):
-    account = CardAccount(Listed(7, 512 + 90))
+    tanks = Tanks(Listed(7, 512 + 90), {})
     receive(memory, 512, 0.0)
-    assert context_of(account, memory, (512 + 84) * MIB) == 84
-    account.learn(CARD.identity, CARD, memory)
-    assert context_of(account, memory, (512 + 84) * MIB) == 90
+    assert context_of(tanks, memory, (512 + 84) * MIB) == 84
+    tanks.learn(CARD.identity, CARD, memory)
+    assert context_of(tanks, memory, (512 + 84) * MIB) == 90
