@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_studio.core.statistics import (
+    FEWEST_ROUNDS,
     interval_of_rounds,
     median_interval,
     outlier_bound,
@@ -156,3 +157,12 @@ def test_the_ratio_of_many_rounds_has_an_interval_as_well() -> None:
     slices = [[generator.gauss(1, 0.05) for _ in range(100)] for _ in range(2)]
     low, high = ratio_interval(*slices, ratio=1.0)
     assert 0.9 < low < 1 < high < 1.1
+
+
+def test_from_the_fewest_rounds_on_a_ratio_has_more_than_the_range_of_its_rounds() -> None:
+    ratios = [0.9, 0.95, 1.0, 1.05, 1.1, 1.0][:FEWEST_ROUNDS]
+    assert len(ratios) == FEWEST_ROUNDS
+    low, high = ratio_interval(ratios, [1.0] * FEWEST_ROUNDS, 1.0)
+    assert (low, high) != (pytest.approx(0.9), pytest.approx(1.1))
+    few = ratio_interval(ratios[1:], [1.0] * (FEWEST_ROUNDS - 1), 1.0)
+    assert few == (pytest.approx(min(ratios[1:])), pytest.approx(max(ratios[1:])))

@@ -91,6 +91,17 @@ def test_a_card_of_amds_is_read_by_its_labels():
     assert (card.memory_total_bytes, now.memory_used_bytes, card.bar1_bytes) == (None, None, None)
 
 
+def test_the_window_into_a_cards_memory_is_the_largest_region_of_its_bus_line(rx_6600):
+    regions = rx_6600 / RX_6600 / "resource"
+    regions.write_text(
+        "0x000000fc00000000 0x000000fdffffffff 0x000000000014220c\n"
+        "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
+        "0x000000fe00000000 0x000000fe0fffffff 0x000000000014220c\n",
+        encoding="utf-8",
+    )
+    assert described(rx_6600).bar1_bytes == 8 << 30
+
+
 def test_integrated_graphics_have_the_memory_of_the_pc():
     card = described(TREES / "phoenix")
     assert (card.name, card.architecture) == ("AMD Radeon 780M", "gfx1103")

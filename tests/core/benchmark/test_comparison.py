@@ -153,6 +153,12 @@ def test_two_ways_on_a_card_that_a_game_uses_meet_it_alike():
     assert compare(turns(0.016, **shared), turns(0.010, **shared)).outcome is Claim.FASTER
 
 
+def test_two_ways_on_one_card_are_not_set_apart_by_what_else_uses_it():
+    shared = {"other_processes": True, "device": "cuda:0"}
+    assert compare(turns(0.016, **shared), turns(0.010, device="cuda:0")).shared == 0
+    assert compare(turns(0.016), turns(0.010, **shared)).shared == 1
+
+
 def test_fewer_than_six_rounds_have_the_range_of_their_samples():
     wide = {"ci95_s": (0.005, 0.02)}
     few = (1.0,) * 5

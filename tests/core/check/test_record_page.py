@@ -31,6 +31,8 @@ from tests.fakes.hostile_files import hostile_records
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gpu_studio.core.check.check_record import CheckRecord
+
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 HOSTILE = '</script><img src="http://example.org/x"> & "quoted"'
 
@@ -151,6 +153,18 @@ def test_what_a_record_cannot_rule_out_is_written_for_its_device() -> None:
     assert any("596" in one and "other programs" in one for one in record_limits(check_record()))
     stopped = record_limits(check_record(stop_in="memory"))
     assert "did not run: PCIe link, Cool down." in stopped[0]
+
+
+def test_untested_memory_is_a_limit_only_if_some_was_left_out() -> None:
+    def left_out(record: CheckRecord) -> list[str]:
+        return [one for one in record_limits(record) if one.startswith("Faults in ")]
+
+    record = check_record()
+    assert record.coverage is not None
+    assert len(left_out(record)) == 1
+    whole = msgspec.structs.replace(record.coverage, tested_bytes=record.coverage.total_bytes)
+    assert not left_out(msgspec.structs.replace(record, coverage=whole))
+    assert not left_out(msgspec.structs.replace(record, coverage=None))
 
 
 def test_a_fault_made_on_purpose_is_marked() -> None:

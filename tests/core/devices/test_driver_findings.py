@@ -182,3 +182,15 @@ def test_a_new_card_with_a_driver_of_cuda_12_has_a_build_besides_a_new_driver():
     assert "or install PyTorch's cu129 build" in one("driver_too_old", found).sentence
     old = examined(pc(card, driver=Driver(version="520.1")), engine)
     assert "cu129" not in one("driver_too_old", old).sentence
+
+
+def test_only_a_driver_that_does_not_run_is_to_be_started():
+    steps = {}
+    for code in ("not_running", "another"):
+        driver = Driver(library_version="580.95", error="It gave an error.", error_code=code)
+        card = on_the_bus(GT_1030, "no_driver")
+        (finding, *_) = examined(pc(card, driver=driver), system="Windows")
+        steps[code] = finding.sentence
+    assert "Start the driver" in steps["not_running"]
+    assert "Start the driver" not in steps["another"]
+    assert "Restart the PC" in steps["another"]

@@ -82,6 +82,21 @@ def test_llama_2_7b_has_its_published_sizes(tmp_path: Path):
     assert token_reading(known, "float16").cache_bytes == reading.cache_bytes
 
 
+def test_the_bound_is_written_with_the_reads_that_it_adds_up(tmp_path: Path):
+    reading = token_reading(llama_2_7b(tmp_path), AS_IN_FILE, 1024)
+    rows = arithmetic(reading, token_bound(reading, CARD), CARD)
+    (how,) = [row[2] for row in rows if row[0] == "At most"]
+    rate = next(row[1] for row in rows if row[0] == "Card's memory")
+    assert how.endswith(f"÷ {rate})")
+
+
+def test_only_a_bare_count_may_hide_a_separate_input_table(tmp_path: Path):
+    network = Network(name="tensors alone", tensors=(1000, 10))
+    assert not token_reading(network, "float16").is_by_number
+    assert not token_reading(llama_2_7b(tmp_path), AS_IN_FILE).is_by_number
+    assert token_reading(network_of_count(1010), "float16").is_by_number
+
+
 def test_several_texts_share_the_weights(tmp_path: Path):
     network = llama_2_7b(tmp_path)
     one, four = (token_reading(network, AS_IN_FILE, 1024, batch) for batch in (1, 4))
