@@ -32,7 +32,7 @@ from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.page_keys import press_stop
 from gpu_studio.ui.paint_turn import PaintTurn
-from gpu_studio.ui.parts import MARGIN, resize_on_screen
+from gpu_studio.ui.parts import MARGIN, SCROLL_BAR, resize_on_screen
 from gpu_studio.ui.saving import ask_open_path, ask_save_path
 from gpu_studio.ui.scroll_page import CoverWatch, TabScroll
 from gpu_studio.ui.status import EffectLine, StatusLine
@@ -285,7 +285,7 @@ class MainWindow(QMainWindow):
         column.addWidget(self.tabs, 1)
         banner_place = QWidget()
         banner_column = QVBoxLayout(banner_place)
-        banner_column.setContentsMargins(MARGIN, 0, MARGIN, 0)
+        banner_column.setContentsMargins(MARGIN, 0, MARGIN + SCROLL_BAR, 0)  # under the cards
         banner_column.addWidget(self.banner)
         column.addWidget(banner_place)
         self._below = CoverWatch(banner_place, self.tabs)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 GAP = 10
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 MARGIN = 14
+SCROLL_BAR = 10  # pixels that every page keeps for it, as the theme's style sheet has it
 Role = Literal[
     "hero", "hero_words", "headline", "title", "lead", "value", "section", "muted", "failure",
     "amber", "good", "",

@@ -10,7 +10,7 @@ from gpu_studio.core.devices.devices import short_name
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.eliding import ElidedText
-from gpu_studio.ui.parts import MARGIN, Text, letters
+from gpu_studio.ui.parts import MARGIN, SCROLL_BAR, Text, letters
 
 if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
@@ -91,7 +91,7 @@ class EffectLine(ElidedText):
     def __init__(self, studio: Studio) -> None:
         super().__init__("", "muted", name="status.effect")
         self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self.setContentsMargins(0, 0, MARGIN, 0)
+        self.setContentsMargins(0, 0, MARGIN + SCROLL_BAR, 0)
         studio.runs.effect_changed.connect(self._show)
 
     def _show(self, sentence: str) -> None:

@@ -213,6 +213,10 @@ def test_all_pages_end_at_one_right_edge(window):
         cards = [one for one in window.tabs.currentWidget().findChildren(QFrame) if shows(one)]
         edges[page.title] = max(one.mapTo(window, one.rect().topRight()).x() for one in cards)
     assert len(set(edges.values())) == 1, edges
+    window.findChild(Studio).headlines.notify("Something was found.", "This is what to do.")
+    settle()
+    banner = window.banner
+    assert banner.mapTo(window, banner.rect().topRight()).x() in edges.values()
 
 
 def shows(frame: QFrame) -> bool:
