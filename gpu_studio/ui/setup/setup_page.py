@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QMessageBox,
     QProgressBar,
     QPushButton,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -133,6 +134,9 @@ class BuildList(Card):
         )
 
 
+_START, _LOOK_AROUND = "Start using GPU Studio", "Look around without the engine"
+
+
 class SetupPage(QWidget):
     """Stands in the place of the tabs.
 
@@ -154,15 +158,23 @@ class SetupPage(QWidget):
         column.setSpacing(GAP)
         column.addWidget(self._hero)
         column.addWidget(self._list)
-        column.addWidget(FlowRow(self._close, spacing=GAP))
         column.addStretch(1)
+        # On top: below, it moved with every stage of the installation. Tab still comes to it last.
+        gap = QWidget()
+        gap.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        column.insertWidget(0, FlowRow(gap, self._close, fills=gap, spacing=GAP))
+        widths = []
+        for label in (_START, _LOOK_AROUND):
+            self._close.setText(label)
+            widths.append(self._close.sizeHint().width())
+        self._close.setMinimumWidth(max(widths))
         builds.changed.connect(self._update)
         self._update()
 
     def _update(self) -> None:
         self._list.setVisible(bool(self._builds.installed.records))
         has_engine = self._builds.has_engine
-        text = "Start using GPU Studio" if has_engine else "Look around without the engine"
+        text = _START if has_engine else _LOOK_AROUND
         self._close.setText(text)
         self._close.setAccessibleName(text)
         # While another engine is offered, paused or failed, its own button is the next step.

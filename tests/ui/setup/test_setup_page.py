@@ -30,6 +30,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.notice import Action, action_label
 from gpu_studio.model import engine_handover
 from gpu_studio.model.studio import Studio
+from tests.driving.pages import settle
 from tests.driving.window import choose_data, click, find, open_tab, sees, text, wait_until
 from tests.fakes.descriptions import described
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
@@ -362,6 +363,32 @@ def test_from_the_first_press_to_the_card(pc_with, engines):
     click(window, "setup.close")
     assert not sees(window, "setup.line")
     assert "1.4\u202fGB" in text_hidden(window, "setup.disk")
+
+
+def test_the_way_out_stays_in_its_place(pc_with):
+    """The installation is offered, runs, fails, and ends with a list of what is installed."""
+    pc = pc_with(inventory=cpu_only())
+    close = find(pc.window, "setup.close", QPushButton)
+    places = []
+
+    def look() -> None:
+        settle()
+        assert close.isVisible()
+        places.append((close.mapTo(pc.window, close.rect().topLeft()), close.width()))
+
+    look()
+    pc.begin()
+    wait_until(lambda: sees(pc.window, "setup.pause"))
+    look()
+    pc.fail(no_network("download.pytorch.org"))
+    wait_until(lambda: sees(pc.window, "setup.again"))
+    look()
+    click(pc.window, "setup.again")
+    pc.installer.finish(record("cpu"))
+    wait_until(lambda: primary_buttons(pc.window) == ["setup.close"])
+    look()
+    assert sees(pc.window, "setup.builds")
+    assert len(set(map(str, places))) == 1, places
 
 
 def test_one_button_is_the_next_step(pc_with):
