@@ -39,7 +39,7 @@ def check(root: Path, version: str) -> changes.Release:
         raise BuildError(f"The .deb names a maintainer: set {' and '.join(missing)}.")
     if (address := address_of(root)).is_placeholder:
         raise BuildError(
-            f"{address.url} is no address: write the project's one as Homepage in pyproject.toml."
+            f"{address.url} is not an address: write the project's as Homepage in pyproject.toml."
         )
     program = program_of(root)
     if program.version != version:

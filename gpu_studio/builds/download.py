@@ -74,7 +74,7 @@ class WheelFile:
 
     def __post_init__(self) -> None:
         if not is_wheel_name(self.name):
-            raise ValueError(f"{self.name!r} is no file name of a wheel")
+            raise ValueError(f"{self.name!r} is not the file name of a wheel")
 
     @property
     def local_path(self) -> Path | None:

@@ -323,7 +323,7 @@ def _build_or_auto(text: str) -> str:
 def _folder(text: str) -> Path:
     path = Path(text).absolute()
     if not path.is_dir():
-        message = f"“{text[:80]}” is no folder; name the one that has the wheels"
+        message = f"“{text[:80]}” is not a folder; name the one with the wheels"
         raise argparse.ArgumentTypeError(message)
     return path
 

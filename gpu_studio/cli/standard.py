@@ -132,11 +132,11 @@ def _make(plan: StandardPlan, work: CommandEngine, *, as_json: bool) -> tuple[li
                 work.progress.show(_progress_text(plan, changed[-1], runs, begun_s))
             if event.ends_engine:
                 work.progress.clear()
-                note("The engine ended. What was measured until then is kept.")
+                note("The engine ended. The results until then are kept.")
                 return runs, False
         if work.interrupt.is_asked:
             work.progress.clear()
-            note("Stopped. What was measured until then is kept.")
+            note("Stopped. The results until then are kept.")
             return runs, False
         results = [run.result for run in runs if run.result is not None]
         requests = plan.next_requests(results, len(runs) + 1)

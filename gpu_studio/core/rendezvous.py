@@ -24,7 +24,7 @@ def address_trouble(address: str) -> str:
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
-        return f"“{shown}” is no numeric address, such as 192.168.1.5. {_HOW_TO_SEE}"
+        return f"“{shown}” is not a numeric address, such as 192.168.1.5. {_HOW_TO_SEE}"
     if parsed.is_unspecified:
         return f"{shown} stands for every network of this PC. Choose the address of one network."
     if parsed.is_loopback:
@@ -46,7 +46,7 @@ def trouble_here(address: str, own: Iterable[str]) -> str:
         return reason
     known = {ipaddress.ip_address(one.partition("%")[0]) for one in own}
     if ipaddress.ip_address(address) not in known:
-        return f"{plain_text(address)} is no address of this PC. {_HOW_TO_SEE}"
+        return f"{plain_text(address)} is not an address of this PC. {_HOW_TO_SEE}"
     return ""
 
 

@@ -406,7 +406,7 @@ def _reached(leader: str, port: int) -> str:
     try:
         ipaddress.ip_address(leader)
     except ValueError as error:
-        message = "The PC that leads gave something that is no address."
+        message = "The leading PC sent something that is not an address."
         raise StudioError(FailureKind.BAD_REQUEST, message) from error
     try:
         with socket.create_connection((leader, port), _LONGEST_CONNECT_S):

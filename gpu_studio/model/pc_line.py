@@ -226,7 +226,7 @@ class PcLine(QObject):
                 )
             case LineState.LOST:
                 return Notice(
-                    self.sentence, Tone.AMBER, "What was measured is kept.",
+                    self.sentence, Tone.AMBER, "The results are kept.",
                     action=Action.CONNECT_AGAIN,
                 )  # fmt: skip
             case LineState.CLOSED:

@@ -30,7 +30,7 @@ def stage_sentence(builds: Builds) -> str:
     if builds.is_pausing:
         return "Pausing…"
     if builds.is_discarding:
-        return "Removing what was downloaded…"
+        return "Removing the download…"
     stage = builds.progress.stage
     if builds.trouble is not None:
         return builds.trouble.sentence

@@ -167,7 +167,7 @@ def test_a_folder_of_wheels_decides_what_auto_can_be(shelf, tmp_path, monkeypatc
     assert FakeInstaller.wheels == [tmp_path]
     missing = tmp_path / "missing"
     assert main(["engine", "install", "cpu", "--wheels", str(missing)]) == WRONG_USE
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err
 
 
 def test_a_log_gets_lines_of_the_windows_progress(shelf, capsys):

@@ -139,7 +139,7 @@ def test_a_lost_card_ends_the_run_and_what_was_measured_is_kept(type_in, tmp_pat
     record = record_of(output)
     last = json.loads(output.splitlines()[-1])
     assert (status, last["is_complete"]) == (1, False)
-    assert "What was measured until then is kept." in errors
+    assert "The results until then are kept." in errors
     _, card = record.devices
     assert [one.key for one in card.figures if one.result] == [
         "bandwidth", "product_float32", "product_float16", "product_bfloat16",

@@ -48,7 +48,7 @@ def test_a_release_has_an_address(checkout: Path) -> None:
     project = checkout / "pyproject.toml"
     text = project.read_text(encoding="utf-8")
     project.write_text(text.replace("github.com", "example.org"), encoding="utf-8")
-    with pytest.raises(BuildError, match="is no address"):
+    with pytest.raises(BuildError, match="is not an address"):
         release.check(checkout, "0.2.0")
 
 

@@ -32,7 +32,7 @@ def why_refused(url: str, named: Iterable[str]) -> str:
     try:
         scheme, is_own = _kind_of(url)
     except ValueError:
-        return "it is no address"
+        return "it is not an address"
     bases = [_kind_of(base) for base in named]
     if scheme != "https" and scheme not in [base for base, _ in bases]:
         return "it leads to a less secure place"

@@ -106,7 +106,7 @@ def parsed_json(text: str) -> Any:
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text} is no number that is used here")
+        raise ValueError(f"{text} is not a number that is used here")
     return value
 
 

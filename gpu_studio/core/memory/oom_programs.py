@@ -46,8 +46,7 @@ def _llama(error: str, numbers: OomNumbers) -> tuple[str, str]:
 def _jax(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     asked = asked_text(numbers) if numbers.tried_bytes is not None else "The text has no size."
     return "JAX got no memory.", (
-        f"{asked} Unless told otherwise, JAX takes three quarters of a card when it starts and "
-        "uses only that."
+        f"{asked} By default, JAX takes three quarters of a card when it starts and uses only that."
     )
 
 
@@ -60,7 +59,7 @@ def _tensorflow(error: str, numbers: OomNumbers) -> tuple[str, str]:
     else:
         asked = "In these words, TensorFlow says that the card is full. "
     return "TensorFlow got no memory.", (
-        f"{asked}Unless told otherwise, TensorFlow takes nearly the whole card when it starts and "
+        f"{asked}By default, TensorFlow takes nearly the whole card when it starts and "
         "uses only that."
     )
 
@@ -75,7 +74,7 @@ def _shape_words(shape: re.Match[str]) -> str:
 
 def _server_start(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     return "Too little of the card is free.", (
-        f"{asked_text(numbers)} That is less than the share of the card that the server is told to "
+        f"{asked_text(numbers)} That is less than the share of the card that the server is set to "
         "take (gpu_memory_utilization)."
     )
 
@@ -157,8 +156,8 @@ def _killed(error: str, _numbers: OomNumbers) -> tuple[str, str]:
 
 def _workers(_error: str, _numbers: OomNumbers) -> tuple[str, str]:
     return "Not the card: the loader's workers have too little memory.", (
-        "DataLoader workers hand over their batches in /dev/shm. Docker gives a container 64 MiB "
-        "of it unless told otherwise."
+        "DataLoader workers hand over their batches in /dev/shm. By default, Docker gives a "
+        "container 64 MiB of it."
     )
 
 

@@ -78,7 +78,7 @@ class Cpu:
         return None
 
     def card(self, index: int) -> TorchCard:
-        message = "the CPU is no card"
+        message = "the CPU is not a card"
         raise RuntimeError(message)
 
     def is_integrated(self, index: int) -> bool:

@@ -125,7 +125,7 @@ def make_case(
             refuses, with the reason.
     """
     if cache not in CACHES:
-        raise _bad(f"“{cache[:20]}” is no mode of the cache: choose {listed(CACHES, 'or')}.")
+        raise _bad(f"“{cache[:20]}” is not a cache mode: choose {listed(CACHES, 'or')}.")
     if not description.runs_on(str(device)):
         raise _bad(
             f"{description.name} does not run on {device}, only on "
@@ -191,7 +191,7 @@ def _completed(description: WorkloadDescription, chosen: Mapping[str, str]) -> d
 def _check_value(description: WorkloadDescription, option: WorkloadOption, value: str) -> None:
     if value not in option.values:
         raise _bad(
-            f"“{value[:20]}” is no value of {description.name}'s option {option.name}: choose "
+            f"“{value[:20]}” is not a value of {description.name}'s option {option.name}: choose "
             f"{listed(option.values, 'or')}."
         )
 

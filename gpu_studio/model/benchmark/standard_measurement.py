@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 _UPDATE_MS = 500
 _NOTHING = "Nothing was measured."
-_STOPPED = "Stopped. What was measured until then is kept."
-_ENDED = "The engine ended. What was measured until then is kept."
+_STOPPED = "Stopped. The results until then are kept."
+_ENDED = "The engine ended. The results until then are kept."
 
 
 class _Kept(NamedTuple):

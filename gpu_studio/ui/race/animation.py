@@ -95,7 +95,7 @@ def animated(pictures: Sequence[bytes], durations_ms: Sequence[int]) -> bytes:
 def _bitstream_of(picture: bytes) -> bytes:
     """Return the chunk with the picture of a WebP file."""
     if picture[:4] != b"RIFF" or picture[8:12] != b"WEBP":
-        message = "this is no WebP file"
+        message = "this is not a WebP file"
         raise ValueError(message)
     at = _HEAD_BYTES
     while at + 8 <= len(picture):

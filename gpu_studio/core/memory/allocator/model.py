@@ -181,7 +181,7 @@ class AllocatorModel:
             TypeError: it is no block.
         """
         if type(block) is not Block:
-            raise TypeError(f"{block!r} is no block: free takes what allocate returned")
+            raise TypeError(f"{block!r} is not a block: free takes what allocate returned")
         if block.state != IN_USE:
             raise ValueError(f"{block!r} is not in use")
         pool = block.pool

@@ -130,13 +130,13 @@ def _tensors(
             refuse(f"{shown} is damaged or forged: its tensor {quoted(name)} is too large.")
         if (shape[0] if shape else 1) % kind.block:
             refuse(
-                f"{shown} is damaged or forged: the rows of its tensor {quoted(name)} are no "
-                f"multiple of {kind.block}, as {kind.name} needs."
+                f"{shown} is damaged or forged: the rows of its tensor {quoted(name)} are not "
+                f"a multiple of {kind.block}, as {kind.name} needs."
             )
         if offset % alignment:
             refuse(
                 f"{shown} is damaged or forged: its tensor {quoted(name)} begins at {offset}, "
-                f"which is no multiple of {alignment}."
+                f"which is not a multiple of {alignment}."
             )
         size_bytes = kind.size_bytes(parameters)
         tensors.append(FileTensor(name, parameters, size_bytes, kind.name))

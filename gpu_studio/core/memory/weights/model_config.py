@@ -100,7 +100,7 @@ def read_config(text: bytes, shown: str) -> ModelConfig:
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):
-        refuse(f"{shown} is not a model's configuration: it is no JSON.")
+        refuse(f"{shown} is not a model's configuration: it is not JSON.")
     if not isinstance(fields, dict) or "weight_map" in fields:
         refuse(f"{shown} is not a model's configuration.")
     nested: dict[str, Any] = next(

@@ -98,7 +98,7 @@ def _sized(tensors: dict[str, _Tensor], shown: str) -> Iterator[FileTensor]:
 
 def _decoded(text: bytes, shown: str) -> dict[str, Any]:
     def refuse_constant(name: str) -> NoReturn:
-        raise ValueError(f"{name} is no number")
+        raise ValueError(f"{name} is not a number")
 
     try:
         fields = json.loads(text, object_pairs_hook=_unique, parse_constant=refuse_constant)
@@ -106,7 +106,7 @@ def _decoded(text: bytes, shown: str) -> dict[str, Any]:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         refuse(f"{shown} is not a safetensors file, or is damaged: {reason[:100]}.")
     if not isinstance(fields, dict):
-        refuse(f"{shown} is not a safetensors file: its header is no list of tensors.")
+        refuse(f"{shown} is not a safetensors file: its header is not a list of tensors.")
     return fields
 
 

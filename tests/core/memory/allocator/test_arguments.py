@@ -83,7 +83,7 @@ def test_options_that_are_no_text_are_refused(conf: Any):
 
 @pytest.mark.parametrize("block", [None, 512, "block"])
 def test_what_is_no_block_cannot_be_freed(block: Any):
-    with pytest.raises(TypeError, match="is no block"):
+    with pytest.raises(TypeError, match="is not a block"):
         model_of().free(block)
 
 

@@ -117,7 +117,7 @@ def at(begin: int, end: int) -> bytes:
     ("header", "reason"),
     [
         (b'{"a":' * 100_000, "nested too deeply"),
-        (b'{"a": NaN}', "NaN is no number"),
+        (b'{"a": NaN}', "NaN is not a number"),
         (b'{"a": {"dtype":"F32","shape":[1e999],"data_offsets":[0,4]}}', "list of tensors"),
         (b'{"a": {}, "a": {}}', "“a” is there twice"),
         (b'{"\xff": {}}', "not a safetensors file"),
