@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SETTLE_MS = 1500
 _AT_REST = (EngineState.READY, EngineState.FAILED, EngineState.ABSENT)
 NOT_INSTALLED = "The engine is not installed yet: see the top of this window."
-MADE_FOR_OTHER = "The engine has to be made again for this Python: see the top of this window."
+MADE_FOR_OTHER = "The engine must be installed again for this Python: see the top of this window."
 
 
 class EngineHandover(QObject):

@@ -25,7 +25,7 @@ class PcCopy(PcErrand):
     def look(self, address: OtherPc) -> None:
         """Ask a PC what it has for a copy."""
         self._start(lambda is_over: [self._port.copy_offer(address, is_over.is_set)])
-        self._say(Notice("Looking whether it can be copied…", Tone.QUIET))
+        self._say(Notice("Checking whether it can be copied…", Tone.QUIET))
 
     def send(self) -> None:
         """Send what is offered."""

@@ -53,9 +53,9 @@ def update_title(builds: Builds) -> str:
     if builds.has_engine:
         title = build_title(first.family) if is_one else "engines"
         return f"An update of the {title} is available"
-    subject = "Your engine has" if is_one else "Your engines have"
+    subject = "Your engine" if is_one else "Your engines"
     change = f"{whose_python()} Python changed from {first.python} to {builds.python}"
-    return f"{subject} to be made again: {change}"
+    return f"{subject} must be installed again: {change}"
 
 
 def _update_sentence(builds: Builds) -> str:

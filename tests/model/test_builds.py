@@ -523,7 +523,7 @@ def test_a_build_for_another_python_is_offered_again(qtbot, pc_with):
     pc = pc_with(FakeStore(old, wanted=Wanted(("cpu",), declined="2.13.0")), cpu_only())
     pc.studio.start()
     assert pc.session.state is STATES.ABSENT
-    assert "made again" in pc.session.what_is_missing
+    assert "installed again" in pc.session.what_is_missing
     assert pc.installer.calls == []
     assert pc.builds.needs_attention  # there is no engine without it
     pc.builds.begin(*pc.builds.planned)

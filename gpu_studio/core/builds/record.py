@@ -64,7 +64,7 @@ class BuildRecord(NamedTuple):
             python: The Python of this program, "3.11".
         """
         if self.python != python:
-            return f"It was made for Python {self.python} and has to be made again for {python}."
+            return f"It was made for Python {self.python} and must be installed again for {python}."
         if self.torch_version.partition("+")[0] != torch_version:
             has = self.torch_version.partition("+")[0]
             return f"It has PyTorch {has}; this program was tested with {torch_version}."

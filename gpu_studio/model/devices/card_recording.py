@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 _BUSY = "The engine is at work. Make the recording when it has ended: both would be slower."
-_SEND = "Send it to us with a new issue on the project's page; it has no names of yours."
+_SEND = "Send it to us with a new issue on the project's page; it contains no personal names."
 
 
 class RecordingChild(Protocol):

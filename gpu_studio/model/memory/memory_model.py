@@ -362,7 +362,7 @@ def predict_emptying(read: MemoryRead) -> str:
         return "empty_cache has nothing to free: no reserved memory is empty."
     freed = read.releasable_bytes
     if freed is None:
-        return f"{format_bytes(holes)} of reserved memory are empty."
+        return f"{format_bytes(holes)} of reserved memory is empty."
     if freed >= holes:
         return f"empty_cache can free all {format_bytes(holes)} of reserved, empty memory."
     rest = format_bytes(holes - freed)

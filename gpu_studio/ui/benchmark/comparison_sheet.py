@@ -146,7 +146,7 @@ def _bar(work: ComparedWork, figure: ComparedFigure, name: str, role: str, first
         return ResultBar(name, role, text="–", verdict=figure.skipped and "not measured",
                          tip=f"{name}: {figure.skipped}")  # fmt: skip
     low, high = (work.shown_rate(rate) for rate in (figure.low, figure.high))
-    reason = f" No difference counts: {figure.reason}." if figure.reason else ""
+    reason = f" No significant difference: {figure.reason}." if figure.reason else ""
     return ResultBar(
         name, role, figure.rate, work.shown(figure),
         interval=(figure.low, figure.high),

@@ -218,7 +218,7 @@ class CheckHero(Card):
         self._caption = Text("", "muted", name="check.caption", wraps=True)
         self._instead = button(
             "Check CPU and RAM instead", self._choose_cpu, name="check.instead",
-            tip="They need no card",
+            tip="No card needed",
         )  # fmt: skip
         self._save = button(
             "Save record…", self.save_wanted.emit, name="check.save",

@@ -306,7 +306,7 @@ class DeviceHero(Card):
         self._check.setIcon(icon("shield", theme))
         self._race = button(
             "", self._watch_race, name="devices.race",
-            tip="See the same picture drawn by both, one after the other",
+            tip="See both draw the same picture, in turns",
         )  # fmt: skip
         self._race.setIcon(icon("flag", theme))
         self._measure = button(

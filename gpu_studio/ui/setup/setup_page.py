@@ -127,8 +127,8 @@ class BuildList(Card):
             "setup.remove",
             "Remove engine",
             f"Remove the {build_title(family)}?",
-            f"This frees {format_size(record.size_bytes)}. Your results stay. To use it again, it "
-            "has to be downloaded again.",
+            f"This frees {format_size(record.size_bytes)}. Your results stay. To use it again, you "
+            "have to download it again.",
             "Remove",
             partial(self._builds.remove, family),
         )
