@@ -29,7 +29,6 @@ from gpu_studio.core.messages.race_messages import (
     Showing,
 )
 from gpu_studio.core.messages.run_messages import RunInTurns, RunsEnded
-from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.race.contestant import (
@@ -47,6 +46,7 @@ from gpu_studio.core.race.picture_answer import (
     MEMORY_BYTES,
     MOST_ANSWER_BYTES,
     opened_picture,
+    refused,
 )
 from gpu_studio.core.race.picture_order import picture_order
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
@@ -399,7 +399,7 @@ def engine_photo(path: Path | None) -> Iterator[EnginePhoto]:
     try:
         folder = FamilyFolder()
     except OSError as error:
-        raise _refused(path, f"its copy cannot be saved ({error.strerror or error})") from error
+        raise refused(path, f"its copy cannot be saved ({error.strerror or error})") from error
     try:
         copy = folder.path / _FILE_NAME
         copy.write_bytes(encode_photo(photo.pixels))
@@ -414,14 +414,10 @@ def _opened(path: Path) -> Photo:
             os.fsencode(path.absolute()), longest_s=LONGEST_S, most_bytes=MOST_ANSWER_BYTES
         )
     except OSError as error:
-        raise _refused(path, "no process can be started for it") from error
+        raise refused(path, "no process can be started for it") from error
     photo = opened_picture(
         path, answer.content, is_answered=answer.exit_code == 0, is_late=answer.is_late
     )
     if not isinstance(photo, Photo):
-        raise _refused(path, "it is the result of a race. Drop it on the window to race against it")
+        raise refused(path, "it is the result of a race. Drop it on the window to race against it")
     return photo
-
-
-def _refused(path: Path, reason: str) -> StudioError:
-    return StudioError(FailureKind.FILE_REFUSED, f"{file_name(path)} cannot be learned: {reason}.")

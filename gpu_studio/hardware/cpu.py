@@ -12,6 +12,7 @@ import psutil
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices.devices import Device, Telemetry
 from gpu_studio.core.plain_text import plain_text
+from gpu_studio.hardware.surroundings import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,9 +71,9 @@ def cpu_name() -> str:
     elif sys.platform == "darwin":
         name = _name_from_sysctl()
     else:
-        name = name_in_cpuinfo(_read(Path("/proc/cpuinfo")))
-        name = name or _read(Path("/proc/device-tree/model"))
-    return _tidy(name) or _description(_read(Path("/proc/cpuinfo")))
+        name = name_in_cpuinfo(text_of(Path("/proc/cpuinfo")))
+        name = name or text_of(Path("/proc/device-tree/model"))
+    return _tidy(name) or _description(text_of(Path("/proc/cpuinfo")))
 
 
 def name_in_cpuinfo(text: str) -> str:
@@ -117,13 +118,6 @@ def _description(cpuinfo: str) -> str:
     kind = _MACHINES.get(machine.lower(), machine) or "unknown kind"
     flags = next((line for line in cpuinfo.splitlines() if line.startswith("flags")), "")
     return f"Virtual CPU ({kind})" if "hypervisor" in flags.split() else f"CPU ({kind})"
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def _clock_max_mhz() -> float | None:

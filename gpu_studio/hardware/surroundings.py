@@ -45,13 +45,18 @@ def is_wsl(release: str | None = None) -> bool:
 
 def linux_distribution(os_release: Path = _OS_RELEASE) -> str:
     """Return the ids of a Linux and of its ancestors: ``linuxmint ubuntu debian``."""
-    try:
-        lines = os_release.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
+    lines = text_of(os_release).splitlines()
     fields = dict(line.split("=", 1) for line in lines if "=" in line)
     names = (fields.get(key, "").strip("\"'") for key in ("ID", "ID_LIKE"))
     return plain_text(" ".join(name for name in names if name))
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file of the system; empty if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def has_secure_boot(variable: Path = _SECURE_BOOT) -> bool:

@@ -44,7 +44,7 @@ def test_the_name_is_found_in_the_registry():
 @pytest.mark.parametrize("given", ["", "unknown", "  Not Specified "])
 def test_an_unnamed_virtual_cpu_is_described(given, monkeypatch):
     text = f"model name\t: {given}\nflags\t: fpu hypervisor sse2\n"
-    monkeypatch.setattr(cpu, "_read", lambda path: text if path.name == "cpuinfo" else "")
+    monkeypatch.setattr(cpu, "text_of", lambda path: text if path.name == "cpuinfo" else "")
     monkeypatch.setattr("gpu_studio.core.operating_system.machine", lambda: "x86_64")
     assert cpu_name() == "Virtual CPU (x86-64)"
 
@@ -52,7 +52,7 @@ def test_an_unnamed_virtual_cpu_is_described(given, monkeypatch):
 @pytest.mark.skipif(not hasattr(psutil, "LINUX") or not psutil.LINUX, reason="reads /proc")
 def test_a_board_without_a_name_in_cpuinfo_has_one_in_its_device_tree(monkeypatch):
     texts = {"cpuinfo": "processor : 0\n", "model": "Raspberry Pi 5 Model B\0"}
-    monkeypatch.setattr(cpu, "_read", lambda path: texts[path.name])
+    monkeypatch.setattr(cpu, "text_of", lambda path: texts[path.name])
     assert cpu_name() == "Raspberry Pi 5 Model B"
 
 

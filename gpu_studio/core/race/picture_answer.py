@@ -80,24 +80,25 @@ def opened_picture(
         StudioError: there is none.
     """
     if is_late:
-        raise _refused(path, _LATE)
+        raise refused(path, _LATE)
     if not is_answered or len(content) > MOST_ANSWER_BYTES:
-        raise _refused(path, DAMAGED_OR_LARGE)
+        raise refused(path, DAMAGED_OR_LARGE)
     try:
         answer = _decoder.decode(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise _refused(path, DAMAGED) from error
+        raise refused(path, DAMAGED) from error
     if isinstance(answer, FoundRace):
         return decode_shared(answer.text)
     if isinstance(answer, RefusedPicture):
-        raise _refused(path, plain_text(answer.reason, "") or DAMAGED)
+        raise refused(path, plain_text(answer.reason, "") or DAMAGED)
     if len(answer.rgb) != answer.width * answer.height * CHANNELS:
-        raise _refused(path, DAMAGED)
+        raise refused(path, DAMAGED)
     import numpy as np  # 80 ms
 
     shape = (answer.height, answer.width, CHANNELS)
     return Photo(file_name(path), np.frombuffer(answer.rgb, np.uint8).reshape(shape))
 
 
-def _refused(path: Path, reason: str) -> StudioError:
+def refused(path: Path, reason: str) -> StudioError:
+    """Return the error for a picture that cannot be learned."""
     return StudioError(FailureKind.FILE_REFUSED, f"{file_name(path)} cannot be learned: {reason}.")

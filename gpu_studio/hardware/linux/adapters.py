@@ -15,6 +15,7 @@ from gpu_studio.hardware.pci import (
     normal_bus_id,
     vendor_name,
 )
+from gpu_studio.hardware.surroundings import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -199,12 +200,8 @@ def _listed_name(vendor_id: int, device_id: int, name_lists: Iterable[str]) -> s
     """Look up a card in the list of pciutils, which most distributions install."""
     vendor_line, device_line = f"{vendor_id:04x}  ", f"\t{device_id:04x}  "
     for path in name_lists:
-        try:
-            lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
-            continue
         in_vendor = False
-        for line in lines:
+        for line in text_of(Path(path)).splitlines():
             if line.startswith(vendor_line):
                 in_vendor = True
             elif in_vendor and line.startswith(device_line):

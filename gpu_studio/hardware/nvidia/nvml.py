@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpu_studio.core.devices.devices import Driver
 from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
+from gpu_studio.hardware.surroundings import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -314,7 +315,7 @@ def library_version(loaded_files: Path = _LOADED_FILES) -> str | None:
     This also works if NVML does not start at all: an update changes the library at once, and a
     kernel module without a supported card is not loaded.
     """
-    found = _LIBRARY.search(_text_of(loaded_files))
+    found = _LIBRARY.search(text_of(loaded_files))
     return found[1] if found else None
 
 
@@ -324,11 +325,4 @@ def is_library_replaced(loaded_files: Path = _LOADED_FILES) -> bool:
     A driver update does that. Running programs keep the old library. New programs load the new
     library, which the old kernel module refuses until the PC is restarted.
     """
-    return _REPLACED.search(_text_of(loaded_files)) is not None
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
+    return _REPLACED.search(text_of(loaded_files)) is not None
