@@ -9,8 +9,7 @@ import pytest
 
 from gpu_studio.core.devices.devices import Driver
 from gpu_studio.hardware.card_reader import CardUnreadableError
-from gpu_studio.hardware.nvidia.cards import read_telemetry
-from gpu_studio.hardware.nvidia.nvidia import read_checked_device, read_vitals
+from gpu_studio.hardware.nvidia.nvidia import read_checked_device, read_telemetry, read_vitals
 from gpu_studio.hardware.nvidia.nvml import Nvml, NvmlCard
 from tests.hardware.fake_nvml import GT_1030, GT_1030_UUID, FakeNvml, NVMLError
 

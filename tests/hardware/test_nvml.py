@@ -6,7 +6,7 @@ import pytest
 
 from gpu_studio.core.devices.devices import CardLoad, Telemetry
 from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
-from gpu_studio.hardware.nvidia.cards import (
+from gpu_studio.hardware.nvidia.nvidia import (
     describe_card,
     has_other_processes,
     read_load,
