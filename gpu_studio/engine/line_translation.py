@@ -20,7 +20,7 @@ from gpu_studio.core.messages.line_messages import PhotoSent
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
 from gpu_studio.core.protocol import decode_event, decode_request, encode
-from gpu_studio.core.race.frame_file import read_frame
+from gpu_studio.core.race.frame_file import read_pixels
 from gpu_studio.process.family_folder import FamilyFolder
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ class LineTranslation:
             ready = decode_event(line)
             assert isinstance(ready, FrameReady)
             path = self._frames.get(ready.run_id)
-            picture = read_frame(path, ready.number) if path and not is_late else None
-            if picture is not None:
-                packed = zlib.compress(picture.tobytes(), level=_QUICKLY)
+            found = read_pixels(path, ready.number) if path and not is_late else None
+            if found is not None:
+                packed = zlib.compress(found[0], level=_QUICKLY)
                 yield encode(msgspec.structs.replace(ready, picture=packed))
             elif ready.progress >= 1.0:
                 yield line

@@ -55,6 +55,18 @@ def read_frame(path: Path, number: int) -> NDArray[np.uint8] | None:
     """
     import numpy as np  # 80 ms
 
+    found = read_pixels(path, number)
+    if found is None:
+        return None
+    pixels, height, width = found
+    return np.frombuffer(pixels, np.uint8).reshape(height, width, CHANNELS)
+
+
+def read_pixels(path: Path, number: int) -> tuple[bytes, int, int] | None:
+    """Return a frame as bytes, with its height and width; the arguments are those of `read_frame`.
+
+    It needs no NumPy, whose import would cost a race's first moments on a small PC.
+    """
     try:
         with path.open("rb") as file:
             magic, schema, width, height, capacity = _HEADER.unpack(file.read(_HEADER.size))
@@ -67,6 +79,4 @@ def read_frame(path: Path, number: int) -> NDArray[np.uint8] | None:
             pixels = file.read(width * height * CHANNELS)
     except (OSError, struct.error):
         return None
-    if len(pixels) < width * height * CHANNELS:
-        return None
-    return np.frombuffer(pixels, np.uint8).reshape(height, width, CHANNELS)
+    return (pixels, height, width) if len(pixels) == width * height * CHANNELS else None
