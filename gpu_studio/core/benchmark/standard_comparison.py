@@ -220,8 +220,10 @@ def headline(sides: Sequence[Side], works: Sequence[ComparedWork]) -> tuple[str,
     else:
         heading = "No work was measured on both sides"
     leads = [one for one in standings if one.lost and not (not best.won and one is worst)]
-    first, *rest = [f"the {one.name} leads in {_of(one.lost, one.both)}" for one in leads] or [""]
-    others = listed([first, *(text.replace(" leads in ", " in ") for text in rest)])
+    others = listed(
+        f"the {one.name} {'in' if number else 'leads in'} {_of(one.lost, one.both)}"
+        for number, one in enumerate(leads)
+    )
     return heading, f"{others[0].upper()}{others[1:]}. {RULE}" if others else RULE
 
 

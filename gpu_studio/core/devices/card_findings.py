@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.devices import nvidia
 from gpu_studio.core.devices.card_identity import identity_of
 from gpu_studio.core.devices.cards import disagreements, torch_card_of
-from gpu_studio.core.devices.devices import PROHIBITED
+from gpu_studio.core.devices.devices import EXCLUSIVE_PROCESS, PROHIBITED
 from gpu_studio.core.devices.finding import Finding, restart
 from gpu_studio.core.devices.link import widest_link
 from gpu_studio.core.listing import listed
@@ -108,7 +108,7 @@ def device_busy(facts: PcFacts) -> Iterator[Finding]:
         holders = [process for process in card.processes if "compute" in process.kind]
         if card.compute_mode == PROHIBITED:
             why = "its compute mode is “prohibited”, which lets no program run on it"
-        elif card.compute_mode == "exclusive process" and holders:
+        elif card.compute_mode == EXCLUSIVE_PROCESS and holders:
             names = listed([f"{process.name} ({process.pid})" for process in holders])
             why = f"its compute mode allows a single program, and {names} is using it"
         elif is_refused:

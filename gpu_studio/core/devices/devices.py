@@ -31,8 +31,8 @@ _BUILD_KINDS = {"NVIDIA": CUDA_BUILD, "AMD": "rocm", "Intel": "xpu"}
 _CUDA = "cuda"
 # Drivers of NVIDIA's cards that are part of Linux: NVML and CUDA know nothing of their cards.
 OPEN_NVIDIA_DRIVERS = frozenset({"nouveau", "nova", "nova_core", "nova_drm"})
-# The compute mode that lets no program run on a card.
-PROHIBITED = "prohibited"
+# The compute modes that let no program, and only one, run on a card.
+PROHIBITED, EXCLUSIVE_PROCESS = "prohibited", "exclusive process"
 # `Device.unreadable` of a card that is asleep.
 ASLEEP = (
     "The card is asleep to save power, and reading it would wake it. It wakes when a program uses "

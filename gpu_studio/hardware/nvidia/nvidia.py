@@ -13,6 +13,7 @@ from gpu_studio.core.check.checked_card import checked_card
 from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.devices.cards import known_card
 from gpu_studio.core.devices.devices import (
+    EXCLUSIVE_PROCESS,
     OPEN_NVIDIA_DRIVERS,
     PROHIBITED,
     CardLoad,
@@ -66,7 +67,7 @@ _ARCHITECTURES = {
     2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing", 7: "Ampere", 8: "Ada",
     9: "Hopper", 10: "Blackwell", 13: "Rubin",
 }  # fmt: skip
-_COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: PROHIBITED, 3: "exclusive process"}
+_COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: PROHIBITED, 3: EXCLUSIVE_PROCESS}
 # nvmlClocksEventReasons of nvml.h.
 _CLOCK_REASONS = {
     0x001: ClockReason.IDLE, 0x002: ClockReason.APPLICATION, 0x004: ClockReason.POWER_LIMIT,

@@ -65,6 +65,9 @@ def test_the_heading_says_who_wins_how_often():
     heading, sentence = headline(sides(mine, slow, fast), compared_works(sides(mine, slow, fast)))
     assert heading == "Your GTX 1660 SUPER beats the GTX 1060 in all 2"
     assert sentence.startswith("The RTX 3060 leads in all 9. ")
+    both = sides(mine, slow, fast, paced_device("NVIDIA GeForce RTX 3070", 3.0))
+    sentence = headline(both, compared_works(both))[1]
+    assert sentence.startswith("The RTX 3060 leads in all 9 and the RTX 3070 in all 9. ")
     heading, _ = headline(sides(mine, fast), compared_works(sides(mine, fast)))
     assert heading == "The RTX 3060 beats your GTX 1660 SUPER in all 9"
     alike = sides(mine, mine, own=False)
