@@ -14,8 +14,7 @@ from gpu_studio.model.pc import Pc
 if TYPE_CHECKING:
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.model.engine_session import EngineSession
-    from gpu_studio.model.pc_attempt import PcAttempt
-    from gpu_studio.model.pc_copy import PcCopy
+    from gpu_studio.model.pc_errand import PcAttempt, PcCopy
     from gpu_studio.model.pc_line import PcPort
     from gpu_studio.model.settings import Settings
 
@@ -104,7 +103,7 @@ class Pcs(QObject):
     @property
     def attempt(self) -> PcAttempt:
         """The attempt to reach a PC before it is added; the same one each time."""
-        from gpu_studio.model.pc_attempt import PcAttempt  # with the dialog
+        from gpu_studio.model.pc_errand import PcAttempt  # with the dialog
 
         if self._attempt is None:
             assert self._port is not None
@@ -114,7 +113,7 @@ class Pcs(QObject):
     @property
     def copy(self) -> PcCopy:
         """The copy of this program to a PC before it is added; the same one each time."""
-        from gpu_studio.model.pc_copy import PcCopy  # with the dialog
+        from gpu_studio.model.pc_errand import PcCopy  # with the dialog
 
         if self._copy is None:
             assert self._port is not None

@@ -46,7 +46,7 @@ from gpu_studio.ui.parts import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.model.pc_copy import PcCopy
+    from gpu_studio.model.pc_errand import PcCopy
     from gpu_studio.model.pcs import Pcs
     from gpu_studio.ui.theme import Theme
 
