@@ -19,6 +19,7 @@ from gpu_studio.engine.pitfalls import (
     exception_keeps_tensors,
     float16_on_old_card,
     fresh_results,
+    model_on_cpu,
     no_synchronize,
     out_of_memory,
     starved_gpu,
@@ -44,6 +45,7 @@ SMALLER = {
     float16_on_old_card: {"_SIDE_ON_CARD": 64},
     no_synchronize: {"_SIDE_ON_CARD": 64},
     fresh_results: {"_SIZE": 64},
+    model_on_cpu: {"_STEPS": 8, "_ROWS": 32, "_HIDDEN": 32},
     starved_gpu: {"_WORKERS": 0},
 }  # fmt: skip
 
