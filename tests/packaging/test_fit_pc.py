@@ -114,9 +114,9 @@ def test_the_starter_works_through_a_link(app: Path, tmp_path: Path) -> None:
 def _python(folder: Path, name: str, version: str) -> Path:
     """Make a Python that says it is of some version, and that is this one in all else."""
     folder.mkdir(exist_ok=True)
-    told = tuple(int(one) for one in version.split("."))
+    numbers = tuple(int(one) for one in version.split("."))
     text = (
-        f"import runpy, sys; sys.argv = sys.argv[1:]; sys.version_info = {told}; "
+        f"import runpy, sys; sys.argv = sys.argv[1:]; sys.version_info = {numbers}; "
         "sys._base_executable = sys.executable = sys.argv.pop(0); "
         "runpy.run_path(sys.argv[0], run_name='__main__')"
     )

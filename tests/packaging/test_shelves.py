@@ -65,11 +65,11 @@ def test_every_shelf_has_its_manifest_with_the_hash_of_its_package(
 ) -> None:
     (tmp_path / setup_name("1.2.3")).write_bytes(b"setup")
     (tmp_path / tar_name("1.2.3")).write_bytes(b"folder")
-    made = write_manifests(
+    manifests = write_manifests(
         Program(root, "1.2.3", 0), Release("1.2.3", "2026-12-24", ("One.",)), tmp_path, tmp_path
     )
-    assert {path.parent.name for path in made} == {"winget", "scoop", "aur", "flathub"}
-    texts = {path.name: path.read_text(encoding="utf-8") for path in made}
+    assert {path.parent.name for path in manifests} == {"winget", "scoop", "aur", "flathub"}
+    texts = {path.name: path.read_text(encoding="utf-8") for path in manifests}
     assert not any(re.search("@[A-Z]", text) for text in texts.values())
     scoop = json.loads(texts["gpu-studio.json"])
     assert scoop["architecture"]["64bit"]["hash"] == hashlib.sha256(b"setup").hexdigest()

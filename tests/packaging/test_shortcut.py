@@ -89,7 +89,7 @@ def test_launchers_and_icons_land_where_desktops_look(
 ) -> None:
     refreshed: list[list[str]] = []
     monkeypatch.setattr(
-        shortcut, "refresh_desktop", lambda made: refreshed.append([str(p) for p in made])
+        shortcut, "refresh_desktop", lambda paths: refreshed.append([str(p) for p in paths])
     )
     config = tmp_path / ".config"
     config.mkdir()
@@ -97,13 +97,13 @@ def test_launchers_and_icons_land_where_desktops_look(
     (config / "user-dirs.dirs").write_text(
         '# comment\nXDG_DESKTOP_DIR="$HOME/Schreibtisch"\n', encoding="utf-8"
     )
-    made = shortcut._make_entries(root, Path("/usr/bin/python3"), {}, tmp_path)
-    assert made == [
+    entries = shortcut._make_entries(root, Path("/usr/bin/python3"), {}, tmp_path)
+    assert entries == [
         tmp_path / ".local/share/applications" / f"{APP_ID}.desktop",
         tmp_path / "Schreibtisch" / f"{APP_ID}.desktop",
     ]
-    assert refreshed == [[str(path) for path in made]]
-    assert all(path.stat().st_mode & 0o100 for path in made)
+    assert refreshed == [[str(path) for path in entries]]
+    assert all(path.stat().st_mode & 0o100 for path in entries)
     icons = tmp_path / ".local/share/icons/hicolor"
     assert (icons / "scalable/apps" / f"{APP_ID}.svg").read_text(encoding="utf-8")[:4] == "<svg"
     assert (icons / "256x256/apps" / f"{APP_ID}.png").read_bytes()[:4] == b"\x89PNG"

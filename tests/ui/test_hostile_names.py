@@ -59,12 +59,12 @@ def shown_texts() -> Iterator[tuple[str, str]]:
 
 
 def assert_plain() -> None:
-    kept = [
+    shown = [
         (name, ascii(text))
         for name, text in shown_texts()
         if set(text) & set(UNSHOWABLE) - _ALLOWED
     ]
-    assert not kept
+    assert not shown
 
 
 def hostile_recording() -> bytes:

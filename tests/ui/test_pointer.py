@@ -44,16 +44,16 @@ def window(qtbot, engines, settings) -> Iterator[MainWindow]:
     """The window on a PC with two cards, before any result."""
     engines.scripts |= scripts_of_all_pages()
     sensors = SteadySensors(two_cards())
-    made = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
-    made.resize(1280, 800)
-    made.show()
-    studio = made.findChild(Studio)
+    created = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
+    created.resize(1280, 800)
+    created.show()
+    studio = created.findChild(Studio)
     qtbot.waitUntil(lambda: studio.session.is_free and studio.sensors.inventory is not None)
     with qtbot.waitSignal(studio.sensors.reading_taken):
         sensors.send(reading(two_cards(), 1.0))
-    yield made
-    made.close()
-    made.deleteLater()
+    yield created
+    created.close()
+    created.deleteLater()
 
 
 _CONTROLS = (QAbstractButton, QComboBox, QLineEdit, QTabBar)
@@ -110,13 +110,13 @@ def starting_window(qtbot, engines, settings, has_cards, size) -> Iterator[MainW
         )
     engines.scripts[DescribeEngine] = [Pause(), answer]
     sensors = SteadySensors(None)
-    made = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
-    made.sensors = sensors
-    made.resize(*size)
-    made.show()
-    yield made
-    made.close()
-    made.deleteLater()
+    created = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
+    created.sensors = sensors
+    created.resize(*size)
+    created.show()
+    yield created
+    created.close()
+    created.deleteLater()
 
 
 def arrivals(

@@ -198,10 +198,10 @@ def test_a_rename_that_fails_leaves_the_old_file(kept: History, monkeypatch: Any
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    kept = History(tmp_path / "file" / "history")
+    history = History(tmp_path / "file" / "history")
     with pytest.raises(StudioError, match="Cannot save results in the history: "):
-        kept.keep(finished_run(), KEPT_AT)
-    assert len(kept.contents().entries) == 1
+        history.keep(finished_run(), KEPT_AT)
+    assert len(history.contents().entries) == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may write anywhere")
@@ -215,12 +215,12 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
 
 
 def test_without_a_folder_runs_are_kept_in_memory_without_a_word() -> None:
-    kept = History(None)
-    key = kept.keep(finished_run(), KEPT_AT)
-    kept.rename(key, "mine")
-    assert kept.load(key).name == "mine"
+    history = History(None)
+    key = history.keep(finished_run(), KEPT_AT)
+    history.rename(key, "mine")
+    assert history.load(key).name == "mine"
     with pytest.raises(StudioError, match="no such run"):
-        kept.load("other")
+        history.load("other")
 
 
 def test_the_newest_run_comes_first_whatever_the_clock_on_the_wall_said() -> None:
@@ -232,8 +232,8 @@ def test_the_newest_run_comes_first_whatever_the_clock_on_the_wall_said() -> Non
         "2026-03-01T05:00:00-05:00",  # 10:00 UTC
     ]
     assert sorted(in_order, key=moment_order) == in_order
-    kept = History(None)
+    history = History(None)
     for size, moment in enumerate(reversed(in_order), 1):
-        kept.keep(finished_run(64 * size), moment)
-    shown = [entry.header.kept_at for entry in kept.contents().entries]
+        history.keep(finished_run(64 * size), moment)
+    shown = [entry.header.kept_at for entry in history.contents().entries]
     assert shown == in_order[::-1]

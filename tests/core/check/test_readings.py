@@ -37,18 +37,18 @@ def test_a_short_check_keeps_every_reading() -> None:
     readings = [
         LoggedReading(float(second), Vitals(temperature_c=50.0)) for second in range(MOST_READINGS)
     ]
-    kept = recorded(readings)
-    assert [one.at_s for one in kept] == [float(second) for second in range(MOST_READINGS)]
+    saved = recorded(readings)
+    assert [one.at_s for one in saved] == [float(second) for second in range(MOST_READINGS)]
 
 
 def test_a_night_keeps_its_hottest_and_its_slowest_moment() -> None:
-    kept = recorded(a_night())
-    assert MOST_READINGS // 2 <= len(kept) <= MOST_READINGS
-    assert [one.at_s for one in kept] == sorted(one.at_s for one in kept)
-    assert RecordedReading(at_s=12_345.0, temperature_c=97.0, sm_clock_mhz=1500.0) in kept
-    assert RecordedReading(at_s=23_456.0, temperature_c=60.0, sm_clock_mhz=139.0) in kept
-    assert kept[0].at_s < 200
-    assert kept[-1].at_s > 28_600
+    saved = recorded(a_night())
+    assert MOST_READINGS // 2 <= len(saved) <= MOST_READINGS
+    assert [one.at_s for one in saved] == sorted(one.at_s for one in saved)
+    assert RecordedReading(at_s=12_345.0, temperature_c=97.0, sm_clock_mhz=1500.0) in saved
+    assert RecordedReading(at_s=23_456.0, temperature_c=60.0, sm_clock_mhz=139.0) in saved
+    assert saved[0].at_s < 200
+    assert saved[-1].at_s > 28_600
 
 
 def test_a_record_of_a_night_is_small() -> None:

@@ -146,16 +146,16 @@ def reserved_by(counts: list[int], item_bytes: int) -> tuple[int, int]:
     """
     allocator = AllocatorModel(1 << 50)
 
-    def made(sizes):
+    def blocks_of(sizes):
         return [allocator.allocate(count * item_bytes) for count in sizes]
 
-    listed = [made(counts)]
+    listed = [blocks_of(counts)]
     weights_bytes = allocator.stats()["reserved_bytes.all.peak"]
     for step in range(3):
-        gradients = made(reversed(counts))
+        gradients = blocks_of(reversed(counts))
         if step == 0:
-            listed.append(made(count for count in counts for _ in ("exp_avg", "exp_avg_sq")))
-        for block in made(counts) + gradients:  # the square roots, then the gradients
+            listed.append(blocks_of(count for count in counts for _ in ("exp_avg", "exp_avg_sq")))
+        for block in blocks_of(counts) + gradients:  # the square roots, then the gradients
             allocator.free(block)
     return weights_bytes, allocator.stats()["reserved_bytes.all.peak"]
 

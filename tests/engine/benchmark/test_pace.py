@@ -35,13 +35,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     ("rest_s", "period_s"), [(0.0, LINE_PERIOD_S), (0.04, RESTING_LINE_PERIOD_S)]
 )
 def test_a_line_is_due_a_period_after_it_began(clock: Clock, rest_s: float, period_s: float):
-    kept = Pace(rest_s, clock)
+    pace = Pace(rest_s, clock)
     clock.now_s += 0.99 * period_s
-    assert not kept.is_due()
+    assert not pace.is_due()
     clock.now_s += 0.02 * period_s
-    assert kept.is_due()
-    kept.begin_line()
-    assert not kept.is_due()
+    assert pace.is_due()
+    pace.begin_line()
+    assert not pace.is_due()
 
 
 def test_only_a_paced_run_rests(clock: Clock):

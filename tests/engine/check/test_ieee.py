@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 def test_numpy_and_whole_numbers_give_the_same_bits(form: FloatFormat, operation: str) -> None:
     operands = random_operands(form, np.random.default_rng(3), 800)
     used = {"sqrt": operands[1:2], "fma": operands}.get(operation, operands[1:])
-    made = answers(operation, form, used)[0]
+    result = answers(operation, form, used)[0]
     whole = [exact(operation, form, *(int(bits[at]) for bits in used)) for at in range(800)]
     again = np.array(whole, dtype=form.bits_dtype)
-    same = (made == again) | (is_nan(made, form) & is_nan(again, form))
+    same = (result == again) | (is_nan(result, form) & is_nan(again, form))
     assert same.all()
     # Every kind of number is among the results.
-    finite = ~is_nan(made, form)
+    finite = ~is_nan(result, form)
     assert 0 < finite.sum() < 800
 
 

@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 
 def test_an_engine_that_is_held_is_ended_and_is_the_result(qapp: object) -> None:
-    made: list[ProcessEngine] = []
+    started: list[ProcessEngine] = []
     held: list[psutil.Process] = []
     events: list[Event] = []
     run = CheckRun(CheckPlan(device="cpu", minutes=1, stages=("layouts", "link")), "")
 
     def make(environment: EngineEnvironment) -> ProcessEngine:
-        made.append(ProcessEngine(environment))
-        return made[-1]
+        started.append(ProcessEngine(environment))
+        return started[-1]
 
     def receive(event: Event) -> None:
         events.append(event)
         run.apply(event)
         if isinstance(event, CheckStageBegan) and not held:
-            held.append(psutil.Process(made[0].pid))
+            held.append(psutil.Process(started[0].pid))
             held[0].suspend()
         if held:
             silence.start(200)

@@ -43,12 +43,12 @@ def run(qtbot: QtBot, race: Race) -> None:
 def test_each_run_of_a_race_is_kept_once(
     qtbot: QtBot, race: Race, ready_studio: Studio, tmp_path: Path
 ) -> None:
-    kept = RaceHistory(ready_studio, race, race)
-    with qtbot.waitSignal(kept.changed):
+    history = RaceHistory(ready_studio, race, race)
+    with qtbot.waitSignal(history.changed):
         run(qtbot, race)
     race.replay()
     race.replay()
-    kept.close()
+    history.close()
 
     entries = History(tmp_path / "data" / FOLDER_NAME).contents().entries
     assert sorted(entry.header.result.cpu_threads for entry in entries) == [1, 4]
@@ -63,11 +63,11 @@ def test_a_run_that_ended_before_the_window_closed_in_a_race_is_kept(
         )
 
     racing.scripts[RunWorkload] = answer
-    kept = RaceHistory(ready_studio, race, race)
+    history = RaceHistory(ready_studio, race, race)
     race.start()
     qtbot.waitUntil(lambda: racing.latest.paused.is_set())
     qtbot.waitUntil(lambda: len(race.sides[1].track) == 5)
-    kept.close()
+    history.close()
 
     (entry,) = History(tmp_path / "data" / FOLDER_NAME).contents().entries
     assert entry.header.result.cpu_threads == 1
@@ -76,8 +76,8 @@ def test_a_run_that_ended_before_the_window_closed_in_a_race_is_kept(
 def test_an_earlier_run_is_a_ghost_with_its_way_but_without_pictures(
     qtbot: QtBot, race: Race, ready_studio: Studio
 ) -> None:
-    kept = RaceHistory(ready_studio, race, race)
-    with qtbot.waitSignal(kept.changed):
+    history = RaceHistory(ready_studio, race, race)
+    with qtbot.waitSignal(history.changed):
         run(qtbot, race)
     fresh = RaceHistory(ready_studio, race, race)
     with qtbot.waitSignal(fresh.changed):
@@ -91,21 +91,21 @@ def test_an_earlier_run_is_a_ghost_with_its_way_but_without_pictures(
     assert ghost.at(seconds / 2).progress == pytest.approx(0.5)
     assert ghost.at(seconds / 2).picture is None
     assert "run of" in ghost.run.recording
-    kept.close()
+    history.close()
     fresh.close()
 
 
 def test_a_race_against_an_earlier_run_keeps_only_the_new_one(
     qtbot: QtBot, race: Race, ready_studio: Studio, tmp_path: Path
 ) -> None:
-    kept = RaceHistory(ready_studio, race, race)
-    with qtbot.waitSignal(kept.changed):
+    history = RaceHistory(ready_studio, race, race)
+    with qtbot.waitSignal(history.changed):
         run(qtbot, race)
 
-    race.choices.race_against(kept.ghosts[0], "learn", race.choices.size)
-    with qtbot.waitSignal(kept.changed):
+    race.choices.race_against(history.ghosts[0], "learn", race.choices.size)
+    with qtbot.waitSignal(history.changed):
         run(qtbot, race)
-    kept.close()
+    history.close()
 
     assert len(History(tmp_path / "data" / FOLDER_NAME).contents().entries) == 3
 
@@ -113,57 +113,57 @@ def test_a_race_against_an_earlier_run_keeps_only_the_new_one(
 def test_another_size_or_picture_has_other_ghosts(
     qtbot: QtBot, race: Race, ready_studio: Studio
 ) -> None:
-    kept = RaceHistory(ready_studio, race, race)
-    with qtbot.waitSignal(kept.changed):
+    history = RaceHistory(ready_studio, race, race)
+    with qtbot.waitSignal(history.changed):
         run(qtbot, race)
 
     race.choices.choose_picture("grow")
-    assert kept.ghosts == []
+    assert history.ghosts == []
     race.choices.choose_picture("learn")
-    assert len(kept.ghosts) == 2
-    kept.close()
+    assert len(history.ghosts) == 2
+    history.close()
 
 
 def test_the_ghosts_are_made_once_for_each_question(
     qtbot: QtBot, race: Race, ready_studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[RunFinished] = []
+    runs: list[RunFinished] = []
 
     def counted(result: RunFinished) -> RaceTrack:
-        made.append(result)
+        runs.append(result)
         return track_of(result)
 
     monkeypatch.setattr(race_history, "track_of", counted)
-    kept = RaceHistory(ready_studio, race, race)
-    with qtbot.waitSignal(kept.changed):
+    history = RaceHistory(ready_studio, race, race)
+    with qtbot.waitSignal(history.changed):
         run(qtbot, race)
 
-    first = kept.ghosts
-    assert len(first) == len(made) == 2
-    assert kept.ghosts is first
+    first = history.ghosts
+    assert len(first) == len(runs) == 2
+    assert history.ghosts is first
     race.choices.choose_size(32)
-    assert kept.ghosts == []
+    assert history.ghosts == []
     race.choices.choose_size(128)
-    assert len(kept.ghosts) == 2
-    assert len(made) == 4
-    with qtbot.waitSignal(kept.changed):
-        kept.refresh()
-    assert len(kept.ghosts) == 2
-    assert len(made) == 6, "other files may lie there now"
-    kept.close()
+    assert len(history.ghosts) == 2
+    assert len(runs) == 4
+    with qtbot.waitSignal(history.changed):
+        history.refresh()
+    assert len(history.ghosts) == 2
+    assert len(runs) == 6, "other files may lie there now"
+    history.close()
 
 
 def test_a_folder_that_cannot_be_written_is_reported(
     qtbot: QtBot, race: Race, ready_studio: Studio, tmp_path: Path
 ) -> None:
     (tmp_path / "data").write_text("a file in place of the folder")
-    kept = RaceHistory(ready_studio, race, race)
+    history = RaceHistory(ready_studio, race, race)
 
-    with qtbot.waitSignal(kept.notified) as received:
+    with qtbot.waitSignal(history.notified) as received:
         run(qtbot, race)
 
     assert received.args[0].tone is Tone.FAILURE
-    kept.close()
+    history.close()
 
 
 def test_a_ghost_of_the_custom_kernel_is_another_contestant_than_its_card(

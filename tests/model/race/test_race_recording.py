@@ -19,8 +19,8 @@ def test_nothing_is_made_before_the_end_and_nothing_reported_after_the_window(
     qtbot: QtBot, race: Race, ready_studio: Studio
 ) -> None:
     recording = RaceRecording(ready_studio, race, race)
-    made: list[bytes] = []
-    recording.recorded.connect(made.append)
+    recordings: list[bytes] = []
+    recording.recorded.connect(recordings.append)
     recording.record(_NOW, keeps_pictures=True)
     assert not recording.is_recording
 
@@ -28,9 +28,9 @@ def test_nothing_is_made_before_the_end_and_nothing_reported_after_the_window(
     qtbot.waitUntil(lambda: race.verdict is not None)
     recording.record(_NOW, keeps_pictures=True)
     qtbot.waitUntil(lambda: not recording.is_recording)
-    assert len(made) == 1
+    assert len(recordings) == 1
 
     recording.record(_NOW, keeps_pictures=True)
     recording.close()
     qtbot.waitUntil(lambda: not recording.is_recording)
-    assert len(made) == 1, "a closed window asks for no file"
+    assert len(recordings) == 1, "a closed window asks for no file"

@@ -533,10 +533,10 @@ def test_earlier_checks_of_this_pc_can_be_seen_again(tab: CheckTab, engines: Eng
     run(tab)
     wait_until(lambda: len(tab.check.kept) == 2)
 
-    kept = find(tab, "check.records", QComboBox)
-    wait_until(lambda: kept.count() == 3)
-    kept.setCurrentIndex(next(n for n in (1, 2) if "Failed" in kept.itemText(n)))
-    kept.activated.emit(kept.currentIndex())
+    records = find(tab, "check.records", QComboBox)
+    wait_until(lambda: records.count() == 3)
+    records.setCurrentIndex(next(n for n in (1, 2) if "Failed" in records.itemText(n)))
+    records.activated.emit(records.currentIndex())
     wait_until(lambda: text(tab, "check.errors") == "1 error")
     assert tab.check.record == first
 

@@ -529,12 +529,12 @@ def test_a_stand_says_what_failed_and_goes_on_with_the_next_race(
 
     monkeypatch.setattr(race_stage, "_RESULT_MS", 0)
     engines.scripts[RunWorkload] = answer
-    said = []
-    tab.race.race_changed.connect(lambda: said.append(tab.race.notice.sentence))
+    sentences = []
+    tab.race.race_changed.connect(lambda: sentences.append(tab.race.notice.sentence))
     stage = tab.show_stage(runs_on=True)
     wait_until(lambda: "paint" in {one.workload for one in requests_of(engines)})
     stage.close()
-    assert any("did not finish" in sentence for sentence in said)
+    assert any("did not finish" in sentence for sentence in sentences)
     wait_until(lambda: not tab.race.state.is_busy)
 
 

@@ -38,15 +38,15 @@ def test_a_run_goes_through_its_phases_in_order():
 
 
 def test_every_round_makes_its_tensors_anew(monkeypatch: pytest.MonkeyPatch):
-    made = []
+    created = []
     plain = Elementwise.prepare
     monkeypatch.setattr(
-        Elementwise, "prepare", lambda self, case: made.append(case.size) or plain(self, case)
+        Elementwise, "prepare", lambda self, case: created.append(case.size) or plain(self, case)
     )
     result = ask(run_request(budget_s=0.24))[-1]
     assert isinstance(result, RunFinished)
     assert 2 <= len(result.rounds_s) <= 12  # a stall may take the time of several
-    assert len(made) >= len(result.rounds_s)
+    assert len(created) >= len(result.rounds_s)
 
 
 def test_a_run_that_has_taken_long_enough_ends_with_six_rounds():
