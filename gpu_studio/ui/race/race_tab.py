@@ -146,6 +146,7 @@ class RaceTab(TabContents):
     def _connect(self) -> None:
         race = self.race
         race.begun.connect(self._forget_outcome)
+        race.choices.question_changed.connect(self._forget_outcome)
         race.choices_changed.connect(self._update)
         race.race_changed.connect(self._update)
         race.moment_changed.connect(self._update_moment)
@@ -400,7 +401,7 @@ class RaceTab(TabContents):
         self._outcome.show_notice(Notice(text))
 
     def _forget_outcome(self) -> None:
-        """Hide what became of a file of the race before."""
+        """Hide what became of a file: it goes with its race, and with the choices for it."""
         self._outcome.show_notice(Notice())
 
     def _save(self) -> None:

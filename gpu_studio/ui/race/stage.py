@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 # Everything is measured in the stage's height, so it looks alike on every screen.
 _MARGIN, _GAP = 0.028, 0.022
-_HEAD, _SUB = 0.085, 0.032
+_HEAD, _SUB = 0.125, 0.034
 _NAME, _SMALL, _FOOT = 0.034, 0.024, 0.02
 _BAR = 0.022
 _LINE = 1.45  # of a font's size
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-_SMALLEST_HEAD = 0.4
+_SMALLEST_HEAD, _HEAD_STEP = 0.3, 0.05
 _MOST_LINES = 4
 
 
@@ -78,6 +78,20 @@ def paint_stage(
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
     _Stage(painter, place, view, color).paint()
+
+
+def headline_share(wide: float, room: float) -> float:
+    """Return the share of the largest type in which a headline fits.
+
+    It changes in steps: another digit must not change the size of the words.
+
+    Args:
+        wide: the width in the largest type.
+        room: the width that there is.
+    """
+    if wide <= room:
+        return 1.0
+    return max(math.floor(room / wide * 0.98 / _HEAD_STEP) * _HEAD_STEP, _SMALLEST_HEAD)
 
 
 class _Stage:
@@ -142,9 +156,7 @@ class _Stage:
     def _headline(self, place: QRectF) -> None:
         font = self._font(_HEAD, QFont.Weight.Bold)
         wide = QFontMetricsF(font).horizontalAdvance(self._view.headline)
-        size = _HEAD
-        if wide > place.width():
-            size = max(_HEAD * place.width() / wide * 0.98, _HEAD * _SMALLEST_HEAD)
+        size = headline_share(wide, place.width()) * _HEAD
         self._text(
             place, self._view.headline, size, "text", Qt.AlignmentFlag.AlignCenter,
             QFont.Weight.Bold,
@@ -188,7 +200,9 @@ class _Stage:
             side.words.achieved,
         )
         self._text(facts, texts[0], _SMALL, words_role, _LEFT)
-        self._text(facts, texts[1], _SMALL, "muted", _RIGHT, room=0.4 * facts.width())
+        metrics = QFontMetricsF(self._font(_SMALL, QFont.Weight.Normal))
+        taken = metrics.horizontalAdvance(f"{texts[0]}  ")
+        self._text(facts, texts[1], _SMALL, "muted", _RIGHT, room=facts.width() - taken)
 
     def _bar(self, place: QRectF, color: QColor, radius: float) -> None:
         outline = QPainterPath()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from gpu_studio.core.race.animation_order import AnimatedSide
-from gpu_studio.ui.race.stage import StageSide, StageView, paint_stage
+from gpu_studio.ui.race.stage import StageSide, StageView, headline_share, paint_stage
 
 WORDS = AnimatedSide(
     name="", role="", clock="", pace="", steps="", achieved="", share=0.0, is_reached=False
 )
+_SHADES = {"muted": "white"}
 
 
 def painted(size: tuple[int, int], detail: str) -> np.ndarray:
@@ -28,6 +30,35 @@ def painted(size: tuple[int, int], detail: str) -> np.ndarray:
     )
     painter.end()
     return np.frombuffer(ground.constBits(), np.uint8).reshape(size[1], size[0], 4).copy()
+
+
+def test_the_energy_of_a_picture_is_whole(qapp):
+    """The room that the steps leave is its own."""
+    whole = "34.3\u202fdB · 113\u202fW · 658\u202fJ a picture"
+
+    def inked(achieved: str) -> int:
+        words = msgspec.structs.replace(
+            WORDS, clock="5.8\u202fs", steps="2 400 of 2 400 steps", achieved=achieved
+        )
+        image = QImage(1280, 720, QImage.Format.Format_RGB32)
+        image.fill(QColor("black"))
+        painter = QPainter(image)
+        view = StageView(headline="", sides=(StageSide(words),) * 2)
+        paint_stage(painter, QRectF(image.rect()), view, lambda role: QColor(_SHADES.get(role, 0)))
+        painter.end()
+        return int(np.count_nonzero(np.frombuffer(image.constBits(), np.uint8) > 128))
+
+    assert inked(whole) - inked(whole[:-1]) > 10, "the last letter is painted"
+
+
+def test_a_headline_fits_and_another_digit_rarely_changes_its_size():
+    shares = [headline_share(wide, 1000.0) for wide in range(900, 2000, 10)]
+    assert all(
+        share * wide <= 1000 for share, wide in zip(shares, range(900, 2000, 10), strict=True)
+    )
+    assert shares[0] == 1.0
+    assert len(set(shares)) < 12
+    assert headline_share(9000.0, 1000.0) == headline_share(8000.0, 1000.0) > 0.2
 
 
 @pytest.mark.parametrize("size", [(1080, 1920), (1024, 768), (1280, 720)])

@@ -597,6 +597,9 @@ def test_a_race_is_saved_as_an_animation(
     find(tab, "race.save.animation", QAction).trigger()
     assert re.fullmatch(r"race-\d{4}-\d\d-\d\d-\d{6}\.webp", Path(str(asked[0][2])).name)
     wait_until(lambda: text(tab, "race.outcome") == f"Saved as {path}")
+    assert sees(tab, "race.outcome")
+    click(tab, "race.picture.paint")
+    assert not sees(tab, "race.outcome")
 
     film = QImageReader(str(path))
     assert film.supportsAnimation()
