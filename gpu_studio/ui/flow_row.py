@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent, QShowEvent
 
 _LINE_GAP = 6
+_MOST_WIDTHS = 16
 
 
 class _Place(NamedTuple):
@@ -49,6 +50,8 @@ class FlowRow(QWidget):
         self._fills, self._is_centred, self._spacing = fills, centred, spacing
         self._widgets: list[QWidget] = []
         self._sizes: dict[QWidget, QSize] = {}
+        self._known_places: dict[object, list[_Place]] = {}
+        self._needs: object = None  # what the last layout followed
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -65,13 +68,13 @@ class FlowRow(QWidget):
         widget.setVisible(not was_hidden)
         widget.ensurePolished()  # its size is another one without the style sheet
         self._widgets.append(widget)
-        self._sizes.clear()
+        self._forget()
         self.updateGeometry()
 
     def set_widgets(self, *widgets: QWidget, fills: QWidget | None = None) -> None:
         """Place these widgets from now on; others from before already have another parent."""
         self._widgets, self._fills = [], fills
-        self._sizes.clear()
+        self._forget()
         for widget in widgets:
             self.add(widget)
         self.updateGeometry()
@@ -101,17 +104,29 @@ class FlowRow(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Place the widgets again: while the row is hidden, Qt requests no new layout."""
         super().showEvent(event)
-        self._sizes.clear()
+        self._forget()
         self.updateGeometry()
         self._arrange()
 
     def event(self, event: QEvent) -> bool:
-        """Place the widgets again if one was shown or hidden, or changed its size hint."""
+        """Place the widgets again if one was shown or hidden, or changed its size hint.
+
+        Qt asks as well if one may have changed it. To ask for a new layout then would lay out, and
+        paint, the whole page a second time.
+        """
         if event.type() is QEvent.Type.LayoutRequest:
-            self._sizes.clear()
-            self.updateGeometry()
-            self._arrange()
+            self._forget()
+            shown = self._shown()
+            needs = self._fills, [(one, self._size_of(one), _least_width(one)) for one in shown]
+            if needs != self._needs or not self.isVisible():
+                self._needs = needs
+                self.updateGeometry()
+                self._arrange()
         return super().event(event)
+
+    def _forget(self) -> None:
+        self._sizes.clear()
+        self._known_places.clear()
 
     def _shown(self) -> list[QWidget]:
         return [widget for widget in self._widgets if not widget.isHidden()]
@@ -129,9 +144,22 @@ class FlowRow(QWidget):
         return size
 
     def _places(self, width: int) -> list[_Place]:
+        """Return the places, which a layout asks for some ten times at the same width."""
+        shown = self._shown()
+        if not self.isVisible():
+            return self._places_of(shown, width)
+        key = (width, *shown)
+        places = self._known_places.get(key)
+        if places is None:
+            if len(self._known_places) > _MOST_WIDTHS:
+                self._known_places.clear()
+            places = self._known_places[key] = self._places_of(shown, width)
+        return places
+
+    def _places_of(self, shown: Iterable[QWidget], width: int) -> list[_Place]:
         places: list[_Place] = []
         line = left = 0
-        for widget in self._shown():
+        for widget in shown:
             size = QSize(self._size_of(widget))
             if widget is self._fills:
                 size.setWidth(_least_width(widget))
