@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from shiboken6 import isValid
 from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Iterator
 
 _AT_ONCE = 40  # widgets: a few milliseconds
 _END = object()
@@ -62,7 +63,8 @@ class LazyPage(QObject):
         page: the page; None before it is made.
 
     Args:
-        path: what makes the page: ``package.module:name``.
+        path: what makes the page: ``package.module:name``. A generator makes it bit by bit, and
+            returns it.
         arguments: its arguments.
         parent: the owner.
     """
@@ -109,6 +111,8 @@ class LazyPage(QObject):
             page = yield from kind.in_steps(*self._arguments)
         else:
             page = kind(*self._arguments)
+            if isinstance(page, Generator):
+                page = yield from page
         yield
         self.page = page
         self.created.emit(page)

@@ -427,7 +427,7 @@ class MainWindow(QMainWindow):
             return
         if page is None:
             steps().load(*_USED_SOON)
-            steps().add(self._start)
+            steps().add(self._collector.freeze, self._start)
         else:
             page.created.connect(self._go_on)
             page.make_soon()
@@ -453,6 +453,7 @@ class MainWindow(QMainWindow):
             unmade[0].make_soon()
         else:
             steps().load(*_USED_LATER)
+            steps().add(self._collector.freeze)
 
     def _start(self) -> None:
         """Start the engine and the sensors."""

@@ -15,6 +15,8 @@ from gpu_studio.ui.parts import GAP, Card, Text, button, table
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
 
 if TYPE_CHECKING:
+    from PySide6.QtGui import QShowEvent
+
     from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.ui.theme import Theme
 
@@ -36,6 +38,7 @@ class MemoryCurves(Card):
     def __init__(self, model: MemoryModel, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent, name="memory.curves")
         self._model = model
+        self._is_stale = False  # another device was chosen while this was hidden
         self._title = Text(role="title", name="memory.curves.title")
         self._as_table = toggle("Table", "memory.plot.as_table", "Show the readings as a table")
         self._as_table.toggled.connect(self._toggle_table)
@@ -86,11 +89,29 @@ class MemoryCurves(Card):
 
     # ── showing ──────────────────────────────────────────────────────────────────────────────
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """Draw the curves of what was chosen meanwhile."""
+        super().showEvent(event)
+        if self._is_stale:
+            self._show_curves()
+
     def _show_chosen(self) -> None:
+        is_card = not self._model.chosen.is_cpu
+        modelled = " · simulated" if self._model.chosen.is_modelled else ""
+        self._title.setText(
+            f"Allocated and reserved{modelled}" if is_card else "Memory of the engine's process"
+        )
+        for control in (self._empty_cache, self._more):
+            control.setVisible(is_card)
+        self._show_cache()
+        self._is_stale = self._plot.plot is not None and not self.isVisible()
+        if not self._is_stale:
+            self._show_curves()
+
+    def _show_curves(self) -> None:
+        self._is_stale = False
         self._plot.clear()
         if not self._model.chosen.is_cpu:
-            modelled = " · simulated" if self._model.chosen.is_modelled else ""
-            self._title.setText(f"Allocated and reserved{modelled}")
             self._plot.set_curve(
                 "reserved", Curve("reserved", "allocated", self._upper, dashed=True, stepped=True)
             )
@@ -98,14 +119,10 @@ class MemoryCurves(Card):
                 "allocated", Curve("allocated", "allocated", self._lower, filled=True, stepped=True)
             )
         else:
-            self._title.setText("Memory of the engine's process")
             self._plot.set_curve(
                 "process", Curve("engine", "cpu", self._lower, filled=True, stepped=True)
             )
-        for control in (self._empty_cache, self._more):
-            control.setVisible(not self._model.chosen.is_cpu)
         self._show_more()
-        self._show_cache()
         self.follow()
 
     def _show_more(self) -> None:

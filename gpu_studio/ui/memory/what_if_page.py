@@ -45,6 +45,7 @@ from gpu_studio.model.memory.what_if_model import WhatIfChoices, WhatIfModel
 from gpu_studio.model.pages import WHAT_IF
 from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.lazy_page import PageInSteps
 from gpu_studio.ui.memory.batch_card import BatchCard
 from gpu_studio.ui.memory.history_card import HistoryCard
 from gpu_studio.ui.memory.record_card import RecordCard
@@ -54,6 +55,8 @@ from gpu_studio.ui.scroll_page import PageColumn
 from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from PySide6.QtGui import QResizeEvent
 
     from gpu_studio.core.failure import Failure
@@ -80,7 +83,7 @@ _INVITED = (
 _ROWS = ("Out of memory", "Asked for", "Peak allocated", "Peak reserved", "Fragmented")
 
 
-class WhatIfPage(QWidget):
+class WhatIfPage(PageInSteps):
     """The answer on top, the history over time, and below it the choices and the results.
 
     Signals:
@@ -89,10 +92,8 @@ class WhatIfPage(QWidget):
 
     experiment_wanted = Signal()
 
-    def __init__(
-        self, studio: Studio, memory: MemoryModel, theme: Theme, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def build(self, studio: Studio, memory: MemoryModel, theme: Theme) -> Iterator[None]:
+        """Make the parts of the page."""
         self.setObjectName("memory.what_if")
         self._studio, self._memory = studio, memory
         self.model = WhatIfModel(self)
@@ -106,8 +107,10 @@ class WhatIfPage(QWidget):
         self._recorder.recording.recorded.connect(self._open_recorded)
         page.column.addWidget(self._make_head(theme))
         page.column.addWidget(self._recorder)
+        yield
         self._history = HistoryCard(self.model, theme)
         page.column.addWidget(self._history, 1)
+        yield
         self._answers = QWidget()
         self._side = QBoxLayout(QBoxLayout.Direction.LeftToRight, self._answers)
         self._side.setContentsMargins(0, 0, 0, 0)
@@ -116,6 +119,7 @@ class WhatIfPage(QWidget):
         self._results = _ResultCard(self.model)
         self._side.addWidget(self._choices, 2)
         self._side.addWidget(self._results, 3)
+        yield
         self.batch = BatchCard(self.model, theme)
         self._side.addWidget(self.batch, 3)
         memory.closing.connect(self.batch.batches.close)

@@ -41,13 +41,15 @@ from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
 from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
     from gpu_studio.model.pages import Page
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
+
+    PageMaking = Generator[None, None, QWidget]
 
 _FEEDING = (
     "Your data is in the PC's memory, but a card computes in its own memory. Compare the time and "
@@ -74,21 +76,21 @@ _BOX_SPACING = 14
 _MOST_WAYS = 16
 
 
-def feeding_page(studio: Studio, theme: Theme) -> QWidget:
-    """Return the page of the workload ``dataloader``."""
+def feeding_page(studio: Studio, theme: Theme) -> PageMaking:
+    """Make the page of the workload ``dataloader``, card by card."""
     return _page(studio, theme, FEEDING, "Data loading", (("dataloader", _FEEDING),))
 
 
-def amp_page(studio: Studio, theme: Theme) -> QWidget:
-    """Return the page of the workloads ``train_step`` and ``conv2d``."""
+def amp_page(studio: Studio, theme: Theme) -> PageMaking:
+    """Make the page of the workloads ``train_step`` and ``conv2d``."""
     return _page(
         studio, theme, AMP, "Mixed precision, speed and reproducibility",
         (("train_step", _AMP), ("conv2d", _CUDNN)),
     )  # fmt: skip
 
 
-def cards_page(studio: Studio, theme: Theme) -> QWidget:
-    """Return the page of the workload ``data_parallel``."""
+def cards_page(studio: Studio, theme: Theme) -> PageMaking:
+    """Make the page of the workload ``data_parallel``."""
     cards = sum(not row.is_cpu for row in studio.board.usable_here)
     # A single card has nothing to split the work with; the CPU splits it among processes.
     checked = {} if cards == 1 else {"processes": ("1", "2")}
@@ -103,13 +105,14 @@ def _page(
     title: str,
     parts: tuple[tuple[str, str], ...],
     checked: Mapping[str, Sequence[str]] | None = None,
-) -> QWidget:
+) -> PageMaking:
     page = PageColumn(title)
     page.column.addWidget(Text(title, "title"))
     cards = []
     for place, (workload, sentence) in enumerate(parts):
         model = ComparisonModel(studio, workload, shown_on, page)
         cards.append(ComparisonCard(studio, theme, model, sentence, checked, is_primary=place == 0))
+        yield
     for part in (*cards, *(card.results for card in cards)):
         page.column.addWidget(part)
     page.column.addStretch(1)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.messages.memory_messages import EmptyCache, ReadMemory
 from gpu_studio.model.memory.memory_history import Mark
 from gpu_studio.model.memory.memory_model import MemoryModel
-from gpu_studio.model.pages import BREAK_IT
+from gpu_studio.model.pages import BREAK_IT, CURVES
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.memory import MIB, names_above, start
 from tests.driving.window import click, find, numbers, text
@@ -33,6 +33,19 @@ def test_the_curves_are_allocated_and_reserved_and_have_a_table(tab, studio, qtb
     qtbot.waitUntil(lambda: table.isVisible() and table.model().rowCount() > 0)
     assert not plot.isVisible()
     assert table.model().index(0, 1).data().startswith("100")
+
+
+def test_another_device_has_its_curves_once_the_page_is_shown(tab, studio, qtbot):
+    """To draw them while nobody sees them is work in the turn that begins an experiment."""
+    start(tab, studio)
+    plot = find(tab, "memory.plot", LivePlot)
+    qtbot.waitUntil(lambda: plot.plot is not None)
+    before = plot.curve_keys
+    tab.pages.go_to(BREAK_IT)
+    tab.model.devices.choose("cpu")
+    assert plot.curve_keys == before
+    tab.pages.go_to(CURVES)
+    assert plot.curve_keys == ("process",)
 
 
 def test_the_legend_covers_no_reading(tab, studio, qtbot):
