@@ -126,9 +126,12 @@ class BenchmarkResults(Card):
             self._fitting.start()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Fit the columns to rows that arrived while the hidden table had no width."""
+        """Fit the columns to rows that arrived while the hidden table had no width.
+
+        Its layout often gives it another width in this turn, and that fits them.
+        """
         super().showEvent(event)
-        self._fit_columns()
+        self._fitting.start()
 
     @property
     def selected(self) -> Run | None:
@@ -240,6 +243,7 @@ class BenchmarkResults(Card):
 
     def _fit_columns(self) -> None:
         """Make every text fit; a narrow window hides columns that the details repeat."""
+        self._fitting.stop()
         runs = self.runs
         medians = range(len(Column), self._model.columnCount())
         results = [run.result for run in runs if run.result is not None]

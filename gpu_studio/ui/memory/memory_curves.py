@@ -94,6 +94,8 @@ class MemoryCurves(Card):
         super().showEvent(event)
         if self._is_stale:
             self._show_curves()
+        else:
+            self._show_marks()
 
     def _show_chosen(self) -> None:
         is_card = not self._model.chosen.is_cpu
@@ -172,7 +174,12 @@ class MemoryCurves(Card):
         return now_s - span_s, now_s
 
     def _show_marks(self) -> None:
-        """Mark the events in the shown time span; one without a mark is only in the table."""
+        """Mark the events in the shown time span; one without a mark is only in the table.
+
+        An experiment on another page adds many at once.
+        """
+        if self._plot.plot is not None and not self.isVisible():
+            return  # `showEvent` shows them
         span_s = self._span_s()
         shown = [mark for mark in self._model.history.marks if mark.at_s >= span_s[0]]
         self._plot.set_markers(markers(shown, span_s, self._plot))

@@ -73,7 +73,7 @@ def test_the_verdict_the_table_and_the_curves_say_the_same(
 
 @with_a_card
 def test_the_table_is_fitted_once_when_it_is_shown(
-    ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To measure all of its texts takes as long as to paint the tab."""
     run(ready)
@@ -86,8 +86,12 @@ def test_the_table_is_fitted_once_when_it_is_shown(
     )
     results.hide()
     results.resize(results.width() - 100, results.height())
+    ready.benchmark.run_changed.emit(ready.benchmark.runs[-1])  # a run has ended
     results.show()
+    qtbot.waitUntil(lambda: bool(fitted))
+    settle()
     assert len(fitted) == 1
+    assert fitted[0] == find(ready, "benchmark.results", QTableView).width()
 
 
 @with_a_card
