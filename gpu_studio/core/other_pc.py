@@ -174,9 +174,15 @@ def ssh_command(pc: OtherPc, part: ServedPart, ssh: str = "ssh") -> tuple[str, .
 
 
 def shell_command(pc: OtherPc, words: str, ssh: str = "ssh") -> tuple[str, ...]:
-    """Return the command that gives fixed words of this program to the shell of a PC."""
-    options = _option_words({**_OPTIONS, "ClearAllForwardings": "yes"})
-    return (ssh, "-T", *options, "--", pc.host, words)
+    """Return the command that gives fixed words of this program to the shell of a PC.
+
+    The ssh of Windows cannot share a connection. Where the user's settings want one, it fails:
+    github.com/PowerShell/Win32-OpenSSH, issue 405.
+    """
+    options: dict[str, object] = {**_OPTIONS, "ClearAllForwardings": "yes"}
+    if sys.platform == "win32":
+        options["ControlPath"] = "none"
+    return (ssh, "-T", *_option_words(options), "--", pc.host, words)
 
 
 def tunnel_command(

@@ -377,11 +377,10 @@ class ChildProcess:
     @property
     def is_stopped(self) -> bool:
         """Whether a signal holds the child up (SIGSTOP); False where the system does not say."""
-        if sys.platform != "linux":
-            return False
-        with contextlib.suppress(OSError):  # it has ended
+        if sys.platform == "linux":
             flags = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
-            return os.waitid(os.P_PID, self.pid, flags) is not None
+            with contextlib.suppress(OSError):  # it has ended
+                return os.waitid(os.P_PID, self.pid, flags) is not None
         return False
 
     def send(self, line: bytes) -> bool:

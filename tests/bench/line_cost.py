@@ -1,6 +1,6 @@
 """Whether a line to another PC changes what is measured: ``python -m tests.bench.line_cost``.
 
-``[--rounds 15] [--budget-s 0.4]``
+``[--rounds 15] [--budget-s 0.4] [--longest-s 3600]``
 
 The other PC is this one behind a real sshd on a loopback port, so both sides have the same cores.
 Each round starts three engines: one at the end of the line and two here, and makes each run six
@@ -8,6 +8,8 @@ times: here, line, again, again, line, here; the next round begins with the line
 cold start are the same for all three. A round's value is the mean of two medians. The ratio of the
 line over here is printed with its interval, and the ratio of the two engines here, which says how
 far this PC can tell at all.
+
+With ``--longest-s``, no round begins that would not end by then.
 
 Nothing rests between two lines of samples here, so the line works while a run is timed; in the
 window, every run rests for 40 ms after each. The race sends its frames over the line.
@@ -18,6 +20,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -80,6 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.line_cost")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--budget-s", type=float, default=0.4)
+    parser.add_argument("--longest-s", type=float, default=3600.0)
     chosen = parser.parse_args(arguments)
     if reason := why_not():
         sys.exit(reason)
@@ -89,7 +93,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         title: {side: [] for side in _SIDES} for title in requests
     }
     with relayed_sshd() as (pc, _server, _relay):
+        began_s, longest_round_s = time.monotonic(), 0.0
         for number in range(chosen.rounds):
+            round_s = time.monotonic()
+            if round_s - began_s + longest_round_s > chosen.longest_s:
+                break
             first = number % len(_SIDES)
             order = _SIDES[first:] + _SIDES[:first]
             with contextlib.ExitStack() as stack:
@@ -105,6 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         found[side].append(median_s(engines[side], request, address))
                     for side, medians in found.items():
                         times[title][side].append(sum(medians) / len(medians))
+            longest_round_s = max(longest_round_s, time.monotonic() - round_s)
             print(f"round {number + 1} of {chosen.rounds}", flush=True)
     print("\n| Workload | Line over here | Two engines here | The line is |")
     print("| --- | --- | --- | --- |")

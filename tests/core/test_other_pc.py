@@ -3,11 +3,24 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
+import sys
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from gpu_studio.core.other_pc import PLACES, OtherPc, pc_from_text, ssh_command, ssh_program
+from gpu_studio.core.other_pc import (
+    PLACES,
+    OtherPc,
+    pc_from_text,
+    shell_command,
+    ssh_command,
+    ssh_program,
+    tunnel_command,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _ATTIC = OtherPc(name="attic", host="me@attic.local")
 
@@ -123,3 +136,42 @@ def test_sh_finds_a_path_with_spaces_in_the_home_folder(tmp_path):
 def test_a_terminals_pc_has_the_name_that_was_typed_and_never_an_address(text, name, host):
     pc = pc_from_text(text)
     assert (pc.name, pc.host) == (name, host)
+
+
+@pytest.fixture
+def windows(tmp_path, monkeypatch) -> Path:
+    """Let this PC pass for Windows; return the place of its own ssh."""
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("SYSTEMROOT", str(tmp_path))
+    monkeypatch.setattr(shutil, "which", lambda name: f"of Git/{name}.exe")
+    return tmp_path / "System32" / "OpenSSH" / "ssh.exe"
+
+
+def test_windows_has_an_ssh_of_its_own_before_any_in_the_path(windows):
+    assert ssh_program() == "of Git/ssh.exe"
+    windows.parent.mkdir(parents=True)
+    windows.write_bytes(b"")
+    assert ssh_program() == str(windows)
+
+
+_SPACED = OtherPc(name="attic", host="me@attic", program=r"C:\my dir\gpu-studio.exe")
+
+
+@pytest.mark.parametrize(
+    "command_for",
+    [
+        lambda: ssh_command(_SPACED, "engine"),
+        lambda: shell_command(_SPACED, "sh -c 'echo'"),
+        lambda: tunnel_command(_SPACED, 1, ports_there=(2,), ports_here=(3,)),
+    ],
+    ids=["engine", "shell", "tunnel"],
+)
+def test_the_ssh_of_windows_is_asked_for_no_shared_connection(windows, command_for):
+    # It has none, and fails where the user's settings want one.
+    options = [word for word in command_for() if word.startswith("Control")]
+    assert set(options) == {"ControlMaster=no", "ControlPath=none"}
+
+
+def test_a_path_with_a_space_reaches_the_shell_there_through_windows_own_quoting(windows):
+    line = subprocess.list2cmdline(ssh_command(_SPACED, "engine"))
+    assert line.endswith(r'-- me@attic "\"C:\my dir\gpu-studio.exe\" serve engine"')
