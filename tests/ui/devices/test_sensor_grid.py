@@ -67,6 +67,17 @@ def hover(grid, time_s):
     move_mouse(viewport, live.plot.mapFromScene(place))
 
 
+def test_a_narrower_page_has_fewer_plots_side_by_side(qtbot, grid):
+    def columns():
+        return len({plot.mapTo(grid, QPoint()).x() for plot in plots(grid)})
+
+    before = columns()
+    grid.resize(grid.width() // 2, grid.height())
+    qtbot.waitUntil(lambda: columns() < before)
+    grid.resize(2 * grid.width(), grid.height())
+    qtbot.waitUntil(lambda: columns() == before)
+
+
 def test_the_mouse_reads_all_sensors_at_one_time(qtbot, grid):
     assert label_text(grid, ".temperature.value") == "69 °C"
     hover(grid, 60.0)

@@ -54,6 +54,16 @@ def test_in_a_low_window_the_picture_has_the_whole_lane(lane):
     assert steps.text() == "400 of 2 400 steps"
 
 
+def test_a_lane_asks_for_room_below_its_picture_unless_the_figures_lie_on_it(lane):
+    def height_below():
+        both = lane.picture.parentWidget().minimumSizeHint().height()
+        return both - lane.picture.minimumSizeHint().height()
+
+    assert height_below() > 0
+    lane.set_dense(True)
+    assert height_below() == 0
+
+
 def test_no_figure_of_a_low_window_is_cut(lane):
     lane.set_dense(True)
     lane.show_figures(FIGURES._replace(pace_unit="tiles/s", power="31.0\u202fW"), "cpu")
