@@ -23,12 +23,11 @@ from gpu_studio.core.messages.check_messages import (  # noqa: TC001  # msgspec 
     Text,
 )
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
-    Amount,
     Bytes,
     PositiveCount,
     Seconds,
 )
-from gpu_studio.core.messages.run_messages import RunFinished  # noqa: TC001
+from gpu_studio.core.messages.run_messages import RunFinished, RunHeat
 from gpu_studio.core.plain_text import with_plain_texts
 
 SCHEMA = 1
@@ -50,24 +49,17 @@ class StandardFigure(msgspec.Struct, frozen=True, kw_only=True):
     skipped: Text = ""
 
 
-class StandardLoad(msgspec.Struct, frozen=True, kw_only=True):
+class StandardLoad(RunHeat, frozen=True, kw_only=True):
     """The load at the end of a standard run, and what the sensors read during it.
 
     The rates are in FLOP/s: ``first_rate`` that of the first seconds, ``steady_rate`` that of the
-    second half (`sustained.held_speed`). ``ci95`` is the 95 % interval of steady over first. None
-    means "not reported".
+    second half (`sustained.held_speed`). ``ci95`` is the 95 % interval of steady over first.
     """
 
     seconds: Seconds
     first_rate: _Rate
     steady_rate: _Rate
     ci95: tuple[_Rate, _Rate]
-    first_clock_mhz: Amount | None = None
-    steady_clock_mhz: Amount | None = None
-    highest_temperature_c: Amount | None = None
-    highest_hotspot_c: Amount | None = None
-    highest_power_w: Amount | None = None
-    was_throttled: bool | None = None
 
 
 class StandardCheck(msgspec.Struct, frozen=True, kw_only=True):
