@@ -67,7 +67,7 @@ _WITHOUT_FONT = (
     "commands, such as “{command}”, work without a font."
 )
 _WHEELS = "GPU_STUDIO_WHEELS"  # for an installation without a person: in a school, in a test
-_TIDY_EVERY_MS = 3_600_000
+_TIDY_EVERY_MS, _TURN_EVERY_MS = 3_600_000, 500
 _LINK_LOAD_S = 2.5  # two readings of the sensors: an idle card's link sleeps
 
 APP_ID = "gpu-studio"
@@ -270,27 +270,11 @@ def main(*, kiosk: bool = False) -> int:
     if settings.choices.engine != "window":  # its times are those of kept memory
         window.painted.connect(give_large_back)
     sys.excepthook = _report_unexpected
-    # Ctrl-C in the terminal closes the window as its own button does; Python looks at signals
-    # only between its own instructions, so it gets a turn now and then.
-    # SIGHUP comes where a terminal is closed; Windows has Ctrl-Break in its place.
-    # SIGTERM is how a system that shuts down ends its programs.
-    for name, close in (
-        ("SIGINT", window.close),
-        ("SIGBREAK", window.close),
-        ("SIGTERM", window.end_with_system),
-        ("SIGHUP", window.end_with_system),
-    ):
-        if (number := getattr(signal, name, None)) is not None:
-            signal.signal(number, lambda *_, close=close: close())
+    _close_on_signals(window)
     application.commitDataRequest.connect(window.note_system_end)
     queued = Qt.ConnectionType.QueuedConnection  # Windows tells it in a thread of its own
     console = ConsoleEnd(partial(QMetaObject.invokeMethod, window, "end_with_system", queued))
-    turn = QTimer(window)
-    turn.timeout.connect(_do_nothing)
-    turn.start(500)
-    tidying = QTimer(window)
-    tidying.timeout.connect(remove_killed_windows_folders)
-    tidying.start(_TIDY_EVERY_MS)
+    _repeat(window, remove_killed_windows_folders, _TIDY_EVERY_MS)
     window.show()
     if kiosk:
         window.play_races()
@@ -306,6 +290,30 @@ def main(*, kiosk: bool = False) -> int:
         logging.shutdown()
         os._exit(status)
     return status
+
+
+def _close_on_signals(window: MainWindow) -> None:
+    """Let Ctrl-C in the terminal close the window as its own button does.
+
+    SIGHUP comes where a terminal is closed; Windows has Ctrl-Break in its place. SIGTERM is how a
+    system that shuts down ends its programs.
+    """
+    for name, close in (
+        ("SIGINT", window.close),
+        ("SIGBREAK", window.close),
+        ("SIGTERM", window.end_with_system),
+        ("SIGHUP", window.end_with_system),
+    ):
+        if (number := getattr(signal, name, None)) is not None:
+            signal.signal(number, lambda *_, close=close: close())
+    # Python looks at signals only between its own instructions, so it gets a turn now and then.
+    _repeat(window, _do_nothing, _TURN_EVERY_MS)
+
+
+def _repeat(window: MainWindow, work: Callable[[], None], every_ms: int) -> None:
+    timer = QTimer(window)
+    timer.timeout.connect(work)
+    timer.start(every_ms)
 
 
 def remove_killed_windows_folders() -> None:
