@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from gpu_studio.hardware.greeting import Introduction
     from gpu_studio.model.build_ports import BuildInstallerPort
     from gpu_studio.model.doctor import Probe
-    from gpu_studio.model.pc_line import PcPort
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.wakefulness import SleepBlocker
 
@@ -85,7 +84,6 @@ _QT_LEVELS = {
 def build_window(
     *,
     engine_factory: EngineFactory | None = None,
-    lab_factory: EngineFactory | None = None,
     sensor_source: SensorSource | None = None,
     settings: Settings | None = None,
     log_path: Path | None = None,
@@ -96,13 +94,11 @@ def build_window(
     builds: BuildShelf | None = None,
     wheels: Path | None = None,
     sleep_blocker: SleepBlocker | None = None,
-    pc_port: PcPort | None = None,
 ) -> MainWindow:
     """Return the whole window, not yet shown. It starts nothing before its first paint.
 
     Args:
-        engine_factory: makes an engine for an environment; the child process by default.
-        lab_factory: makes the memory lab's own engines; child processes by default.
+        engine_factory: makes every engine, also the memory lab's; child processes by default.
         sensor_source: the stream of telemetry; the sensor reader's child by default.
         settings: the user's choices; those in the user's configuration folder by default.
         log_path: the log file for children and the Help menu.
@@ -114,46 +110,21 @@ def build_window(
             this Python.
         wheels: a folder of wheels that the builds are installed from without a question.
         sleep_blocker: keeps the PC awake during long work; None lets it sleep.
-        pc_port: reaches other PCs; the system's ``ssh`` by default.
     """
     guard_overrides()
     forget_sources()
     used_settings = settings or Settings(_settings_path())
     if used_settings.choices.engine == "window" and has_own_torch():
         builds = None  # a PyTorch in the window's own process stays loaded whatever is installed
-
-    def packages() -> Path | None:
-        return builds.used_folder() if builds is not None else None
-
-    def real_engine(environment: EngineEnvironment) -> Engine:
-        # The visible cards are chosen before CUDA starts, so this needs a separate process; so do
-        # builds that are not a package of this Python.
-        is_plain = environment == EngineEnvironment() and builds is None
-        if used_settings.choices.engine == "window" and is_plain:
-            from gpu_studio.engine.local_engine import LocalEngine
-
-            return LocalEngine(are_cards_asleep=_are_cards_asleep)
-        return lab_engine(environment)
-
-    def lab_engine(environment: EngineEnvironment) -> Engine:
-        # The lab breaks a separate process, regardless of the setting.
-        from gpu_studio.engine.client import ProcessEngine  # 4 ms: all messages
-
-        return ProcessEngine(environment, log_path=log_path, packages=packages)
-
-    def real_probe(is_over: Callable[[], bool]) -> Iterator[TorchCard | PcProbed]:
-        from gpu_studio.engine.devices.probe_client import probing  # 1 ms
-
-        return probing(log_path, load_s=_LINK_LOAD_S, is_over=is_over, packages=packages())
-
+    own = OwnEngines(used_settings, log_path, builds)
     studio = Studio(
-        engine_factory or real_engine,
+        engine_factory or own.engine,
         sensor_source or SensorReader(log_path=log_path),
         used_settings,
-        lab_factory=lab_factory or engine_factory or lab_engine,
+        lab_factory=engine_factory or own.child,
         modelled_factory=modelled_engine,
         data_folder=data_folder,
-        probe=probe or real_probe,
+        probe=probe or own.probe,
         recorded_factory=recorded_engine,
         cards_are_simulated=are_cards_simulated(),
         boot=boot_mark(),
@@ -161,7 +132,7 @@ def build_window(
         build_installer=_installer_of(builds, log_path) if builds is not None else None,
         wheels=wheels,
         sleep_blocker=sleep_blocker,
-        pc_port=pc_port or SshPcs(log_path),
+        pc_port=SshPcs(log_path),
     )
     theme = Theme(used_settings)
     theme.apply()
@@ -169,6 +140,45 @@ def build_window(
     used_settings.setParent(window)
     window.setWindowIcon(_icon())
     return window
+
+
+class OwnEngines:
+    """The engines of this PC, and the child that tests its cards; see `build_window`."""
+
+    def __init__(
+        self, settings: Settings, log_path: Path | None, builds: BuildShelf | None
+    ) -> None:
+        self._settings, self._log_path, self._builds = settings, log_path, builds
+
+    def engine(self, environment: EngineEnvironment) -> Engine:
+        """Return the program's own engine, in a child unless the settings want it in the window.
+
+        The visible cards are chosen before CUDA starts, so this needs a separate process; so do
+        builds that are not a package of this Python.
+        """
+        is_plain = environment == EngineEnvironment() and self._builds is None
+        if self._settings.choices.engine == "window" and is_plain:
+            from gpu_studio.engine.local_engine import LocalEngine
+
+            return LocalEngine(are_cards_asleep=_are_cards_asleep)
+        return self.child(environment)
+
+    def child(self, environment: EngineEnvironment) -> Engine:
+        """Return an engine in a child, which the memory lab may break."""
+        from gpu_studio.engine.client import ProcessEngine  # 4 ms: all messages
+
+        return ProcessEngine(environment, log_path=self._log_path, packages=self._packages)
+
+    def probe(self, is_over: Callable[[], bool]) -> Iterator[TorchCard | PcProbed]:
+        """Run a real kernel on each card, in a child."""
+        from gpu_studio.engine.devices.probe_client import probing  # 1 ms
+
+        return probing(
+            self._log_path, load_s=_LINK_LOAD_S, is_over=is_over, packages=self._packages()
+        )
+
+    def _packages(self) -> Path | None:
+        return self._builds.used_folder() if self._builds is not None else None
 
 
 class SshPcs:

@@ -46,12 +46,15 @@ class InstalledBuilds:
         used: the build that the next engine uses; "" if there is none.
         free_bytes: the free space of the disk.
         unfinished_bytes: the size of what unfinished installations have left.
+        torch_version: the version that this program installs, "2.13.0".
+        python: the Python that the builds are for, "3.11".
     """
 
     def __init__(self, store: BuildStore) -> None:
         self._store = store
         self.records, self.used = store.records(), store.used()
         self.free_bytes, self.unfinished_bytes = store.free_bytes(), 0
+        self.torch_version, self.python = store.torch_version, store.python
 
     def look(self) -> None:
         """Read the disk."""
@@ -84,6 +87,47 @@ class InstalledBuilds:
         return self._store.downloads_bytes()
 
 
+class RecommendedBuild(QObject):
+    """The build for the cards of this PC, as far as they are known.
+
+    Signals:
+        changed(): it is another one, or for another reason.
+    """
+
+    changed = Signal()
+
+    def __init__(self, sensors: Sensors, parent: QObject) -> None:
+        super().__init__(parent)
+        self._choice: WheelChoice | None = None
+        sensors.inventory_changed.connect(self._on_inventory)
+
+    @property
+    def family(self) -> str:
+        """The build for this PC's cards; the CPU's until they are known."""
+        return self._choice.tag if self._choice is not None else CPU_TAG
+
+    @property
+    def why(self) -> str:
+        """Why this build: the card, its capability and the driver."""
+        if self._choice is not None:
+            return self._choice.sentence
+        return "The graphics cards of this PC are not known yet. The CPU engine runs on every PC."
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The builds to choose among: the CPU's, CUDA's, and those for other cards of this PC."""
+        others = self._choice.offered if self._choice is not None else ()
+        return tuple(one for one in FAMILIES if one in (*_ALWAYS_OFFERED, *others))
+
+    def _on_inventory(self, inventory: Inventory) -> None:
+        from gpu_studio.core.devices.pc_facts import recommended_build  # 10 ms
+
+        choice = recommended_build(inventory)
+        if choice != self._choice:
+            self._choice = choice
+            self.changed.emit()
+
+
 class Builds(QObject):
     """Installs the builds that the user wants, one after the other, and hands them to the engine.
 
@@ -95,6 +139,7 @@ class Builds(QObject):
         progress: the last progress of its installer.
         wheels: the folder of wheels that is used in place of downloads; None for downloads.
         installed: the builds on the disk.
+        recommended: the build for this PC's cards.
         engine: hands a build to the engine.
         is_pausing: whether the installer was asked to pause and has not answered yet.
         is_discarding: whether the rest of an installation that was given up is being removed.
@@ -124,7 +169,6 @@ class Builds(QObject):
         self._waiting: list[str] = []
         self._is_closed = False
         self._unremoved = ""
-        self._choice: WheelChoice | None = None
         self.is_pausing = self.is_discarding = False
         self.family = self.removing = self.repairing = ""
         self.progress = InstallProgress(InstallStage.WAITING)
@@ -133,7 +177,8 @@ class Builds(QObject):
         self.engine = EngineHandover(session, lab, self.installed.used, self)
         self._name_absence()
         self.engine.changed.connect(self.changed)
-        sensors.inventory_changed.connect(self._on_inventory)
+        self.recommended = RecommendedBuild(sensors, self)
+        self.recommended.changed.connect(self.changed)
 
     @property
     def has_engine(self) -> bool:
@@ -172,34 +217,6 @@ class Builds(QObject):
         return "" if is_over else "stopped"
 
     @property
-    def recommended(self) -> str:
-        """The build for this PC's cards; the CPU's until they are known."""
-        return self._choice.tag if self._choice is not None else CPU_TAG
-
-    @property
-    def why(self) -> str:
-        """Why this build: the card, its capability and the driver."""
-        if self._choice is not None:
-            return self._choice.sentence
-        return "The graphics cards of this PC are not known yet. The CPU engine runs on every PC."
-
-    @property
-    def offered(self) -> tuple[str, ...]:
-        """The builds to choose among: the CPU's, CUDA's, and those for other cards of this PC."""
-        others = self._choice.offered if self._choice is not None else ()
-        return tuple(one for one in FAMILIES if one in (*_ALWAYS_OFFERED, *others))
-
-    @property
-    def torch_version(self) -> str:
-        """The version that this program installs, "2.13.0"."""
-        return self._store.torch_version
-
-    @property
-    def python(self) -> str:
-        """The Python that the builds are for, "3.11"."""
-        return self._store.python
-
-    @property
     def updates(self) -> tuple[BuildRecord, ...]:
         """The installed builds that are older than this program, and not coming yet."""
         return tuple(one for one in self.installed.older if one.family not in self.coming)
@@ -220,7 +237,7 @@ class Builds(QObject):
         """The builds that one press installs, the CPU's first: updates, or those for this PC."""
         if self.updates:
             return tuple(one.family for one in self.updates)
-        both = dict.fromkeys((CPU_TAG, self.recommended))
+        both = dict.fromkeys((CPU_TAG, self.recommended.family))
         return tuple(one for one in both if not self.installed.has(one))
 
     @property
@@ -495,14 +512,6 @@ class Builds(QObject):
 
     def _name_absence(self) -> None:
         self.engine.absence = MADE_FOR_OTHER if self.installed.older else NOT_INSTALLED
-
-    def _on_inventory(self, inventory: Inventory) -> None:
-        from gpu_studio.core.devices.pc_facts import recommended_build  # 10 ms
-
-        choice = recommended_build(inventory)
-        if choice != self._choice:
-            self._choice = choice
-            self.changed.emit()
 
 
 def _remove(store: BuildStore, family: str, *, with_downloads: bool) -> None:

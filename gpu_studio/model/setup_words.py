@@ -54,25 +54,25 @@ def update_title(builds: Builds) -> str:
         title = build_title(first.family) if is_one else "engines"
         return f"An update of the {title} is available"
     subject = "Your engine" if is_one else "Your engines"
-    change = f"{whose_python()} Python changed from {first.python} to {builds.python}"
+    change = f"{whose_python()} Python changed from {first.python} to {builds.installed.python}"
     return f"{subject} must be installed again: {change}"
 
 
 def _update_sentence(builds: Builds) -> str:
     """Return why to renew engines, and what that downloads."""
-    parts = []
+    installed, parts = builds.installed, []
     for record in builds.updates:
         title, version = build_title(record.family), record.torch_version.partition("+")[0]
         has = f"has PyTorch {version}"
-        if not builds.installed.is_loadable(record):
+        if not installed.is_loadable(record):
             has = f"was made for Python {record.python}"
         parts.append(
             f"The {title} {has}; a new one downloads about {download_size(record.family)}."
         )
     if builds.has_engine:
         parts.append(
-            f"This GPU Studio was tested with PyTorch {builds.torch_version} and Python "
-            f"{builds.python}. The {build_title(builds.engine.best)} stays in use until then."
+            f"This GPU Studio was tested with PyTorch {installed.torch_version} and Python "
+            f"{installed.python}. The {build_title(builds.engine.best)} stays in use until then."
         )
     else:
         parts.append("Your results stay, and nothing is downloaded before you press the button.")
@@ -202,9 +202,10 @@ def details_text(builds: Builds) -> str:
     trouble = builds.trouble
     if trouble is None:
         return ""
+    recommended = builds.recommended
     lines = [
         f"GPU Studio: {trouble.sentence}", window_action(trouble), f"Kind: {trouble.kind.value}",
-        f"Build: {builds.family}", f"Recommended: {builds.recommended} ({builds.why})",
+        f"Build: {builds.family}", f"Recommended: {recommended.family} ({recommended.why})",
         f"Stage: {100 * builds.progress.fraction:.0f} %, "
         f"{builds.progress.done_bytes} of {builds.progress.total_bytes} bytes, "
         f"{builds.progress.subject}",

@@ -109,11 +109,11 @@ def test_facts_that_only_an_engine_knows_wait_for_the_installation(qtbot, pc_wit
 
 def test_the_cards_build_is_recommended_with_its_reason(qtbot, pc_with):
     pc = pc_with()
-    assert pc.builds.recommended == "cpu"
+    assert pc.builds.recommended.family == "cpu"
     known_cards(qtbot, pc)
-    assert pc.builds.recommended == "cu126"
-    assert "GT 1030 (6.1)" in pc.builds.why
-    assert pc.studio.sensors.inventory.driver.version in pc.builds.why
+    assert pc.builds.recommended.family == "cu126"
+    assert "GT 1030 (6.1)" in pc.builds.recommended.why
+    assert pc.studio.sensors.inventory.driver.version in pc.builds.recommended.why
     assert pc.builds.planned == ("cpu", "cu126")
 
 
@@ -121,7 +121,7 @@ def test_without_a_card_only_the_cpus_build_is_planned(qtbot, pc_with):
     pc = pc_with(inventory=cpu_only())
     known_cards(qtbot, pc)
     assert pc.builds.planned == ("cpu",)
-    assert "No graphics card" in pc.builds.why
+    assert "No graphics card" in pc.builds.recommended.why
 
 
 def test_the_cpus_build_works_while_the_cards_build_comes_and_then_it_takes_over(qtbot, pc_with):

@@ -9,8 +9,9 @@ import pytest
 from PySide6.QtGui import QColor, QImage
 
 from gpu_studio.core.benchmark.standard_card import standard_card
-from gpu_studio.core.benchmark.standard_record import CHUNK, LARGEST_RECORD_BYTES, decode_standard
+from gpu_studio.core.benchmark.standard_record import CHUNK, decode_standard
 from gpu_studio.core.png_chunks import png_text
+from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from gpu_studio.core.shared_card import encode_card
 from gpu_studio.ui import card_sheet, result_card
 from gpu_studio.ui.result_card import paint_result, png_of_result

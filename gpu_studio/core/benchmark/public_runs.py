@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.comparison import APART_BY
 from gpu_studio.core.benchmark.standard import LOAD_ITEM, STANDARD_1
-from gpu_studio.core.benchmark.standard_record import LARGEST_RECORD_BYTES, decode_standard
+from gpu_studio.core.benchmark.standard_record import decode_standard
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import moment_order
+from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from gpu_studio.core.resources import resource_files
 from gpu_studio.core.statistics import FEWEST_ROUNDS
 from gpu_studio.core.units import format_percent

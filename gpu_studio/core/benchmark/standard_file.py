@@ -13,15 +13,12 @@ import msgspec
 
 from gpu_studio.core.benchmark.kept_run import LARGEST_FILE_BYTES
 from gpu_studio.core.benchmark.recording import text_of
-from gpu_studio.core.benchmark.standard_record import (
-    CHUNK,
-    LARGEST_RECORD_BYTES,
-    decode_standard,
-)
+from gpu_studio.core.benchmark.standard_record import CHUNK, decode_standard
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.page_json import json_in_page
 from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.png_chunks import PNG_HEAD, png_text
+from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from gpu_studio.core.user_file import SilentDriveError, UnusableFileError, read_part, read_user_file
 
 if TYPE_CHECKING:

@@ -6,13 +6,10 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.atomic_file import write_atomically
-from gpu_studio.core.benchmark.standard_record import (
-    LARGEST_RECORD_BYTES,
-    decode_standard,
-    encode_standard,
-)
+from gpu_studio.core.benchmark.standard_record import decode_standard, encode_standard
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import moment_order
+from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from gpu_studio.core.user_file import UnusableFileError, read_own_file
 
 if TYPE_CHECKING:

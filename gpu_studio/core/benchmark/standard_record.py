@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
@@ -16,7 +17,7 @@ from msgspec import Meta
 from gpu_studio.core.benchmark.kept_run import check_result
 from gpu_studio.core.benchmark.standard import STANDARD, STANDARD_1, standard_item
 from gpu_studio.core.device_name import is_cpu
-from gpu_studio.core.failure import FailureKind, StudioError, first_line
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import (  # noqa: TC001  # msgspec reads the annotations
     CheckVerdict,
     ShortText,
@@ -28,10 +29,9 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
     Seconds,
 )
 from gpu_studio.core.messages.run_messages import RunFinished, RunHeat
-from gpu_studio.core.plain_text import with_plain_texts
+from gpu_studio.core.record_json import decode_record_of
 
 SCHEMA = 1
-LARGEST_RECORD_BYTES = 1 << 20
 MOST_DEVICES = 16
 CHUNK = "gpu-studio-standard"
 """The keyword of the text chunk that has a record in a PNG."""
@@ -142,18 +142,12 @@ class StandardFinished(msgspec.Struct, frozen=True, kw_only=True, tag="standard_
 
 
 class _Version(msgspec.Struct):
-    schema: int
     standard: int
-
-
-_encoder = msgspec.json.Encoder()
-_version_decoder = msgspec.json.Decoder(_Version)
-_decoder = msgspec.json.Decoder(StandardRun)
 
 
 def encode_standard(run: StandardRun) -> bytes:
     """Return a record as JSON."""
-    return _encoder.encode(run)
+    return msgspec.json.encode(run)
 
 
 def decode_standard(text: bytes, name: str = "") -> StandardRun:
@@ -168,24 +162,17 @@ def decode_standard(text: bytes, name: str = "") -> StandardRun:
             program; the sentence says which.
     """
     which = name or "This"
-    try:
-        if len(text) > LARGEST_RECORD_BYTES:
-            raise _refused(which, "it is too large")
-        version = _version_decoder.decode(text)
-        if version.schema > SCHEMA:
-            message = f"A newer version of GPU Studio made {name or 'this run'}: update GPU Studio."
-            raise StudioError(FailureKind.FILE_REFUSED, message)
-        if version.schema == SCHEMA and version.standard != STANDARD:
+
+    def look(text: bytes) -> None:
+        standard = msgspec.json.decode(text, type=_Version).standard
+        if standard != STANDARD:
             message = (
-                f"{which} is of standard {version.standard}, and this GPU Studio measures standard "
+                f"{which} is of standard {standard}, and this GPU Studio measures standard "
                 f"{STANDARD}: their work differs, so they cannot be compared."
             )
             raise StudioError(FailureKind.FILE_REFUSED, message)
-        if version.schema < SCHEMA:
-            raise _refused(which, "its schema number is invalid")
-        run = with_plain_texts(_decoder.decode(text))
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise _refused(which, first_line(str(error), 200)) from error
+
+    run = decode_record_of(StandardRun, text, SCHEMA, partial(_refused, which), name, look)
     check_standard(run, which)
     return run
 

@@ -99,7 +99,7 @@ def record_chart(record: CheckRecord) -> CheckChart:
     return CheckChart(end_s, bands, lanes, record.readings, record.pauses)
 
 
-def run_chart(run: CheckRun, readings: Sequence[RecordedReading]) -> CheckChart:
+def run_chart(run: CheckRun) -> CheckChart:
     """Return the chart of a check that runs, with the stages that are still to come."""
     names = [track.name for track in run.stages]
     verdicts: dict[StageName, CheckVerdict] = {
@@ -121,8 +121,8 @@ def run_chart(run: CheckRun, readings: Sequence[RecordedReading]) -> CheckChart:
     planned_s = 60.0 * run.plan.minutes
     if round_count(run.plan.minutes) > 1:
         planned_s = 60.0 * ROUND_MINUTES * (1 + int(run.elapsed_s // (60.0 * ROUND_MINUTES)))
-    lanes = _lanes(run.device, readings, "now")
-    return CheckChart(max(planned_s, at_s), tuple(bands), lanes, tuple(readings), run.pauses)
+    lanes = _lanes(run.device, run.readings, "now")
+    return CheckChart(max(planned_s, at_s), tuple(bands), lanes, run.readings, run.pauses)
 
 
 def plan_chart(stages: Sequence[tuple[StageName, float]], address: str) -> CheckChart:

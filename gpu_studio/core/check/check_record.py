@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from gpu_studio.core.check.readings import MOST_READINGS, RecordedReading
-from gpu_studio.core.failure import FailureKind, StudioError, first_line
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import (
     MOST_FINDINGS,
     STAGE_NAMES,
@@ -34,10 +34,9 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
     Seconds,
 )
 from gpu_studio.core.pause import Pauses  # noqa: TC001  # msgspec reads the annotations
-from gpu_studio.core.plain_text import with_plain_texts
+from gpu_studio.core.record_json import decode_record_of
 
 SCHEMA = 1
-LARGEST_RECORD_BYTES = 1 << 20
 MOST_SPANS = 1000
 MOST_INTERRUPTIONS = 1000
 
@@ -121,40 +120,16 @@ class CheckRecord(CheckFigures, frozen=True, kw_only=True):
         return sum(stage.errors for stage in self.stages)
 
 
-class _Version(msgspec.Struct):
-    schema: int
-
-
-_encoder = msgspec.json.Encoder()
-_version_decoder = msgspec.json.Decoder(_Version)
-_decoder = msgspec.json.Decoder(CheckRecord)
-
-
 def encode_record(record: CheckRecord) -> bytes:
     """Return a record as JSON."""
-    return _encoder.encode(record)
+    return msgspec.json.encode(record)
 
 
 def decode_record(text: bytes, name: str = "") -> CheckRecord:
-    """Return the record in a JSON text, which may come from a stranger.
+    """Return the record in a JSON text, which may come from a stranger; see `decode_record_of`."""
 
-    Args:
-        text: the JSON.
-        name: the name of its file, for the sentence that refuses it; empty if it has none.
+    def refused(reason: str) -> StudioError:
+        sentence = f"{name or 'This'} is not the record of a check: {reason}."
+        return StudioError(FailureKind.FILE_REFUSED, sentence)
 
-    Raises:
-        StudioError: it is not a record, or a newer program made it.
-    """
-    try:
-        if len(text) <= LARGEST_RECORD_BYTES:
-            if _version_decoder.decode(text).schema == SCHEMA:
-                return with_plain_texts(_decoder.decode(text))
-            which = name or "this record"
-            message = f"A newer version of GPU Studio made {which}: update GPU Studio."
-            raise StudioError(FailureKind.FILE_REFUSED, message)
-        reason = "it is too large"
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        reason = first_line(str(error), 200)
-    raise StudioError(
-        FailureKind.FILE_REFUSED, f"{name or 'This'} is not the record of a check: {reason}."
-    )
+    return decode_record_of(CheckRecord, text, SCHEMA, refused, name)

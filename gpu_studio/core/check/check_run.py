@@ -172,6 +172,7 @@ class CheckRun:
         )
         self.findings: list[CheckFinding] = []
         self.vitals: list[LoggedReading] = []
+        self._readings: tuple[RecordedReading, ...] | None = ()
         self.spans: list[StageSpan] = []
         self.coverage: MemoryCoverage | None = None
         self.load_steps: tuple[LoadStep, ...] = ()
@@ -226,6 +227,7 @@ class CheckRun:
             setattr(run, name, getattr(state, name))
         run.interruptions = (*state.interruptions, interruption)
         run.vitals, run.spans = restored(state.readings), list(state.spans)
+        run._readings = None
         run._before_s, run._rounds_done = state.elapsed_s, state.rounds_done
         outcomes = {outcome.name: outcome for outcome in state.stages}
         for track in run.stages:
@@ -364,6 +366,13 @@ class CheckRun:
             planted=self.plan.plant, next_action=record.next_action,
         )  # fmt: skip
 
+    @property
+    def readings(self) -> tuple[RecordedReading, ...]:
+        """The sensors as a record has them; to thin those of a night takes a while."""
+        if self._readings is None:
+            self._readings = recorded(self.vitals)
+        return self._readings
+
     def record(self) -> CheckRecord:
         """Return the record of the check so far."""
         stages = self.outcomes()
@@ -396,7 +405,7 @@ class CheckRun:
             ),
             planted=self.plan.plant,
             is_stopped=self.is_stopped,
-            readings=recorded(self.vitals),
+            readings=self.readings,
             spans=tuple(self.spans),
             program=self._program,
             **figures,
@@ -419,7 +428,7 @@ class CheckRun:
             elapsed_s=self.elapsed_s,
             device=self.device,
             fingerprint=self.fingerprint,
-            readings=recorded(self.vitals),
+            readings=self.readings,
             spans=tuple(self.spans),
             rounds_done=self._rounds_done,
             **self._figures,
@@ -464,6 +473,7 @@ class CheckRun:
             track.errors, track.round_errors, track.seconds = 0, 0, 0.0
             track.heat = None
         self.vitals, self.spans, self.coverage = [], [], None
+        self._readings = None
         self.load_steps, self.memory_rates = (), None
         self.interruptions, self.pauses = (), ()
         self.highest_temperature_c = self.lowest_clock_mhz = self.highest_power_w = None
@@ -487,6 +497,7 @@ class CheckRun:
     def _read(self, event: CheckVitalsRead) -> None:
         vitals = event.vitals
         self.vitals.append(LoggedReading(self._before_s + event.elapsed_s, vitals))
+        self._readings = None
         self._move_to(event.elapsed_s)
         self.highest_temperature_c = _highest(self.highest_temperature_c, vitals.temperature_c)
         self.highest_power_w = _highest(self.highest_power_w, vitals.power_w)

@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gpu_studio.core.check.check_chart import chart_sentence, record_chart
 from gpu_studio.core.check.check_drawing import chart_height, draw_chart, draw_map
 from gpu_studio.core.check.check_end import end_tone, end_words
-from gpu_studio.core.check.check_record import (
-    LARGEST_RECORD_BYTES,
-    decode_record,
-    encode_record,
-)
+from gpu_studio.core.check.check_record import decode_record, encode_record
 from gpu_studio.core.check.finding_lines import FINDING_TONES, finding_lines
 from gpu_studio.core.check.memory_map import memory_map
 from gpu_studio.core.check.record_words import (
@@ -42,6 +38,7 @@ from gpu_studio.core.page import PageCell, page_of_template
 from gpu_studio.core.page_json import json_in_page
 from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.png_chunks import PNG_HEAD, png_text
+from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from gpu_studio.core.shared_texts import without_identifiers
 from gpu_studio.core.svg_canvas import EM, SvgCanvas
 from gpu_studio.core.units import clock_text, format_count

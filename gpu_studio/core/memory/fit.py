@@ -273,17 +273,10 @@ def model_fit(
     training = fused = None
     trained_as = _trained_type(network, dtype)
     if trained_as is not None:
-        by_dtype = partial(train, dtype=trained_as)
-        items = (ITEM_BYTES[trained_as], ITEM_BYTES[plan.optimized_dtype(trained_as)])
-        shapes = _shapes(network, items)
-
-        def trained(plan: TrainingPlan) -> MemoryNeed:
-            return _need(card, conf, shapes, lambda one: partial(
-                by_dtype, parameters=one.tensors, plan=plan))  # fmt: skip
-
-        training = trained(plan)
+        training = _training_need(card, conf, network, trained_as, plan)
         if not training.fits and plan.implementation != "fused":
-            fused = trained(msgspec.structs.replace(plan, implementation="fused"))
+            other = msgspec.structs.replace(plan, implementation="fused")
+            fused = _training_need(card, conf, network, trained_as, other)
     return ModelFit(
         network=network.name,
         parameters=network.parameters,
@@ -296,6 +289,17 @@ def model_fit(
         implementation=plan.implementation,
         has_masters=plan.has_masters,
         fused=fused if fused and fused.fits else None,
+    )
+
+
+def _training_need(
+    card: ModelledCardChoice, conf: str, network: Network, dtype: str, plan: TrainingPlan
+) -> MemoryNeed:
+    """Return the memory for a step of training without activations."""
+    items = (ITEM_BYTES[dtype], ITEM_BYTES[plan.optimized_dtype(dtype)])
+    step = partial(train, dtype=dtype, plan=plan)
+    return _need(
+        card, conf, _shapes(network, items), lambda one: partial(step, parameters=one.tensors)
     )
 
 

@@ -13,7 +13,6 @@ from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, Check
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
 from gpu_studio.core.check.checked_card import checked_card
-from gpu_studio.core.check.readings import recorded
 from gpu_studio.core.check.stages import NORMAL_MINUTES, round_s, stage_budget_s
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import Obstacle
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.check.check_chart import CheckChart
     from gpu_studio.core.check.check_folder import CutOffCheck
     from gpu_studio.core.check.check_record import CheckRecord
-    from gpu_studio.core.check.readings import RecordedReading
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.messages.check_messages import PlantKind
     from gpu_studio.core.messages.engine_messages import EngineDescribed
@@ -53,6 +51,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.check.check_keeper import EarlierCheck, OpenedRecord
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.pc import Pc
+    from gpu_studio.model.pcs import Pcs
     from gpu_studio.model.studio import Studio
 
 _STOP_PATIENCE_MS = 10_000  # a step of a check takes a second at most, on a slow card some more
@@ -72,6 +71,43 @@ class _Rounds:
     def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
         request = self._run.next_request()
         return QueueStep(request) if request is not None else None
+
+
+class _CheckedPc(QObject):
+    """The PC whose device is checked, and the engine there that does nothing else.
+
+    Attributes:
+        pc: that PC; this one again if it was removed.
+    """
+
+    def __init__(self, pcs: Pcs, parent: QObject) -> None:
+        super().__init__(parent)
+        self._here = self.pc = pcs.here
+        self._sessions: dict[Pc, EngineSession] = {}
+        pcs.removed.connect(self._forget)
+
+    @property
+    def session(self) -> EngineSession:
+        """The engine of the check: a bad card may hang or end it, which is then the result."""
+        if self.pc not in self._sessions:
+            self._sessions[self.pc] = EngineSession(
+                self.pc.lab_factory, self,
+                describes=False, stop_patience_ms=_STOP_PATIENCE_MS, leaves_hung=True,
+            )  # fmt: skip
+        return self._sessions[self.pc]
+
+    def close(self) -> None:
+        """End its engine, and those of the PCs that were checked before."""
+        for session in self._sessions.values():
+            session.close()
+
+    def _forget(self, pc: Pc) -> None:
+        session = self._sessions.pop(pc, None)
+        if pc is self.pc:
+            self.pc = self._here
+        if session is not None:
+            session.close()
+            session.deleteLater()
 
 
 class CardCheck(QObject):
@@ -113,7 +149,6 @@ class CardCheck(QObject):
         self._interruption: Headline | None = None
         self.kept: tuple[CheckRecord, ...] = ()
         self._has_released = False
-        self._recorded: tuple[int, tuple[RecordedReading, ...]] = (0, ())
         self._asked_earlier = self._knows_earlier = self._has_ended = False
         data = studio.data_folder
         kept = CheckFolder(data / FOLDER_NAME if data is not None else None, studio.boot)
@@ -128,8 +163,7 @@ class CardCheck(QObject):
         self._queue.step_begun.connect(self._expect_event)
         self._queue.event_received.connect(self._receive)
         self._queue.finished.connect(self._end)
-        self._sessions: dict[Pc, EngineSession] = {}
-        self._checked_pc = studio.pcs.here
+        self._checked = _CheckedPc(studio.pcs, self)
         self._silence = AwakeTimer(self)
         self._silence.ended.connect(self._give_up)
         self._pauses = PauseTimer(self)
@@ -142,7 +176,6 @@ class CardCheck(QObject):
         studio.lab.state_changed.connect(self.choices_changed)
         studio.pcs.session_changed.connect(self.choices_changed)
         studio.pcs.changed.connect(self._follow_pcs)
-        studio.pcs.removed.connect(self._forget)
         studio.closing.connect(self.close)
         self._keeper.look()
 
@@ -241,39 +274,13 @@ class CardCheck(QObject):
         self.plant = plant
         self.choices_changed.emit()
 
-    @property
-    def _session(self) -> EngineSession:
-        """The engine of the check: a bad card may hang or end it, which is then the result."""
-        pc = self._checked_pc
-        if pc not in self._sessions:
-            self._sessions[pc] = EngineSession(
-                pc.lab_factory, self,
-                describes=False, stop_patience_ms=_STOP_PATIENCE_MS, leaves_hung=True,
-            )  # fmt: skip
-        return self._sessions[pc]
-
     def _follow_pcs(self) -> None:
         """Stop the check of a PC that the user disconnected."""
-        line = self._checked_pc.line
+        line = self._checked.pc.line
         if line is not None and line.is_shut:
             self.stop()
 
-    def _forget(self, pc: Pc) -> None:
-        session = self._sessions.pop(pc, None)
-        if pc is self._checked_pc:
-            self._checked_pc = self._studio.pcs.here
-        if session is not None:
-            session.close()
-            session.deleteLater()
-
     # ── the check ────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def checked_address(self) -> str:
-        """PyTorch's name for the device of the running check or of the shown record."""
-        if self.record is not None:
-            return self.record.device.address
-        return self.run.plan.device if self.run is not None else self.device.address or ""
 
     @property
     def chart(self) -> CheckChart | None:
@@ -281,7 +288,7 @@ class CardCheck(QObject):
         if self.record is not None:
             chart = record_chart(self.record)
         elif self.phase.is_busy and self.run is not None:
-            chart = run_chart(self.run, self._readings_of(self.run))
+            chart = run_chart(self.run)
         elif self.device.is_cpu:
             return None
         else:
@@ -289,13 +296,6 @@ class CardCheck(QObject):
             stages = [(name, stage_budget_s(name, budget_s)) for name in STAGE_NAMES]
             return plan_chart(stages, self.device.address or "cuda:0")
         return chart if chart.lanes else None
-
-    def _readings_of(self, run: CheckRun) -> tuple[RecordedReading, ...]:
-        """Return the readings of the running check; to thin those of a night takes a while."""
-        count = len(run.vitals)
-        if self._recorded[0] != count:
-            self._recorded = count, recorded(run.vitals)
-        return self._recorded[1]
 
     @property
     def cut_off(self) -> CutOffCheck | None:
@@ -342,7 +342,7 @@ class CardCheck(QObject):
         if self.phase is WorkState.RUNNING and self.run is not None:
             self.phase = WorkState.STOPPING
             self.run.stop()
-            self._session.stop()
+            self._checked.session.stop()
             self.check_changed.emit()
 
     def open_file(self, path: Path) -> None:
@@ -382,8 +382,7 @@ class CardCheck(QObject):
                     run.stop()
                 self._keeper.conclude(run, run.record())
         self._silence.stop()
-        for session in self._sessions.values():
-            session.close()
+        self._checked.close()
         self._keeper.close()
 
     def _fail(self, sentence: str) -> None:
@@ -401,8 +400,7 @@ class CardCheck(QObject):
     def _begin(self, run: CheckRun) -> None:
         self.notified.emit(Notice())  # what became of a file of the check before
         self.run, self.record, self.file_name = run, None, ""
-        self._checked_pc = self._studio.pcs.of(run.plan.device)
-        self._recorded = (0, ())
+        self._checked.pc = self._studio.pcs.of(run.plan.device)
         self._asked_earlier = self._knows_earlier = self._has_ended = False
         self.phase = WorkState.RUNNING
         self._keeper.claim()
@@ -423,11 +421,11 @@ class CardCheck(QObject):
             return
         self._keep_state()
         self._keeping.start()
-        session = self._checked_pc.session
+        session = self._checked.pc.session
         ending = session.release() if not is_cpu(run.plan.device) else None
         self._has_released = ending is not None
         if ending is not None:
-            if not self._checked_pc.name:  # work on the other PCs goes on
+            if not self._checked.pc.name:  # work on the other PCs goes on
                 self._studio.headlines.notify_check(self.device.label)
             ending.finished.connect(self._run_rounds)
         else:
@@ -437,10 +435,10 @@ class CardCheck(QObject):
         run = self.run
         if run is None or not self.phase.is_busy:
             return
-        self._session.restart(self._checked_pc.session.environment)
+        self._checked.session.restart(self._checked.pc.session.environment)
         self._pauses.start()
         self._studio.wakefulness.need(CHECK, needed=True)
-        self._queue.start(_Rounds(run), self._session)
+        self._queue.start(_Rounds(run), self._checked.session)
         if not self._queue.state.is_busy:  # it was stopped before its first round
             self._end()
 
@@ -469,14 +467,14 @@ class CardCheck(QObject):
     def _give_up(self) -> None:
         if self.run is not None:
             self.run.give_up()
-            self._session.restart()
+            self._checked.session.restart()
 
     def _begin_anew(self, pause_s: float) -> None:
         """After a pause, run the stage again with a new engine."""
         if self.run is not None and not self._queue.is_answered:
             self.run.pause(pause_s)
             self._keep_state()
-            self._session.restart()
+            self._checked.session.restart()
 
     def _end(self) -> None:
         run = self.run
@@ -486,7 +484,7 @@ class CardCheck(QObject):
         self._silence.stop()
         self._pauses.stop()
         self._studio.wakefulness.need(CHECK, needed=False)
-        self._session.end()  # its context would use memory of the card
+        self._checked.session.end()  # its context would use memory of the card
         if self._asked_earlier and not self._knows_earlier:
             return  # the next action depends on the last check of this card
         self.phase = WorkState.IDLE
@@ -494,7 +492,7 @@ class CardCheck(QObject):
         if self._has_released:
             self._has_released = False
             self._studio.headlines.notify_check("")
-            self._checked_pc.session.restart()
+            self._checked.pc.session.restart()
         record = run.record()
         self._show_record(record)
         if not run.plan.plant:

@@ -17,7 +17,7 @@ from gpu_studio.core.check.record_words import (
     when_line,
 )
 from gpu_studio.core.check.stages import STAGES, stage_title, stage_words
-from gpu_studio.core.device_name import name_at, pc_of
+from gpu_studio.core.device_name import CPU, name_at, pc_of
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.moments import written_moment
 from gpu_studio.core.notice import Notice, Tone
@@ -193,11 +193,13 @@ def stage_rows(check: CardCheck) -> tuple[StageWords, ...]:
 
 
 def address(check: CardCheck) -> str:
-    """Return the address of the shown or chosen device, or one of its kind."""
-    shown = check.run is not None and check.phase.is_busy
-    if check.record is not None or shown:
-        return check.checked_address
-    return check.device.address or check.device.number or "cuda:0"
+    """Return PyTorch's name for the shown or chosen device, or one of its kind."""
+    if check.record is not None:
+        return check.record.device.address
+    if check.run is not None and check.phase.is_busy:
+        return check.run.plan.device
+    row = check.device
+    return row.address or row.number or (CPU if row.is_cpu else "cuda:0")
 
 
 def quoted(check: CardCheck) -> CheckFinding | None:

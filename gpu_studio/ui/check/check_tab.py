@@ -245,8 +245,7 @@ class CheckTab(TabContents):
         check, studio = self.check, self._studio
         pc = check.pc
         inventory = pc.sensors.inventory
-        address = address_there(check.checked_address)
-        address = address or ("cpu" if check.device.is_cpu else "cuda:0")
+        address = address_there(check_words.address(check))
         code = complete(
             stage_code(self._coded, address),
             device_count=len(inventory.cards) if inventory is not None else 0,

@@ -71,7 +71,7 @@ class BuildList(Card):
         """Show the present builds."""
         builds = self._builds
         records = {one.family: one for one in builds.installed.records}
-        for family in {*records, *builds.offered} - self._rows.keys():
+        for family in {*records, *builds.recommended.offered} - self._rows.keys():
             self._add_row(family)
         for family, row in self._rows.items():
             record = records.get(family)
@@ -335,7 +335,8 @@ class SetupHero(Card):
     def _fill_choice(self) -> None:
         """List the builds that this PC can use; another card changes them."""
         items = [
-            (f"{build_title(one)} ({download_size(one)})", one) for one in self._builds.offered
+            (f"{build_title(one)} ({download_size(one)})", one)
+            for one in self._builds.recommended.offered
         ]
         show_items(self._choose, items)
 
@@ -351,12 +352,12 @@ class SetupHero(Card):
 
     def _toggle_why(self) -> None:
         if self._why.isChecked():
-            self._choose.setCurrentIndex(self._choose.findData(self._builds.recommended))
+            self._choose.setCurrentIndex(self._choose.findData(self._builds.recommended.family))
         self._show_why()
 
     def _show_why(self) -> None:
         is_open = self._why.isChecked()
-        self._why_text.setText(self._builds.why)
+        self._why_text.setText(self._builds.recommended.why)
         self._why_text.setVisible(is_open)
         self._choice.setVisible(is_open)
 

@@ -10,7 +10,6 @@ import pytest
 
 from gpu_studio.core.benchmark.standard import STANDARD
 from gpu_studio.core.benchmark.standard_record import (
-    LARGEST_RECORD_BYTES,
     SCHEMA,
     StandardFigure,
     StandardRun,
@@ -18,6 +17,7 @@ from gpu_studio.core.benchmark.standard_record import (
     encode_standard,
 )
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from tests.core.benchmark.standard_runs import standard_device, standard_run
 
 

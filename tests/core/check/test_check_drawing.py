@@ -21,7 +21,7 @@ from gpu_studio.core.check.check_drawing import chart_height, draw_chart, draw_m
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.finding_lines import finding_lines
 from gpu_studio.core.check.memory_map import MOST_SQUARES, memory_map, place_words
-from gpu_studio.core.check.readings import RecordedReading, recorded
+from gpu_studio.core.check.readings import RecordedReading
 from gpu_studio.core.check.stages import stage_budget_s
 from gpu_studio.core.check.steps_table import steps_table
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, LoadStep, MemoryCoverage, WrongWord
@@ -51,7 +51,7 @@ def test_a_running_check_shows_the_stages_to_come() -> None:
     assert request is not None
     for event in check_round(request, end_in="compute"):
         run.apply(event)  # type: ignore[arg-type]  # no pause
-    chart = run_chart(run, recorded(run.vitals))
+    chart = run_chart(run)
     assert [band.end_s for band in chart.bands] == pytest.approx(ENDS_S)
     assert chart.bands[STAGE_NAMES.index("compute")].verdict is None
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.check.check_record import (
-    LARGEST_RECORD_BYTES,
-    CheckRecord,
-    decode_record,
-    encode_record,
-)
+from gpu_studio.core.check.check_record import CheckRecord, decode_record, encode_record
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import StageOutcome
+from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from tests.fakes.check_answers import COVERAGE, GT_1030, wrong_bit
 
 

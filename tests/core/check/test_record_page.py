@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gpu_studio.core.check.check_record import LARGEST_RECORD_BYTES, encode_record
+from gpu_studio.core.check.check_record import encode_record
 from gpu_studio.core.check.plants import PLANTED_MARK
 from gpu_studio.core.check.readings import RecordedReading
 from gpu_studio.core.check.record_page import (
@@ -24,6 +24,7 @@ from gpu_studio.core.check.record_page import (
 from gpu_studio.core.check.record_words import LIMITS_TITLE, record_facts, record_limits
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import CheckFinding
+from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from tests.fakes.check_answers import wrong_bit
 from tests.fakes.check_records import check_record
 from tests.fakes.hostile_files import hostile_records

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.check.check_record import CheckRecord
+    from gpu_studio.core.messages.check_messages import StageName
     from gpu_studio.core.notice import Notice
     from gpu_studio.model.check.card_check import CardCheck
     from tests.fakes.scripted_engine import Engines
@@ -140,7 +141,7 @@ def test_a_stop_keeps_the_partial_verdict(check: CardCheck, engines: Engines) ->
 
 
 def test_a_step_that_hears_no_stop_is_ended(check: CardCheck, engines: Engines) -> None:
-    check._session._patience.wait_ms = 1
+    check._checked.session._patience.wait_ms = 1
     engines.scripts[RunCheck] = deaf_in_compute
     check.start()
     engine = paused(engines)
@@ -191,7 +192,7 @@ def test_an_engine_that_only_stops_talking_ends_the_check(
     answers(engines, end_in="compute")
     check.start()
     wait_until(lambda: check.run and check.run.present and check.run.present.name == "compute")
-    check._session._farewell.wait_ms = 1
+    check._checked.session._farewell.wait_ms = 1
     check._silence.ended.emit()
     assert finish(check).verdict in ("failed", "inconclusive", "partial")
 
@@ -217,7 +218,7 @@ def test_an_engine_that_a_driver_keeps_alive_is_left_behind(
 
     engines.kind = Held
     engines.scripts[RunCheck] = deaf_in_compute
-    check._session._farewell.wait_ms = 1
+    check._checked.session._farewell.wait_ms = 1
     check.start()
     engine = paused(engines)
     check._silence.ended.emit()
@@ -450,6 +451,12 @@ class Sleeper:
         self._timer.look()
 
 
+def is_in(check: CardCheck, stage: StageName) -> bool:
+    """Return whether the window has heard that a stage began; the engine waits in it already."""
+    present = check.run.present if check.run is not None else None
+    return present is not None and present.name == stage
+
+
 @pytest.mark.parametrize("pause_s", [80.0, 3600.0])
 def test_a_sleep_is_no_fault_and_its_stage_runs_again(
     check: CardCheck, engines: Engines, pause_s: float
@@ -458,8 +465,9 @@ def test_a_sleep_is_no_fault_and_its_stage_runs_again(
     answers(engines, pause_in="memory")
     check.start()
     paused(engines)
+    wait_until(lambda: is_in(check, "memory"))
     answers(engines)
-    check._session._farewell.wait_ms = 1
+    check._checked.session._farewell.wait_ms = 1
     sleeper.sleep(pause_s)
     record = finish(check)
 
@@ -479,7 +487,7 @@ def test_errors_before_a_sleep_stay(check: CardCheck, engines: Engines) -> None:
     paused(engines)
     wait_until(lambda: check.run is not None and check.run.errors == 1)
     answers(engines)
-    check._session._farewell.wait_ms = 1
+    check._checked.session._farewell.wait_ms = 1
     sleeper.sleep(80.0)
     record = finish(check)
     assert record.verdict == "failed"
