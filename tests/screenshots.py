@@ -2,6 +2,8 @@
 
 ``python -m tests.screenshots DIR [--size 1280x800] [--theme dark]`` takes the README's: the real
 window with the real engine and sensors of this PC. Every number was measured while it was taken.
+In docs/pictures, race.png is race-swarm-middle.png, race-learn.png is race-learn-middle.png, and
+race.webp is race-swarm.webp; the others keep their names.
 
 ``python -m tests.screenshots DIR --every-page [--font "DejaVu Sans"] [--only Memory]`` shows how
 the window looks: every page while the engine starts, before its first result, while its work runs,

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from PySide6.QtCore import QEventLoop, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -25,6 +26,7 @@ from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.race.race_tab import RaceTab
+from gpu_studio.ui.race.stage_view import animation_order
 from gpu_studio.ui.switcher.pitfall_page import PitfallPage
 from tests.driving.pages import settle
 from tests.driving.window import (
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 
 LONGEST_WAIT_S = 120.0
 _FIRST_START_SIZE = (900, 520)  # the smallest that the window supports: the page is nearly empty
+_BODIES = 30_000  # the swarm moves on a CPU as well
+_ANIMATION_SIZE = (720, 405)
 _FEWEST_SAMPLES = 10  # with fewer, the live plot looks empty
 
 
@@ -136,11 +140,14 @@ class Photographer:
         self.take("memory-fit")
 
     def race(self) -> None:
-        """Race each picture: before, in the middle of the second contestant, and at the end."""
+        """Race each picture: before, in the middle, at the end, and as an animation."""
         self.show("Race")
-        race = self._window.findChild(RaceTab).race
-        for picture in ("learn", "paint", "grow"):
+        tab = self._window.findChild(RaceTab)
+        race = tab.race
+        for picture in ("learn", "paint", "grow", "swarm"):
             self.press(f"race.picture.{picture}")
+            if picture == "swarm":
+                race.choices.choose_size(_BODIES)
             self.take(f"race-{picture}-start")
             self.press("race.run")
             self.wait(lambda: len(race.sides[1].track) > 5 or race.verdict)
@@ -148,6 +155,11 @@ class Photographer:
             self.wait(lambda: race.verdict is not None)
             self.rest(300)
             self.take(f"race-{picture}")
+            order = animation_order(race, tab._roles, tab._shown_detail())
+            order = msgspec.structs.replace(order, size=_ANIMATION_SIZE)
+            path = self._folder / f"race-{picture}{self._suffix}.webp"
+            tab._animation.save(order, path)
+            self.wait(path.exists)
         self.wait(lambda: self._studio.session.is_free)
 
     def check(self) -> None:

@@ -191,7 +191,9 @@ class _Words:
 
     def before_any_run(self, devices: Sequence[str]) -> Hero:
         has_card = any(not is_cpu(address) for address in devices)
-        hint = "Press Run: each device does the same work, one after the other."
+        hint = "Press Run to time this work in each size."
+        if len(devices) > 1:
+            hint = "Press Run: all devices do the same work, in turns."
         return Hero(
             "How much faster is your card?" if has_card else "How fast is your CPU?",
             f"{hint} Each result is checked, unless that would take too long.",

@@ -58,6 +58,8 @@ def test_before_the_first_run_there_are_empty_bars_and_a_question(benchmark: Ben
     assert values(hero) == {"CPU": ("", True), "GT 1030": ("", True)}
     assert hero.chip == Notice()
     alone = shown(benchmark, devices=("cpu",))
+    assert "in turns" in hero.work
+    assert "in turns" not in alone.work
     assert "CPU" in alone.headline
     assert alone.headline != hero.headline
 
