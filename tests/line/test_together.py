@@ -17,7 +17,7 @@ from gpu_studio.engine import together_group
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.replica import ReplicaAnswer
 from gpu_studio.engine.replica_group import ReplicaGroup
-from gpu_studio.engine.workloads import together_case
+from gpu_studio.engine.workloads import replicated, together_case
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.data_parallel import DataParallel
 from gpu_studio.engine.workloads.together_scaling import TogetherScaling
@@ -66,7 +66,7 @@ def test_two_pcs_train_together_and_nothing_of_them_is_left(there):
     ],
 )
 def test_what_cannot_work_is_said_before_anything_starts(there, monkeypatch, changes, words):
-    monkeypatch.setattr(together_group, "TogetherGroup", None)
+    monkeypatch.setattr(replicated, "TogetherGroup", None)
     last = last_event(request_of(there, **changes))
     assert isinstance(last, RunFailed)
     assert last.failure.kind is FailureKind.BAD_REQUEST
@@ -108,9 +108,10 @@ def test_two_pcs_meet_at_an_address_without_a_tunnel(there, second_loopback, mon
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "192.0.2.1", "attic"])
 def test_an_address_that_is_none_of_this_pc_starts_nothing(there, monkeypatch, address):
-    monkeypatch.setattr(together_group, "TogetherGroup", None)
+    monkeypatch.setattr(replicated, "TogetherGroup", None)
     last = last_event(request_of(there, rendezvous=address))
     assert isinstance(last, RunFailed)
+    assert last.failure.kind is FailureKind.BAD_REQUEST
     assert address in last.failure.message
 
 
