@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 import psutil
 import pytest
@@ -14,6 +15,8 @@ from gpu_studio.hardware.client import SensorReader
 from gpu_studio.hardware.greeting import greet
 from tests.line.conftest import write_script
 from tests.patience import outliving
+
+_OF_A_SHELL = pytest.mark.skipif(sys.platform == "win32", reason="a script of a POSIX shell")
 
 
 def test_the_answer_s_time_is_that_of_lines_sent_back(there):
@@ -67,6 +70,7 @@ def test_a_sensor_reader_that_is_killed_there_is_no_lost_connection(there):
         reader.close()
 
 
+@_OF_A_SHELL
 def test_an_ssh_that_is_stopped_in_a_greeting_is_noticed_long_before_a_slow_start(
     there, tmp_path, monkeypatch
 ):
@@ -89,6 +93,7 @@ def test_an_ssh_that_is_stopped_in_a_greeting_is_noticed_long_before_a_slow_star
     assert outliving(stopped) == []
 
 
+@_OF_A_SHELL
 @pytest.mark.parametrize(
     "noise",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 
 import msgspec
 import psutil
@@ -28,6 +29,8 @@ from tests.fakes.pc import SteadySensors, cpu_only
 from tests.line.real_sshd import running_sshd, why_not
 from tests.patience import PATIENCE_MS, until
 
+if sys.platform == "win32":
+    pytest.skip("the sshd of the tests is Debian's", allow_module_level=True)
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "there is an sshd")
 _LOADS_TORCH_MS = 6 * PATIENCE_MS
 _RUN = RunWorkload(

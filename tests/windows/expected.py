@@ -59,6 +59,8 @@ NOT_RUN: dict[str, str] = {
             "tests/engine/workloads/test_share_on_windows.py"
             "::test_the_snippet_of_processes_runs_without_libuv",
             f"{_GROUPS}test_snippet.py::test_the_snippet_of_processes_runs_as_its_first_line_says",
+            "tests/line/test_together.py::test_two_pcs_train_together_and_nothing_of_them_is_left",
+            "tests/line/test_together.py::test_a_pc_that_dies_in_a_run_is_a_sentence_and_leaves_nothing",
             "tests/test_whole_program.py::test_closing_in_any_state_leaves_no_process_and_no_file[replicas]",
         ),
         _GROUP,
