@@ -309,7 +309,7 @@ def test_a_driver_that_does_not_answer_for_one_file_holds_up_no_other_card(rx_66
         makers_of(tree),
         find_adapters=lambda: find_adapters(tree),
         is_card_asleep=lambda _slot: False,
-        call_patience_s=0.05,
+        call_patience_s=0.5,
     )
     codes = {card.maker: card.unreadable_code for card in sensors.inventory().cards}
     assert codes == {"AMD": "silent", "ASPEED": None}

@@ -35,6 +35,7 @@ _UNWINDING = (
     "an input on the CPU for a Linear on meta ends Python in Wine's ntdll, by PyTorch alone too"
 )
 _GROUP = "gloo's init_process_group does not return, in two processes of PyTorch alone either"
+_SLOW_TORCH = "PyTorch takes 20 s and more to be imported under Wine, longer than a PC there has"
 _GROUPS = "tests/engine/workloads/data_parallel/"
 # A test, with or without its parameters → why Wine makes it crash or hang. It is not run: the
 # process that runs the tests would end with it.
@@ -64,6 +65,14 @@ NOT_RUN: dict[str, str] = {
             "tests/test_whole_program.py::test_closing_in_any_state_leaves_no_process_and_no_file[replicas]",
         ),
         _GROUP,
+    ),
+    **dict.fromkeys(
+        (
+            "tests/line/test_together.py"
+            "::test_a_pc_that_does_not_take_part_is_named_within_the_patience",
+            "tests/line/test_together.py::test_a_port_that_cannot_be_is_refused",
+        ),
+        _SLOW_TORCH,
     ),
 }
 
