@@ -98,7 +98,6 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
         asked, given_back: the entries at which the driver gave and got memory; int32.
         layers: the lowest first.
         marks: at most a few hundred, in the order of their entries.
-        left_out_marks: how many more there are.
         lines: the different lines of code.
         line_numbers: the index of each entry's line in ``lines``; int32, shape (n,).
     """
@@ -111,7 +110,6 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     given_back: bytes
     layers: tuple[Layer, ...]
     marks: tuple[HistoryMark, ...]
-    left_out_marks: int
     lines: tuple[str, ...]
     line_numbers: bytes
 
@@ -150,7 +148,6 @@ def timeline(snapshot: Snapshot, replayed: Replay) -> Timeline:
         given_back=np.asarray(given_back, np.int32).tobytes(),
         layers=tuple(layers),
         marks=tuple(shown),
-        left_out_marks=len(marks) - len(shown),
         lines=lines,
         line_numbers=line_at[numbers].tobytes(),
     )
