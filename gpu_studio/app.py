@@ -212,7 +212,7 @@ class SshPcs:
 
         return ProcessEngine(environment, log_path=self._log_path, pc=pc)
 
-    def sensors(self, pc: OtherPc) -> SensorSource:
+    def sensors(self, pc: OtherPc) -> SensorReader:
         """Return the stream of its telemetry."""
         return SensorReader(log_path=self._log_path, pc=pc)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from gpu_studio.core.line_trouble import LineTrouble
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.hardware.sensor_line import SensorLine
     from gpu_studio.process.child_process import ChildProcess
@@ -67,6 +68,11 @@ class SensorReader:
         """The child's process id; None while there is no child."""
         child = self._child
         return child.pid if child else None
+
+    @property
+    def trouble(self) -> LineTrouble | None:
+        """Why the line to another PC has ended; None if it has not, and for this PC."""
+        return self.line.trouble if self.line is not None else None
 
     def readings(self) -> Iterator[SensorEvent]:
         """Start the child and yield an `Inventory`, then a `Reading` every period.

@@ -148,7 +148,7 @@ class PcAttempt(PcErrand):
 
     def _answers(
         self, address: OtherPc, is_over: threading.Event
-    ) -> Iterator[_Greeted | Inventory]:
+    ) -> Iterator[_Greeted | Inventory | LineTrouble]:
         began_s = time.perf_counter()
         said = self._port.greet(address, is_over.is_set)
         if is_over.is_set():
@@ -164,11 +164,16 @@ class PcAttempt(PcErrand):
                 if isinstance(event, Inventory):
                     yield event
                     return
+            if source.trouble is not None:
+                yield source.trouble
         finally:
             is_over.set()
             closer.join()
 
-    def _on_answer(self, answer: _Greeted | Inventory) -> None:
+    def _on_answer(self, answer: _Greeted | Inventory | LineTrouble) -> None:
+        if isinstance(answer, LineTrouble):
+            self._note_trouble(answer)
+            return
         if isinstance(answer, Inventory):
             self.is_usable = True
             self._note(_devices_there(answer))

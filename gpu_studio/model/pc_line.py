@@ -13,6 +13,7 @@ from gpu_studio.core.line_trouble import LineProblem, LineTrouble
 from gpu_studio.core.messages.line_messages import EngineReadiness, PcSystem
 from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.sensors import SensorSource
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.program_copy import CopyOffer, CopyStep
     from gpu_studio.model.doctor import Doctor
     from gpu_studio.model.engine_session import EngineSession
-    from gpu_studio.model.sensors import Sensors, SensorSource
+    from gpu_studio.model.sensors import Sensors
 
 _LONGEST_END_MS = 1500
 _SYSTEMS = {PcSystem.LINUX: "Linux", PcSystem.WINDOWS: "Windows", PcSystem.MACOS: "Darwin"}
@@ -55,6 +56,14 @@ class PcIntroduction(Protocol):
     def answer_s(self) -> float | None: ...
 
 
+class LineSensors(SensorSource, Protocol):
+    """The stream of another PC's telemetry."""
+
+    @property
+    def trouble(self) -> LineTrouble | None:
+        """Why the stream has ended; None if it has not, or was closed here."""
+
+
 class PcPort(Protocol):
     """Reaches other PCs; each conversation is a process of its own."""
 
@@ -75,7 +84,7 @@ class PcPort(Protocol):
     def engine(self, pc: OtherPc, environment: EngineEnvironment) -> Engine:
         """Return an engine that runs there."""
 
-    def sensors(self, pc: OtherPc) -> SensorSource:
+    def sensors(self, pc: OtherPc) -> LineSensors:
         """Return the stream of its telemetry."""
 
 

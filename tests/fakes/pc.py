@@ -29,6 +29,8 @@ class SteadySensors:
     Without an inventory, a slow PC: it comes when the test sends it.
     """
 
+    trouble = None
+
     def __init__(self, inventory: Inventory | None, readings: Iterable[Reading] = ()) -> None:
         self.calls: list[str] = []
         self._events: list[SensorEvent] = [*([inventory] if inventory else []), *readings]

@@ -35,6 +35,14 @@ def test_ssh_s_question_is_shown_and_not_answered(qtbot, attempt, there, monkeyp
     assert attempt.detail == "Host key verification failed."
 
 
+def test_a_sensor_reader_that_ends_there_is_called_so(qtbot, attempt, there, play):
+    play("greet()\nif sys.argv[-1] == 'sensors': hear(); sys.exit(3)")
+    attempt.start(there)
+    qtbot.waitUntil(lambda: not attempt.is_running, timeout=60_000)
+    assert not attempt.is_usable
+    assert "sensor reader of attic" in attempt.notices[-1].sentence
+
+
 def test_a_cancelled_attempt_leaves_no_ssh(qtbot, attempt, there, tmp_path):
     mark = tmp_path / "started"
     lines = f"open({str(mark)!r}, 'w').write(f'{{os.getpid()}}\\n'); time.sleep(600)"
