@@ -100,12 +100,12 @@ def format_percent(share: float) -> str:
 
 
 def format_count(number: int) -> str:
-    """Return a whole number with narrow spaces between its thousands: ``86 528``."""
-    return f"{number:,}".replace(",", _THIN)
+    """Return a whole number with commas between its thousands: ``86,528``."""
+    return f"{number:,}"
 
 
 def format_size(size: int, text: str = "{size} × {size}") -> str:
-    """Return a size in its workload's format: ``512 × 512``, ``100 000 bodies``.
+    """Return a size in its workload's format: ``512 × 512``, ``100,000 bodies``.
 
     Args:
         size: the number.

@@ -150,7 +150,7 @@ def test_a_run_that_cannot_fit_fails_and_the_others_go_on(type_here):
     assert kinds.count("run_failed") == 1
     assert kinds[-1] == "run_finished"
     (line,) = lines_of(done.stderr)
-    assert "1000000" in line
+    assert "1,000,000" in line
     assert "TiB" in line
 
 

@@ -18,10 +18,10 @@ def test_an_address_of_this_pc_is_a_place_to_meet(address):
 @pytest.mark.parametrize(
     ("address", "word"),
     [
-        ("", "no numeric address"),
-        ("attic", "no numeric address"),
-        ("192.168.1.5:29500", "no numeric address"),
-        ("-oProxyCommand=x", "no numeric address"),
+        ("", "not a numeric address"),
+        ("attic", "not a numeric address"),
+        ("192.168.1.5:29500", "not a numeric address"),
+        ("-oProxyCommand=x", "not a numeric address"),
         ("0.0.0.0", "every network"),
         ("::", "every network"),
         ("127.0.0.1", "Only this PC"),
@@ -29,8 +29,8 @@ def test_an_address_of_this_pc_is_a_place_to_meet(address):
         ("::1", "Only this PC"),
         ("224.0.0.1", "another address"),
         ("fe80::5", "another address"),
-        ("192.168.1.6", "no address of this PC"),
-        ("::ffff:0.0.0.0", "no address of this PC"),
+        ("192.168.1.6", "not an address of this PC"),
+        ("::ffff:0.0.0.0", "not an address of this PC"),
     ],
 )
 def test_any_other_address_is_refused_with_the_reason(address, word):

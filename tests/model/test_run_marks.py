@@ -21,7 +21,10 @@ from tests.fakes.scripted_engine import Pause
 
 BATCH_OF = "batch of {size}"
 
-pytestmark = pytest.mark.parametrize("inventory", [gt_1030()])
+
+@pytest.fixture
+def inventory():
+    return gt_1030()
 
 
 def request(number=1):

@@ -106,7 +106,7 @@ def _rate(bytes_per_s: float, moved_bytes: int, link: Link | None) -> str:
 
 
 def _signed(delta_bytes: int) -> str:
-    return f"{delta_bytes:+,}".replace(",", "\u202f") + "\u202fbytes"
+    return f"{delta_bytes:+,}\u202fbytes"
 
 
 def _moved(finished: PlaceFinished) -> str:

@@ -150,13 +150,13 @@ def measure_text(value: float, traits: RaceTraits) -> str:
 
 
 def steps_text(steps: int, traits: RaceTraits) -> str:
-    """Return a number of steps by their name: ``2 400 tiles``, ``1 tile``."""
+    """Return a number of steps by their name: ``2,400 tiles``, ``1 tile``."""
     title = traits.step_title
     return f"{format_count(steps)} {title[:-1] if steps == 1 else title}"
 
 
 def count_text(steps: int, finish_steps: int | None, traits: RaceTraits | None = None) -> str:
-    """Return how many steps are done, and of how many: ``99 of 2 400 steps``, or ``99 of 2 400``.
+    """Return how many steps are done, and of how many: ``99 of 2,400 steps``, or ``99 of 2,400``.
 
     Args:
         steps: those that are done.

@@ -73,7 +73,7 @@ def test_llama_2_7b_has_its_published_sizes(tmp_path: Path):
     assert bound.first_tokens_per_s == pytest.approx(448e9 / reading.read_weights_bytes)
     sentence = bound_sentence(reading, bound, CARD, "this card").replace("\u202f", " ")
     assert sentence.startswith(
-        "At most 75.9 tokens a second on this card with 4 096 tokens of context: its measured "
+        "At most 75.9 tokens a second on this card with 4,096 tokens of context: its measured "
         "448 GB/s over 5.90 GB read per token."
     )
     assert "two thirds to all" in sentence

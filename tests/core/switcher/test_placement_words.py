@@ -23,7 +23,7 @@ def plain(text):
 
 def test_a_move_reports_bytes_time_allocator_and_proof():
     assert plain(explain_move(place_finished())) == (
-        "84 KiB moved in 210 µs  ·  410 MB/s  ·  allocated +86 528 bytes  ·  "
+        "84 KiB moved in 210 µs  ·  410 MB/s  ·  allocated +86,528 bytes  ·  "
         "same input, same output (largest difference 2.4e-7)"
     )
 
@@ -35,7 +35,7 @@ def test_a_move_to_a_card_that_nobody_has_tried_says_so():
 
 def test_a_move_back_frees():
     sentence = plain(explain_move(place_finished(allocated_delta_bytes=-86_528)))
-    assert "allocated -86 528 bytes" in sentence
+    assert "allocated -86,528 bytes" in sentence
 
 
 def test_on_the_cpu_nothing_moves_and_nothing_is_counted():
@@ -100,7 +100,7 @@ def test_a_move_over_an_unknown_link_is_not_compared_with_it():
 
 def test_all_three_deltas_of_memory_are_reported():
     sentence = plain(explain_move(place_finished(reserved_delta_bytes=2 << 20, card_delta_bytes=0)))
-    assert "reserved +2 097 152 bytes  ·  on the card +0 bytes" in sentence
+    assert "reserved +2,097,152 bytes  ·  on the card +0 bytes" in sentence
 
 
 @pytest.mark.parametrize(
@@ -136,5 +136,5 @@ def test_both_ways_of_placing_tensors_are_reported():
     assert "x: made on the CPU in 4.00 ms, moved in 2.00 ms" in sentence
     assert "w: made on cuda:1 in 100 µs" in sentence
     assert "2.00 GB/s, 51 % of" in sentence
-    assert "allocated +8 000 000 bytes" in sentence
+    assert "allocated +8,000,000 bytes" in sentence
     assert sentence.endswith("bit for bit  ·  their product is on cuda:1")

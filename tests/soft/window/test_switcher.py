@@ -122,7 +122,7 @@ def test_a_model_moves_between_cards_and_back(sit_down_at: SitDownAt) -> None:
         assert person.column("switcher.placement", "After") == [after] * rows
         assert finished.output_device == after
         sizes = person.column("switcher.placement", "Bytes")
-        assert finished.moved_bytes == sum(int(size.replace(" ", "")) for size in sizes)
+        assert finished.moved_bytes == sum(int(size.replace(",", "")) for size in sizes)
         assert "moved in" in person.text("switcher.proof")
         before = after
     shares = pc.use_of(engine_pid).cards

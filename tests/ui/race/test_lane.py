@@ -17,7 +17,7 @@ from tests.driving.pages import settle
 from tests.driving.window import find, sees, text, wait_until
 
 FIGURES = LaneFigures(
-    "7.0\u202fs", "412", "steps/s", "400 of 2 400 steps", "400 of 2 400", "15.0\u202fdB",
+    "7.0\u202fs", "412", "steps/s", "400 of 2,400 steps", "400 of 2,400", "15.0\u202fdB",
     "sharpness", share=0.5,
 )  # fmt: skip
 
@@ -35,7 +35,7 @@ def lane(qtbot, theme):
 
 def test_the_figures_say_clock_pace_and_steps(lane):
     shown = [text(lane, f"lane.{name}") for name in ("clock", "pace", "pace_unit", "steps")]
-    assert shown == ["7.0 s", "412", "steps/s", "400 of 2 400 steps"]
+    assert shown == ["7.0 s", "412", "steps/s", "400 of 2,400 steps"]
     assert text(lane, "lane.power") == ""
 
 
@@ -49,9 +49,9 @@ def test_in_a_low_window_the_picture_has_the_whole_lane(lane):
     wait_until(lambda: steps.mapTo(lane, QPoint()).x() > pace.mapTo(lane, QPoint()).x())
     assert sees(lane, "lane.pace_unit")
     assert not sees(lane, "lane.measure_title")
-    assert steps.text() == "400 of 2 400"
+    assert steps.text() == "400 of 2,400"
     lane.set_dense(False)
-    assert steps.text() == "400 of 2 400 steps"
+    assert steps.text() == "400 of 2,400 steps"
 
 
 def test_a_lane_asks_for_room_below_its_picture_unless_the_figures_lie_on_it(lane):

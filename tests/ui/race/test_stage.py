@@ -38,7 +38,7 @@ def test_the_energy_of_a_picture_is_whole(qapp):
 
     def inked(achieved: str) -> int:
         words = msgspec.structs.replace(
-            WORDS, clock="5.8\u202fs", steps="2 400 of 2 400 steps", achieved=achieved
+            WORDS, clock="5.8\u202fs", steps="2,400 of 2,400 steps", achieved=achieved
         )
         image = QImage(1280, 720, QImage.Format.Format_RGB32)
         image.fill(QColor("black"))
