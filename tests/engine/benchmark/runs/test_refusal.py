@@ -54,7 +54,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_allocated(monkeypatch: py
     failure = failure_of(size=1 << 20)
     assert failure.kind is FailureKind.TOO_LARGE
     message = failure.message.replace("\u202f", " ")
-    assert "1048576 × 1048576 in float32 needs 44 TiB, 23 GiB are free" in message
+    assert "1,048,576 × 1,048,576 in float32 needs 44 TiB, 23 GiB are free" in message
 
 
 def test_the_refusal_counts_the_pcs_real_memory():
