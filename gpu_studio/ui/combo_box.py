@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QComboBox
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from PySide6.QtCore import QSize
     from PySide6.QtGui import QWheelEvent
 
 _MOST_ROWS = 20  # visible at once; a longer list scrolls
@@ -21,6 +22,10 @@ class ComboBox(QComboBox):
     def __init__(self) -> None:
         super().__init__()
         self.setMaxVisibleItems(_MOST_ROWS)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the size hint; Qt keeps the minimum for an older number of letters."""
+        return self.sizeHint()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave the wheel to the page: a choice changes on purpose only."""

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.model.tool_tip import plain_tip
-from gpu_studio.ui.combo_box import ComboBox, show_items
+from gpu_studio.ui.combo_box import show_items
 from gpu_studio.ui.eliding_combo import narrow_combo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _PICTURES = (
     "Pictures and recordings (*.png *.jpg *.jpeg *.jfif *.webp *.bmp *.gif *.jsonl);;All files (*)"
 )
-_MOST_LETTERS = 10
+_MOST_LETTERS, _FEWEST_LETTERS = 10, 6  # of a photo's name
 _AGAIN, _END_AGAIN = "Watch again", "Stop watching"
 _OPEN = "Open picture…"
 
@@ -74,13 +74,7 @@ class RaceHead(FlowRow):
         self._pictures.setAccessibleName("What the race draws")
         self._group = QButtonGroup(self)
         self._fill_pictures()
-        self._photo = ComboBox()
-        self._photo.setObjectName("race.photo")
-        self._photo.setAccessibleName("Picture to learn")
-        self._photo.setSizeAdjustPolicy(
-            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-        )
-        self._photo.setMinimumContentsLength(_MOST_LETTERS)
+        self._photo = narrow_combo("race.photo", "Picture to learn", _MOST_LETTERS)
         self._photo.activated.connect(race.choices.photo.choose)
         self._open = button(
             _OPEN, self._choose_file, name="race.open",
@@ -173,12 +167,15 @@ class RaceHead(FlowRow):
             action.setToolTip(tips.get(action, name))
         self._open.setText(_OPEN)
         self._open.setIcon(QIcon())
+        self._photo.setMinimumContentsLength(_MOST_LETTERS)
         if not self._has_room():
             for action in names:
                 action.setText("")
         if not self._has_room():
             self._open.setText("")
             self._open.setIcon(icon("image", self._theme))
+        if not self._has_room():
+            self._photo.setMinimumContentsLength(_FEWEST_LETTERS)
 
     def _has_room(self) -> bool:
         """Whether all fit into one line.
