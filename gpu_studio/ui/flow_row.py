@@ -49,6 +49,7 @@ class FlowRow(QWidget):
         super().__init__(parent)
         self._fills, self._is_centred, self._spacing = fills, centred, spacing
         self._widgets: list[QWidget] = []
+        self._kept: set[QWidget] = set()
         self._sizes: dict[QWidget, QSize] = {}
         self._known_places: dict[object, list[_Place]] = {}
         self._needs: object = None  # what the last layout followed
@@ -78,6 +79,15 @@ class FlowRow(QWidget):
         for widget in widgets:
             self.add(widget)
         self.updateGeometry()
+
+    def keep_room(self, *widgets: QWidget, is_kept: bool = True) -> None:
+        """Keep the room of widgets while they are hidden, or no longer: what follows them stays."""
+        before = set(self._kept)
+        self._kept = before | set(widgets) if is_kept else before - set(widgets)
+        if self._kept != before:
+            self._forget()
+            self.updateGeometry()
+            self._arrange()
 
     def sizeHint(self) -> QSize:
         """Return the size for everything in one line."""
@@ -129,7 +139,7 @@ class FlowRow(QWidget):
         self._known_places.clear()
 
     def _shown(self) -> list[QWidget]:
-        return [widget for widget in self._widgets if not widget.isHidden()]
+        return [one for one in self._widgets if not one.isHidden() or one in self._kept]
 
     def _size_of(self, widget: QWidget) -> QSize:
         """Return a widget's size, which a layout asks for often and at several widths.

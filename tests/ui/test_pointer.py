@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
@@ -21,11 +22,15 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.app import build_window
-from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.check_messages import RunCheck
+from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
 from gpu_studio.model.studio import Studio
+from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.pages import PAGES, go, page_called, press, scripts_of_all_pages, settle
 from tests.driving.window import find
+from tests.fakes.check_answers import check_round, wrong_bit
 from tests.fakes.descriptions import described
 from tests.fakes.pc import SteadySensors, cpu_only, reading, two_cards
 from tests.fakes.scripted_engine import Pause
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import Inventory, Reading
     from gpu_studio.ui.main_window import MainWindow
+    from tests.fakes.scripted_engine import ScriptedEngine
 
 
 @pytest.fixture
@@ -203,6 +209,85 @@ def test_each_control_stays_on_a_pc_without_a_card(qtbot, starting_window, engin
         find(window, fold, QAbstractButton).click()
         settle()
         assert not seen.look(), fold
+
+
+def no_code(_engine: ScriptedEngine, request: RunCheck) -> Iterator[Any]:
+    yield next(iter(check_round(request)))
+    yield RequestFailed(failure=Failure(FailureKind.NO_KERNEL, "It has no code for this card."))
+
+
+_ENDS = {
+    "passed": {},
+    "failed": {"findings": {"memory": (wrong_bit(),)}},
+    "doubtful": {
+        "findings": {"compute": (msgspec.structs.replace(wrong_bit(), severity="doubt"),)}
+    },
+    "partial": {"stop_in": "memory"},
+    "stopped at once": {"stop_in": "load"},
+}
+
+
+@_SIZES
+def test_no_state_of_a_check_moves_a_control(qtbot, window, engines, size):
+    """Also not a fault made on purpose, somebody else's record, and a card without code."""
+    check_every_way(qtbot, window, engines, size)
+
+
+def test_no_state_of_a_check_moves_a_control_in_any_font(letters, qtbot, window, engines):
+    check_every_way(qtbot, window, engines, (900, 520))
+
+
+def check_every_way(qtbot, window, engines, size):
+    """See all states of a check; in each, every control is where it was."""
+    window.resize(*size)
+    go(window, page_called("Check"))
+    tab, seen = window.findChild(CheckTab), {}
+
+    def moved() -> set[str]:
+        qtbot.waitUntil(lambda: tab.is_up_to_date)
+        settle()
+        now = places(window)
+        found = {name for name in now.keys() & seen.keys() if now[name] != seen[name]}
+        seen.update(now)
+        return found
+
+    expert = find(window, "check.expert", QAbstractButton)
+    assert not moved()
+    expert.click()
+    assert not moved()
+    expert.click()
+    for name, script in _ENDS.items():
+        waits = {"pause_in": "layouts"} if name == "failed" else {}  # one is looked at as it runs
+        engines.scripts[RunCheck] = lambda _engine, request, all_=script | waits: check_round(
+            request, **all_
+        )
+        run_check(qtbot, window, tab, engines, waits=moved if waits else None)
+        assert not moved(), name
+    engines.scripts[RunCheck] = no_code
+    run_check(qtbot, window, tab, engines)
+    assert not moved(), "nothing tested"
+    engines.scripts[RunCheck] = lambda _engine, request: check_round(request)
+    expert.click()
+    run_check(qtbot, window, tab, engines)
+    assert not moved(), "a fault made on purpose"
+    tab.check.file_name, tab.check.kept = "theirs.png", (tab.check.record,)
+    tab.check.check_changed.emit()
+    assert not moved(), "a file"
+    buttons = {"check.again", "check.share", "check.save", "check.identify"}
+    assert buttons | {"check.plant", "check.records"} <= seen.keys()
+
+
+def run_check(qtbot, window, tab, engines, *, waits=None):
+    """Run a check to its end; where it waits, look at it."""
+    before = tab.check.record
+    qtbot.waitUntil(find(window, "check.run").isEnabled)
+    press(window, "check.run")
+    if waits is not None:
+        qtbot.waitUntil(lambda: any(engine.paused.is_set() for engine in engines.made))
+        assert not waits(), "running"
+        next(engine for engine in engines.made if engine.paused.is_set()).go()
+    qtbot.waitUntil(lambda: tab.check.record not in (None, before))
+    qtbot.waitUntil(find(window, "check.run").isEnabled)
 
 
 def test_all_pages_end_at_one_right_edge(window):

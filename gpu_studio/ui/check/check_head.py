@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QBoxLayout,
     QCheckBox,
     QComboBox,
+    QGridLayout,
     QHBoxLayout,
     QSizePolicy,
     QVBoxLayout,
@@ -30,7 +31,17 @@ from gpu_studio.ui.eliding_combo import narrow_combo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, saves, stops
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, keep_width, letters, set_property
+from gpu_studio.ui.parts import (
+    GAP,
+    MARGIN,
+    Card,
+    Text,
+    button,
+    keep_room,
+    keep_width,
+    letters,
+    set_property,
+)
 from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.trust_chip import TrustChip
 
@@ -53,9 +64,11 @@ _LENGTHS = (
 _RECORDS = "Records of a check (*.png *.html *.htm *.json);;All files (*)"
 _KEPT = "Earlier checks"
 _LETTERS = 16  # of a device, whichever they are: what is beside it stays
+_FAULT_LETTERS = 12  # with all that stands beside it, in one line of a usual window
+_KEPT_LETTERS = 10  # wide ones, as the box counts: its words are narrower
 _TIP = Qt.ItemDataRole.ToolTipRole
 _HEADS: tuple[Role, ...] = ("hero", "hero_words", "headline", "title")
-_WIDE_LETTERS = 84
+_WIDE_LETTERS = 70
 _FAILED = (CheckEnd.ERRORS, CheckEnd.LOST)
 
 
@@ -78,12 +91,12 @@ class CheckHead(FlowRow):
         self._expert.setAccessibleName(self._expert.text())
         self._expert.setToolTip("Make a fault on purpose, and see the check find it")
         self._expert.toggled.connect(self._choose_plant)
-        self._plant = _combo("check.plant", "Fault to make on purpose")
+        self._plant = narrow_combo("check.plant", "Fault to make on purpose", _FAULT_LETTERS)
         for fault in PLANTED_FAULTS:
             self._plant.addItem(fault.title, fault.kind)
             self._plant.setItemData(self._plant.count() - 1, fault.does, _TIP)
         self._plant.activated.connect(self._choose_plant)
-        self._records = narrow_combo("check.records", _KEPT, len(_KEPT))
+        self._records = narrow_combo("check.records", _KEPT, _KEPT_LETTERS)
         self._records.activated.connect(self._show_record)
         self._open = button(
             "Open record…", self._choose_file, name="check.open",
@@ -132,6 +145,7 @@ class CheckHead(FlowRow):
             choice.setEnabled(not is_busy)
         for rest in (self._expert, self._open):  # the curves need the room
             rest.setVisible(not is_busy)
+        self.keep_room(self._plant, self._records, is_kept=not is_busy)
         had_focus = self.run.hasFocus() or self.stop.hasFocus()
         set_property(self.run, "primary", is_primary)
         self.run.setIcon(self._signs[is_primary])
@@ -199,6 +213,7 @@ class CheckHero(Card):
         super().__init__(name="check.hero")
         self._studio, self._check = studio, check
         self._remedy: Headline | None = None
+        self._is_wide = True
         self._device = Text("", "title", name="check.subject", wraps=True)
         self._when = Text("", "muted", name="check.when", wraps=True)
         self._errors = Text("", "hero", name="check.errors", wraps=True)
@@ -230,8 +245,11 @@ class CheckHero(Card):
         self._identify.setObjectName("check.identify")
         self._identify.setAccessibleName(self._identify.text())
         self._identify.setToolTip("They identify this one copy of the card")
-        # What each record has is above what only some have.
-        self._presses = (self._save, self._share, self._fix, self._again, self._instead)
+        # Two in one place are never shown together.
+        self._places = (
+            (self._again, self._fix), (self._share, self._instead), (self._save,), (self._identify,)
+        )  # fmt: skip
+        self._presses = (self._again, self._fix, self._share, self._instead, self._save)
         self._arrange()
 
     def _arrange(self) -> None:
@@ -253,36 +271,45 @@ class CheckHero(Card):
             words.addWidget(widget)
         words.addStretch(1)
         self._side = QWidget()
-        self._beside = side = QVBoxLayout(self._side)
+        side = QVBoxLayout(self._side)
         side.setContentsMargins(0, 0, 0, 0)
         side.setSpacing(6)
-        self._row = QBoxLayout(QBoxLayout.Direction.TopToBottom)
-        self._row.setSpacing(6)
-        side.addLayout(self._row)
-        for press in self._presses:
-            self._row.addWidget(press)
-        side.addWidget(self._identify)
+        self._grid = QGridLayout()
+        self._grid.setSpacing(6)
+        side.addLayout(self._grid)
+        for place in self._places:
+            keep_room(*place)
+        self._put_presses()
         side.addWidget(self._caption)
         side.addStretch(1)
         # As wide in each result: another one moves no button.
-        widest = max(one.sizeHint().width() for one in (*self._presses, self._identify))
+        keep_width(self._share)
+        widest = max(one.sizeHint().width() for place in self._places for one in place)
         self._side.setMinimumWidth(widest)
         self._halves.addWidget(self._side)
         self.column.addWidget(self._outcome)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Choose the type in which the words fit, and put the buttons beside or below them."""
+        """Choose the type in which the words fit, and put the buttons beside or above them."""
         super().resizeEvent(event)
         is_wide = self.width() >= letters(self, _WIDE_LETTERS)
-        directions = QBoxLayout.Direction
-        self._halves.setDirection(directions.LeftToRight if is_wide else directions.TopToBottom)
-        self._row.setDirection(directions.TopToBottom if is_wide else directions.LeftToRight)
-        # What it is about is above it; a row has no room for its words.
-        if is_wide and self._row.indexOf(self._identify) < 0:
-            self._row.insertWidget(self._presses.index(self._share) + 1, self._identify)
-        elif not is_wide and self._beside.indexOf(self._identify) < 0:
-            self._beside.insertWidget(1, self._identify)
+        if is_wide != self._is_wide:
+            self._is_wide = is_wide
+            self._put_presses()
         self._fit()
+
+    def _put_presses(self) -> None:
+        """Put the buttons beside the words, or above them: below, they would move with these."""
+        directions = QBoxLayout.Direction
+        self._halves.setDirection(
+            directions.LeftToRight if self._is_wide else directions.BottomToTop
+        )
+        columns = 1 if self._is_wide else 2
+        for number, place in enumerate(self._places[:-1]):
+            for control in place:
+                self._grid.addWidget(control, *divmod(number, columns))
+        # Its words are the longest: it has a line of its own.
+        self._grid.addWidget(self._identify, len(self._places) - 1, 0, 1, columns)
 
     @property
     def record(self) -> CheckRecord | None:
@@ -352,7 +379,7 @@ class CheckHero(Card):
 
     def _captions(self, is_again: bool) -> str:
         if is_again and self._check.can_run:
-            return f"After a restart, {length_text(self._check.minutes)}"
+            return f"Check again after a restart, {length_text(self._check.minutes)}"
         return ""
 
     def _fix_it(self) -> None:

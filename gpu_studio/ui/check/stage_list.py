@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _SIGN_LINES = 1.35
+_USUAL_TIME = "00:00"
 _STEPS = 1000  # of a progress bar
 _ANY_CARD = "cuda:0"
 _CODE_TIP = "Click to see its PyTorch code in the Code drawer (F9)."
@@ -156,6 +157,8 @@ class StageRow(QFrame):
         is_quiet = words.state in ("waiting", "skipped")
         self._title.set_tone(Tone.QUIET if is_quiet else Tone.PLAIN)
         self._title.setText(words.title)
+        # The widest row decides where the result begins: its time may be still to come.
+        self._time.setMinimumWidth(self._time.fontMetrics().horizontalAdvance(_USUAL_TIME))
         self._time.setText(words.time)
         self._detail.setText(breakable(words.detail))
         self._detail.setVisible(bool(words.detail))
