@@ -86,8 +86,6 @@ class MemoryTab(TabContents):
         self.pages.page_changed.connect(self._show_page)
         self._lab.segments_wanted.connect(self._go_to_segments)
         self._lab.history_wanted.connect(self._open_history)
-        self.model.experiment.state_changed.connect(self._show_one_tank)
-        self.model.experiment.results_changed.connect(self._show_one_tank)
 
     # ── pages ────────────────────────────────────────────────────────────────────────────────
 
@@ -100,7 +98,6 @@ class MemoryTab(TabContents):
 
     def _show_page(self, page: Page) -> None:
         self._tank_card.setVisible(page not in _OF_ANY_CARD)
-        self._show_one_tank()
         self._polls.setInterval(_FAST_POLL_MS if page == SEGMENTS else _POLL_MS)
         self._poll()
 
@@ -121,12 +118,6 @@ class MemoryTab(TabContents):
         if path == self._dropped:
             self.pages.go_to(SEGMENTS)
             self._segments.make().open_snapshot(path)
-
-    def _show_one_tank(self) -> None:
-        """Hide the bar on top while a result below shows that memory, and no experiment runs."""
-        experiment = self.model.experiment
-        is_below = self.pages.front == BREAK_IT and self._lab.shows_tank
-        self._tank_card.set_bar_shown(not is_below or experiment.state is not OomState.IDLE)
 
     def _go_to_segments(self) -> None:
         self.pages.go_to(SEGMENTS)
@@ -179,7 +170,7 @@ class TankCard(Card):
         self._table: QTableView | None = None  # created on first use
         self._sentence = Text(role="muted", name="memory.sentence", wraps=True)
         self._programs = Text(role="muted", name="memory.programs", wraps=True)
-        keep_room(self._tank, self._programs)
+        keep_room(self._programs)
         self.column.addWidget(self._tank)
         self.column.addWidget(self._programs)
         self.column.addWidget(self._sentence)
@@ -282,7 +273,7 @@ class TankCard(Card):
         programs = self._model.programs
         words = " · ".join(f"{name}\u00a0{format_bytes(size)}" for name, size in programs)
         self._programs.setText(f"By program: {words}")
-        self._programs.setVisible(bool(programs) and not self._tank.isHidden())
+        self._programs.setVisible(bool(programs))
 
     def _show_sentence(self, words: str) -> None:
         self._sentence.setText(words or what_is_shown(self._model, self._model.pc.session))
@@ -294,11 +285,6 @@ class TankCard(Card):
             self._table.horizontalScrollBar().rangeChanged.connect(self._fit_table)
         self._table.setVisible(shown)
         self._show_memory()
-
-    def set_bar_shown(self, is_shown: bool) -> None:
-        """Show the bar, or leave it to the page below, which has one of its own."""
-        self._tank.setVisible(is_shown)
-        self._show_programs()
 
     def _fit_table(self) -> None:
         if self._table is not None:

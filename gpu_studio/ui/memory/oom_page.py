@@ -109,11 +109,6 @@ class OomPage(QWidget):
         model.marks_changed.connect(self.follow)
         self._show_actions()
 
-    @property
-    def shows_tank(self) -> bool:
-        """Whether a result has a bar of its own; one of a dead engine has none."""
-        return self._results.first.shows_tank or self._results.second.shows_tank
-
     def follow(self) -> None:
         """Update the curve."""
         if not self.isVisible():
@@ -307,11 +302,6 @@ class ResultCard(Card):
             self.column.addWidget(widget)
         self.column.addStretch(1)
         self._words = ""
-
-    @property
-    def shows_tank(self) -> bool:
-        """Whether the card is shown with its bar."""
-        return not self.isHidden() and not self._tank.isHidden()
 
     def show_outcome(self, outcome: Notice, *, conf: str, is_modelled: bool) -> None:
         """Show the current outcome, also during the run."""
