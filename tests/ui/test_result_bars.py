@@ -31,14 +31,24 @@ def row_of(widget, number):
     return (found[0] + found[-1]) // 2
 
 
-def pixels(widget, theme, role, number, near=0):
-    """Return the places of a role's color in a row, or up to `near` pixels from its middle."""
+def pixels(widget, theme, role, number):
+    """Return the places of a role's color in a row."""
     picture = widget.grab().toImage()
-    middle = row_of(widget, number)
+    y = row_of(widget, number)
     colour = theme.colour(role).lower()
-    rows = range(middle - near, middle + near + 1)
-    places = range(picture.width())
-    return [x for x in places if any(picture.pixelColor(x, y).name() == colour for y in rows)]
+    return [x for x in range(picture.width()) if picture.pixelColor(x, y).name() == colour]
+
+
+def differing(one, other):
+    """Return the columns in which two pictures are not the same."""
+    first, second = one.grab().toImage(), other.grab().toImage()
+    assert first.size() == second.size()
+    rows = range(first.height())
+    return [
+        x
+        for x in range(first.width())
+        if any(first.pixel(x, y) != second.pixel(x, y) for y in rows)
+    ]
 
 
 def test_the_longest_fills_its_track_and_the_others_are_to_scale(bars, theme):
@@ -138,8 +148,8 @@ def test_an_interval_is_drawn_around_the_end_of_its_bar_and_a_verdict_is_spoken(
     wide = ResultBar("other", "gpu1", 4.0, "4", interval=(2.0, 6.0), verdict="no difference")
     shown = bars(sure, wide)
     assert not pixels(shown, theme, "interval", 0)
-    # The line itself is thinner than two pixels, so a font's height may smooth all of it.
-    marks = pixels(shown, theme, "around_interval", 1, near=2)
+    # Its lines are thin, so a font's height may smooth each of their pixels.
+    marks = differing(shown, bars(sure, wide._replace(interval=None)))
     full = pixels(shown, theme, "gpu0", 0)
     assert (marks[-1] - marks[0]) == pytest.approx(len(full) / 2, rel=0.05)
     assert (marks[0] + marks[-1]) / 2 == pytest.approx(full[0] + len(full) / 2, rel=0.05)
