@@ -209,9 +209,6 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self.setCacheMode(self.CacheModeFlag.CacheNone)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.hideButtons()
-        # pyqtgraph gives its menus no parent: they would outlive the plot and be styled again.
-        menu = self.plotItem.ctrlMenu
-        menu.setParent(self, menu.windowFlags())
         self.showGrid(x=True, y=True, alpha=0.25)
         self.plotItem.layout.setContentsMargins(1, END_ROOM // 2, END_ROOM, 1)
         self.plotItem.vb.sigResized.connect(self._place_labels)

@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QPointF
-from PySide6.QtWidgets import QApplication, QGraphicsTextItem, QToolTip
+from PySide6.QtCore import QPointF
+from PySide6.QtWidgets import QGraphicsTextItem, QToolTip
 
 from gpu_studio.core.timed_series import TimedSeries
 from gpu_studio.ui.plots.live_plot import Curve, Level, LivePlot, Marker
@@ -48,15 +48,6 @@ def test_a_hidden_plot_draws_nothing(qtbot, shown):
     assert not plot._frames.isActive()
     plot.show()
     qtbot.waitUntil(lambda: len(asked) > count)
-
-
-def test_a_plot_leaves_no_widget_behind(theme):
-    before = set(QApplication.allWidgets())
-    plot = LivePlot(theme, name="plot")
-    plot.lay_out()
-    plot.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
-    assert not set(QApplication.allWidgets()) - before
 
 
 def test_many_points_are_drawn_by_their_extremes_and_no_spike_is_lost(shown):
