@@ -127,7 +127,7 @@ def test_a_race_ends_for_all_when_the_first_one_finishes(monkeypatch: pytest.Mon
     """The slower side is as it stood then: progress, bars and ratio agree."""
     monkeypatch.setattr(race_timing, "_SLICE_S", 0.0)
     monkeypatch.setattr(run_module, "choose_calls", lambda *_: 1)
-    short = {"calls": None, "budget_s": 0.02}
+    short = {"calls": None, "budget_s": 0.3}
     slow, fast = run_of("slow", size=96, **short), run_of("fast", **short)
     events = ask(RunInTurns(runs=(slow, fast)))
     results = {one.run_id: one.outcome for one in only(RunFinished, events)}
