@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QApplication
 
 from gpu_studio.ui import theme
 from gpu_studio.ui.main_window import MainWindow
@@ -14,7 +15,6 @@ from gpu_studio.ui.main_window import MainWindow
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from PySide6.QtWidgets import QApplication
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.model.studio import Studio
@@ -22,6 +22,22 @@ if TYPE_CHECKING:
 
 # Per cent of the letters' own width, and points: the four extremes, and what is usual.
 LETTERS = ((85, 9.0), (125, 9.0), (100, 10.0), (85, 13.0), (125, 13.0))
+
+
+@pytest.fixture(autouse=True)
+def fresh_style(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each window of a test a style of its own, as the only window of the program has.
+
+    With the style of a test before, `setStyleSheet` ended a few of a hundred windows' tests in a
+    segmentation fault.
+    """
+    apply = theme.Theme.apply
+
+    def apply_afresh(applied: Theme) -> None:
+        QApplication.setStyle("Fusion")
+        apply(applied)
+
+    monkeypatch.setattr(theme.Theme, "apply", apply_afresh)
 
 
 @pytest.fixture(params=LETTERS, ids=lambda letters: f"{letters[0]}-{letters[1]:.0f}pt")
