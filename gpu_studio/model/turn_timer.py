@@ -37,9 +37,9 @@ def turn_clock() -> TurnClock:
     known = application.property(_PROPERTY)
     if isinstance(known, TurnClock):
         return known
-    made = TurnClock(application)
-    application.setProperty(_PROPERTY, made)
-    return made
+    clock = TurnClock(application)
+    application.setProperty(_PROPERTY, clock)
+    return clock
 
 
 class TurnTimer(QObject):
