@@ -6,14 +6,14 @@ API, cudaEventElapsedTime).
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import time
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gpu_studio.core.uncollected import uncollected
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from gpu_studio.core.pause import PauseLog
 
@@ -32,7 +32,7 @@ class CpuStopwatch:
 
     def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
         """Return the seconds of a batch, twice."""
-        with _without_collector():
+        with uncollected():
             start_ns = time.perf_counter_ns()
             for _ in repeat(None, calls):
                 call()
@@ -54,7 +54,7 @@ class EventStopwatch:
 
     def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
         """Return the seconds of a batch between the events, and by the wall clock."""
-        with _without_collector():
+        with uncollected():
             start_ns = time.perf_counter_ns()
             self._start.record(self._stream)
             for _ in repeat(None, calls):
@@ -84,15 +84,3 @@ class AwakeStopwatch:
     def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
         """Return the seconds of a batch without a pause in it."""
         return self._pauses.undisturbed(lambda: self._stopwatch.time(call, calls), self._recover)
-
-
-@contextlib.contextmanager
-def _without_collector() -> Iterator[None]:
-    """Keep Python's garbage collector out of a batch."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -28,8 +28,9 @@ LETTERS = ((85, 9.0), (125, 9.0), (100, 10.0), (85, 13.0), (125, 13.0))
 def fresh_style(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give each window of a test a style of its own, as the only window of the program has.
 
-    With the style of a test before, `setStyleSheet` ended a few of a hundred windows' tests in a
-    segmentation fault.
+    If one style sheet replaces another, Qt goes through a list of widgets that it kept, and a few
+    of a hundred windows' tests ended there in a segmentation fault. The program takes a sheet off
+    before it puts on another.
     """
     apply = theme.Theme.apply
 

@@ -6,7 +6,6 @@ The window keeps the replayed history as bytes, and gives it back with each ques
 
 from __future__ import annotations
 
-import gc
 import os
 from bisect import bisect_left
 from pathlib import Path
@@ -20,6 +19,7 @@ from gpu_studio.core.memory.replay.replay import Replay, replay
 from gpu_studio.core.memory.replay.timeline import Timeline, timeline
 from gpu_studio.core.memory.replay.what_if import WhatIf, smallest_card, what_if
 from gpu_studio.core.memory.snapshot_file import open_snapshot
+from gpu_studio.core.uncollected import uncollected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -133,17 +133,13 @@ Answer = OpenedHistory | NoHistory | AnsweredWhatIf | AnsweredSmallest
 
 def answer(content: bytes) -> bytes:
     """Return the answer to a question, both as msgpack; raise ValueError with the reason."""
-    was_collecting = gc.isenabled()
-    gc.disable()  # millions of entries are not looked through again and again; the child ends soon
     try:
-        found = _answer(msgspec.msgpack.decode(content, type=Question))
+        with uncollected():  # millions of entries are not looked through again and again
+            found = _answer(msgspec.msgpack.decode(content, type=Question))
     except StudioError as error:
         raise ValueError(str(error)) from error
     except MemoryError as error:
         raise ValueError("This history needs more memory than it is given.") from error
-    finally:
-        if was_collecting:
-            gc.enable()
     return msgspec.msgpack.encode(found)
 
 
