@@ -19,32 +19,27 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.notice import Action
-from gpu_studio.core.plain_text import file_name
 from gpu_studio.model.collector import Collector
 from gpu_studio.model.devices.card_recording import CardRecording
-from gpu_studio.model.file_reading import FileReading, opening
-from gpu_studio.model.pages import CHECK, COMPARE, DEVICES, RACE, Destination
+from gpu_studio.model.pages import CHECK, DEVICES, RACE, Destination
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
-from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.page_keys import press_stop
 from gpu_studio.ui.paint_turn import PaintTurn
 from gpu_studio.ui.parts import MARGIN, SCROLL_BAR, resize_on_screen
-from gpu_studio.ui.saving import ask_open_path, ask_save_path
+from gpu_studio.ui.saving import ask_save_path
 from gpu_studio.ui.scroll_page import CoverWatch, TabScroll
 from gpu_studio.ui.status import EffectLine, StatusLine
 from gpu_studio.ui.steps import steps
-from gpu_studio.ui.tabs import TABS, TabContents, page_for_file, tab_of
+from gpu_studio.ui.tabs import TABS, TabContents, tab_of
+from gpu_studio.ui.window_files import WindowFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from PySide6.QtGui import QCloseEvent, QHideEvent, QKeyEvent, QPaintEvent, QShowEvent
 
-    from gpu_studio.core.failure import Failure
     from gpu_studio.model.headline import Headline
     from gpu_studio.model.pages import Page
     from gpu_studio.model.studio import Studio
@@ -70,7 +65,6 @@ _USED_LATER = (
     "gpu_studio.ui.diagnostics_dialog",
     "gpu_studio.ui.race.race_stage",
 )
-_MOST_DROPPED = 20  # more are no choice of files but a folder's contents
 _SMALLEST = (900, 520)
 _FIRST_SIZE = (1280, 800)
 
@@ -135,19 +129,14 @@ class MainWindow(QMainWindow):
         self._effect = EffectLine(studio)
         self.statusBar().addPermanentWidget(self._effect, 1)
         self.statusBar().setSizeGripEnabled(False)
-        fill_menus(self, studio, self.tabs, self._ask_file, self._code.action, log_path)
+        files = WindowFiles(self, studio, self._front)
+        files.destination_found.connect(self._go_to)
+        files.delayed.connect(self._status.show_opening)
+        fill_menus(self, studio, self.tabs, files.ask, self._code.action, log_path)
         studio.headlines.log_wanted.connect(self.show_diagnostics)
         self._recording = CardRecording(studio, self)
         studio.headlines.recording_wanted.connect(self._record_card)
         studio.destination_wanted.connect(self._go_to)
-        self._recognizing = FileReading(self)
-        self._dropped: tuple[Path, ...] = ()
-        self._recognizing.delayed.connect(self._show_delayed)
-        self._recognizing.idled.connect(self._on_recognized)
-        self._recognizing.succeeded.connect(self._go_to_dropped)
-        self._recognizing.failed.connect(self._show_silent)
-        studio.closing.connect(self._recognizing.close)
-        FileDrop(self).dropped.connect(self._open)
         studio.headlines.installation_wanted.connect(self._show_installation)
         if bad_end is not None:
             studio.headlines.notify(
@@ -253,7 +242,7 @@ class MainWindow(QMainWindow):
         for dialog in self.findChildren(QDialog):
             dialog.done(QDialog.DialogCode.Rejected)  # also one that stops its work first
         geometry = base64.b64encode(self.saveGeometry().data()).decode("ascii")
-        self._studio.settings.change(window_geometry=geometry, tab=self._front.tab)
+        self._studio.settings.change(window_geometry=geometry, tab=self._front().tab)
         self._studio.close()
         self._collector.stop()
         super().closeEvent(event)
@@ -272,7 +261,6 @@ class MainWindow(QMainWindow):
             keys = QKeySequence(tab.keys).toString(QKeySequence.SequenceFormat.NativeText)
             self.tabs.setTabToolTip(index, keys)
 
-    @property
     def _front(self) -> Page:
         return TABS[self.tabs.currentIndex()].page
 
@@ -327,8 +315,8 @@ class MainWindow(QMainWindow):
 
         The sensors are polled behind every tab: their curves would have a gap otherwise.
         """
-        self._studio.snippets.turn_to(self._front)
-        self._effect.setVisible(self._front != DEVICES)  # that page says it beside the sensors
+        self._studio.snippets.turn_to(self._front())
+        self._effect.setVisible(self._front() != DEVICES)  # that page says it beside the sensors
         self._show_headline(self._studio.headlines.headline)
 
     def _go_to(self, destination: Destination) -> None:
@@ -337,59 +325,12 @@ class MainWindow(QMainWindow):
         self.tabs.setCurrentIndex(index)
         self._pages[index].make().go_to(destination)
 
-    def _ask_file(self) -> None:
-        """Ask for a file, and open it on the tab that is for such files."""
-        kinds = " ".join(f"*{ending}" for tab in TABS for ending in tab.opens)
-        chosen = ask_open_path(
-            self, "Open a file", f"Pictures, recordings, records, histories ({kinds})"
-        )
-        if chosen:
-            self._open((Path(chosen),))
-
-    def _refuse(self, paths: tuple[Path, ...]) -> None:
-        """Say why nothing of what was dropped or chosen is opened."""
-        detail = (
-            "It opens pictures and recordings for a race, standard runs, records of checks, and "
-            "histories of memory."
-        )
-        if len(paths) == 1:
-            sentence = f"GPU Studio cannot open {file_name(paths[0])} here."
-        elif paths:
-            sentence = f"GPU Studio opens one file at a time, not {len(paths)}."
-        else:
-            sentence = "GPU Studio opens files, not addresses."
-            detail = "Save it as a file first, then drop the file here."
-        self._studio.headlines.notify(sentence, detail)
-
-    def _open(self, paths: tuple[Path, ...]) -> None:
-        """Open dropped files on the page that is for such files."""
-        if not paths:
-            self._refuse(paths)
-            return
-        self._dropped, front = paths, self._front
-        self._recognizing.read(lambda is_over: _destination(paths, front, is_over))
-
-    def _go_to_dropped(self, destination: Destination | None) -> None:
-        if destination is not None:
-            self._go_to(destination)
-        else:
-            self._refuse(self._dropped)
-
     def _record_card(self) -> None:
         """Ask for a file, and record what the card answers into it."""
         if self._recording.can_start:
             path = ask_save_path(self, "Save recording", "card.zip", "Recording (*.zip)")
             if path:
                 self._recording.start(Path(path))
-
-    def _show_delayed(self) -> None:
-        self._status.show_opening(opening(self._dropped[0]))
-
-    def _on_recognized(self) -> None:
-        self._status.show_opening("")
-
-    def _show_silent(self, failure: Failure) -> None:
-        self._studio.headlines.notify(failure.message)
 
     def _show_installation(self, tag: str) -> None:
         assert self._studio.builds is not None  # otherwise no headline offers it
@@ -404,8 +345,8 @@ class MainWindow(QMainWindow):
     def _show_headline(self, headline: Headline | None) -> None:
         """Show what stops the tab in front, but not what that tab says itself."""
         is_shown_below = headline is not None and (
-            (headline.is_finding and self._front == DEVICES)
-            or (headline.action is Action.SHOW_CHECK and self._front == CHECK)
+            (headline.is_finding and self._front() == DEVICES)
+            or (headline.action is Action.SHOW_CHECK and self._front() == CHECK)
         )
         if headline is None or is_shown_below or not self._studio.headlines.blocks_work:
             self.banner.hide()
@@ -481,19 +422,6 @@ class MainWindow(QMainWindow):
 
     def _keep_code_drawer(self, is_open: bool) -> None:
         self._studio.settings.change(code_drawer=is_open)
-
-
-def _destination(
-    paths: tuple[Path, ...], front: Page, is_over: Callable[[], bool]
-) -> Destination | None:
-    """Return where to open dropped files; None if they cannot be opened, or not together."""
-    if len(paths) > _MOST_DROPPED:
-        return None
-    found = {page_for_file(path, front, is_over) for path in paths}
-    page = found.pop()
-    if page is None or found or (len(paths) > 1 and page != COMPARE):
-        return None
-    return Destination(page=page, paths=paths)
 
 
 def show_unexpected(sentence: str) -> None:
