@@ -3,13 +3,15 @@
 ``python -m tests.bench.slices [--repeats 10] [--budget-s 3] [--picture grow] [--size 256]``
 
 Each repeat has, in random order, a race of the given threads in slices of 0.3 s, and the same race
-in one piece: one contestant after the other. The ratio of both ratios is printed with its interval.
-The same is done for a side against itself, which says how far this PC can tell at all.
+in one piece: one contestant after the other, and once more with the other one first, so that a PC
+that becomes slower or faster meanwhile favours none. The ratio of both ratios is printed with its
+interval. The same is done for a side against itself, which says how far this PC can tell at all.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import sys
 import threading
@@ -47,6 +49,13 @@ def step_seconds(requests: Sequence[RunWorkload], *, in_slices: bool) -> list[fl
     return [paces[request.run_id] for request in requests]
 
 
+def pace_ratio(requests: Sequence[RunWorkload], *, in_slices: bool) -> float:
+    """Return how much longer a step of the first contestant takes, from both orders."""
+    one, other = step_seconds(requests, in_slices=in_slices)
+    other_first, one_last = step_seconds(requests[::-1], in_slices=in_slices)
+    return math.sqrt(one / other * one_last / other_first)
+
+
 def ratios_of(
     threads: Sequence[int], picture: str, size: int | None, budget_s: float, repeats: int
 ) -> tuple[list[float], list[float]]:
@@ -59,8 +68,7 @@ def ratios_of(
     found: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(repeats):
         for in_slices in random.sample([True, False], 2):
-            one, other = step_seconds(requests, in_slices=in_slices)
-            found[in_slices].append(one / other)
+            found[in_slices].append(pace_ratio(requests, in_slices=in_slices))
     return found[True], found[False]
 
 
