@@ -31,6 +31,7 @@ class FinishLine:
         self._steps: int | None = None
         self._watches: list[Watch] = []
         self._worked_s: list[float] = []
+        self._on_their_way: set[int] = set()
 
     def join(self, step_s: float, watch: Watch) -> int:
         """Add a contestant that is warm; return its number.
@@ -58,20 +59,43 @@ class FinishLine:
             return request.longest_s
         return math.inf if request.calls is not None else _LONGEST * request.budget_s
 
+    @property
+    def longest_step_s(self) -> float:
+        """The seconds of a step of the slowest contestant, as its warm-up had it."""
+        return max(self._step_s)
+
+    def begin(self, contestant: int) -> None:
+        """Record that a contestant is on its way: the others wait for it, and it for them."""
+        self._on_their_way.add(contestant)
+
+    def leave(self, contestant: int) -> None:
+        """Record that a contestant does no more steps, for whatever reason."""
+        self._on_their_way.discard(contestant)
+
+    def advance(self, contestant: int, worked_s: float) -> None:
+        """Record how long a contestant has worked until now: its own race clock."""
+        self._worked_s[contestant] = worked_s
+
+    def front_s(self, contestant: int) -> float:
+        """Return the furthest clock of the others on their way; 0 without others."""
+        return max(self._clocks_of_others(contestant), default=0.0)
+
+    def rear_s(self, contestant: int) -> float:
+        """Return the clock of the last one of the others on their way; infinity without others."""
+        return min(self._clocks_of_others(contestant), default=math.inf)
+
+    def _clocks_of_others(self, contestant: int) -> list[float]:
+        return [self._worked_s[one] for one in self._on_their_way if one != contestant]
+
     def reach(self, elapsed_s: float) -> None:
         """Record that a contestant has done all steps."""
         self.ends_s = min(self.ends_s, elapsed_s)
 
-    def poll_power(self, contestant: int, worked_s: float) -> None:
+    def poll_power(self) -> None:
         """Read the power of every device: the mean is that of the whole race.
 
         Drivers report an average over up to a second, which is longer than a turn.
-
-        Args:
-            contestant: the one that works, by its number.
-            worked_s: how long it has worked until now.
         """
-        self._worked_s[contestant] = worked_s
         for watch in self._watches:
             watch.poll_power()
 

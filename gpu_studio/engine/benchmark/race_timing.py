@@ -2,6 +2,9 @@
 
 The race's clock runs only during steps. Between two batches it stands: then the sharpness is read,
 and a frame is copied. The contestants of a race take turns in slices, each alone while it is timed.
+A slice lasts until its contestant's clock is where the others' are, so all advance together. Where
+a single step is longer than that, its contestant runs ahead by one step and no more: it lets its
+turns pass until the others are there.
 """
 
 from __future__ import annotations
@@ -116,6 +119,16 @@ class RaceTiming:
         self._measure = self._drawing.measure()
         self._curve.append((0.0, 0.0, self._measure))
         yield from self._frame()
+        self._finish_line.begin(self._contestant)
+        try:
+            yield from self._slices(stopwatch, watch, poll)
+        finally:  # the others would wait for it
+            self._finish_line.leave(self._contestant)
+
+    def _slices(
+        self, stopwatch: Stopwatch, watch: Watch, poll: Callable[[], Event | None]
+    ) -> Iterator[Event | None]:
+        line = self._finish_line
         unsent_s: list[float] = []
         slice_steps, slice_s = 0, 0.0
         shown_at_s = line_at_s = polled_at_s = time.perf_counter()
@@ -123,6 +136,7 @@ class RaceTiming:
             batch_s, wall_s = stopwatch.time(self._drawing.function, self._steps_per_batch)
             self._elapsed_s += wall_s
             self._steps += self._steps_per_batch
+            line.advance(self._contestant, self._elapsed_s)
             slice_steps, slice_s = slice_steps + self._steps_per_batch, slice_s + wall_s
             unsent_s.append(batch_s / self._steps_per_batch)
             self._measure = self._drawing.measure()
@@ -131,14 +145,15 @@ class RaceTiming:
             if now_s - polled_at_s >= _POLL_PERIOD_S:
                 polled_at_s = now_s
                 watch.poll()
-                self._finish_line.poll_power(self._contestant, self._elapsed_s)
+                line.poll_power()
                 self._power_w = watch.power_w
                 if (event := poll()) is not None:
                     yield event
             if self._has_reached:
-                self._finish_line.reach(self._elapsed_s)
+                line.reach(self._elapsed_s)
             is_over = self._is_over
-            is_slice_over = is_over or slice_s >= _SLICE_S
+            is_level = self._elapsed_s >= line.front_s(self._contestant)
+            is_slice_over = is_over or (slice_s >= _SLICE_S and is_level)
             if is_slice_over:
                 self.slices_s.append(slice_s / slice_steps)
                 slice_steps, slice_s = 0, 0.0
@@ -156,6 +171,11 @@ class RaceTiming:
                 return
             if is_slice_over and self._warm_again is not None:
                 yield None
+                while self._waits:
+                    yield None
+                if self._is_over:  # another one has finished meanwhile
+                    yield from self._frame()
+                    return
                 self._warm_again()
             elif is_frame and self._request.rest_s:
                 self._stop.wait(self._request.rest_s)
@@ -193,6 +213,13 @@ class RaceTiming:
     def _progress(self) -> float:
         # A wrong result has not come any nearer to the line.
         return min(self._steps / self._finish_steps, 1.0) if self._may_finish else 0.0
+
+    @property
+    def _waits(self) -> bool:
+        """Whether others have to catch up first: short steps keep them side by side anyway."""
+        line = self._finish_line
+        is_long = line.longest_step_s > _SLICE_S
+        return is_long and self._elapsed_s > line.rear_s(self._contestant) and not self._is_over
 
     @property
     def _is_over(self) -> bool:

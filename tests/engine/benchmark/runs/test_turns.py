@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import deque
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -27,12 +28,15 @@ from gpu_studio.core.race.frame_file import read_frame
 from gpu_studio.engine.benchmark import race_timing
 from gpu_studio.engine.benchmark import run as run_module
 from gpu_studio.engine.benchmark.finish_line import FinishLine
+from gpu_studio.engine.benchmark.race_timing import RaceTiming
 from gpu_studio.engine.benchmark.turns import in_turns
 from gpu_studio.engine.dispatcher import Dispatcher
+from gpu_studio.engine.stopwatch import AwakeStopwatch
+from gpu_studio.engine.workloads.registry import find_picture
 from tests.engine.answers import ask, only, run_request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from gpu_studio.core.messages.message import Event
 
@@ -58,6 +62,9 @@ class Meter:
     @property
     def power_w(self) -> float | None:
         return fmean(self._read) if self._read else None
+
+    def poll(self) -> None:
+        """Read nothing but the power."""
 
     def poll_power(self) -> None:
         self._read += self._waiting[:1]
@@ -101,9 +108,21 @@ def test_the_rounds_of_benchmarks_alternate() -> None:
     assert lines.count("left") >= 2
 
 
-def test_the_slices_of_a_race_alternate(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def equal_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices of one step, each of which takes a thousandth of a second by the race's clock."""
+
+    def time(_stopwatch: Any, call: Callable[[], object], calls: int) -> tuple[float, float]:
+        for _ in range(calls):
+            call()
+        return calls * 2.0**-10, calls * 2.0**-10
+
     monkeypatch.setattr(race_timing, "_SLICE_S", 0.0)
     monkeypatch.setattr(run_module, "choose_calls", lambda *_: 1)
+    monkeypatch.setattr(AwakeStopwatch, "time", time)
+
+
+def test_the_slices_of_a_race_alternate(equal_steps: None) -> None:
     events = ask(both(calls=4))
     names = [one.run_id for one in only(SamplesMeasured, events)]
     assert sorted(names) == ["left"] * 4 + ["right"] * 4
@@ -112,11 +131,7 @@ def test_the_slices_of_a_race_alternate(monkeypatch: pytest.MonkeyPatch) -> None
         assert len(result.rounds_s) == names.count(result.run_id)
 
 
-def test_the_steps_that_warm_a_device_again_move_no_picture(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(race_timing, "_SLICE_S", 0.0)
-    monkeypatch.setattr(run_module, "choose_calls", lambda *_: 1)
+def test_the_steps_that_warm_a_device_again_move_no_picture(equal_steps: None) -> None:
     together = {one.run_id: one.outcome for one in only(RunFinished, ask(both(calls=4)))}
     (alone,) = only(RunFinished, ask(run_of("left", calls=4)))
     assert together["left"].steps == alone.outcome.steps
@@ -139,13 +154,103 @@ def test_a_race_ends_for_all_when_the_first_one_finishes(monkeypatch: pytest.Mon
     assert results["fast"].seconds <= results["slow"].seconds + 1e-9 + last_step_s
 
 
+class Steps:
+    """A contestant whose steps take a scripted time, and its clock at the end of each turn."""
+
+    def __init__(self, name: str, step_s: float, line: FinishLine, **changes: Any) -> None:
+        self.name, self.step_s, self.elapsed_s = name, step_s, 0.0
+        self._request = run_of(name, **changes)
+        self._line, self._number = line, line.join(step_s, Meter([]))
+
+    def restart(self) -> None:
+        self.elapsed_s = 0.0
+
+    def measure(self) -> float:
+        return 0.0
+
+    def function(self) -> None:
+        self.elapsed_s += self.step_s
+
+    def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
+        began_s = self.elapsed_s
+        for _ in range(calls):
+            call()
+        return self.elapsed_s - began_s, self.elapsed_s - began_s
+
+    def timing(self) -> RaceTiming:
+        traits = find_picture("learn").description.race
+        assert traits is not None
+        return RaceTiming(
+            self._request, self, traits, self._line, self._number, 1,
+            may_finish=True, warm_again=lambda: None, stop=threading.Event(),
+        )  # fmt: skip
+
+
+def turns_of(*sides: Steps) -> tuple[list[tuple[str, float, float]], list[RaceTiming]]:
+    """Return whose turn it was, with both clocks at its end, and how the sides were timed."""
+    turns: list[tuple[str, float, float]] = []
+
+    def watched(side: Steps, timing: RaceTiming) -> Iterator[Event | None]:
+        began_s, passed = 0.0, 0
+        for event in timing.events(side, Meter([]), lambda: None):
+            if event is None and side.elapsed_s > began_s:
+                turns.append((side.name, *(one.elapsed_s for one in sides)))
+                began_s, passed = side.elapsed_s, 0
+            elif event is None:
+                passed += 1
+                assert passed <= len(sides), f"{side.name} waits for ever"
+            yield event
+
+    timings = [side.timing() for side in sides]
+    deque(in_turns(list(map(watched, sides, timings))), maxlen=0)
+    return turns, timings
+
+
+@pytest.mark.parametrize(
+    ("slow_s", "fast_s", "is_alternating"),
+    [(0.03, 0.01, True), (0.25, 0.01, True), (0.7, 0.02, False), (2.0, 0.05, False)],
+)
+def test_the_clocks_of_a_race_advance_together(slow_s, fast_s, is_alternating) -> None:
+    """A long step takes its side ahead by itself at most; the other one is there a turn later."""
+    line = FinishLine()
+    slow, fast = (
+        Steps(name, step_s, line, calls=round(8.0 / fast_s))
+        for name, step_s in (("slow", slow_s), ("fast", fast_s))
+    )
+    turns, timings = turns_of(slow, fast)
+    apart_s = max(abs(one - other) for _, one, other in turns)
+    two_slices_s = 2 * (race_timing._SLICE_S + slow_s)  # each ends with a step
+    bound_s = (two_slices_s if is_alternating else slow_s + fast_s) + 1e-9
+    assert apart_s <= bound_s
+    order = ["slow", "fast", "fast", "slow"] if is_alternating else ["slow", "fast"]
+    assert [name for name, *_ in turns] == (order * len(turns))[: len(turns)]
+    # As many slices, which are pairs, and each side's pace is that of its steps.
+    assert abs(len(timings[0].slices_s) - len(timings[1].slices_s)) <= 1
+    assert timings[0].slices_s == pytest.approx([slow_s] * len(timings[0].slices_s))
+    assert timings[1].slices_s == pytest.approx([fast_s] * len(timings[1].slices_s))
+    assert fast.elapsed_s == pytest.approx(8.0)
+    assert timings[1].outcome().reached
+    assert fast.elapsed_s - 1e-9 <= slow.elapsed_s <= fast.elapsed_s + bound_s
+
+
+def test_who_ends_early_keeps_no_one_waiting() -> None:
+    """Its clock stands: the other side neither waits for it nor works until it is there."""
+    line = FinishLine()
+    slow = Steps("slow", 2.0, line, calls=160, longest_s=3.0)
+    fast = Steps("fast", 0.05, line, calls=160)
+    turns_of(slow, fast)
+    assert (slow.elapsed_s, fast.elapsed_s) == pytest.approx((4.0, 8.0))
+
+
 def test_the_power_is_that_of_the_whole_race() -> None:
     """A card idles while the other side has its turns, and its energy says so."""
     line = FinishLine()
     card, cpu = Meter([100.0, 20.0]), Meter([])
     ours, theirs = line.join(0.01, card), line.join(0.1, cpu)
-    line.poll_power(ours, 1.0)
-    line.poll_power(theirs, 2.0)
+    line.advance(ours, 1.0)
+    line.poll_power()
+    line.advance(theirs, 2.0)
+    line.poll_power()
     assert line.energy_j(ours) == pytest.approx(60.0 * 3.0)
     assert line.energy_j(theirs) is None
 
