@@ -129,11 +129,12 @@ class Visitor:
         return ", ".join(entries(self._window, "devices.table"))
 
     def _verdict(self) -> str:
-        from gpu_studio.model.studio import Studio
+        from gpu_studio.model.devices.devices import DevicesModel
         from tests.driving.window import text
 
-        is_known = self._window.findChild(Studio).session.description is not None
-        return text(self._window, "devices.verdict.sentence") if is_known else ""
+        verdict = self._window.findChild(DevicesModel).verdict
+        sentence = text(self._window, "devices.verdict.sentence")
+        return sentence if verdict.code != "waiting" and sentence == verdict.sentence else ""
 
     def _try(self, program: str) -> None:
         from tests.driving.window import write
