@@ -148,8 +148,9 @@ class RaceFinished(Message, frozen=True, kw_only=True):
     """The end of a race.
 
     ``leader`` is the index of the fastest contestant, null if no winner can be claimed. ``ratio``
-    says how many times faster it is than the next one; in a tie it is about 1. ``undecided`` says
-    that the results allow neither a winner nor a tie.
+    says how many times faster it is than the next one; in a tie it is about 1. ``ratio_low`` and
+    ``ratio_high`` are its 95 % interval, null without a ratio and in races of older versions.
+    ``undecided`` says that the results allow neither a winner nor a tie.
     """
 
     picture: str
@@ -157,5 +158,7 @@ class RaceFinished(Message, frozen=True, kw_only=True):
     contestants: Annotated[tuple[ContestantResult, ...], Meta(max_length=MOST_CONTESTANTS)]
     leader: Count | None
     ratio: Amount | None
+    ratio_low: Amount | None = None
+    ratio_high: Amount | None = None
     undecided: bool
     sentence: str

@@ -79,6 +79,8 @@ def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
         contestants=contestants,
         leader=leader,
         ratio=ratio,
+        ratio_low=duel.low if duel is not None and ratio is not None else None,
+        ratio_high=duel.high if duel is not None and ratio is not None else None,
         undecided=undecided,
         sentence=" ".join([sentence, *_across(order, runs), *_missing(runs, contestants)]).strip(),
     )

@@ -12,7 +12,7 @@ from gpu_studio.core.units import format_count, format_duration, format_ratio, t
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.messages.race_messages import RaceTraits
+    from gpu_studio.core.messages.race_messages import RaceFinished, RaceTraits
     from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.core.race.race_track import RaceFrame
     from gpu_studio.core.race.verdict import Verdict
@@ -129,6 +129,14 @@ def result(
         detail=" ".join(part for part in parts if part),
         action=Action.RUN_AGAIN if can_run_again else None,
     )
+
+
+def interval_text(finished: RaceFinished) -> str:
+    """Return the interval of a race's ratio: ``95 % interval 1.77 to 1.81 ×``; empty without."""
+    if finished.ratio_low is None or finished.ratio_high is None:
+        return ""
+    ends = " to ".join(map(three_digits, (finished.ratio_low, finished.ratio_high)))
+    return f"95\u202f% interval {ends}\u202f×"
 
 
 def trust(verdict: Verdict) -> Notice:

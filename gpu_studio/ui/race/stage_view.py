@@ -126,11 +126,12 @@ def _result_words(race: Race) -> tuple[str, str]:
     if finished.leader is None or finished.ratio is None:
         return "A tie" if finished.ratio is not None else "No verdict", finished.sentence
     leader = race.sides[finished.leader]
-    detail = f"{leader.entry.label} was ahead when the time was up."
+    end = f"{leader.entry.label} was ahead when the time was up."
     if leader.is_reached:
         time = format_duration(leader.end_s)
-        detail = f"{leader.entry.label} finished after {time}. This is how far the other side was."
-    return f"{format_ratio(finished.ratio)} faster", detail
+        end = f"{leader.entry.label} finished after {time}. This is how far the other side was."
+    interval = race_words.interval_text(finished)
+    return f"{format_ratio(finished.ratio)} faster", " · ".join(filter(None, (interval, end)))
 
 
 def _sides_at(

@@ -176,10 +176,19 @@ def test_a_card_at_its_limit_names_the_limit():
     assert "memory bandwidth" in reason
 
 
+def test_the_ratio_has_its_interval_and_no_claim_has_none():
+    won = judge(LEARN, [over(CPU, 30e-3), over(CARD, 10e-3)]).finished
+    assert won.ratio == pytest.approx(3.0)
+    assert won.ratio_low <= won.ratio <= won.ratio_high
+    wrong = judge(LEARN, [over(CPU, 30e-3), over(CARD, 10e-3, verified=False)]).finished
+    assert (wrong.ratio, wrong.ratio_low, wrong.ratio_high) == (None, None, None)
+
+
 def test_the_last_line_has_the_fields_of_the_terminal():
     line = json.loads(encode(judge(LEARN, [over(CPU, 30e-3), over(CARD, 10e-3)]).finished))
     assert {
-        "type", "picture", "size", "contestants", "leader", "ratio", "undecided", "sentence",
+        "type", "picture", "size", "contestants", "leader", "ratio", "ratio_low", "ratio_high",
+        "undecided", "sentence",
     } <= set(line)  # fmt: skip
     assert line["type"] == "race_finished"
     assert {

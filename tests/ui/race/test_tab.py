@@ -23,6 +23,7 @@ from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.detail import LAKE
 from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.core.race.shared_race import CHUNK, decode_shared
+from gpu_studio.core.units import three_digits
 from gpu_studio.model.pages import RACE, Destination
 from gpu_studio.model.race import race as race_module
 from gpu_studio.ui.main_window import MainWindow
@@ -486,6 +487,19 @@ def test_at_a_stand_the_next_race_follows(
     drawn = dict.fromkeys(one.workload for one in requests_of(engines))
     assert list(drawn) == names
     wait_until(lambda: not tab.race.state.is_busy)
+
+
+def test_a_film_of_the_stage_says_what_was_raced_and_how_certain_it_is(tab: RaceTab) -> None:
+    run(tab)
+    finished = tab.race.verdict.finished
+    seen = stage_view(tab.race, ("cpu", "cpu"), None, tab._preview)
+    assert seen.headline.endswith("faster")
+    ends = {three_digits(finished.ratio_low), three_digits(finished.ratio_high)}
+    assert ends <= set(numbers(seen.detail))
+    for fact in (tab.race.raced.title, "float32", f"{finished.size}"):
+        assert fact in seen.foot
+    tab.race.clock.set(0.0)
+    assert "interval" not in stage_view(tab.race, ("cpu", "cpu"), None, tab._preview).detail
 
 
 def test_a_stand_says_that_the_engine_starts(tab: RaceTab, engines: Engines) -> None:
