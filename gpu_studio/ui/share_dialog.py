@@ -126,6 +126,11 @@ class ShareDialog(QDialog):
         self._save = buttons.addButton("Save…", role)
         self._save.setObjectName("share.save")
         self._save.clicked.connect(self._save_file)
+        widths = []
+        for form in self._forms:
+            self._save.setText(_save_label(form))
+            widths.append(self._save.sizeHint().width())
+        self._save.setMinimumWidth(max(widths))  # another form moves no button
         buttons.rejected.connect(self.reject)
         close = buttons.button(QDialogButtonBox.StandardButton.Close)
         for one in (self._copy, self._save, close):
@@ -134,8 +139,8 @@ class ShareDialog(QDialog):
         column.addLayout(line)
         line.setSpacing(GAP)
         line.addWidget(self._form)
-        line.addWidget(self._dark)
         line.addWidget(self._name, 1)
+        line.addWidget(self._dark)  # last: only a picture has it
         line.addStretch()
         column.addWidget(self._picture, 3)
         column.addWidget(self._text, 2)
@@ -149,7 +154,7 @@ class ShareDialog(QDialog):
         is_picture = form.ending == ".png"
         self._dark.setVisible(is_picture)
         self._picture.setVisible(is_picture)
-        self._save.setText(f"Save {form.title.lower()}…")
+        self._save.setText(_save_label(form))
         self._copy.setVisible(form.ending == ".md")
         self._save.setVisible(form.ending != ".md")
         self._message.setText(f"{_MASKED} {_STRIPPED}" if is_picture else _MASKED)
@@ -172,6 +177,10 @@ class ShareDialog(QDialog):
         notice = save_as(self, title, form.file_name, form.kind, self._contents)
         if notice != Notice():
             self._message.setText(notice.sentence)
+
+
+def _save_label(form: ShareForm) -> str:
+    return f"Save {form.title.lower()}…"
 
 
 class _Picture(QLabel):

@@ -27,10 +27,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
+    QAbstractSlider,
     QApplication,
     QCheckBox,
     QComboBox,
     QLabel,
+    QLineEdit,
     QRadioButton,
     QScrollArea,
     QTabBar,
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 _LOOK_MS = 10
 
 Widget = TypeVar("Widget", bound=QWidget)
+_CONTROLS = (QAbstractButton, QComboBox, QLineEdit, QTabBar, QAbstractSlider)
 
 
 def wait_until(is_so: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
@@ -95,6 +98,16 @@ def find(root: QWidget, name: str, kind: type[Widget] = QWidget) -> Widget:
     found = root.findChild(kind, name)
     assert found is not None, f"there is no {kind.__name__} {name}"
     return found
+
+
+def places(root: QWidget) -> dict[str, QPoint]:
+    """Return where each visible control is in a window, by its name."""
+    return {
+        control.objectName(): control.mapTo(root, QPoint(0, 0))
+        for kind in _CONTROLS
+        for control in root.findChildren(kind)
+        if control.isVisible() and control.objectName()
+    }
 
 
 def sees(root: QWidget, name: str) -> bool:

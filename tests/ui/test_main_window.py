@@ -32,7 +32,8 @@ from gpu_studio.ui.page_keys import SAVE_KEYS, saves
 from gpu_studio.ui.parts import button
 from gpu_studio.ui.steps import steps
 from gpu_studio.ui.tabs import TABS, TabContents
-from tests.driving.window import click, find, open_tab, sees, text, wait_ready
+from tests.driving.pages import settle
+from tests.driving.window import click, find, open_tab, places, sees, text, wait_ready
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
 from tests.fakes.scripted_engine import Engines
@@ -396,9 +397,15 @@ def test_after_a_bad_end_the_window_shows_the_log_and_offers_fresh_settings(
     assert bad_end in shown_text
     assert "somebody" not in shown_text
     assert "PyTorch: 2." in shown_text
+    settle()
+    before = places(dialog)
     click(dialog, "diagnostics.copy")
     assert QGuiApplication.clipboard().text() == shown_text
+    settle()
+    assert places(dialog) == before
     click(dialog, "diagnostics.fresh")
+    settle()
+    assert places(dialog) == before
     assert settings.choices == Choices()
     assert not dialog.findChild(QPushButton, "diagnostics.fresh").isEnabled()
     dialog.close()

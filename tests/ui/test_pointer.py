@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtGui import QAction, QDesktopServices, QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSlider,
     QApplication,
     QComboBox,
+    QFileDialog,
     QFrame,
+    QLabel,
     QLineEdit,
     QRadioButton,
     QScrollBar,
@@ -25,15 +28,30 @@ from gpu_studio.app import build_window
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
+from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
+from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check.check_tab import CheckTab
+from gpu_studio.ui.check.stage_list import StageRow
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving.pages import PAGES, go, page_called, press, scripts_of_all_pages, settle
-from tests.driving.window import find
+from tests.driving.pages import (
+    PAGES,
+    go,
+    page_called,
+    press,
+    scripts_of_all_pages,
+    settle,
+    use_everything,
+)
+from tests.driving.window import find, places, wait_until
 from tests.fakes.check_answers import check_round, wrong_bit
+from tests.fakes.check_records import check_record
 from tests.fakes.descriptions import described
+from tests.fakes.memory_answers import memory_read, oom_finished
 from tests.fakes.pc import SteadySensors, cpu_only, reading, two_cards
 from tests.fakes.scripted_engine import Pause
+from tests.pictures.interrupted_work import cut_off_check, lost_card
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,19 +78,6 @@ def window(qtbot, engines, settings) -> Iterator[MainWindow]:
     yield created
     created.close()
     created.deleteLater()
-
-
-_CONTROLS = (QAbstractButton, QComboBox, QLineEdit, QTabBar)
-
-
-def places(window: QWidget) -> dict[str, QPoint]:
-    """Return where each visible control is in the window, by its name."""
-    return {
-        control.objectName(): control.mapTo(window, QPoint(0, 0))
-        for kind in _CONTROLS
-        for control in window.findChildren(kind)
-        if control.isVisible() and control.objectName()
-    }
 
 
 class FirstPlaces:
@@ -266,6 +271,9 @@ def check_every_way(qtbot, window, engines, size):
     engines.scripts[RunCheck] = no_code
     run_check(qtbot, window, tab, engines)
     assert not moved(), "nothing tested"
+    engines.scripts[RunCheck] = lost_card
+    run_check(qtbot, window, tab, engines)
+    assert not moved(), "a card that was lost"
     engines.scripts[RunCheck] = lambda _engine, request: check_round(request)
     expert.click()
     run_check(qtbot, window, tab, engines)
@@ -275,6 +283,103 @@ def check_every_way(qtbot, window, engines, size):
     assert not moved(), "a file"
     buttons = {"check.again", "check.share", "check.save", "check.identify"}
     assert buttons | {"check.plant", "check.records"} <= seen.keys()
+
+
+@_SIZES
+def test_a_check_that_was_cut_off_arrives_and_moves_no_control(window, size):
+    window.resize(*size)
+    go(window, page_called("Check"))
+    stages = window.findChildren(StageRow)
+    before, rows = places(window), [one.mapTo(window, QPoint()) for one in stages]
+    check = window.findChild(CheckTab).check
+    check._keeper.looked.emit((cut_off_check(),), (check_record(),))
+    wait_until(lambda: find(window, "check.resume").isVisible())
+    settle()
+    now = places(window)
+    assert not {name for name, place in before.items() if now.get(name) != place}
+    assert [one.mapTo(window, QPoint()) for one in stages] == rows
+    card = find(window, "check.cut_off")
+    below = card.mapTo(window, card.rect().bottomLeft()).y()
+    assert below <= window.statusBar().y(), "it is seen without scrolling"
+
+
+def lost_run(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+    failure = Failure(FailureKind.CUDA_ERROR, "CUDA error: the GPU is lost.", fatal=True)
+    yield RunFailed(run_id=request.run_id, failure=failure)
+
+
+@_SIZES
+def test_a_card_that_is_lost_in_a_run_moves_no_control(qtbot, starting_window, engines):
+    """Its engine has ended, its sensors answer no more, and every page knows it."""
+    window, seen = starting_window, FirstPlaces(starting_window)
+    for _ in arrivals(qtbot, window, engines, two_cards(), reading(two_cards(), 1.0)):
+        seen.look()
+    assert not seen.look()
+    engines.scripts[RunWorkload] = lost_run
+    for page, button in (("LIVE", "benchmark.run"), ("Race", "race.run")):
+        go(window, page_called(page))
+        find(window, button, QAbstractButton).click()
+        qtbot.waitUntil(lambda: window.banner.isVisible())
+        assert not seen.look(), page
+        window.findChild(Studio).session.start()
+        qtbot.waitUntil(find(window, button, QAbstractButton).isEnabled)
+    lost = reading(two_cards(), 2.0)
+    first, *others = lost.cards
+    gone = msgspec.structs.replace(first, error="The card dropped off the bus.", error_code="lost")
+    window.sensors.send(msgspec.structs.replace(lost, cards=(gone, *others)))
+    devices = window.findChild(DevicesModel)
+    wait_until(lambda: "dropped off" in devices.trouble)
+    assert not seen.look()
+
+
+@_SIZES
+def test_what_became_of_a_file_moves_no_control(
+    qtbot, window, engines, size, tmp_path, monkeypatch
+):
+    """Nor does it when a file is refused; the words are seen where they arrive."""
+    window.resize(*size)
+    path = tmp_path / ("a-name-that-is-as-long-as-those-of-people-" * 3)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda _: True)
+    path.write_bytes(b"no snapshot")
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
+    engines.scripts[RunMemoryExperiment] = recorded_experiment
+    go(window, page_called("Break it"))
+    find(window, "memory.oom.record", QAbstractButton).click()
+    use_everything(window)
+    for page, name, words in (
+        ("Devices", "devices.copy.text", "devices.copied"),
+        ("Devices", "devices.sensors.log", "devices.sensors.log.said"),
+        ("Race", "race.save.picture", "race.outcome"),
+        ("LIVE", "benchmark.export.csv", "benchmark.progress.text"),
+        ("Recordings", "benchmark.recording.open", "benchmark.recording.outcome"),
+        ("Segment map", "memory.snapshot.open", "memory.snapshot.outcome"),
+        ("Break it", "memory.snapshot.save", "memory.snapshot.saved"),
+        ("What if", "memory.what_if.open", "memory.what_if.notice"),
+        ("Check", "check.save", "check.outcome"),
+        ("Check", "check.share", "check.outcome"),
+    ):
+        go(window, page_called(page))
+        said = find(window, words, QLabel)
+        before, earlier = places(window), said.text()
+        pressed = window.findChild(QAbstractButton, name)
+        (pressed.click if pressed is not None else find_action(window, name).trigger)()
+        wait_until(lambda said=said, earlier=earlier: said.isVisible() and said.text() != earlier)
+        settle()
+        now = places(window)
+        moved = {one for one, place in before.items() if now.get(one) != place}
+        assert not moved, (page, name, moved)
+
+
+def find_action(window: QWidget, name: str) -> QAction:
+    (action,) = window.findChildren(QAction, name)
+    return action
+
+
+def recorded_experiment(_engine: ScriptedEngine, request: RunMemoryExperiment) -> Iterator[Any]:
+    yield memory_read(mark="start")
+    Path(request.snapshot_path).write_bytes(b"recorded")
+    yield oom_finished(snapshot_path=request.snapshot_path)
 
 
 def run_check(qtbot, window, tab, engines, *, waits=None):
@@ -337,6 +442,12 @@ def test_a_page_moves_no_tab_and_a_sweep_moves_nothing(qtbot, window):
     sweep.click()
     settle()
     assert sweep.mapTo(window, QPoint(0, 0)) == before
+    seen = places(window)
+    assert "benchmark.mode.naive" in seen
+    for field, typed in (("low", "9999999"), ("high", "1"), ("high", "x")):
+        find(window, f"benchmark.sweep.{field}", QLineEdit).setText(typed)
+        settle()
+        assert places(window) == seen, typed
     assert find(window, "benchmark.run").width() == width
 
 

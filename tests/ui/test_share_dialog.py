@@ -16,6 +16,8 @@ from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.standard_sharing import standard_dialog
 from gpu_studio.ui.theme import COLOURS
 from tests.core.benchmark.standard_runs import standard_run
+from tests.driving.pages import settle
+from tests.driving.window import places
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,3 +96,24 @@ def test_a_small_screen_has_room_for_the_dialog(dialog: ShareDialog) -> None:
 
     assert dialog.width() <= room.width()
     assert dialog.height() <= room.height()
+
+
+def test_no_form_and_no_sentence_moves_a_control(
+    dialog: ShareDialog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Save and Copy have one place, whatever is chosen and wherever it was saved."""
+    seen, size = {}, dialog.size()
+    for form in (PICTURE, PAGE, TEXT):
+        choose(dialog, form)
+        path = tmp_path / ("a-name-that-is-as-long-as-those-of-people-" * 4)
+        monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, path=path: (str(path), ""))
+        for name in (None, "share.save", "share.copy"):
+            button = dialog.findChild(QPushButton, name) if name is not None else None
+            if button is not None and button.isVisible():
+                button.click()
+            settle()
+            now = places(dialog)
+            assert not {one for one in now.keys() & seen.keys() if now[one] != seen[one]}
+            seen |= now
+            assert dialog.size() == size
+    assert {"share.save", "share.copy", "share.form", "share.name"} <= seen.keys()

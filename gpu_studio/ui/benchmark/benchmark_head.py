@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.benchmark.verdict import BenchmarkVerdict
     from gpu_studio.core.messages.run_messages import RunFinished
-    from gpu_studio.core.notice import Notice
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.benchmark.benchmark_hero import Hero
     from gpu_studio.model.studio import Studio
@@ -173,7 +172,6 @@ class BenchmarkHead(QWidget):
         self._chosen: Run | None = None
         self._hero = HeroCard(theme, name="benchmark.hero")
         self._hero.action_wanted.connect(self.run_again_wanted)
-        self._outcome = Text("", "muted", name="benchmark.export.outcome", wraps=True)
         self._arrange()
 
     def _arrange(self) -> None:
@@ -181,8 +179,6 @@ class BenchmarkHead(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(GAP)
         column.addWidget(self._hero)
-        column.addWidget(self._outcome)
-        self._outcome.hide()
 
     @property
     def controls(self) -> tuple[QWidget, ...]:
@@ -192,10 +188,6 @@ class BenchmarkHead(QWidget):
     def show_result(self, is_shown: bool) -> None:
         """Show the result, or leave the page to what is not about it."""
         self._hero.setVisible(is_shown)
-
-    def show_outcome(self, notice: Notice) -> None:
-        """Show the outcome of an action."""
-        self._outcome.show_notice(notice)
 
     def show_results(self) -> None:
         """Update the sentences: at the end of a run, not for each sample."""

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.plan import time_left_s
 from gpu_studio.core.device_name import CPU
-from gpu_studio.core.notice import Tone
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.work_state import WorkState
 from gpu_studio.ui.eliding import RoomText
@@ -46,6 +46,7 @@ class BenchmarkRunPanel(QWidget):
         super().__init__(parent)
         self._studio, self._benchmark = studio, benchmark
         self._plan: Plan | None = None
+        self._outcome = Notice()
         self._missing = ""
         self._is_sweep = self._is_bar = False
         self._run = button("Run", self._ask, name="benchmark.run", primary=True)
@@ -107,7 +108,14 @@ class BenchmarkRunPanel(QWidget):
 
     def show_plan(self, plan: Plan, problem: str, *, is_sweep: bool) -> None:
         """Say what Run will do, or why it cannot run yet."""
+        if plan != self._plan:
+            self._outcome = Notice()  # the estimate of other choices is of interest again
         self._plan, self._missing, self._is_sweep = plan, problem, is_sweep
+        self._update()
+
+    def show_outcome(self, notice: Notice) -> None:
+        """Show what became of a file before the estimate; an empty notice ends that."""
+        self._outcome = notice
         self._update()
 
     def _ask(self) -> None:
@@ -128,7 +136,9 @@ class BenchmarkRunPanel(QWidget):
         sentence = self._benchmark.sentence if state.is_busy else self._idle_sentence(problem)
         # The bar hides its text, but screen readers and scripts read it.
         self._progress.setFormat(sentence)
-        self._sentence.setText(sentence)
+        parts = filter(None, (self._outcome.sentence, sentence))
+        self._sentence.setText((" " if self._is_bar else "\n").join(parts))
+        self._sentence.set_tone(self._outcome.tone)
         warning = self._benchmark.warning if state.is_busy else self._bad_notice()
         self._warning.setText(warning)
         self._warning.setVisible(bool(warning))

@@ -93,7 +93,7 @@ class BenchmarkTab(TabContents):
         yield
         self._head = BenchmarkHead(studio, self.benchmark, theme, self)
         self._views = BenchmarkViews(self.benchmark, export, theme, self)
-        export.notified.connect(self._head.show_outcome)
+        export.notified.connect(self._panel.show_outcome)
         self._caption = Caption(self)
         self._view = View.LIVE
         self._view_was_chosen = False
@@ -291,7 +291,7 @@ class BenchmarkTab(TabContents):
         self._view_was_chosen = False
         self._results.clear_selection()
         self._show_view(View.LIVE)
-        self._head.show_outcome(Notice())
+        self._panel.show_outcome(Notice())
 
     def _escape(self) -> None:
         if self.benchmark.state.is_busy:
@@ -342,7 +342,7 @@ class BenchmarkTab(TabContents):
 
     def _show_history_notice(self, notice: Notice) -> None:
         if self._view is not View.HISTORY:  # the History page shows it itself
-            self._head.show_outcome(notice)
+            self._panel.show_outcome(notice)
 
     def _show_ghost(self) -> None:
         run, label = self._history.ghost or (None, "")

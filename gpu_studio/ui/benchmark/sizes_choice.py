@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QSizePolicy, QV
 
 from gpu_studio.core.benchmark.sizes import parse_sizes, parse_sweep
 from gpu_studio.core.failure import StudioError
+from gpu_studio.ui.eliding import RoomText
 from gpu_studio.ui.parts import Text, letters, section, set_property
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _LIST_TIP = "For example 512, 1024, 2048; or 64..4096 for every doubling. Enter runs."
 _END_LETTERS = 8
+_LINES = 2  # of the meaning, and of a mistake
 _SWEEP_TIP = "Both ends and every power of two between them, then finer sizes around the crossover."
 
 
@@ -52,8 +54,9 @@ class SizesChoice(QWidget):
         self._sweep.setObjectName("benchmark.sweep")
         self._sweep.setToolTip(_SWEEP_TIP)
         self._sweep.setChecked(choices.sweep)
-        self._meaning = Text("", "muted", name="benchmark.sizes.meaning", wraps=True)
-        self._error = Text("", "failure", name="benchmark.sizes.error", wraps=True)
+        # One takes the place of the other: a mistake moves none of the options below.
+        self._meaning = RoomText("", "muted", name="benchmark.sizes.meaning", lines=_LINES)
+        self._error = RoomText("", "failure", name="benchmark.sizes.error", lines=_LINES)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(5)
@@ -118,6 +121,7 @@ class SizesChoice(QWidget):
             field.setAccessibleDescription(mistake)
         self._error.setText(mistake)
         self._error.setVisible(bool(mistake))
+        self._meaning.setVisible(not mistake)
         self.changed.emit()
 
 

@@ -138,7 +138,6 @@ class CheckTab(TabContents):
         column.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
         column.setSpacing(GAP)
         column.addWidget(self._head)
-        column.addWidget(self._cut_off)
         self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._halves.setSpacing(GAP)
         column.addLayout(self._halves, 1)
@@ -154,6 +153,7 @@ class CheckTab(TabContents):
         self._facts.column.addWidget(Text("Record of the check", "title"))
         self._facts.column.addWidget(self._fact_rows)
         result.addWidget(self._hero)
+        result.addWidget(self._cut_off)  # it comes late: no control is below
         result.addWidget(self._plan)
         result.addWidget(self._sensors, _ALL_ROOM)
         self._pair = QBoxLayout(QBoxLayout.Direction.LeftToRight)

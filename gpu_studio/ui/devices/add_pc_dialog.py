@@ -30,18 +30,20 @@ from gpu_studio.core.other_pc import (
 )
 from gpu_studio.core.program_copy import command_to_run_there
 from gpu_studio.ui.devices.device_verdict import SIGNS
-from gpu_studio.ui.eliding import ElidedText
+from gpu_studio.ui.eliding import ElidedText, RoomText
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import (
     GAP,
     MARGIN,
     Text,
     button,
+    keep_width,
     letters,
     set_property,
     show_label,
     without_mnemonic,
 )
+from gpu_studio.ui.scroll_page import TabScroll, bring_into_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
 
 _WIDTH_LETTERS = 84
 _RESULT_LINES = 4
-_LINE_ROOM = 1.5  # of the height of a text, for one line of the result
+_RESULT_ROOM = 9  # lines
 _LONGEST_ON_BUTTON = 20
 _HOST_HINT = "As you type it after ssh: user@host, or a name from ~/.ssh/config"
 _PROGRAM_HINT = "Only if it is not found: the path of the program there"
@@ -142,7 +144,8 @@ class _CopyThere(QWidget):
         self._command.setReadOnly(True)
         self._command.setText(command_to_run_there())
         self._command.setCursorPosition(0)
-        self._act = button("", self._go_on, name="add_pc.copy")
+        self._act = button(_COPY_LABEL, self._go_on, name="add_pc.copy")
+        self._act.setMinimumWidth(self._act.sizeHint().width())  # also as “Stop”
         self._words = Text("", "muted", name="add_pc.copy.words", wraps=True)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -207,7 +210,7 @@ class AddPcDialog(QDialog):
             for number in range(_RESULT_LINES + 1)
         ]
         self._there = _CopyThere(self._copy, self._tried_pc)
-        self._name_note = Text("", "muted", name="add_pc.name_note", wraps=True)
+        self._name_note = RoomText("", "muted", name="add_pc.name_note", lines=1)
         self._add = button("Add PC", self._add_pc, name="add_pc.add", primary=True)
         self._lay_out()
         self._host.textEdited.connect(self._on_host_edited)
@@ -234,18 +237,17 @@ class AddPcDialog(QDialog):
         grid.setHorizontalSpacing(2 * MARGIN)
         grid.setColumnStretch(1, 1)
         top = Qt.AlignmentFlag.AlignTop
-        results = QWidget()
-        lines = QVBoxLayout(results)
+        found = QWidget()
+        lines = QVBoxLayout(found)
         lines.setContentsMargins(0, GAP // 2, 0, GAP // 2)
         lines.setSpacing(4)
         for line in self._lines:
             lines.addWidget(line)
         lines.addWidget(self._there)
         lines.addStretch(1)
-        # The answers come one by one: their room is there before.
-        results.setMinimumHeight(
-            round((_RESULT_LINES + 1) * _LINE_ROOM * self.fontMetrics().height())
-        )
+        # The answers come one by one. What does not fit is scrolled to: no button moves.
+        results = TabScroll(found)
+        results.setMinimumHeight(round(_RESULT_ROOM * self.fontMetrics().lineSpacing()))
         rows: tuple[tuple[str, QWidget, QWidget | None], ...] = (
             ("Host", self._host, self._try),
             ("", Text(_HOST_HINT, "muted", wraps=True), None),
@@ -274,7 +276,8 @@ class AddPcDialog(QDialog):
         widths = []
         for label in labels:
             self._try.setText(label)
-            widths.append(self._try.sizeHint().width())
+            keep_width(self._try)
+            widths.append(self._try.minimumWidth())
         return max(widths)
 
     @property
@@ -359,6 +362,7 @@ class AddPcDialog(QDialog):
             line.hide()
         self._there.setVisible(attempt.lacks_program)
         self._there.show_state()
+        bring_into_view(self._there if attempt.lacks_program else self._lines[len(notices) - 1])
         tried = bool(attempt.notices)
         show_label(self._try, "Stop" if attempt.is_running else "Try again" if tried else "Try")
         name = self._name_text
@@ -374,6 +378,7 @@ class AddPcDialog(QDialog):
         self._try.setDefault(not can_add)
         set_property(self._try, "primary", not can_add)
         set_property(self._add, "primary", can_add)
+        keep_width(self._add)
 
 
 def _line_edit(name: str, accessible_name: str) -> QLineEdit:

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.ui.combo_box import ComboBox
+from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Text, resize_on_screen
 
@@ -60,14 +61,12 @@ class CopyButton(QWidget):
         preview.setData(_PREVIEW)
         menu.triggered.connect(self._copy)
         self._button.setMenu(menu)
-        self._message = Text("", "muted", name="devices.copied", wraps=True)
-        self._message.hide()
+        self._message = ElidedText("", "muted", name="devices.copied")
         line = QHBoxLayout(self)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(GAP)
         line.addWidget(self._button)
         line.addWidget(self._message, 1)
-        line.addStretch()
 
     def _copy(self, action: QAction) -> None:
         form = action.data()
@@ -79,7 +78,6 @@ class CopyButton(QWidget):
         QGuiApplication.clipboard().setText(self._model.report(form, masked=masked))
         masking = "UUIDs, users and folders are masked." if masked else "Nothing is masked."
         self._message.setText(f"Copied. {masking}")
-        self._message.show()
 
     def _report(self, form: str, masked: bool) -> str:
         return self._model.report(form, masked=masked)

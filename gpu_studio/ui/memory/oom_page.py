@@ -18,6 +18,7 @@ from gpu_studio.core.memory.tank import tank_of_error
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.memory.oom_experiment import EXPANDABLE, OomState
 from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.eliding import RoomText
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.mark_labels import markers
 from gpu_studio.ui.memory.oom_panel import OomPanel
@@ -55,7 +56,7 @@ _INVITATION = (
     "Choose an experiment and press Run. It runs in a separate engine within a budget, so it "
     "cannot break anything else. You will see the real error, its numbers and what they mean."
 )
-
+_SNAPSHOT = "A saved snapshot opens in the segment map here, and at pytorch.org/memory_viz."
 _DEFAULT = "PyTorch's default"
 
 
@@ -166,13 +167,13 @@ class OomPage(QWidget):
         )  # fmt: skip
         self._save = button(
             "Save snapshot…", self._ask_place, name="memory.snapshot.save",
-            tip="Save it for the segment map here and for pytorch.org/memory_viz",
+            tip="Save the recorded history with all its segments",
         )  # fmt: skip
         self._what_if = button(
             "What if…", self._want_history, name="memory.oom.what_if",
             tip="Replay the recorded history on a card of another size, or with other settings",
         )  # fmt: skip
-        self._saved = Text(role="muted", name="memory.snapshot.saved", wraps=True)
+        self._saved = RoomText(_SNAPSHOT, "muted", name="memory.snapshot.saved", lines=1)
         actions = QWidget()
         column = QVBoxLayout(actions)
         column.setContentsMargins(0, 0, 0, 0)
@@ -236,7 +237,7 @@ class OomPage(QWidget):
 
     def _show_results(self) -> None:
         with laid_out_once(self):
-            self._saved.setText("")
+            self._saved.setText(_SNAPSHOT)
             self._results.show_results(self._experiment.results)
             self._show_actions()
             self.follow()
@@ -252,7 +253,9 @@ class OomPage(QWidget):
             self._segments.setVisible(last is not None and last.segments is not None)
             self._segments.setEnabled(is_idle)
             for recorded in (self._save, self._what_if):
-                recorded.setVisible(bool(self._recorded()) and is_idle)
+                recorded.setVisible(bool(self._recorded()))
+                recorded.setEnabled(is_idle)
+            self._saved.setVisible(bool(self._recorded()))
 
     def _recorded(self) -> str:
         paths = [

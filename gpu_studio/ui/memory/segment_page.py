@@ -170,7 +170,9 @@ class SegmentPage(QWidget):
                     f"{counted(read.left_out_segments, 'segment')} with "
                     f"{counted(read.left_out_blocks, 'block')}."
                 )
-        self._fragmentation.setVisible(bool(self._fragmentation.text()))
+        # One takes the place of the other: the map stays where it is.
+        is_answered = bool(self._snapshot.notice.sentence)
+        self._fragmentation.setVisible(bool(self._fragmentation.text()) and not is_answered)
         self._view.set_empty_text(self._nothing())
         self._view.show_map(self._shown)
         self._show_blocks(self._view.chosen_segment)

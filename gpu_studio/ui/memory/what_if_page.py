@@ -44,6 +44,7 @@ from gpu_studio.core.units import format_bytes, format_gib, format_percent
 from gpu_studio.model.memory.what_if_model import WhatIfChoices, WhatIfModel
 from gpu_studio.model.pages import WHAT_IF
 from gpu_studio.ui.combo_box import ComboBox
+from gpu_studio.ui.eliding import RoomText
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.lazy_page import PageInSteps
 from gpu_studio.ui.memory.batch_card import BatchCard
@@ -80,6 +81,7 @@ _INVITED = (
     "card of any size and with any setting of the allocator. “Record one” has the lines for your "
     "script, and records a workload or an experiment here."
 )
+_INVITED_LINES, _SUBJECT_LINES = 3, 2
 _ROWS = ("Out of memory", "Asked for", "Peak allocated", "Peak reserved", "Fragmented")
 
 
@@ -162,9 +164,9 @@ class WhatIfPage(PageInSteps):
         line.addWidget(self._chip, 0, Qt.AlignmentFlag.AlignVCenter)
         line.addWidget(self._open)
         line.addWidget(self._record)
-        self._subject = Text(role="muted", name="memory.what_if.subject", wraps=True)
+        self._subject = RoomText(role="muted", name="memory.what_if.subject", lines=_INVITED_LINES)
         self._met = Text(role="amber", name="memory.what_if.differs", wraps=True)
-        self._notice = Text(name="memory.what_if.notice", wraps=True)
+        self._notice = RoomText(name="memory.what_if.notice", lines=_SUBJECT_LINES)
         for text in (self._subject, self._met, self._notice):
             card.column.addWidget(text)
         return card
@@ -205,6 +207,9 @@ class WhatIfPage(PageInSteps):
         self._notice.show_notice(model.notice)
         self._open.setText("Opening…" if model.is_opening else _OPEN)
         set_property(self._open, "primary", history is None)
+        # What became of a file takes the place of the subject: the history below stays.
+        self._subject.set_lines(_INVITED_LINES if history is None else _SUBJECT_LINES)
+        self._subject.setVisible(history is None or self._notice.isHidden())
         self._history.setVisible(history is not None)
         self._answers.setVisible(history is not None)
         self._chip.setVisible(history is not None)

@@ -22,6 +22,7 @@ from gpu_studio.model.race.race_photo import RacePhoto
 from gpu_studio.model.race.race_recording import RaceRecording
 from gpu_studio.model.race.sharing import ghost_of, order_of
 from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button, letters, show_label
 from gpu_studio.ui.race.framed_picture import image_of
 from gpu_studio.ui.race.picture_chip import PictureChip
@@ -79,7 +80,7 @@ class RaceTab(TabContents):
         self._again = button(action_label(Action.RUN_AGAIN), self.race.start, name="race.again")
         self._again.hide()
         self._reason = Text("", "muted", name="race.reason", wraps=True)
-        self._outcome = Text("", "muted", name="race.outcome", wraps=True)
+        self._outcome = ElidedText("", "muted", name="race.outcome")
         self._outcome.hide()
         self._contestants = RaceContestants(self.race, self._history)
         self._lanes = tuple(RaceLane(theme, name=f"race.{side}") for side in ("left", "right"))
@@ -118,7 +119,11 @@ class RaceTab(TabContents):
         line = QHBoxLayout()
         line.setSpacing(GAP)
         column.addLayout(line)
-        line.addWidget(self._sentence, 1)
+        words = QVBoxLayout()
+        words.setSpacing(0)
+        line.addLayout(words, 1)
+        words.addWidget(self._sentence)
+        words.addWidget(self._outcome)
         for beside in (self._chip, self._again):
             line.addWidget(beside, 0, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._below = below = QHBoxLayout()
@@ -126,7 +131,6 @@ class RaceTab(TabContents):
         column.addLayout(below)
         below.addWidget(self._reason, 1)
         below.addWidget(self._contestants)
-        column.addWidget(self._outcome)
         line = QHBoxLayout()
         line.setSpacing(GAP)
         column.addLayout(line, 1)
@@ -153,18 +157,18 @@ class RaceTab(TabContents):
         race.choices.photo.changed.connect(self._change_photo)
         race.choices.photo.race_opened.connect(self._open_race)
         race.choices.photo.recording_opened.connect(self._open_recording)
-        race.choices.photo.notified.connect(self._outcome.show_notice)
+        race.choices.photo.notified.connect(self._show_outcome)
         self._history.changed.connect(self._update)
-        self._history.notified.connect(self._outcome.show_notice)
+        self._history.notified.connect(self._show_outcome)
         self._studio.session.state_changed.connect(self._update)
         self._head.save_wanted.connect(self._save)
         self._head.page_wanted.connect(self._share_page)
         self._head.recording_wanted.connect(self._record)
         self._recording.recorded.connect(self._save_recording)
-        self._recording.notified.connect(self._outcome.show_notice)
+        self._recording.notified.connect(self._show_outcome)
         self._head.full_screen_wanted.connect(self.show_stage)
         self._head.animation_wanted.connect(self._animate)
-        self._animation.notified.connect(self._outcome.show_notice)
+        self._animation.notified.connect(self._show_outcome)
         self._lever.valueChanged.connect(self._move_lever)
         for lane in self._lanes:
             lane.picture.pointed.connect(self._point)
@@ -341,9 +345,13 @@ class RaceTab(TabContents):
         )
         for lane in self._lanes:
             lane.set_narrow(is_narrow)
-        self._sentence.fit_role(_HEADLINES[is_low:], self._sentence.width())
-        # Other words must not move the pictures.
-        self._sentence.setFixedHeight(self._sentence.room_for(_HEADLINES[is_low:]))
+        # Other words must not move the pictures: what became of a file takes room of the sentence.
+        room = self._sentence.room_for(_HEADLINES[is_low:])
+        if not self._outcome.isHidden():
+            room -= self._outcome.sizeHint().height()
+        roles = _HEADLINES[is_low:] if self._outcome.isHidden() else _HEADLINES[-1:]
+        self._sentence.fit_role(roles, self._sentence.width())
+        self._sentence.setFixedHeight(room)
         self._reason.setFixedHeight(2 * self._reason.fontMetrics().lineSpacing() + 2)
 
     # ── acting ───────────────────────────────────────────────────────────────────────────────
@@ -376,7 +384,7 @@ class RaceTab(TabContents):
         if ghost is None:
             is_old = any(run.result is not None for run in shared.runs)
             text = _OTHER_PICTURES if is_old else _NO_RESULT
-            self._outcome.show_notice(Notice(text, Tone.FAILURE))
+            self._show_outcome(Notice(text, Tone.FAILURE))
             return
         self._race_against(ghost, shared.race.picture, shared.race.size)
 
@@ -384,25 +392,30 @@ class RaceTab(TabContents):
         sides = recording.sides
         if not sides:
             text = "This recording has no race. To replay its runs, drop it on the Benchmark tab."
-            self._outcome.show_notice(Notice(text, Tone.FAILURE))
+            self._show_outcome(Notice(text, Tone.FAILURE))
         elif len(sides) == 2:
             self.race.show_recorded((sides[0], sides[1]))
-            self._outcome.show_notice(Notice(f"Recording: {recording.label}."))
+            self._show_outcome(Notice(f"Recording: {recording.label}."))
         else:
             request = sides[0].run.request
             if not is_raceable(sides[0].run.result):
-                self._outcome.show_notice(Notice(_OTHER_PICTURES, Tone.FAILURE))
+                self._show_outcome(Notice(_OTHER_PICTURES, Tone.FAILURE))
                 return
             self._race_against(sides[0], request.workload, request.size)
 
     def _race_against(self, ghost: RaceSide, picture: str, size: int) -> None:
         self.race.choices.race_against(ghost, picture, size)
         text = f"Ghost: {ghost.entry.label}. Press Run race to race against it."
-        self._outcome.show_notice(Notice(text))
+        self._show_outcome(Notice(text))
+
+    def _show_outcome(self, notice: Notice) -> None:
+        """Show what became of a file."""
+        self._outcome.show_notice(notice)
+        self._fit()
 
     def _forget_outcome(self) -> None:
         """Hide what became of a file: it goes with its race, and with the choices for it."""
-        self._outcome.show_notice(Notice())
+        self._show_outcome(Notice())
 
     def _save(self) -> None:
         order = order_of(self.race, self._studio, local_now(), self._roles)
@@ -428,7 +441,7 @@ class RaceTab(TabContents):
         self._save_as("Save recording", "race.jsonl", "Recording (*.jsonl)", contents)
 
     def _save_as(self, title: str, name: str, kind: str, contents: bytes) -> None:
-        self._outcome.show_notice(save_as(self.window(), title, name, kind, contents))
+        self._show_outcome(save_as(self.window(), title, name, kind, contents))
 
     def show_stage(self, *, runs_on: bool = False) -> RaceStage:
         """Show the race on all of the screen that this window is on.
@@ -467,5 +480,5 @@ class RaceTab(TabContents):
         )
         if path:
             order = animation_order(self.race, self._roles, self._shown_detail())
-            self._outcome.show_notice(Notice("Painting the animation…"))
+            self._show_outcome(Notice("Painting the animation…"))
             self._animation.save(order, Path(path))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from PySide6.QtGui import QAction, QColor, QGuiApplication, QImage, QPainter
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
+from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QWidget
 
 from gpu_studio.ui.benchmark.benchmark_head import HeroCard
 from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
@@ -35,7 +35,7 @@ def test_csv_and_json_are_written(qtbot: QtBot, ready: BenchmarkTab, chosen_path
     run(ready, "64, 128")
     export(ready, "csv")
     written = chosen_path.with_suffix(".csv")
-    assert str(written) in text(ready, "benchmark.export.outcome")
+    assert str(written) in text(ready, "benchmark.progress.text")
     with written.open(encoding="utf-8", newline="") as file:
         assert [line["size"] for line in csv.DictReader(file)] == ["64", "128"]
     export(ready, "json")
@@ -51,8 +51,8 @@ def test_a_file_that_cannot_be_written_is_reported(
     run(ready, "64")
     chosen_path.with_suffix(".csv").mkdir()
     export(ready, "csv")
-    assert "not write" in text(ready, "benchmark.export.outcome")
-    assert find(ready, "benchmark.export.outcome", QLabel).property("tone") == "failure"
+    assert "not write" in text(ready, "benchmark.progress.text")
+    assert find(ready, "benchmark.progress.text", QLabel).property("tone") == "failure"
 
 
 def test_a_dialog_that_was_closed_writes_nothing(
@@ -60,8 +60,20 @@ def test_a_dialog_that_was_closed_writes_nothing(
 ) -> None:
     run(ready, "64")
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_args: ("", ""))
+    before = text(ready, "benchmark.progress.text")
     export(ready, "json")
-    assert text(ready, "benchmark.export.outcome") == ""
+    assert text(ready, "benchmark.progress.text") == before
+
+
+def test_the_estimate_comes_back_with_other_choices(
+    qtbot: QtBot, ready: BenchmarkTab, chosen_path: Path
+) -> None:
+    run(ready, "64")
+    before = text(ready, "benchmark.progress.text")
+    export(ready, "csv")
+    assert text(ready, "benchmark.progress.text").endswith(before), "both are said"
+    find(ready, "benchmark.sizes", QLineEdit).setText("128")
+    assert "Saved" not in text(ready, "benchmark.progress.text")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +86,7 @@ def test_the_table_goes_onto_the_clipboard(
     run(ready, "64")
     export(ready, kind)
     assert QGuiApplication.clipboard().text().startswith(start)
-    assert "copied" in text(ready, "benchmark.export.outcome")
+    assert "copied" in text(ready, "benchmark.progress.text")
 
 
 def test_the_plot_in_front_is_written_as_png_and_svg(

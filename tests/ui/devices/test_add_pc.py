@@ -14,7 +14,8 @@ from gpu_studio.core.messages.line_messages import EngineReadiness
 from gpu_studio.model.worker import Worker
 from gpu_studio.ui.devices.add_pc_dialog import AddPcDialog
 from gpu_studio.ui.devices.pc_group import PcGroup
-from tests.driving.window import click, find, sees, text, wait_until
+from tests.driving.pages import settle
+from tests.driving.window import click, find, places, sees, text, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -203,4 +204,51 @@ def test_a_copy_that_cannot_be_says_why(
     click(dialog, "add_pc.copy")
     wait_until(lambda: "Python" in text(dialog, "add_pc.copy.words"))
     assert ready_studio.pcs.copy.offer is None
+    click(dialog, "add_pc.cancel")
+
+
+def test_no_answer_moves_a_control(
+    ready_studio: Studio, dialog: AddPcDialog, other_pcs: OtherPcs
+) -> None:
+    """Nor does it make the dialog larger: a long answer is scrolled to."""
+    type_in(dialog, "add_pc.host", "lea@attic")
+    wait_until(lambda: dialog.isVisible())
+    QApplication.processEvents()
+    before, size = places(dialog), dialog.size()
+    assert {"add_pc.try", "add_pc.add", "add_pc.cancel", "add_pc.name"} <= before.keys()
+
+    def moved() -> set[str]:
+        settle()
+        now = places(dialog)
+        return {name for name, place in before.items() if now[name] != place}
+
+    click(dialog, "add_pc.try")
+    assert not moved(), "it is being asked"
+    wait_until(lambda: not ready_studio.pcs.attempt.is_running)
+    assert not moved(), "it answers"
+    for problem in LineProblem:
+        other_pcs.refusal = problem
+        tried(dialog, ready_studio, "lea@attic")
+        assert not moved(), problem
+        shown = "add_pc.command.copy" if problem is LineProblem.NO_PROGRAM else "add_pc.result.0"
+        assert find(dialog, shown).isVisible()
+    type_in(dialog, "add_pc.name", "a/b")
+    assert moved() <= {"add_pc.add", "add_pc.cancel"}, "a name that cannot be"
+    type_in(dialog, "add_pc.name", "attic")
+    assert dialog.size() == size
+    click(dialog, "add_pc.cancel")
+
+
+def test_each_step_of_a_copy_has_its_button_in_one_place(
+    ready_studio: Studio, dialog: AddPcDialog, other_pcs: OtherPcs
+) -> None:
+    other_pcs.refusal = LineProblem.NO_PROGRAM
+    tried(dialog, ready_studio, "lea@attic")
+    settle()
+    before = places(dialog)
+    assert {"add_pc.copy", "add_pc.command.copy"} <= before.keys()
+    click(dialog, "add_pc.copy")
+    wait_until(lambda: "are sent" in text(dialog, "add_pc.copy.words"))
+    settle()
+    assert places(dialog) == before
     click(dialog, "add_pc.cancel")
