@@ -1,16 +1,22 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gpu_studio.builds import plan
 from gpu_studio.builds.plan import Planner
 from gpu_studio.core.wheel_table import TorchBuild, WheelTable
 from tests.builds.wheel_server import WheelServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+
+PIP_MODULE = plan.pip_module
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +40,32 @@ def _own_pip(monkeypatch: pytest.MonkeyPatch, server: WheelServer) -> None:
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", f"{server.url}/simple")
     monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
+
+
+@pytest.fixture(scope="session")
+def imported_pip(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | None]:
+    """A script that is a pip without its imports; None where no process can fork."""
+    if sys.platform != "linux":
+        yield None
+        return
+    from tests.builds.warm_pip import warm_pip
+
+    with warm_pip(tmp_path_factory.mktemp("pip")) as script:
+        yield script
+
+
+@pytest.fixture(autouse=True)
+def _warm_pip(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spare pip its imports, but not in a test with `pip_as_it_is`."""
+    script = request.getfixturevalue("imported_pip")
+    if script is not None:
+        monkeypatch.setattr(plan, "pip_module", lambda: script)
+
+
+@pytest.fixture
+def pip_as_it_is(_warm_pip: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let pip be started as it is for a user."""
+    monkeypatch.setattr(plan, "pip_module", PIP_MODULE)
 
 
 @pytest.fixture

@@ -88,7 +88,9 @@ def bench(pip_set_up, tmp_path, wheel_table):
     return Bench(tmp_path, wheel_table)
 
 
-def test_a_build_is_downloaded_unpacked_tested_and_recorded_last(server, tmp_path, wheel_table):
+def test_a_build_is_downloaded_unpacked_tested_and_recorded_last(
+    pip_as_it_is, server, tmp_path, wheel_table
+):
     bench = Bench(tmp_path, wheel_table)  # with whatever it asks of pip
     put_torch(server)
     put_needed(server)
