@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import threading
@@ -144,10 +145,13 @@ def test_an_engine_that_says_nothing_gives_signs_of_life(monkeypatch: pytest.Mon
         os.fdopen(out_end, "wb") as out,
         os.fdopen(events, "rb") as result,
     ):
-        threading.Thread(target=serve, args=(lines, out, held, lambda code: None)).start()
+        serving = threading.Thread(target=serve, args=(lines, out, held, lambda code: None))
+        serving.start()
         assert [decode_line(result.readline()) for _ in range(2)] == [Heartbeat()] * 2
         held.may_end.set()
         os.close(requests)
+        serving.join(PATIENCE_S)
+        assert not serving.is_alive()
 
 
 def test_a_heartbeat_comes_only_where_nothing_else_was_reported():
@@ -168,3 +172,25 @@ def test_a_heartbeat_comes_only_where_nothing_else_was_reported():
     outbox.beat(Periods(outbox))
     listed = [type(decode_line(line)) for line in out.getvalue().splitlines()]
     assert listed == [Heartbeat, MemoryRead, Heartbeat]
+
+
+class Loading(Answers):
+    """Notes whether Python collects garbage while it loads."""
+
+    is_collecting: bool | None = None
+
+    def load(self) -> None:
+        self.is_collecting = gc.isenabled()
+
+
+def test_pytorch_is_not_looked_through_for_garbage(monkeypatch: pytest.MonkeyPatch):
+    frozen: list[bool | None] = []
+    loading = Loading()
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(loading.is_collecting))
+    gc.enable()
+    try:
+        assert serve(io.BytesIO(), io.BytesIO(), loading, lambda code: None) == 0
+        assert gc.isenabled()
+    finally:
+        gc.disable()  # as in every test
+    assert frozen == [False]
