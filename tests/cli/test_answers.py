@@ -11,6 +11,7 @@ from gpu_studio.cli.answers import (
     HeldEngineError,
     Interrupt,
     answers,
+    check_device,
     describe,
     describe_beside,
     read_inventory,
@@ -29,7 +30,7 @@ from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunFinished, RunStopped, RunWorkload
-from tests.fakes.descriptions import described
+from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.run_answers import run_events, started
 from tests.fakes.scripted_engine import Pause, ScriptedEngine
 from tests.patience import PATIENCE_S, until
@@ -87,6 +88,18 @@ def test_a_second_ctrl_c_breaks_off_at_once():
 
 def test_an_engine_describes_itself():
     assert describe(engine_with([]), Interrupt()) == described()
+
+
+@pytest.mark.parametrize(
+    ("cards", "words"), [(0, "there is cpu."), (2, "there are cpu, cuda:0, cuda:1.")]
+)
+def test_a_device_that_is_not_there_is_refused_with_those_that_are(cards, words):
+    there = described_with_cuda(device_count=cards) if cards else described()
+    check_device("cpu", there)
+    with pytest.raises(StudioError, match="no cuda:7 here") as refused:
+        check_device("cuda:7", there)
+    assert words in str(refused.value)
+    assert refused.value.kind is FailureKind.NO_SUCH_DEVICE
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,10 @@ import pytest
 
 from gpu_studio.cli.main import main
 from gpu_studio.core.memory.presets import PRESETS
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from tests.core.memory.test_oom_text import OWN, newer
 from tests.fakes.histories import TrainingHistory
+from tests.fakes.memory_answers import memory_read, no_context, oom_finished
 from tests.fakes.weights_files import write_gguf, write_safetensors
 
 if TYPE_CHECKING:
@@ -199,6 +201,31 @@ def test_fit(type_in: Any):
     )
     for wrong in wrongs:
         assert type_in("fit", "--device", "model:1996", *wrong)[0] == 2
+
+
+def test_fit_on_a_card_counts_what_others_hold(engines_of: Any, type_in: Any):
+    read = memory_read(mark="start")
+    engines_of({RunMemoryExperiment: [read, memory_read(allocated=1, reserved=2), oom_finished()]})
+    status, lines, _ = type_in("fit", "--device", "cuda:0", "--json")
+    assert status == 0
+    finished = json.loads(lines[-1])
+    assert finished["taken_bytes"] == read.total_bytes - read.free_bytes
+    assert finished["free_bytes"] == read.free_bytes
+
+
+@pytest.mark.parametrize(
+    "said",
+    [(), (memory_read(total_bytes=None),), (memory_read(free_bytes=None),), (no_context(),)],
+    ids=["nothing", "no total", "nothing free", "neither"],
+)
+def test_fit_on_a_card_that_does_not_report_its_memory_fails(
+    engines_of: Any, type_in: Any, said: Any
+):
+    engines_of({RunMemoryExperiment: [*said, oom_finished()]})
+    status, lines, errors = type_in("fit", "--device", "cuda:0", "--json")
+    assert status == 1
+    assert [json.loads(line)["type"] for line in lines] in ([], ["request_failed"])
+    assert "cuda:0" in errors
 
 
 def test_fit_of_a_known_network_and_of_a_file(type_in: Any, tmp_path: Path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import pytest
 from PySide6.QtCore import QEvent, QPoint
 from PySide6.QtGui import QFont, QHelpEvent
@@ -129,6 +131,12 @@ def test_the_mouse_reads_each_row(bars):
     shown = bars(PAIR[0], PAIR[1]._replace(tip="GT 1030 <b>: 2 ms of 40 samples"))
     assert hover(shown, row_of(shown, 0)) == "CPU: 8 ms"
     assert "&lt;b&gt;: 2 ms of 40 samples" in hover(shown, row_of(shown, 1))
+
+
+def test_no_row_is_between_two_rows_or_beyond_them(bars):
+    shown = bars(*PAIR)
+    seen = map(shown.bar_at, range(-shown.height(), 2 * shown.height()))
+    assert [bar for bar, _ in groupby(seen)] == [None, PAIR[0], None, PAIR[1], None]
 
 
 def test_no_bars_are_painted_without_a_complaint(bars):

@@ -166,6 +166,9 @@ def test_a_token_reads_the_experts_that_it_uses(tmp_path: Path):
           "layer_types": ["sliding_attention"] * 31 + ["full_attention"]}, 131_072, 156 << 20),
         ({"attention_chunk_size": 4096,
           "layer_types": ["chunked_attention", "full_attention"] * 16}, 131_072, 768 << 20),
+        ({"sliding_window": 1024, "attention_chunk_size": 4096,
+          "layer_types": ["sliding_attention"] * 16 + ["chunked_attention", "full_attention"] * 8},
+         131_072, 448 << 20),
         ({"num_hidden_layers": 1, "text_config": {"num_hidden_layers": 32}}, 131_072, 1 << 30),
     ],
 )  # fmt: skip
@@ -176,6 +179,17 @@ def test_the_cache_follows_the_configuration(fields: Any, per_token: int, at_819
     assert token_reading(network, "float16", 1).cache_bytes == per_token
     assert token_reading(network, "float16", 8192).cache_bytes == at_8192
     assert token_reading(network, "float32", 1).cache_bytes == 2 * per_token
+
+
+@pytest.mark.parametrize(
+    ("first_with_a_window", "windows"), [(0, [4096]), (16, [None, 4096]), (32, [None])]
+)
+def test_layers_without_a_cache_are_none(first_with_a_window: int, windows: Any):
+    fields = {"sliding_window": 4096, "use_sliding_window": True}
+    text = json.dumps({**MIXTRAL, **fields, "max_window_layers": first_with_a_window})
+    cache = read_config(text.encode(), "config.json").cache
+    assert [one.window for one in cache] == windows
+    assert sum(one.layers for one in cache) == 32
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,18 @@ def test_a_fault_with_contiguous_operands_only_is_found(monkeypatch: pytest.Monk
     assert "contiguous operands" in finding.sentence
 
 
+def test_the_layouts_that_differ_with_contiguous_operands_only_are_named_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(a: Tensor, b: Tensor, _c: Tensor) -> Tensor:
+        is_transposed, is_sliced = a.stride(0) == 1, a.storage_offset() > 0
+        return a if is_transposed or (is_sliced and b.is_contiguous()) else a.add_(b)
+
+    (finding,) = found(monkeypatch, "add", broken)
+    assert "transposed tensors, and with sliced tensors and contiguous operands" in finding.sentence
+    assert "strided" not in finding.sentence
+
+
 def test_random_numbers_that_go_into_a_copy_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def into_a_copy(a: Tensor, _b: Tensor, _c: Tensor) -> Tensor:
         a.zero_()

@@ -85,6 +85,23 @@ def test_its_operations_are_those_that_pytorch_counts():
     assert counted.get_total_flops() == WORKLOAD.work(case_of(2)).operations
 
 
+def test_its_bytes_are_those_of_its_tensors_and_a_kernel_has_a_third_of_the_work():
+    """Each is read or written once per pass; the images, twice, and the gradients they get."""
+    with call_of(size=2) as call:
+        pictures, weights = call._pictures, call._weights
+        result, input_gradient, weight_gradient = call()
+    forward = (pictures, weights, result)
+    backward = (pictures, weights, result, input_gradient, weight_gradient)
+    work = WORKLOAD.work(case_of(2))
+    assert work.bytes_moved == sum(one.nbytes for one in (*forward, *backward))
+    assert work.throughput_work == work.operations
+    kept = (pictures, weights, result, result, input_gradient, weight_gradient)
+    assert work.memory_bytes == sum(one.nbytes for one in kept) + 4 * pictures.nbytes
+    with FlopCounterMode(display=False) as counted:
+        torch.nn.functional.conv2d(pictures, weights, padding="same")
+    assert work.longest_kernel * work.operations == pytest.approx(counted.get_total_flops())
+
+
 @pytest.mark.parametrize("choice", CHOICES)
 def test_the_switches_are_set_while_a_call_is_open_and_set_back(choice: str, small: None):
     before = flags()

@@ -97,4 +97,6 @@ def test_without_segments_the_map_says_where_they_come_from(tab, scripts, studio
     view = find(tab, "memory.segments", SegmentMapView)
     qtbot.waitUntil(lambda: view.blocks is not None)
     assert len(view.blocks) == 0
-    assert numbers(view.accessibleDescription()) == []
+    described = view.accessibleDescription()
+    assert numbers(described) == []
+    assert "Break it" in described

@@ -54,6 +54,32 @@ def test_in_a_low_window_the_picture_has_the_whole_lane(lane):
     assert steps.text() == "400 of 2,400 steps"
 
 
+def test_the_figures_of_a_low_window_have_no_words_and_a_smaller_type(lane):
+    lane.show_figures(FIGURES._replace(power="31.0\u202fW", energy="9\u202fJ a picture"), "cpu")
+    clock = find(lane, "lane.clock")
+    (title,) = (one for one in lane.findChildren(ElidedText) if one.text() == "race clock")
+    way = find(lane, "lane.way")
+    figures = way.parentWidget()
+
+    def looks():
+        settle()
+        room = clock.mapTo(figures, QPoint()).x(), figures.height() - way.geometry().bottom()
+        return sees(lane, "lane.energy"), title.isVisible(), clock.fontMetrics().height(), *room
+
+    assert looks()[:2] == (True, True)
+    _, _, height, left, below = looks()
+    lane.set_dense(True)
+    *words, dense_height, dense_left, dense_below = looks()
+    assert words == [False, False]
+    assert dense_height < height
+    assert dense_left < left
+    assert dense_below < below
+    lane.set_dense(False)
+    assert looks() == (True, True, height, left, below)
+    lane.set_narrow(True)
+    assert looks()[:3] == (True, True, dense_height)
+
+
 def test_a_lane_asks_for_room_below_its_picture_unless_the_figures_lie_on_it(lane):
     def height_below():
         both = lane.picture.parentWidget().minimumSizeHint().height()

@@ -93,6 +93,8 @@ def test_the_three_steps_stand_side_by_side(placing):
     cards = [find(placing, f"switcher.{name}_card") for name in ("identify", "tensors", "move")]
     assert len({card.y() for card in cards}) == 1
     assert [card.x() for card in cards] == sorted(card.x() for card in cards)
+    widths = [card.width() for card in cards]
+    assert max(widths) - min(widths) <= 1
 
 
 @pytest.mark.parametrize("width", [770, 1400])

@@ -1,0 +1,168 @@
+"""Which question about a history is asked when, with a child that answers when it is let."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.memory.replay.replay_call import (
+    AnsweredSmallest,
+    AnsweredWhatIf,
+    AskSettings,
+    AskSmallest,
+    AskWhatIf,
+    OpenedHistory,
+    OpenHistory,
+)
+from gpu_studio.core.memory.replay.timeline import Timeline
+from gpu_studio.core.memory.replay.what_if import WhatIf
+from gpu_studio.model.memory import what_if_model
+from gpu_studio.model.memory.what_if_model import WhatIfChoices, WhatIfModel
+
+GIB = 1 << 30
+CHOICES = WhatIfChoices(card_bytes=2 * GIB, other_bytes=0, conf="")
+FITS = WhatIf(
+    card_bytes=2 * GIB, other_bytes=0, conf="", peak_allocated_bytes=GIB, peak_reserved_bytes=GIB,
+    unused_at_peak_bytes=0, retries=0, failed_at=None, failure="", tried_bytes=None,
+    free_bytes=GIB,
+)  # fmt: skip
+ON_CARD = AnsweredWhatIf(found=FITS, entries=b"", reserved=b"")
+SMALLEST = AnsweredSmallest(conf="", card_bytes=1 * GIB)
+BEST = AnsweredSmallest(conf="expandable_segments:True", card_bytes=GIB // 2)
+
+
+class Child(QObject):
+    """Stands in for `HistoryChild`: notes the questions, and answers when the test does."""
+
+    answered = Signal(object)
+    failed = Signal(object)
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self.questions: list[object] = []
+        self.is_busy = False
+
+    def ask(self, question: object, _longest_s: float) -> None:
+        self.questions.append(question)
+        self.is_busy = True
+
+    def answer(self, answer: object) -> None:
+        self.is_busy = False
+        (self.failed if isinstance(answer, Failure) else self.answered).emit(answer)
+
+    def cancel(self) -> None:
+        self.is_busy = False
+
+    close = cancel
+
+
+@pytest.fixture
+def model(monkeypatch, qtbot):
+    monkeypatch.setattr(what_if_model, "HistoryChild", Child)
+    monkeypatch.setattr(what_if_model, "_AFTER_CHOOSING_MS", 0)
+    model = WhatIfModel()
+    yield model
+    model.close()
+
+
+@pytest.fixture
+def opening(model):
+    """The child that opens files."""
+    return model.findChildren(Child)[0]
+
+
+@pytest.fixture
+def asking(model):
+    """The child that is asked about the open history."""
+    return model.findChildren(Child)[1]
+
+
+def history(replayed: bytes) -> OpenedHistory:
+    nothing = Timeline(
+        is_timed=False, times=b"", allocated=b"", reserved=b"", asked=b"", given_back=b"",
+        layers=(), marks=(), lines=(), line_numbers=b"",
+    )  # fmt: skip
+    return OpenedHistory(
+        replayed=replayed, timeline=nothing, device_index=0, device_indexes=(0,), conf="",
+        entry_count=0, allocations=0, addresses_met=0, first_miss=None, miss_reason="",
+        peak_allocated_bytes=0, peak_reserved_bytes=0, fragmentation_bytes=0, ooms=0,
+    )  # fmt: skip
+
+
+def opened(model: WhatIfModel, opening: Child, replayed: bytes) -> None:
+    model.open(Path(f"{replayed.decode()}.pickle"))
+    assert isinstance(opening.questions[-1], OpenHistory)
+    opening.answer(history(replayed))
+
+
+def chosen(model: WhatIfModel, qtbot, **changes: object) -> None:
+    """Choose, and let the pause after it pass."""
+    with qtbot.waitSignal(model._pause.timeout):
+        model.choose(msgspec.structs.replace(CHOICES, **changes))
+
+
+def test_nothing_is_known_or_asked_without_a_history_or_choices(model, opening, asking, qtbot):
+    chosen(model, qtbot)
+    assert (model.on_card, model.smallest, model.best) == (None, None, None)
+    assert asking.questions == []
+    model.choices = None
+    opened(model, opening, b"one")
+    assert (model.on_card, model.smallest, model.best) == (None, None, None)
+    assert asking.questions == []
+
+
+def test_the_most_urgent_is_asked_first_and_each_answer_is_its_own_questions(
+    model, opening, asking, qtbot
+):
+    opened(model, opening, b"one")
+    chosen(model, qtbot)
+    assert [type(one) for one in asking.questions] == [AskWhatIf]
+    assert (model.on_card, model.smallest, model.best) == (None, None, None)
+    asking.answer(ON_CARD)
+    assert (model.on_card, model.smallest, model.best) == (ON_CARD, None, None)
+    asking.answer(SMALLEST)
+    assert (model.smallest, model.best) == (SMALLEST, None)
+    asking.answer(BEST)
+    assert (model.on_card, model.smallest, model.best) == (ON_CARD, SMALLEST, BEST)
+    assert [type(one) for one in asking.questions] == [AskWhatIf, AskSmallest, AskSettings]
+    assert {one.replayed for one in asking.questions} == {b"one"}
+    assert not asking.is_busy
+
+
+def test_what_is_being_asked_is_not_asked_again(model, opening, asking, qtbot):
+    opened(model, opening, b"one")
+    chosen(model, qtbot)
+    chosen(model, qtbot, card_bytes=4 * GIB)
+    assert [one.card_bytes for one in asking.questions] == [2 * GIB, 4 * GIB]
+    model.choose(CHOICES)
+    chosen(model, qtbot, card_bytes=4 * GIB)
+    assert len(asking.questions) == 2
+    assert asking.is_busy
+
+
+def test_another_history_is_asked_the_same_anew(model, opening, asking, qtbot):
+    opened(model, opening, b"one")
+    chosen(model, qtbot)
+    opened(model, opening, b"two")
+    assert [one.replayed for one in asking.questions] == [b"one", b"two"]
+    asking.answer(ON_CARD)
+    opened(model, opening, b"three")
+    assert model.on_card is None
+    assert asking.questions[-1].replayed == b"three"
+
+
+def test_a_question_is_broken_off_once_all_is_known(model, opening, asking, qtbot):
+    opened(model, opening, b"one")
+    chosen(model, qtbot)
+    for answer in (ON_CARD, Failure(FailureKind.FILE_REFUSED, "It takes too long."), BEST):
+        asking.answer(answer)
+    assert isinstance(model.smallest, Failure)
+    chosen(model, qtbot, card_bytes=4 * GIB)
+    assert asking.is_busy
+    chosen(model, qtbot)
+    assert not asking.is_busy
+    assert len(asking.questions) == 4
