@@ -141,6 +141,16 @@ def _application() -> QApplication:
     return application
 
 
+def _forget_sizes(parent: QObject) -> None:
+    """Let what changed in a parent measure itself again.
+
+    Buttons and lists keep the size that they last had, without a sheet if it was asked for then.
+    """
+    for child in parent.children():
+        if isinstance(child, QWidget):
+            QCoreApplication.sendEvent(child, QEvent(QEvent.Type.StyleChange))
+
+
 def _keep_to_one_font(application: QApplication) -> None:
     """Take away the fonts that the desktop has for menus, tables and tips.
 
@@ -308,6 +318,7 @@ class Theme(QObject):
         self._is_changing = False
         self.changed.emit()
         for asked in _living(asking):
+            _forget_sizes(asked)
             QCoreApplication.postEvent(asked, QEvent(QEvent.Type.LayoutRequest))
         for window in filter(isValid, held):
             window.setUpdatesEnabled(True)

@@ -6,9 +6,17 @@ import re
 from itertools import pairwise
 
 import pytest
-from PySide6.QtCore import QEvent, QObject
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QApplication, QLabel, QMainWindow, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QComboBox,
+    QLabel,
+    QMainWindow,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.run_messages import RunWorkload
@@ -142,6 +150,34 @@ def test_a_window_gets_its_new_look_in_many_turns(qtbot, qapp, settings, theme):
         colored.append(sum(ink_of(label) == muted for label in labels))
     assert colored[-1] == len(labels)
     assert max(after - before for before, after in pairwise(colored)) <= len(labels) / 4
+
+
+def test_what_changes_while_the_sheet_is_off_has_its_room_afterwards(qtbot, qapp, settings, theme):
+    """As what arrives from the engine: a button's new text, another entry, a new button."""
+    window, page = QMainWindow(), QWidget()
+    column = QVBoxLayout(page)
+    button, choice = QPushButton("Run"), QComboBox()
+    for widget in (button, choice):
+        column.addWidget(widget, alignment=Qt.AlignmentFlag.AlignLeft)
+    window.setCentralWidget(page)
+    qtbot.addWidget(window)
+    with qtbot.waitExposed(window):
+        window.show()
+    settings.change(theme="dark")
+    while qapp.styleSheet():
+        qapp.processEvents()
+    button.setText("Continue the check")
+    choice.addItem("batch of 512")
+    later = QPushButton("Keep it as a result")
+    column.addWidget(later, alignment=Qt.AlignmentFlag.AlignLeft)
+    for widget in (button, choice, later):
+        widget.sizeHint()  # it may be asked for meanwhile, and Qt keeps the answer
+    qtbot.waitUntil(lambda: steps().is_done and window.updatesEnabled())
+    fresh = QComboBox()
+    fresh.addItem("batch of 512")
+    qtbot.waitUntil(lambda: choice.width() == fresh.sizeHint().width())
+    assert button.width() == QPushButton(button.text()).sizeHint().width()
+    assert later.width() == QPushButton(later.text()).sizeHint().width()
 
 
 def test_the_application_hears_of_a_style_again_after_a_change_of_theme(
