@@ -410,7 +410,7 @@ class DeviceBoxes(QWidget):
         self._column.addWidget(box)
         for more in list(dict.fromkeys((row.label, note)))[1:]:  # nothing is shown twice
             text = Text(more, "muted", wraps=True)
-            text.setContentsMargins(_INDENT, 0, 0, 2)
+            text.setIndent(_INDENT)  # a style sheet takes margins away when it is shown again
             self._column.addWidget(text)
             self._notes.append(text)
         return box

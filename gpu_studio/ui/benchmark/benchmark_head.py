@@ -13,6 +13,8 @@ from gpu_studio.core.benchmark.verdict_words import verdict_text
 from gpu_studio.core.notice import Action, Tone, action_label
 from gpu_studio.model.benchmark.benchmark_hero import hero_of
 from gpu_studio.model.tool_tip import rich_tip
+from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Card, Role, Text, button, show_label
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
 from gpu_studio.ui.trust_chip import TrustChip
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
 
 
 _PADDING, _DENSE_PADDING = (24, 16), (16, 8)
-_MOST_THICK_BARS = 2
+_MOST_THICK_BARS, _MOST_THICK_WHEN_EMPTY = 2, 4
+_BARS_SHARE = 6  # of the width, between two spaces of 1
+_USUAL_GAP, _WIDE_GAP = 6, 16
 # A question or "Measuring…" is no result: smaller than a ratio.
 _WORDS_ROLES: tuple[Role, ...] = ("hero_words", "headline", "title")
 _RATIO_ROLES: tuple[Role, ...] = ("hero", *_WORDS_ROLES)
@@ -47,10 +51,17 @@ class HeroCard(Card):
 
     action_wanted = Signal()
 
-    def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        *,
+        name: str,
+        invitation: QWidget | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent, name=name)
         self._hero: Hero | None = None
-        self._is_dense = False
+        self._is_dense = self._is_empty = False
         self._headline = Text("", "hero", name=f"{name}.headline", wraps=True)
         self._theme = theme
         self._chip = TrustChip(theme, name="benchmark.trust")
@@ -62,18 +73,31 @@ class HeroCard(Card):
             action_label(Action.RUN_AGAIN), self.action_wanted.emit, name=f"{name}.action"
         )
         self._action.hide()
+        # Around everything before the first run, when the card fills the page.
+        self._spaces = tuple(QWidget() for _ in range(4))
+        above, left, right, under = self._spaces
+        self.column.addWidget(above, 2)
         line = QHBoxLayout()
         line.setSpacing(GAP)
         self.column.addLayout(line)
         line.addWidget(self._headline, 1)
         line.addWidget(self._chip, 0, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         self.column.addWidget(self._work)
-        self.column.addWidget(self._bars)
+        beside = QHBoxLayout()
+        beside.setSpacing(0)
+        self.column.addLayout(beside)
+        beside.addWidget(left, 1)
+        beside.addWidget(self._bars, _BARS_SHARE)
+        beside.addWidget(right, 1)
+        if invitation is not None:
+            self.column.addWidget(invitation)
+        self.column.addWidget(under, 3)
         below = QHBoxLayout()
         below.setSpacing(GAP)
         self.column.addLayout(below)
         below.addWidget(self._verdict, 1)
         below.addWidget(self._action, 0, Qt.AlignmentFlag.AlignTop)
+        self._arrange_empty()
         self._set_margins()
 
     @property
@@ -127,6 +151,21 @@ class HeroCard(Card):
             self._set_margins()
             self._fit()
 
+    def set_empty(self, is_empty: bool) -> None:
+        """Fill the page with the question, before the first run."""
+        if is_empty != self._is_empty:
+            self._is_empty = is_empty
+            self._arrange_empty()
+            self._set_margins()
+            self._fit()
+
+    def _arrange_empty(self) -> None:
+        for space in self._spaces:
+            space.setVisible(self._is_empty)
+        sides = Qt.AlignmentFlag.AlignHCenter if self._is_empty else Qt.AlignmentFlag.AlignLeft
+        for words in (self._headline, self._work):
+            words.setAlignment(sides | Qt.AlignmentFlag.AlignVCenter)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the headline on one line by a smaller type."""
         super().resizeEvent(event)
@@ -135,11 +174,14 @@ class HeroCard(Card):
     def _set_margins(self) -> None:
         aside, above = _DENSE_PADDING if self._is_dense else _PADDING
         self.column.setContentsMargins(aside, above, aside, above)
+        empty_gap = GAP if self._is_dense else _WIDE_GAP
+        self.column.setSpacing(empty_gap if self._is_empty else _USUAL_GAP)
 
     def _fit(self) -> None:
         """Choose the largest type in which the headline fits beside the chip."""
-        self._bars.set_dense(self._is_dense or len(self._bars.bars) > _MOST_THICK_BARS)
-        is_ratio = self._hero is not None and self._hero.is_ratio
+        most = _MOST_THICK_WHEN_EMPTY if self._is_empty else _MOST_THICK_BARS
+        self._bars.set_dense(self._is_dense or len(self._bars.bars) > most)
+        is_ratio = self._is_empty or (self._hero is not None and self._hero.is_ratio)
         roles = _RATIO_ROLES if is_ratio and not self._is_dense else _WORDS_ROLES
         margins = self.column.contentsMargins()
         room = self.width() - margins.left() - margins.right()
@@ -148,11 +190,40 @@ class HeroCard(Card):
         self._headline.fit_role(roles, room)
 
 
+class Invitation(FlowRow):
+    """Two buttons.
+
+    Signals:
+        published_wanted(): the user wants to repeat a published experiment.
+        recording_wanted(): the user wants to watch recorded runs.
+    """
+
+    published_wanted = Signal()
+    recording_wanted = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(centred=True, spacing=GAP, parent=parent)
+        published = button(
+            "Repeat a published experiment", self.published_wanted.emit,
+            name="benchmark.view.published", tip="Compare this PC with the GT 1030 experiment",
+        )  # fmt: skip
+        recording = button(
+            "Open a recording…", self.recording_wanted.emit,
+            name="benchmark.view.recording", tip="Watch runs from another PC",
+        )  # fmt: skip
+        recording.setIcon(icon("file", theme))
+        published.setIcon(icon("refresh", theme))
+        self.set_widgets(recording, published)
+
+
 class BenchmarkHead(QWidget):
     """The part above the plots.
 
     Signals:
         run_again_wanted(): the user wants the last plan once more.
+
+    Attributes:
+        invitation: what else leads to a result, before the first run.
     """
 
     run_again_wanted = Signal()
@@ -170,7 +241,9 @@ class BenchmarkHead(QWidget):
         self._is_brief = self._is_wrong = False
         self._devices: tuple[str, ...] = ()
         self._chosen: Run | None = None
-        self._hero = HeroCard(theme, name="benchmark.hero")
+        self.invitation = Invitation(theme)
+        self._is_empty = self._is_known = False
+        self._hero = HeroCard(theme, name="benchmark.hero", invitation=self.invitation)
         self._hero.action_wanted.connect(self.run_again_wanted)
         self._arrange()
 
@@ -193,10 +266,26 @@ class BenchmarkHead(QWidget):
         """Update the sentences: at the end of a run, not for each sample."""
         self._show_verdict()
 
-    def show_devices(self, devices: Sequence[str]) -> None:
-        """Show these devices' empty bars before the first run."""
-        self._devices = tuple(devices)
+    def set_empty(self, is_empty: bool) -> None:
+        """Fill the page with the question and the ways to a result, before the first run."""
+        self._is_empty = is_empty
+        self._hero.set_empty(is_empty)
+        self._show_invitation()
+
+    def show_devices(self, devices: Sequence[str], *, is_known: bool) -> None:
+        """Show these devices' empty bars before the first run.
+
+        Args:
+            devices: those that Run would use.
+            is_known: whether the engine has named them all; until then others may come, and would
+                move what is below.
+        """
+        self._devices, self._is_known = tuple(devices), is_known
         self.show_hero()
+        self._show_invitation()
+
+    def _show_invitation(self) -> None:
+        self.invitation.setVisible(self._is_empty and self._is_known)
 
     def choose(self, run: Run | None) -> None:
         """Show the size of one run at the top; None shows the latest."""

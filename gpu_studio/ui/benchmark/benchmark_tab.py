@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QBoxLayout,
@@ -36,9 +36,8 @@ from gpu_studio.ui.benchmark.benchmark_run_panel import BenchmarkRunPanel
 from gpu_studio.ui.benchmark.export_button import ExportButton
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.icons import icon
 from gpu_studio.ui.lazy_page import LazyPage
-from gpu_studio.ui.parts import GAP, MARGIN, Card, button, letters
+from gpu_studio.ui.parts import GAP, MARGIN, Card, letters
 from gpu_studio.ui.scroll_page import PageStack, TabScroll
 from gpu_studio.ui.tabs import TabContents
 
@@ -124,6 +123,8 @@ class BenchmarkTab(TabContents):
         self._panel.run_wanted.connect(self._run)
         self._views.view_chosen.connect(self._choose_view)
         self._head.run_again_wanted.connect(self._run_again)
+        self._head.invitation.published_wanted.connect(self._choose_published)
+        self._head.invitation.recording_wanted.connect(self._choose_recording)
         self._experiment.begun.connect(self._plan_begun)
         self._player.begun.connect(self._plan_begun)
         self._history.ghost_changed.connect(self._show_ghost)
@@ -201,7 +202,7 @@ class BenchmarkTab(TabContents):
         for part in (self._choices, self._panel, self._choices.more):
             part.set_bar(is_bar)
         if is_bar:
-            self._bar.set_widgets(self._panel.buttons, self._choices, self._choices.more.button)
+            self._bar.set_widgets(self._panel.buttons, self._choices, self._choices.more.handle)
         else:
             self._bar.set_widgets()
             self._left.column.insertWidget(2, self._choices)
@@ -236,14 +237,11 @@ class BenchmarkTab(TabContents):
         for part, share in zip((plots, self._results), _PLOT_TO_TABLE, strict=True):
             halves.addWidget(part, share)
         self._pages = PageStack()
-        invitation = Invitation(self._theme)
-        invitation.published_wanted.connect(self._choose_published)
-        invitation.recording_wanted.connect(self._choose_recording)
-        self._pages.add(invitation)
         self._pages.add(runs)
         self._pages.add(self._history_page)
         self._pages.add(self._compare_page)
         column.addWidget(self._pages, 1)
+        self._right = column
 
     def _choose_history(self, part: HistoryPart) -> HistoryPage:
         self._choose_view(View.HISTORY)
@@ -302,7 +300,7 @@ class BenchmarkTab(TabContents):
     def _choices_changed(self) -> None:
         plan = self._choices.plan
         self._panel.show_plan(plan, self._choices.problem, is_sweep=self._choices.is_sweep)
-        self._head.show_devices(plan.devices)
+        self._head.show_devices(plan.devices, is_known=bool(plan.workload))
 
     def _choose_view(self, view: View) -> None:
         self._view_was_chosen = True
@@ -335,10 +333,14 @@ class BenchmarkTab(TabContents):
         self._show_caption()
 
     def _show_page(self) -> None:
-        """Show the runs, the history, the comparison or the invitation."""
+        """Show the runs, the history or the comparison; before the first run, the top alone."""
         filled = bool(self.benchmark.runs) or self._history.ghost is not None
-        others = {View.HISTORY: 2, View.COMPARE: 3}
-        self._pages.show_page(others.get(self._view, 1 if filled else 0))
+        is_empty = not filled and self._view in _WITH_PLOTS
+        self._head.set_empty(is_empty)
+        self._pages.setVisible(not is_empty)
+        self._right.setStretchFactor(self._head, int(is_empty))
+        if not is_empty:
+            self._pages.show_page({View.HISTORY: 1, View.COMPARE: 2}.get(self._view, 0))
 
     def _show_history_notice(self, notice: Notice) -> None:
         if self._view is not View.HISTORY:  # the History page shows it itself
@@ -423,33 +425,3 @@ class Caption(ElidedText):
         width = self.contentsRect().width()
         advance = self.fontMetrics().horizontalAdvance
         self.setText(next((one for one in texts if advance(one) <= width), texts[-1]))
-
-
-class Invitation(QWidget):
-    """Two buttons.
-
-    Signals:
-        published_wanted(): the user wants to repeat a published experiment.
-        recording_wanted(): the user wants to watch recorded runs.
-    """
-
-    published_wanted = Signal()
-    recording_wanted = Signal()
-
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        published = button(
-            "Repeat a published experiment", self.published_wanted.emit,
-            name="benchmark.view.published", tip="Compare this PC with the GT 1030 experiment",
-        )  # fmt: skip
-        recording = button(
-            "Open a recording…", self.recording_wanted.emit,
-            name="benchmark.view.recording", tip="Watch runs from another PC",
-        )  # fmt: skip
-        recording.setIcon(icon("file", theme))
-        published.setIcon(icon("refresh", theme))
-        self.setProperty("page", True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addStretch(1)  # at the end of the page, whatever the result above needs
-        column.addWidget(FlowRow(published, recording, spacing=GAP))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from gpu_studio.ui.parts import Text
 
@@ -18,6 +17,7 @@ class MoreOptions(QWidget):
 
     Attributes:
         button: the button that shows and hides the options.
+        handle: the button at the left of the room that it may need, to be placed in a bar.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -34,7 +34,12 @@ class MoreOptions(QWidget):
         outer = self._outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.setSpacing(_GAP)
-        outer.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
+        self.handle = QWidget()
+        line = QHBoxLayout(self.handle)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.addWidget(self.button)
+        line.addStretch(1)
+        outer.addWidget(self.handle)
         outer.addWidget(self._summary)
         outer.addWidget(self._body)
         self.column = QVBoxLayout(self._body)
@@ -47,10 +52,10 @@ class MoreOptions(QWidget):
         """Leave the button to a bar above, or take it back."""
         self._is_bar = is_bar
         self.button.setText(_text(is_open=True, changes=_MOST_CHANGES))
-        # In a bar another count moves nothing; in a column its words begin where all others do.
-        self.button.setMinimumWidth(self.button.sizeHint().width() if is_bar else 0)
+        # In a bar another count moves nothing.
+        self.handle.setMinimumWidth(self.button.sizeHint().width() if is_bar else 0)
         if not is_bar:
-            self._outer.insertWidget(0, self.button, 0, Qt.AlignmentFlag.AlignLeft)
+            self._outer.insertWidget(0, self.handle)
         self._show()
 
     def offer(self) -> None:
@@ -72,7 +77,7 @@ class MoreOptions(QWidget):
         is_open = self.button.isChecked()
         self.button.setText(_text(is_open=is_open, changes=self._changes))
         self.button.setAccessibleName(self.button.text()[2:])
-        self.button.setVisible(self._is_offered)
+        self.handle.setVisible(self._is_offered)
         self._body.setVisible(is_open)
         self._summary.setVisible(self._is_offered and not is_open and not self._is_bar)
         self.setVisible(is_open or not self._is_bar)

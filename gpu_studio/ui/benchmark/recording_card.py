@@ -64,6 +64,7 @@ class RecordingCard(Card):
             tip="Watch runs from a file; nothing in the file is executed",
         )  # fmt: skip
         self.open_button.setIcon(icon("file", theme))
+        self.open_button.setMinimumWidth(self.open_button.sizeHint().width())  # also as it reads
         self._pace = _pace_combo()
         self._play = button(
             "Play", self._play_it, name="benchmark.recording.play",

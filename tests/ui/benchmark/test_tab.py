@@ -9,6 +9,7 @@ from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
     QComboBox,
+    QLabel,
     QLineEdit,
     QProgressBar,
     QPushButton,
@@ -21,10 +22,12 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.model.benchmark.results_table import Column
+from gpu_studio.ui.benchmark.benchmark_choices import _INDENT, DeviceBoxes
 from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import cells, run
-from tests.driving.window import click, drawn, find, numbers, text
+from tests.driving.pages import settle
+from tests.driving.window import click, drawn, find, numbers, sees, text
 from tests.fakes.descriptions import described, elementwise
 
 if TYPE_CHECKING:
@@ -139,6 +142,44 @@ def test_clear_brings_the_empty_page_back(qtbot: QtBot, ready: BenchmarkTab) -> 
     assert numbers(text(ready, "benchmark.verdict")) == []
     assert not find(ready, "benchmark.results", QTableView).isVisible()
     assert not find(ready, "benchmark.export", QPushButton).isVisible()
+
+
+def test_before_the_first_run_the_question_fills_the_page(
+    qtbot: QtBot, tab: BenchmarkTab, studio: Studio
+) -> None:
+    """It is in the middle, with the other ways to a result; these stay when they are there."""
+    hero, ways = find(tab, "benchmark.hero"), ("published", "recording")
+    assert not any(sees(tab, f"benchmark.view.{way}") for way in ways), "devices may still come"
+    studio.start()
+    qtbot.waitUntil(lambda: sees(tab, "benchmark.view.published"))
+    choices = find(tab, "benchmark.choices")
+    assert hero.height() == choices.height() > 500
+    headline = find(tab, "benchmark.hero.headline", QLabel)
+    assert abs(headline.geometry().center().x() - hero.width() // 2) <= 1
+    assert headline.alignment() & Qt.AlignmentFlag.AlignHCenter
+    assert hero.height() // 4 < headline.y() < hero.height() // 2
+    run(tab, "64")
+    assert hero.height() < choices.height() // 2
+    assert not headline.alignment() & Qt.AlignmentFlag.AlignHCenter
+    assert not any(sees(tab, f"benchmark.view.{way}") for way in ways)
+    click(tab, "benchmark.clear")
+    assert all(sees(tab, f"benchmark.view.{way}") for way in ways)
+    qtbot.waitUntil(lambda: hero.height() == choices.height())
+    click(tab, "benchmark.view.history")
+    assert not hero.isVisible()
+
+
+def test_in_a_bar_and_back_each_name_stands_below_its_box(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    """The words of “More options” begin where all others do."""
+    boxes = find(ready, "benchmark.devices", DeviceBoxes)
+    more = find(ready, "benchmark.more")
+    for width in (1240, 960, 1240):
+        ready.resize(width, 720)
+        settle()
+        assert more.width() == more.sizeHint().width(), "its words would be in its middle"
+    assert {one.indent() for one in boxes._notes} == {_INDENT}
 
 
 def test_the_look_changes_while_results_are_shown(
