@@ -118,7 +118,7 @@ class RoomText(ElidedText):
         return self._cut(ends[fitting - 1] if fitting else 0)
 
     def _cut(self, end: int) -> str:
-        return f"{self.text()[:end].rstrip()}…"
+        return f"{self.text()[:end].rstrip().rstrip('.')}…"
 
     def _fits(self, text: str) -> bool:
         room = self.contentsRect()

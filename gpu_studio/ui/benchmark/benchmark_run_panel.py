@@ -137,7 +137,7 @@ class BenchmarkRunPanel(QWidget):
         # The bar hides its text, but screen readers and scripts read it.
         self._progress.setFormat(sentence)
         parts = filter(None, (self._outcome.sentence, sentence))
-        self._sentence.setText((" " if self._is_bar else "\n").join(parts))
+        self._sentence.setText((" · " if self._is_bar else "\n").join(parts))
         self._sentence.set_tone(self._outcome.tone)
         warning = self._benchmark.warning if state.is_busy else self._bad_notice()
         self._warning.setText(warning)

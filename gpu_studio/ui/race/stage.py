@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 # Everything is measured in the stage's height, so it looks alike on every screen.
 _MARGIN, _GAP = 0.028, 0.022
 _HEAD, _SUB = 0.125, 0.034
-_NAME, _SMALL, _FOOT = 0.034, 0.024, 0.02
+_NAME, _SMALL, _FOOT = 0.034, 0.024, 0.024
 _BAR = 0.022
+_TRUST_SHARE = 0.38  # of the foot at most
 _LINE = 1.45  # of a font's size
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -121,13 +122,14 @@ class _Stage:
         self._painter.drawText(sub, centered, self._view.detail)
         foot = QRectF(inner)
         foot.setTop(inner.bottom() - _FOOT * _LINE * unit)
-        half = foot.width() * 0.62
-        left = QRectF(foot.left(), foot.top(), half, foot.height())
-        self._text(left, self._view.foot, _FOOT, "muted", _LEFT)
-        trust = QRectF(left.right(), foot.top(), foot.width() - half, foot.height())
+        words = QFontMetricsF(self._font(_FOOT, QFont.Weight.Normal))
+        taken = min(words.horizontalAdvance(self._view.trust) + 1, _TRUST_SHARE * foot.width())
+        trust = foot.adjusted(foot.width() - taken, 0, 0, 0)
         self._text(
             trust, self._view.trust, _FOOT, "good" if self._view.is_good else "amber", _RIGHT
         )
+        left = foot.adjusted(0, 0, -taken - words.averageCharWidth(), 0)
+        self._text(left, self._view.foot, _FOOT, "muted", _LEFT)
         gap = _GAP * unit
         stage = QRectF(inner.left(), sub.bottom() + gap, inner.width(), 0)
         stage.setBottom(foot.top() - gap)

@@ -51,6 +51,30 @@ def test_the_energy_of_a_picture_is_whole(qapp):
     assert inked(whole) - inked(whole[:-1]) > 10, "the last letter is painted"
 
 
+@pytest.mark.parametrize("size", [(960, 540), (1920, 1080)])
+def test_the_foot_is_whole_beside_a_short_word_of_trust(qapp, size):
+    """What was raced is read in a film of the screen, as large as the other small words."""
+    foot = (
+        "GPU Studio · Swarm in two streams · 100,000 bodies · float32 against float16 · in turns, "
+        "each alone"
+    )
+
+    def last_ink(words: str, trust: str) -> int:
+        image = QImage(*size, QImage.Format.Format_RGB32)
+        image.fill(QColor("black"))
+        painter = QPainter(image)
+        view = StageView(headline="", sides=(StageSide(WORDS),) * 2, foot=words, trust=trust)
+        shades = {"muted": "white", "amber": "black"}
+        paint_stage(painter, QRectF(image.rect()), view, lambda role: QColor(shades.get(role, 0)))
+        painter.end()
+        pixels = np.frombuffer(image.constBits(), np.uint8).reshape(size[1], size[0], 4)
+        return int(np.flatnonzero((pixels[size[1] * 9 // 10 :, :, 0] > 128).any(axis=0))[-1])
+
+    assert last_ink(f"{foot}i", "Checked") > last_ink(foot, "Checked")
+    assert last_ink(foot, "Checked") == last_ink(foot, "")
+    assert last_ink(foot, "x" * 200) < size[0] * 0.65
+
+
 def test_a_headline_fits_and_another_digit_rarely_changes_its_size():
     shares = [headline_share(wide, 1000.0) for wide in range(900, 2000, 10)]
     assert all(
