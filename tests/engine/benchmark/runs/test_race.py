@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import RunWorkload
 
+# A number of steps: in a number of seconds, a busy PC learns too little.
+ENOUGH: dict[str, Any] = {"calls": 60, "longest_s": 120.0}
+
 
 def race(**changes: Any) -> RunWorkload:
     """Return a race that takes a moment: 16 × 16 pixels, one thread."""
@@ -156,7 +159,7 @@ def test_without_showing_there_are_no_frames():
 
 
 def test_the_frames_show_the_way_from_the_first_to_the_last_step(dispatcher: Dispatcher):
-    events = ask(race(showing=Showing()), dispatcher)
+    events = ask(race(showing=Showing(), **ENOUGH), dispatcher)
     (opened,) = only(FramesOpened, events)
     ready = only(FrameReady, events)
     assert (opened.width, opened.height) == (16, 9)
@@ -333,9 +336,7 @@ def test_a_photo_is_learned_in_its_own_shape(dispatcher: Dispatcher, tmp_path: P
     path.write_bytes(encode_photo(photo))
     parameters = RaceParameters(threads=1, photo=photo_id(photo))
     showing = Showing(photo_path=str(path))
-    # A number of steps: in a number of seconds, a busy PC learns too little.
-    asked = race(race=parameters, showing=showing, calls=60, longest_s=120.0)
-    events = ask(asked, dispatcher)
+    events = ask(race(race=parameters, showing=showing, **ENOUGH), dispatcher)
     (opened,) = only(FramesOpened, events)
     assert (opened.width, opened.height) == (16, 8)
     assert finished(events).race == parameters
