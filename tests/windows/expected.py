@@ -31,21 +31,12 @@ EXPECTED: dict[str, str] = {
         "a job object of Wine limits no memory",
     ),
 }
-_UNWINDING = (
-    "an input on the CPU for a Linear on meta ends Python in Wine's ntdll, by PyTorch alone too"
-)
 _GROUP = "gloo's init_process_group does not return, in two processes of PyTorch alone either"
 _SLOW_TORCH = "PyTorch takes 20 s and more to be imported under Wine, longer than a PC there has"
 _GROUPS = "tests/engine/workloads/data_parallel/"
 # A test, with or without its parameters → why Wine makes it crash or hang. It is not run: the
 # process that runs the tests would end with it.
 NOT_RUN: dict[str, str] = {
-    "tests/engine/pitfalls/test_real_errors.py"
-    "::test_mixed_devices_is_a_real_error_that_names_both": _UNWINDING,
-    "tests/engine/pitfalls/test_registry.py"
-    "::test_what_stands_in_for_a_card_is_labelled[mixed_devices]": _UNWINDING,
-    "tests/engine/test_snippets.py"
-    "::test_a_pitfalls_snippet_shows_it[mixed_devices-broken]": _UNWINDING,
     **dict.fromkeys(
         (
             f"{_GROUPS}test_group_call.py::test_a_run_checks_and_times_the_same_processes",

@@ -20,7 +20,15 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.windows.wine_pc import CHECKOUT, ENVIRONMENT, FONTS, HOME, PYTHON, WindowsPc
+from tests.windows.wine_pc import (
+    CHECKOUT,
+    CPP_RUNTIME,
+    ENVIRONMENT,
+    FONTS,
+    HOME,
+    PYTHON,
+    WindowsPc,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -175,7 +183,7 @@ def _unpack_python(folder: Path, home: Path) -> None:
             place, _, file = name.rpartition("/")
             if place == "deploy_libs" and file and not file.startswith("api-ms-"):
                 beside = file.lower() in ("python311.dll", "vcruntime140.dll")
-                target = home / file if beside else home / "DLLs" / file
+                target = home / file.lower() if beside else home / "DLLs" / file
                 target.write_bytes(archive.read(name))
     wheel.unlink()
 
@@ -331,6 +339,9 @@ def _make_environment(pc: WindowsPc) -> None:
     _pip("install", *target, "--upgrade", _torch())
     # The window installs its engines with pip; ensurepip would take minutes under Wine.
     _pip("install", *target, *map(str, pc.path(HOME).glob("Lib/ensurepip/_bundled/pip-*.whl")))
+    # With Wine 8's own C++ runtime, an error of PyTorch damages the heap.
+    for name in CPP_RUNTIME:
+        shutil.copy(packages / "shiboken6" / f"{name}.dll", pc.path(HOME) / f"{name}.dll")
     (packages / "gpu_studio.pth").write_text(f"{CHECKOUT}\n", encoding="utf-8")
     status, output = pc.run(
         [PYTHON, "-c", "import torch; print(torch.__version__)"], 300, folder="C:\\"

@@ -22,6 +22,7 @@ ENVIRONMENT = "C:\\environment"
 PYTHON = ENVIRONMENT + "\\Scripts\\python.exe"
 CHECKOUT = "C:\\GPU Studio"
 FONTS = "C:\\windows\\Fonts"
+CPP_RUNTIME = ("vcruntime140", "vcruntime140_1", "msvcp140")
 # What would lead the Python of Windows to folders of Linux.
 _NOT_PASSED_ON = ("PYTHON", "PIP_", "SSL_CERT", "REQUESTS_CA", "CURL_CA", "VIRTUAL_ENV", "WINE")
 # By it the processes of a PC are known, also those that were started with other variables: Wine
@@ -61,8 +62,8 @@ class WindowsPc:
             "WINEARCH": "win64",
             "WINEDEBUG": "-all",
             # No offer to download Mono or Gecko, no debugger that holds a program that crashed, and
-            # the C runtime with the functions that Wine lacks.
-            "WINEDLLOVERRIDES": "mscoree,mshtml,winedbg.exe=;ucrtbase=n",
+            # the C runtime with the functions that Wine lacks, and Microsoft's C++ runtime.
+            "WINEDLLOVERRIDES": f"mscoree,mshtml,winedbg.exe=;ucrtbase,{','.join(CPP_RUNTIME)}=n",
             "LC_ALL": "C.UTF-8",
             "KMP_AFFINITY": "disabled",  # torch's OpenMP asks for cores in a way that Wine lacks
             **({"DISPLAY": self.display} if self.display else {}),
