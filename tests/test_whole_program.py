@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.driving.whole_program import CLOSING, close_in, drive, kill_in
+from tests.driving.whole_program import (
+    CLOSING,
+    QUICK_RUNS,
+    READY,
+    close_in,
+    drive,
+    kill_in,
+    run_program,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,7 +106,7 @@ def test_a_killed_engine_is_reported_and_replaced_and_nothing_is_lost():
 def test_a_full_disk_is_reported_and_nothing_is_lost(tmp_path: Path):
     settings = tmp_path / "settings.json"
     settings.write_text('{"theme": "light"}', encoding="utf-8")
-    output = drive(_FULL_DISK + _WITHOUT_A_PLACE, home=tmp_path)
+    output = run_program(QUICK_RUNS + READY + _FULL_DISK + _WITHOUT_A_PLACE, home=tmp_path)
     assert int(output["rows"]) >= 1
     assert str(settings) in output["banner"]
     assert "run" in output["history"]
@@ -110,7 +118,7 @@ def test_a_home_that_takes_nothing_is_reported_and_the_program_works(tmp_path: P
     # A folder without the right to write holds no administrator; a file in its place does.
     home = tmp_path / "home"
     home.touch()
-    output = drive(_WITHOUT_A_PLACE, home=home)
+    output = run_program(QUICK_RUNS + READY + _WITHOUT_A_PLACE, home=home)
     assert int(output["rows"]) >= 1
     assert str(home) in output["banner"]
     assert "run" in output["history"]

@@ -200,6 +200,11 @@ from gpu_studio.engine import client
 client._MODULE = "tests.engine.scripted_child"
 os.environ["CHILD_PLAN"] = "beat"
 """
+# An engine whose runs are short: they are made, and none of their numbers is looked at.
+QUICK_RUNS = """
+from gpu_studio.engine import client
+client._MODULE = "tests.engine.quick_engine"
+"""
 
 CLOSING: dict[str, tuple[str, int]] = {
     "start": (_BEFORE_ITS_FIRST_PAINT, 0),
@@ -209,13 +214,13 @@ CLOSING: dict[str, tuple[str, int]] = {
     "pitfall": (READY + _PITFALL, 3),
     "replicas": (READY + _REPLICAS, 5),
     "naive script": (READY + _NAIVE_SCRIPT, 3),
-    "held engine": (READY + _HELD_ENGINE, 2),
+    "held engine": (_WITHOUT_PYTORCH + READY + _HELD_ENGINE, 2),
     "held sensors": (_WITHOUT_PYTORCH + READY + _HELD_SENSORS, 2),
     "sensors and their log": (_WITHOUT_PYTORCH + READY + _SENSORS_AND_THEIR_LOG, 2),
     "memory experiment": (READY + _EXPERIMENT, 2),
     "snapshot": (_WITHOUT_PYTORCH + READY + _SNAPSHOT, 2),
     "recording": (_WITHOUT_PYTORCH + READY + _RECORDING, 2),
-    "export dialog": (READY + _EXPORT, 2),
+    "export dialog": (QUICK_RUNS + READY + _EXPORT, 2),
 }
 """A state's script, and how many processes the program has below it at least."""
 

@@ -35,15 +35,21 @@ for module in list(sys.modules.values()):
 """
 
 
-def test_the_snippet_of_processes_runs_without_libuv(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def snippet_of(processes: str, monkeypatch: pytest.MonkeyPatch) -> str:
     workload = DataParallel()
-    options = {"way": "DistributedDataParallel", "processes": "2"}
+    options = {"way": "DistributedDataParallel", "processes": processes}
     case = make_case(workload.description, torch.device("cpu"), 16, options=options)
     with monkeypatch.context() as windows:
         windows.setattr("sys.platform", "win32")
-        text = workload.snippet(case)
+        return workload.snippet(case)
+
+
+def test_the_snippet_of_processes_runs_without_libuv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    text = snippet_of("1", monkeypatch)  # it meets torchrun and itself as several would
+    several = text.replace("['cpu']", "['cpu', 'cpu']").replace("node=1", "node=2")
+    assert several == snippet_of("2", monkeypatch)
     name, _, command = text.splitlines()[0].removeprefix("# Save this as ").partition(", then: ")
     assert command == f"python {name}"
     (tmp_path / name).write_text(text, encoding="utf-8")
