@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QLabel,
+    QLayout,
     QLineEdit,
     QSizePolicy,
     QVBoxLayout,
@@ -48,13 +49,15 @@ from gpu_studio.ui.scroll_page import TabScroll, bring_into_view
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from PySide6.QtGui import QShowEvent
+
     from gpu_studio.model.pc_errand import PcCopy
     from gpu_studio.model.pcs import Pcs
     from gpu_studio.ui.theme import Theme
 
 _WIDTH_LETTERS = 84
 _RESULT_LINES = 4
-_RESULT_ROOM = 9  # lines
+_RESULT_ROOM = 10.2  # lines: a PC without GPU Studio is offered a command and a copy
 _LONGEST_ON_BUTTON = 20
 _HOST_HINT = "As you type it after ssh: user@host, or a name from ~/.ssh/config"
 _PROGRAM_HINT = "Only if it is not found: the path of the program there"
@@ -221,6 +224,15 @@ class AddPcDialog(QDialog):
         self._show_state()
         self._host.setFocus()
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """Take the height for this width: Qt's own least height is for a narrow column of words."""
+        super().showEvent(event)
+        layout = self.layout()
+        if layout is not None:
+            height = layout.totalMinimumHeightForWidth(self.width())
+            self.setMinimumHeight(height)
+            self.resize(self.width(), height)
+
     def done(self, result: int) -> None:
         """Close the dialog, and end an attempt."""
         self._attempt.changed.disconnect(self._show_state)
@@ -231,6 +243,7 @@ class AddPcDialog(QDialog):
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)
+        column.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
         column.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
         grid = QGridLayout()
         column.addLayout(grid, 1)
@@ -248,6 +261,7 @@ class AddPcDialog(QDialog):
         # The answers come one by one. What does not fit is scrolled to: no button moves.
         results = TabScroll(found)
         results.setMinimumHeight(round(_RESULT_ROOM * self.fontMetrics().lineSpacing()))
+        results.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
         rows: tuple[tuple[str, QWidget, QWidget | None], ...] = (
             ("Host", self._host, self._try),
             ("", Text(_HOST_HINT, "muted", wraps=True), None),
