@@ -100,8 +100,9 @@ class RoomText(ElidedText):
     def heightForWidth(self, _width: int) -> int:
         """Return the height of the room, which no width changes."""
         margins = self.contentsMargins()
-        lines = self._lines * self.fontMetrics().lineSpacing()
-        return lines + margins.top() + margins.bottom()
+        # A fraction of a pixel comes to each line: several are higher than as many of one.
+        lines = self.fontMetrics().boundingRect(0, 0, 0, 0, 0, "\n".join("g" * self._lines))
+        return lines.height() + margins.top() + margins.bottom()
 
     @property
     def is_elided(self) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint
-from PySide6.QtGui import QHelpEvent
+from PySide6.QtGui import QFont, QFontDatabase, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from gpu_studio.model.text_rows import TextRows
-from gpu_studio.ui.eliding import ElidedText
+from gpu_studio.ui.eliding import ElidedText, RoomText
 from gpu_studio.ui.eliding_combo import narrow_combo
-from gpu_studio.ui.parts import table
+from gpu_studio.ui.parts import Text, table
 
 LONG = "a text that is a good deal longer than the place that it is given"
 
@@ -67,3 +67,25 @@ def test_a_table_reports_cells_and_headings_that_are_cut(qtbot, theme, width, ti
     cell = view.visualRect(rows.index(0, 0)).center()
     heading = QPoint(header.sectionViewportPosition(0) + 10, header.height() // 2)
     assert (tip_of(view.viewport(), cell), tip_of(header.viewport(), heading)) == tips
+
+
+@pytest.mark.parametrize("family", ["DejaVu Sans", "Inter"])
+def test_the_room_for_some_lines_is_as_high_as_they_are(qtbot, family):
+    """The last line's letters keep their lower ends."""
+    if family not in QFontDatabase.families():
+        pytest.skip("not installed")
+    for size in range(16, 29):
+        font = QFont(family)
+        font.setPointSizeF(size / 2)
+        for lines in (1, 2, 3, 5):
+            room, words = RoomText(lines=lines), Text("\n".join("g" * lines), wraps=True)
+            for label in (room, words):
+                qtbot.addWidget(label)
+                label.setFont(font)
+            assert room.heightForWidth(200) >= words.heightForWidth(200), (size, lines)
+
+
+def test_a_text_that_is_cut_after_a_sentence_has_no_fourth_dot(qtbot):
+    label = shown(qtbot, RoomText("One. Two.", lines=1), 40)
+    label.resize(label.fontMetrics().horizontalAdvance("One. T"), label.height())
+    assert label.shown_text == "One…"
