@@ -93,6 +93,7 @@ class ResultBars(QWidget):
         self._theme = theme
         self.bars: tuple[ResultBar, ...] = ()
         self._is_dense = False
+        self._least_rows = 0
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -108,6 +109,12 @@ class ResultBars(QWidget):
         )
         self.updateGeometry()
         self.update()
+
+    def keep_rows(self, count: int) -> None:
+        """Keep the height of at least so many rows: fewer bars move nothing below."""
+        if count != self._least_rows:
+            self._least_rows = count
+            self.updateGeometry()
 
     def set_dense(self, is_dense: bool) -> None:
         """Use thinner bars, for a low window."""
@@ -136,7 +143,7 @@ class ResultBars(QWidget):
     def heightForWidth(self, width: int) -> int:
         """Return the height of all rows, in pixels."""
         row = self._row_height(is_stacked=self._places(width).is_stacked)
-        count = len(self.bars)
+        count = max(len(self.bars), self._least_rows)
         return math.ceil(count * row + max(count - 1, 0) * self._lines(_ROW_GAP))
 
     def event(self, event: QEvent) -> bool:

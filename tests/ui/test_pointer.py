@@ -286,6 +286,18 @@ def check_every_way(qtbot, window, engines, size):
 
 
 @_SIZES
+def test_fewer_devices_move_no_way_to_a_first_result(window, size):
+    window.resize(*size)
+    go(window, page_called("LIVE"))
+    before = places(window)
+    assert {"benchmark.view.published", "benchmark.view.recording"} <= before.keys()
+    for device in ("cuda:1", "cuda:0"):
+        find(window, f"benchmark.devices.{device}", QAbstractButton).click()
+        settle()
+        assert places(window) == before, device
+
+
+@_SIZES
 def test_a_check_that_was_cut_off_arrives_and_moves_no_control(window, size):
     window.resize(*size)
     go(window, page_called("Check"))

@@ -62,6 +62,7 @@ class HeroCard(Card):
         super().__init__(parent, name=name)
         self._hero: Hero | None = None
         self._is_dense = self._is_empty = False
+        self._rows = 0
         self._headline = Text("", "hero", name=f"{name}.headline", wraps=True)
         self._theme = theme
         self._chip = TrustChip(theme, name="benchmark.trust")
@@ -131,6 +132,7 @@ class HeroCard(Card):
             ]
         )
         self._bars.setVisible(bool(hero.bars))
+        self._keep_rows()
         self.setAccessibleName(" · ".join(filter(None, (hero.headline, hero.work))))
         self.setAccessibleDescription(self._bars.accessibleDescription())
         self._fit()
@@ -159,7 +161,13 @@ class HeroCard(Card):
             self._set_margins()
             self._fit()
 
+    def _keep_rows(self) -> None:
+        """While it invites to a run, let fewer devices move no button below."""
+        self._rows = max(self._rows, len(self._bars.bars)) if self._is_empty else 0
+        self._bars.keep_rows(self._rows)
+
     def _arrange_empty(self) -> None:
+        self._keep_rows()
         for space in self._spaces:
             space.setVisible(self._is_empty)
         sides = Qt.AlignmentFlag.AlignHCenter if self._is_empty else Qt.AlignmentFlag.AlignLeft
