@@ -103,6 +103,8 @@ class BenchmarkRunPanel(QWidget):
         self._is_bar = is_bar
         if not is_bar:
             self._column.insertWidget(0, self.buttons)
+        # In a bar, the sentence is in one line with what stands beside the panel.
+        self._column.insertWidget(-1 if is_bar else 1, self._progress)
         self._sentence.set_lines(1 if is_bar else _LINES)
         self._update()
 

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QBoxLayout,
+    QHBoxLayout,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -182,6 +183,11 @@ class BenchmarkTab(TabContents):
         self._bar = FlowRow(spacing=2 * GAP)
         self._is_bar = True  # as the bar has nothing yet, the first fold always moves the parts
         left.column.addWidget(self._bar)
+        self._below_bar = QWidget()  # “More options”, and beside it what Run will do
+        line = QHBoxLayout(self._below_bar)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(2 * GAP)
+        left.column.addWidget(self._below_bar)
         left.column.addWidget(self._panel)
         left.column.addWidget(self._choices)
         left.column.addWidget(self._choices.more)
@@ -202,11 +208,17 @@ class BenchmarkTab(TabContents):
         for part in (self._choices, self._panel, self._choices.more):
             part.set_bar(is_bar)
         if is_bar:
-            self._bar.set_widgets(self._panel.buttons, self._choices, self._choices.more.handle)
+            self._bar.set_widgets(self._panel.buttons, self._choices)
+            line = self._below_bar.layout()
+            assert isinstance(line, QHBoxLayout)
+            line.addWidget(self._choices.more.handle, 0, Qt.AlignmentFlag.AlignTop)
+            line.addWidget(self._panel, 1)
         else:
             self._bar.set_widgets()
-            self._left.column.insertWidget(2, self._choices)
+            self._left.column.insertWidget(2, self._panel)
+            self._left.column.insertWidget(3, self._choices)
         self._bar.setVisible(is_bar)
+        self._below_bar.setVisible(is_bar)
         policies, directions = QSizePolicy.Policy, QBoxLayout.Direction
         # In a column exactly as wide as the widest choice. The choices arrive with the engine.
         self._left.setMinimumWidth(0 if is_bar else letters(self, _LEFT_LETTERS))

@@ -93,6 +93,7 @@ class SegmentPage(QWidget):
             _OPEN, self._ask_file, name="memory.snapshot.open",
             tip="Open a file of torch.cuda.memory._dump_snapshot; nothing in it is executed",
         )  # fmt: skip
+        self._open.setMinimumWidth(self._open.sizeHint().width())  # also as it reads one
         self._close = button(
             "Back to live", self._snapshot.close, name="memory.snapshot.close",
             tip="Close the snapshot and show the allocator again",

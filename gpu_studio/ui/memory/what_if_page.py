@@ -50,7 +50,7 @@ from gpu_studio.ui.lazy_page import PageInSteps
 from gpu_studio.ui.memory.batch_card import BatchCard
 from gpu_studio.ui.memory.history_card import HistoryCard
 from gpu_studio.ui.memory.record_card import RecordCard
-from gpu_studio.ui.parts import GAP, Card, Text, button, letters, rule, set_property
+from gpu_studio.ui.parts import GAP, Card, Text, button, keep_width, letters, rule, set_property
 from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.scroll_page import PageColumn
 from gpu_studio.ui.trust_chip import TrustChip
@@ -140,6 +140,7 @@ class WhatIfPage(PageInSteps):
             _OPEN, self._ask_file, name="memory.what_if.open", primary=True,
             tip="Open a file of torch.cuda.memory._dump_snapshot; nothing in it is executed",
         )  # fmt: skip
+        keep_width(self._open)  # also as it opens one
         self._record = QPushButton("Record one…")
         self._record.setObjectName("memory.what_if.record")
         self._record.setAccessibleName("Record a history")

@@ -227,7 +227,7 @@ def test_in_a_narrow_page_the_choices_are_a_bar_and_the_focus_stays(
         widgets = [find(ready, f"benchmark.{name}", QWidget) for name in names]
         return {w.mapTo(ready, w.rect().center()).y() // 20 for w in widgets}
 
-    row = ("workload", "devices.cpu", "run", "more")
+    row = ("workload", "devices.cpu", "run")
     hero = find(ready, "benchmark.hero", QWidget)
     card = find(ready, "benchmark.choices", QWidget)
 
@@ -241,6 +241,9 @@ def test_in_a_narrow_page_the_choices_are_a_bar_and_the_focus_stays(
         qtbot.waitUntil(lambda wanted=is_bar: is_a_bar() == wanted == (len(tops(*row)) == 1))
         assert run_button.hasFocus()
         assert run_button.isVisible()
+        more, sentence = (find(ready, f"benchmark.{name}") for name in ("more", "progress.text"))
+        middles = [one.mapTo(ready, one.rect().center()).y() for one in (more, sentence)]
+        assert (abs(middles[0] - middles[1]) < more.height() // 2) == is_bar, "in one line"
 
 
 def test_more_options_open_under_the_bar_and_move_the_page_down(
