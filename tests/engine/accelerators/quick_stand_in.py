@@ -1,14 +1,16 @@
-"""A Radeon or an Arc that Python stands in for, with small work: a check and pitfalls in seconds.
+"""A program that answers requests on a Radeon or an Arc that Python stands in for.
 
-    python -m tests.engine.accelerators.quick_stand_in amd '{"type": "run_pitfall", …}' …
+    python -m tests.engine.accelerators.quick_stand_in amd '{"type": "run_workload", …}' … \
+        small '{"type": "run_pitfall", …}' …
 
-What takes its time by its size is smaller, and the scripts of pitfalls run in this process, where
-the card is.
+From the word ``small`` on, a check and pitfalls take seconds: what takes its time by its size is
+smaller, and the scripts of pitfalls run in this process, where the card is.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import sys
 
@@ -27,7 +29,9 @@ from gpu_studio.engine.pitfalls import (
 from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd
 from tests.engine.accelerators import python_device, stand_in
 from tests.engine.accelerators.python_device import MEMORY
+from tests.engine.quick_runs import make_quick
 
+SMALL = "small"
 MIB = 1 << 20
 SMALLER = {
     python_device: {"_SEGMENT_BYTES": 1 << 16},
@@ -56,6 +60,7 @@ def make_small() -> None:
         for name, value in constants.items():
             assert hasattr(module, name), (module, name)
             setattr(module, name, value)
+    MEMORY.cached.clear()
     MEMORY.total_bytes = 192 * MIB
     # Where a result lies around its values cannot be read: each tensor has memory of its own.
     layouts._storage_of = lambda result: python_device.in_order(result)
@@ -74,7 +79,17 @@ def _run_here(bench: Bench, script: str) -> ScriptEnd:
     return ScriptEnd(output.getvalue().strip(), error)
 
 
-if __name__ == "__main__":
+def main(maker: str, lines: list[str]) -> None:
+    """Answer the requests before and after `SMALL`."""
+    gc.freeze()  # as the engine's process does: PyTorch is not looked through for garbage
+    smaller = lines.index(SMALL)
+    stand_in.stand_in(maker)
+    make_quick()
+    stand_in.answer(lines[:smaller])
     torch.set_num_threads(1)
     make_small()
-    stand_in.main(sys.argv[1], sys.argv[2:])
+    stand_in.answer(lines[smaller + 1 :])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

@@ -1,10 +1,8 @@
-"""A Radeon or an Arc that Python stands in for: a program that answers requests on it.
+"""A Radeon or an Arc that Python stands in for: a process answers requests on it.
 
 Everything of this program's `Rocm` and `Xpu` runs for real; what they call of PyTorch answers as a
 ROCm or XPU build would. Only the first part of the addresses differs: PyTorch does not lend the
 names ``cuda`` and ``xpu`` to others.
-
-    python -m tests.engine.accelerators.stand_in amd '{"type": "describe_engine"}' …
 """
 
 from __future__ import annotations
@@ -27,10 +25,9 @@ from gpu_studio.engine.accelerators.xpu import Xpu
 from gpu_studio.engine.dispatcher import Dispatcher
 from tests.engine.accelerators import python_device
 from tests.engine.accelerators.python_device import MEMORY
-from tests.engine.quick_runs import make_quick
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 # rocminfo and PyTorch of a Ryzen with graphics beside a Radeon: the integrated chip comes first.
 RADEONS = (
@@ -276,14 +273,8 @@ def _refused(name: str, function: FunctionType) -> Callable[..., Any]:
     return ask
 
 
-def main(maker: str, lines: list[str]) -> None:
+def answer(lines: Sequence[str]) -> None:
     """Answer requests, one JSON object each, on standard output."""
-    stand_in(maker)
-    make_quick()
     for line in lines:
         for event in Dispatcher().run(decode_request(line.encode()), threading.Event()):
             sys.stdout.buffer.write(encode(event))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpu_studio.core.benchmark.standard import STANDARD_1
+from gpu_studio.core.check.stages import STAGE_NAMES
 from gpu_studio.core.memory.snapshot_file import open_snapshot
+from gpu_studio.core.messages.check_messages import (
+    CheckFindingMade,
+    CheckRoundFinished,
+    CheckStageFinished,
+    CheckStarted,
+    RunCheck,
+)
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
@@ -19,11 +27,14 @@ from gpu_studio.core.messages.memory_messages import (
     OomFinished,
     RunMemoryExperiment,
 )
+from gpu_studio.core.messages.pitfall_messages import PitfallFailed, PitfallFinished, RunPitfall
 from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceModel
 from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunHeat
 from gpu_studio.core.protocol import decode_event, encode
+from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.workloads.registry import PICTURES, WORKLOADS
+from tests.engine.accelerators import quick_stand_in
 from tests.engine.accelerators.test_second_accelerator import pytestmark as needs_backends
 from tests.engine.answers import only, run_request
 from tests.patience import PATIENCE_S
@@ -45,7 +56,10 @@ CANNOT = {
     ("amd", "custom_kernel"): "NVRTC",
     ("intel", "custom_kernel"): "NVRTC",
     ("intel", "data_parallel"): "DistributedDataParallel",
+    ("intel", "visible_devices_too_late"): "ZE_AFFINITY_MASK",
 }
+PITFALL_NAMES = [one.description.name for one in PITFALLS]
+UNTESTED = "not tested on this kind of card yet"
 
 
 def requests_to(device: str, snapshot: Path) -> list[Request]:
@@ -76,20 +90,39 @@ def requests_to(device: str, snapshot: Path) -> list[Request]:
 
 
 def answers(maker: str, snapshot: Path) -> list[Event]:
-    lines = [encode(one).decode() for one in requests_to(f"{maker}:0", snapshot)]
+    device = f"{maker}:0"
+    small = [
+        RunCheck(check_id="check", device=device, budget_s=0.5),
+        *(RunPitfall(name=name, device=device) for name in PITFALL_NAMES),
+    ]
+    lines = [encode(one).decode() for one in requests_to(device, snapshot)]
+    smaller = [encode(one).decode() for one in small]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.engine.accelerators.stand_in", maker, *lines],
+        [sys.executable, "-m", quick_stand_in.__name__, maker, *lines, quick_stand_in.SMALL,
+         *smaller],
         capture_output=True, timeout=2 * PATIENCE_S, check=False,
     )  # fmt: skip
     assert not done.returncode, done.stderr.decode()
     return [decode_event(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("maker", ["amd", "intel"])
-def test_everything_is_answered_on_the_cards_of(maker, tmp_path):
+@pytest.fixture(scope="module", params=["amd", "intel"])
+def maker(request) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def snapshot(maker, tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp(maker) / "snapshot.pickle"
+
+
+@pytest.fixture(scope="module")
+def events(maker, snapshot) -> list[Event]:
     """One process answers it all: PyTorch takes a device of Python once, and seconds to load."""
-    snapshot = tmp_path / "snapshot.pickle"
-    events = answers(maker, snapshot)
+    return answers(maker, snapshot)
+
+
+def test_everything_is_answered_on_the_cards_of(maker, snapshot, events):
     for name in NAMES:
         _runs_or_says_why_not(maker, events, name)
     _says_what_it_is_built_for(maker, events)
@@ -99,6 +132,14 @@ def test_everything_is_answered_on_the_cards_of(maker, tmp_path):
     _refuses_float64_without_its_arithmetic(maker, events)
     _names_the_switches_of_convolutions_or_lacks_them(maker, events)
     _measures_items_of_the_standard_run(events)
+
+
+def test_every_stage_and_pitfall_runs_on_the_cards_of(maker, events):
+    """`torch.cuda` raises there if this program asks it on an Intel card."""
+    _every_stage_finds_the_card_good(maker, events)
+    for name in PITFALL_NAMES:
+        _shows_or_says_why_not(maker, events, name)
+    _each_shows_what_it_is_about(events)
 
 
 def _runs_or_says_why_not(maker, events, name):
@@ -180,3 +221,46 @@ def _names_the_switches_of_convolutions_or_lacks_them(maker, events):
     # Without a way to let the card wait, launching and computing cannot be told apart.
     (launched,) = [one for one in only(RunFinished, events) if one.run_id == "launch"]
     assert bool(launched.parts_s) is (maker == "amd")
+
+
+def _every_stage_finds_the_card_good(maker, events):
+    (started,) = only(CheckStarted, events)
+    assert UNTESTED in started.device.untested
+    assert only(CheckRoundFinished, events)
+    findings = [one.finding for one in only(CheckFindingMade, events)]
+    finished = {one.stage: one for one in only(CheckStageFinished, events)}
+    assert tuple(finished) == STAGE_NAMES
+    for stage in finished.values():
+        assert (stage.errors, bool(stage.tested)) == (0, True), (stage, findings)
+    # The CPU's generator stands in for the card's: another algorithm, and no error of the card.
+    doubts = [one for one in findings if one.severity == "doubt"]
+    assert doubts
+    assert {one.kind for one in doubts} == {"not_repeatable"}, doubts
+    assert all("from a seed (Philox" in one.sentence for one in doubts), doubts
+    notes = " ".join(one.sentence for one in findings if one.severity == "note")
+    assert ("has no arithmetic for float64" in notes) is (maker == "intel")
+
+
+def _shows_or_says_why_not(maker, events, name):
+    finished = [one for one in only(PitfallFinished, events) if one.name == name]
+    failed = [one for one in only(PitfallFailed, events) if one.name == name]
+    reason = CANNOT.get((maker, name))
+    if reason is not None:
+        assert reason in failed[0].failure.message
+        assert not finished
+        return
+    assert finished, (name, failed)
+    assert UNTESTED in finished[0].untested
+    for outcome in (finished[0].broken, finished[0].fixed):
+        assert outcome.sentence
+        assert not outcome.stand_in
+    assert not finished[0].fixed.error
+
+
+def _each_shows_what_it_is_about(events):
+    shown = {one.name: one.broken for one in only(PitfallFinished, events)}
+    assert "two devices" in shown["mixed_devices"].error
+    assert "out of memory" in shown["out_of_memory"].error
+    assert "IndexError" in shown["sticky_error"].error
+    assert shown["exception_keeps_tensors"].figures[0].value > 0
+    assert "not built for" not in shown["float16_on_old_card"].sentence
