@@ -9,6 +9,7 @@ import threading
 import psutil
 import pytest
 import torch
+import torch.distributed as dist
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, SamplesMeasured
@@ -17,6 +18,7 @@ from gpu_studio.engine import together_group
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.replica import ReplicaAnswer
 from gpu_studio.engine.replica_group import ReplicaGroup
+from gpu_studio.engine.together_meeting import port_key
 from gpu_studio.engine.workloads import replicated, together_case
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.data_parallel import DataParallel
@@ -51,6 +53,7 @@ def test_two_pcs_train_together_and_nothing_of_them_is_left(there):
     assert last.training.network_bytes_per_s.median > 0
     assert set(last.training.waiting) == set(_TOGETHER)
     assert "32 on cpu, 32 on attic/cpu" in " ".join(last.findings)
+    assert "NCCL" not in " ".join(last.findings)
     assert there.host not in str(last)
     assert outliving(psutil.Process().children(recursive=True)) == []
 
@@ -93,15 +96,27 @@ def _asked_for(request, monkeypatch):
     return last_event(request), asked
 
 
-def test_two_pcs_meet_at_an_address_without_a_tunnel(there, second_loopback, monkeypatch):
+def test_two_pcs_meet_at_an_address_without_a_tunnel_and_exchange_by_gloo_if_nccl_cannot(
+    there, second_loopback, monkeypatch
+):
     monkeypatch.setattr(together_group, "SshTunnel", None)
+    chosen = together_group.exchange_backends
+    both = (ExchangeBackend.NCCL, ExchangeBackend.GLOO)
+
+    def as_for_cards(kinds, own, *, is_tunneled):
+        assert chosen(kinds, own, is_tunneled=is_tunneled) == (ExchangeBackend.GLOO,)
+        return both
+
+    monkeypatch.setattr(together_group, "exchange_backends", as_for_cards)
     request = request_of(there, rendezvous=second_loopback)
-    last, (joined,) = _asked_for(request, monkeypatch)
+    last, asked = _asked_for(request, monkeypatch)
     assert isinstance(last, RunFinished), last
     assert last.verified, last.verification
-    assert (joined.rendezvous, joined.backend) == (second_loopback, ExchangeBackend.GLOO)
+    assert [one.backend for one in asked] == list(both)
+    assert {one.rendezvous for one in asked} == {second_loopback}
     assert (last.training.backend, last.training.is_tunneled) == (ExchangeBackend.GLOO, False)
     assert "without ssh" in " ".join(last.findings)
+    assert "NCCL does not work" in " ".join(last.findings)
     assert second_loopback not in str(last)
     assert outliving(psutil.Process().children(recursive=True)) == []
 
@@ -124,18 +139,6 @@ def test_processes_that_do_not_reach_each_other_are_a_sentence(there, second_loo
     last = last_event(request_of(there, rendezvous=second_loopback))
     assert isinstance(last, RunFailed)
     assert "firewall" in last.failure.message
-    assert outliving(psutil.Process().children(recursive=True)) == []
-
-
-def test_cards_without_nccl_there_exchange_by_gloo(there, second_loopback, monkeypatch):
-    both = (ExchangeBackend.NCCL, ExchangeBackend.GLOO)
-    monkeypatch.setattr(together_group, "exchange_backends", lambda *_, **__: both)
-    request = request_of(there, rendezvous=second_loopback)
-    last, asked = _asked_for(request, monkeypatch)
-    assert isinstance(last, RunFinished), last
-    assert [one.backend for one in asked] == list(both)
-    assert last.training.backend is ExchangeBackend.GLOO
-    assert "NCCL does not work" in " ".join(last.findings)
     assert outliving(psutil.Process().children(recursive=True)) == []
 
 
@@ -226,8 +229,20 @@ def test_a_pc_that_does_not_take_part_is_named_within_the_patience(
     assert outliving(psutil.Process().children(recursive=True)) == []
 
 
-@pytest.mark.parametrize("port", ["garbage", "65536", "1" * 1000])
-def test_a_port_that_cannot_be_is_refused(there, play, port):
+@pytest.mark.parametrize("port", ["", "0", "-1", "garbage", "65536", "1" * 1000])
+def test_a_port_that_cannot_be_is_refused(monkeypatch, port):
+    group = object.__new__(together_group.TogetherGroup)
+    group._devices, group.backend = _TOGETHER, ExchangeBackend.GLOO.value
+    group._store = dist.HashStore()
+    group._store.set(port_key(1), port)
+    group._store.set(port_key(0), "65535")
+    assert group._port_of(0, 0.0) == 65535
+    with pytest.raises(StudioError, match="attic/cpu answered something unexpected"):
+        group._port_of(1, 0.0)
+
+
+def test_a_pc_without_a_port_is_named_and_nothing_is_left(there, play):
+    port = "garbage"
     play(
         "import torch.distributed as dist; greet(); hear(); "
         "port = msgspec.json.decode(hear())['store_port']; "
