@@ -11,6 +11,8 @@ import pytest
 from gpu_studio.cli import answers
 from gpu_studio.cli import main as cli
 from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed
+from gpu_studio.engine import client
 from gpu_studio.engine.client import ProcessEngine
 from tests.fakes.scripted_engine import Engines
 from tests.own_home import own_home
@@ -63,18 +65,26 @@ def typed(capsys):
 
 @pytest.fixture(scope="package")
 def started_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessEngine]:
-    """A real engine for many commands: its start takes most of their time."""
+    """A real engine for many commands, with short runs: its start takes most of their time."""
     log_path = tmp_path_factory.mktemp("log") / "engine.log"
     engine = ProcessEngine(EngineEnvironment(visible_devices=""), log_path=log_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "_MODULE", "tests.engine.quick_engine")
+        assert any(isinstance(one, EngineDescribed) for one in engine.run(DescribeEngine()))
     yield engine
     engine.close()
 
 
 @pytest.fixture
-def type_here(started_engine, monkeypatch, tmp_path, capsys):
-    """Type a command in this process; its engine has started already."""
+def shared_engine(started_engine: ProcessEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the commands of this process ask the engine that has started already."""
     monkeypatch.setattr(started_engine, "close", lambda: None)
     monkeypatch.setattr(answers, "ProcessEngine", lambda environment, log_path: started_engine)
+
+
+@pytest.fixture
+def type_here(shared_engine, monkeypatch, tmp_path, capsys):
+    """Type a command in this process; its engine has started already."""
     monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
     monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
 

@@ -242,7 +242,7 @@ def test_fit_of_a_known_network_and_of_a_file(type_in: Any, tmp_path: Path):
     assert type_in(*options)[0] == 1
 
 
-def test_fit_says_how_fast_a_model_would_write(type_in: Any, tmp_path: Path):
+def test_fit_says_how_fast_a_model_would_write(shared_engine: None, type_in: Any, tmp_path: Path):
     """On the CPU with its own measured bandwidth; a simulated card has none."""
     path = tmp_path / "one.gguf"
     write_gguf(
@@ -308,7 +308,7 @@ def test_wrong_use_is_one_line(type_in: Any, arguments: list[str], words: str):
     assert len(notes) < 400
 
 
-def test_the_cache_of_a_card_is_emptied_and_the_cpu_has_none(type_in: Any):
+def test_the_cache_of_a_card_is_emptied_and_the_cpu_has_none(shared_engine: None, type_in: Any):
     status, lines, errors = type_in("free", "--device", "cpu", "--size", "8", "--json")
     assert status == 1
     types = [json.loads(line)["type"] for line in lines]
