@@ -27,7 +27,7 @@ from gpu_studio.core.memory.token_speed import TokenReading, token_reading
 from gpu_studio.core.memory.training import HALF_TYPES, TrainingPlan, train
 from gpu_studio.core.memory.weights.weight_types import KEPT_TYPES
 from gpu_studio.core.tensors import ITEM_BYTES
-from gpu_studio.core.units import format_bytes, format_count
+from gpu_studio.core.units import format_bytes, format_count, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -172,7 +172,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
         """The answer in words."""
         side = self.largest_square_side
         matrix = (
-            f"the largest square float32 matrix that fits is {side} × {side} "
+            f"the largest square float32 matrix that fits is {format_size(side)} "
             f"({format_bytes(4 * side * side)})"
             if side
             else "no float32 matrix fits"

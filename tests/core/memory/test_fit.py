@@ -25,7 +25,7 @@ from gpu_studio.core.memory.networks import Network, known_network
 from gpu_studio.core.memory.token_speed import token_reading
 from gpu_studio.core.memory.training import TrainingPlan, plans_for
 from gpu_studio.core.tensors import ITEM_BYTES
-from gpu_studio.core.units import format_count
+from gpu_studio.core.units import format_count, format_size
 from tests.core.memory.published_networks import FURTHER, PUBLISHED, many_tiny_tensors, thirds
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -88,7 +88,7 @@ def test_without_gradients_a_much_larger_batch_fits():
     fit = fit_on(GT_1030)
     assert fit.largest_inference_batch > 8 * fit.largest_training_batch > 0
     side = fit.largest_square_side
-    assert f"{side} × {side}" in fit.sentence
+    assert format_size(side) in fit.sentence
     assert f"{format_count(fit.largest_training_batch)} in training" in fit.sentence
 
 
