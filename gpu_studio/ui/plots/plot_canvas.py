@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 END_ROOM = 16  # pixels that a label may extend beyond an axis' end
 _FEWEST_PIXELS = {"bottom": 60, "left": 24}  # between two labeled ticks
+_MOST_LABELS = {"bottom": 30, "left": 9}  # more in a high plot are a ruler, not a picture
 _SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 _SECONDS_APART = (5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1200.0)
 _GIB_DECIMALS = 4  # at most; the zeros at the end go
@@ -69,7 +70,8 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
         """Return the ticks in pyqtgraph's format and scale (log10 if logarithmic)."""
         if not (math.isfinite(minimum) and math.isfinite(maximum)) or maximum <= minimum:
             return []
-        most = max(2, int(size / _FEWEST_PIXELS[self.orientation]))
+        most = int(size / _FEWEST_PIXELS[self.orientation])
+        most = max(2, min(most, _MOST_LABELS[self.orientation]))
         if self._is_logarithmic:
             if self._unit == "size":
                 return [(None, _powers(minimum, maximum, math.log10(2), most))]

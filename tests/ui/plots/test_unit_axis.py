@@ -104,3 +104,14 @@ def test_axes_write_numbers_as_people_read_them(qapp, unit, logarithmic, low, hi
     axis = UnitAxis("left", unit, logarithmic=logarithmic)
     ((spacing, values),) = axis.tickValues(low, high, 28 * 5)
     assert axis.tickStrings(values, 1.0, spacing) == labels
+
+
+@pytest.mark.parametrize(
+    ("unit", "top"), [("%", 100.0), ("bytes", 2.0**31), ("bytes", 32 * 2.0**30)]
+)
+def test_a_high_axis_has_no_more_labels_than_are_read_at_a_glance(qapp, unit, top):
+    from gpu_studio.ui.plots.plot_canvas import UnitAxis
+
+    axis = UnitAxis("left", unit)
+    low, high = (len(axis.tickValues(0.0, top, pixels)[0][1]) for pixels in (110, 900))
+    assert 2 <= low <= high <= 11
