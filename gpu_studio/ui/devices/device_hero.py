@@ -313,7 +313,8 @@ class DeviceHero(Card):
             _MEASURE, self._measure_or_stop, name="devices.measure", tip=_MEASURE_TIP
         )
         self._measure.setIcon(icon("clock", theme))
-        self._measure.setMinimumWidth(self._measure.sizeHint().width())  # with either name
+        own = self._measure.sizeHint().width()  # with either name
+        self._least_widths = {self._check: 0, self._test: 0, self._race: 0, self._measure: own}
         # As they come: the last two once the engine has described itself.
         self.presses = FlowRow(self._check, self._test, self._race, self._measure, spacing=GAP)
         self._without_card = self._without_card_row()
@@ -405,6 +406,9 @@ class DeviceHero(Card):
         width = max(letters(self, _PRESS_LETTERS), self._compare.sizeHint().width())
         self._side.setMaximumWidth(width if is_wide else _NO_LIMIT)
         self._side.setMinimumWidth(width if is_wide else 0)
+        # One below the other they end at one edge.
+        for press, least in self._least_widths.items():
+            press.setMinimumWidth(width if is_wide else least)
 
     def _make_side(self) -> QWidget:
         place = QWidget()

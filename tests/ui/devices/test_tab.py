@@ -26,6 +26,7 @@ from gpu_studio.ui.devices.device_hero import DeviceHero, DeviceListView
 from gpu_studio.ui.devices.sensor_grid import SensorGrid
 from gpu_studio.ui.theme import COLOURS
 from tests.driving.devices import found, show_reading, start
+from tests.driving.pages import settle
 from tests.driving.window import click, find, numbers, sees, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
@@ -296,3 +297,16 @@ def test_everything_to_press_has_a_name_and_is_reached_by_keyboard(
     for widget in controls:
         assert widget.accessibleName(), widget.objectName()
         assert widget.focusPolicy() & Qt.FocusPolicy.TabFocus, widget.objectName()
+
+
+def test_the_buttons_beside_the_devices_end_at_one_edge(ready_studio, tab):
+    """One below the other; below the devices of a narrow page each is as wide as its words."""
+    names = ("compare", "check", "race", "measure")
+    tab.show()
+    for width, is_column in ((1000, True), (560, False), (1000, True)):
+        tab.resize(width, 700)
+        settle()
+        buttons = [find(tab, f"devices.{name}") for name in names]
+        assert all(one.isVisible() for one in buttons)
+        edges = {one.mapTo(tab, one.rect().topRight()).x() for one in buttons}
+        assert (len(edges) == 1) == is_column, width
