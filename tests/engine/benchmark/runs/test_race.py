@@ -69,12 +69,12 @@ def finished(events: list[Event]) -> RunFinished:
 
 
 def test_it_ends_at_the_finish_line():
-    result = finished(ask(race()))
+    result = finished(ask(race(longest_s=60.0)))  # a PC that is busy after the warm-up takes longer
     outcome = result.outcome
     assert outcome.reached
     assert outcome.progress == 1.0
     assert outcome.steps == outcome.finish_steps
-    assert outcome.measure > 20.0
+    assert outcome.measure > result.curves["sharpness"][0]
     assert outcome.steps == result.samples * result.calls_per_sample
     assert outcome.seconds == pytest.approx(result.timed_s)
     assert result.verified
