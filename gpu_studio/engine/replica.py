@@ -264,6 +264,18 @@ def change_error(found: torch.Tensor, inputs: torch.Tensor, targets: torch.Tenso
     return error if math.isfinite(error) else None
 
 
+def _up_to(engine: int) -> list[int]:
+    """Return the processes that started this one: torchrun, and what is between, up to the engine.
+
+    On Windows, the ``python.exe`` of an environment only starts the real one: without torchrun, it
+    goes on.
+    """
+    pids = [os.getppid()]
+    while pids[-1] != engine and (parent := psutil.Process(pids[-1]).parent()) is not None:
+        pids.append(parent.pid)
+    return pids
+
+
 def _end_with(*pids: int) -> None:
     """End this process as soon as one of these processes ends, even if it is a zombie."""
     processes = [psutil.Process(pid) for pid in pids]
@@ -310,7 +322,7 @@ def main(arguments: Sequence[str]) -> int:
     gc.freeze()
     orders, out = take_over_stdin(), take_over_stdout()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _end_with(chosen.engine, os.getppid())
+    _end_with(chosen.engine, *_up_to(chosen.engine))
     device = torch.device(chosen.devices.split(",")[int(os.environ["LOCAL_RANK"])])
     accelerator_of(device).use(device)
     if chosen.store_port is not None:
