@@ -23,6 +23,7 @@ def test_the_snippet_of_one_program_runs_as_it_stands(
     assert float(capsys.readouterr().out.removesuffix(" s a call\n")) > 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the snippet of Windows needs no torchrun")
 def test_the_snippet_of_processes_runs_as_its_first_line_says(tmp_path: Path):
     texts = {
         processes: WORKLOAD.snippet(case_of(way=PROCESSES, processes=processes))
