@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
-from PySide6.QtGui import QFont
+from PySide6.QtGui import QFont, QFontDatabase
 from PySide6.QtWidgets import QApplication
 
 from gpu_studio.ui import theme
@@ -24,17 +24,38 @@ if TYPE_CHECKING:
 LETTERS = ((85, 9.0), (125, 9.0), (100, 10.0), (85, 13.0), (125, 13.0))
 
 
+def _is_in_force(applied: Theme) -> bool:
+    """Return whether the application has a theme's look already: to give it again takes 20 ms.
+
+    A test that gives it another one by itself has to forget the sheet: Qt keeps colors with it.
+    """
+    now = QApplication.instance()
+    assert isinstance(now, QApplication)
+    font = theme.application_font(QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont))
+    return (
+        now.font() == font
+        and now.palette() == applied._palette()
+        and now.styleSheet() == applied._style_sheet(font.pointSizeF())
+    )
+
+
 @pytest.fixture(autouse=True)
-def fresh_style(monkeypatch: pytest.MonkeyPatch) -> None:
+def fresh_style(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give each window of a test a style of its own, as the only window of the program has.
 
     If one style sheet replaces another, Qt goes through a list of widgets that it kept, and a few
     of a hundred windows' tests ended there in a segmentation fault. The program takes a sheet off
     before it puts on another.
+
+    A look that is in force stays, except where the module's `GIVES_EACH_LOOK` is set.
     """
     apply = theme.Theme.apply
+    may_stay = not getattr(request.module, "GIVES_EACH_LOOK", False)
 
     def apply_afresh(applied: Theme) -> None:
+        if may_stay and _is_in_force(applied):
+            applied.is_dark = applied._wants_dark()
+            return
         QApplication.setStyle("Fusion")
         apply(applied)
 

@@ -24,15 +24,16 @@ from gpu_studio.ui import theme as themes
 from gpu_studio.ui.steps import steps
 from gpu_studio.ui.theme import COLOURS, Theme, application_font
 
+GIVES_EACH_LOOK = True
 _DEPTH = 8
 
 
 @pytest.fixture(autouse=True)
 def look_is_restored(qapp):
-    font, sheet = qapp.font(), qapp.styleSheet()
+    font = qapp.font()
     yield
     qapp.setFont(font)
-    qapp.setStyleSheet(sheet)
+    qapp.setStyleSheet("")  # the next test's look is not in force
 
 
 @pytest.mark.parametrize(("system", "taken"), [(9.0, 9.5), (11.0, 9.5), (12.0, 12.0), (18.0, 18.0)])
