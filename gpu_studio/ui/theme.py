@@ -141,16 +141,6 @@ def _application() -> QApplication:
     return application
 
 
-def _forget_sizes(parent: QObject) -> None:
-    """Let what changed in a parent measure itself again.
-
-    Buttons and lists keep the size that they last had, without a sheet if it was asked for then.
-    """
-    for child in parent.children():
-        if isinstance(child, QWidget):
-            QCoreApplication.sendEvent(child, QEvent(QEvent.Type.StyleChange))
-
-
 def _keep_to_one_font(application: QApplication) -> None:
     """Take away the fonts that the desktop has for menus, tables and tips.
 
@@ -256,7 +246,7 @@ class Theme(QObject):
         for window in self._held:
             window.setUpdatesEnabled(False)
         polishes = [self._polish] * _POLISH_STEPS
-        changes = (self._prepare, self._remove_sheet, self._change, *polishes, self._show)
+        changes = (self._prepare, self._change, *polishes, self._show)
         if self._held:
             steps().add(*changes)
         else:
@@ -281,20 +271,20 @@ class Theme(QObject):
                 self._unstyled.add(_address(widget))
                 widget.setAttribute(_OWN_STYLE)
 
-    def _remove_sheet(self) -> None:
-        _application().setStyleSheet("")
-        # Only until the next step: a filter sees each of the many events of a new sheet.
-        _application().installEventFilter(self)
-
     def _change(self) -> None:
-        """Set the sheet. Qt lays it over none of the widgets, as none of them is polished."""
-        _application().removeEventFilter(self)
+        """Set the sheet. Qt lays it over none of the widgets, as none of them is polished.
+
+        No turn is between the old sheet and the new one: what asks for its size without one keeps
+        it, and its words are cut.
+        """
+        _application().setStyleSheet("")
         for widget in QApplication.allWidgets():
             if widget.testAttribute(_IS_POLISHED):
                 self._unpolished.add(_address(widget))
                 widget.setAttribute(_IS_POLISHED, False)
         self._widgets_a_step = -(-len(self._unpolished) // _POLISH_STEPS)
         self._set_sheet()
+        # Only until the next step: a filter sees each of the many events of a new sheet.
         _application().installEventFilter(self)
 
     def _polish(self) -> None:
@@ -318,7 +308,6 @@ class Theme(QObject):
         self._is_changing = False
         self.changed.emit()
         for asked in _living(asking):
-            _forget_sizes(asked)
             QCoreApplication.postEvent(asked, QEvent(QEvent.Type.LayoutRequest))
         for window in filter(isValid, held):
             window.setUpdatesEnabled(True)
