@@ -84,7 +84,7 @@ def test_runs_of_two_workloads_are_told_apart(qtbot: QtBot, ready: BenchmarkTab)
     assert view.isColumnHidden(Column.WORKLOAD)
     find(ready, "benchmark.workload", QComboBox).setCurrentIndex(1)
     run(ready, "64, 128")
-    assert not view.isColumnHidden(Column.WORKLOAD)
+    qtbot.waitUntil(lambda: not view.isColumnHidden(Column.WORKLOAD))
     assert cells(ready, Column.WORKLOAD) == ["Elementwise", "Matrix product", "Matrix product"]
     # The medians over the size are of one workload.
     qtbot.waitUntil(lambda: find(ready, "benchmark.plot.sizes", LivePlot).plot is not None)
