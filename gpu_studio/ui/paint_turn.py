@@ -42,6 +42,8 @@ class PaintTurn(QObject):
         return super().eventFilter(watched, event)
 
     def _on_turn(self) -> None:
+        if self._turn == _PAINT_TURN - 1 and not self._window.updatesEnabled():
+            return  # Qt would take the request, paint nothing, and never ask again
         self._turn += 1
         if self._turn == _LAYOUT_TURN:
             for _ in range(_LEVELS):  # Qt sends only the events that were posted before the call

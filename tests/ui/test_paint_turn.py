@@ -49,6 +49,26 @@ def test_what_is_laid_out_level_by_level_is_painted_once(qtbot):
     assert page.painted == [page.height()]
 
 
+def test_a_paint_that_is_asked_for_while_a_window_may_not_paint_comes_later(qtbot):
+    """As where a change of theme meets an answer of the engine."""
+    window, page = QMainWindow(), _Page()
+    qtbot.addWidget(window)
+    window.setCentralWidget(page)
+    PaintTurn(window)
+    with qtbot.waitExposed(window):
+        window.show()
+    qtbot.waitUntil(lambda: bool(page.painted))
+    _let_all_be_painted(qtbot)
+    page.painted.clear()
+    window.update()
+    window.setUpdatesEnabled(False)
+    for _ in range(8):  # more turns than a paint waits
+        _let_all_be_painted(qtbot)
+    assert not page.painted
+    window.setUpdatesEnabled(True)
+    qtbot.waitUntil(lambda: bool(page.painted))
+
+
 def _let_all_be_painted(qtbot) -> None:
     """Wait for a timer that was started twice: all that was asked for before it is done."""
     done: list[bool] = []
