@@ -178,7 +178,7 @@ def test_fit(type_in: Any):
     status, lines, _ = type_in("fit", *options)
     assert status == 0
     assert "simulated" in lines[0]
-    assert "22528 × 22528" in lines[1]
+    assert "22,528 × 22,528" in lines[1]
     assert "inference may fit, depending on the shapes of its tensors" in lines[2]
     finished = json.loads(type_in("fit", *options, "--json")[1][-1])
     assert finished["type"] == "fit_finished"

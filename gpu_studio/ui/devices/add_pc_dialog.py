@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 _WIDTH_LETTERS = 84
 _RESULT_LINES = 4
-_RESULT_ROOM = 10.2  # lines: a PC without GPU Studio is offered a command and a copy
+_RESULT_ROOM = 11.4  # lines: a PC without GPU Studio is offered a command and a copy
 _LONGEST_ON_BUTTON = 20
 _HOST_HINT = "As you type it after ssh: user@host, or a name from ~/.ssh/config"
 _PROGRAM_HINT = "Only if it is not found: the path of the program there"
