@@ -40,7 +40,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     ``finished`` is the race's last message. ``reason`` explains the result from the measured parts,
     empty if they explain nothing. ``doubts`` are the reasons not to trust it; a race without doubts
     is green. ``paused`` says that the PC slept, empty if it did not: no time contains that.
-    ``is_kept_busy`` says that other programs are why there is no winner.
+    ``is_kept_busy`` says that other programs are why there is no winner. ``times`` is how many
+    times faster the leader is, as the sentence has it: rounded to one digit where there are doubts;
+    empty without a leader.
     """
 
     finished: RaceFinished
@@ -48,6 +50,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     doubts: tuple[str, ...]
     paused: str = ""
     is_kept_busy: bool = False
+    times: str = ""
 
 
 def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
@@ -90,6 +93,7 @@ def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
         doubts=_doubts(runs),
         paused=pauses_sentence(run.result.pauses for run in runs if run.result is not None),
         is_kept_busy=duel is not None and duel.is_kept_busy,
+        times=duel.times if duel is not None and leader is not None else "",
     )
 
 

@@ -13,7 +13,7 @@ from gpu_studio.core.race.animation_order import (
     with_picture,
 )
 from gpu_studio.core.race.picture_order import shared_picture
-from gpu_studio.core.units import format_duration, format_ratio, format_size
+from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.race import race_words
 from gpu_studio.ui.race.framed_picture import image_of
 from gpu_studio.ui.race.stage import StageSide, StageView
@@ -122,8 +122,8 @@ def foot_of(race: Race) -> str:
 def _result_words(race: Race) -> tuple[str, str]:
     """Return the ratio in large type, and the sentence."""
     assert race.verdict is not None
-    finished = race.verdict.finished
-    if finished.leader is None or finished.ratio is None:
+    finished, times = race.verdict.finished, race.verdict.times
+    if finished.leader is None or not times:
         return "A tie" if finished.ratio is not None else "No verdict", finished.sentence
     leader = race.sides[finished.leader]
     end = f"{leader.entry.label} was ahead when the time was up."
@@ -131,7 +131,7 @@ def _result_words(race: Race) -> tuple[str, str]:
         time = format_duration(leader.end_s)
         end = f"{leader.entry.label} finished after {time}. This is how far the other side was."
     interval = race_words.interval_text(finished)
-    return f"{format_ratio(finished.ratio)} faster", " · ".join(filter(None, (interval, end)))
+    return f"{times[0].upper()}{times[1:]} faster", " · ".join(filter(None, (interval, end)))
 
 
 def _sides_at(

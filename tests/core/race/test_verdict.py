@@ -78,6 +78,15 @@ def test_a_race_without_doubts_is_green():
     assert judge(LEARN, [over(CPU, 30e-3), over(CARD, 10e-3)]).doubts == ()
 
 
+def test_large_type_says_the_ratio_of_the_sentence():
+    sure = judge(LEARN, [over(CPU, 30e-3), over(CARD, 10e-3)])
+    doubtful = judge(LEARN, [over(CPU, 26e-3), over(CARD, 10e-3, throttled=True)])
+    assert (sure.times, doubtful.times) == ("3.0\u202f×", "about 3\u202f×")
+    for verdict in (sure, doubtful):
+        assert f"{verdict.times} faster" in verdict.finished.sentence
+    assert not judge(LEARN, [over(CPU, 10e-3), over(CARD, 10e-3)]).times
+
+
 def test_if_one_is_not_there_in_time_the_steps_are_compared():
     slow = over(CPU, 75e-3, 200, reached=False)
     finished = judge(LEARN, [slow, over(CARD, 15e-3)]).finished
