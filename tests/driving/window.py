@@ -102,12 +102,15 @@ def find(root: QWidget, name: str, kind: type[Widget] = QWidget) -> Widget:
 
 def places(root: QWidget) -> dict[str, QPoint]:
     """Return where each visible control is in a window, by its name."""
-    return {
-        control.objectName(): control.mapTo(root, QPoint(0, 0))
-        for kind in _CONTROLS
-        for control in root.findChildren(kind)
-        if control.isVisible() and control.objectName()
-    }
+    found: dict[str, QPoint] = {}
+    parents = [root]
+    while parents:  # a tenth of all widgets are visible: to look at the others takes 4 ms each time
+        for child in parents.pop().children():
+            if isinstance(child, QWidget) and child.isVisible():
+                parents.append(child)
+                if isinstance(child, _CONTROLS) and child.objectName():
+                    found[child.objectName()] = child.mapTo(root, QPoint(0, 0))
+    return found
 
 
 def sees(root: QWidget, name: str) -> bool:
