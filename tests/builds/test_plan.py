@@ -224,6 +224,19 @@ def test_a_package_from_anywhere_deeper_down_is_refused(server, planner):
     assert "elsewhere" in refused(planner)
 
 
+def test_a_source_package_is_not_even_fetched(server, planner):
+    """Its setup would run on this PC before anyone had agreed to anything."""
+    put_torch(server)
+    put_needed(server)
+    source = Served(b"no archive")
+    server.files["/files/deeper-2.0.tar.gz"] = source
+    link = f'<a href="/files/deeper-2.0.tar.gz#sha256={source.sha256}">deeper-2.0.tar.gz</a>'
+    server.files["/simple/deeper/"] = page(link)
+    with pytest.raises(TroubleError):
+        planner.from_index("cpu")
+    assert not any("tar.gz" in path for _, path, _ in server.asked)
+
+
 NEEDED = "needed-1.5-py3-none-any.whl"
 
 
