@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import itertools
 import math
 import os
 import signal
@@ -265,15 +266,13 @@ def change_error(found: torch.Tensor, inputs: torch.Tensor, targets: torch.Tenso
 
 
 def _up_to(engine: int) -> list[int]:
-    """Return the processes that started this one: torchrun, and what is between, up to the engine.
+    """Return the engine, and the processes between it and this one: torchrun, and what starts it.
 
     On Windows, the ``python.exe`` of an environment only starts the real one: without torchrun, it
     goes on.
     """
-    pids = [os.getppid()]
-    while pids[-1] != engine and (parent := psutil.Process(pids[-1]).parent()) is not None:
-        pids.append(parent.pid)
-    return pids
+    between = itertools.takewhile(lambda one: one.pid != engine, psutil.Process().parents())
+    return [engine, *(one.pid for one in between)]
 
 
 def _end_with(*pids: int) -> None:
@@ -322,7 +321,7 @@ def main(arguments: Sequence[str]) -> int:
     gc.freeze()
     orders, out = take_over_stdin(), take_over_stdout()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _end_with(chosen.engine, *_up_to(chosen.engine))
+    _end_with(*_up_to(chosen.engine))
     device = torch.device(chosen.devices.split(",")[int(os.environ["LOCAL_RANK"])])
     accelerator_of(device).use(device)
     if chosen.store_port is not None:

@@ -47,6 +47,9 @@ class HeroCard(Card):
 
     Signals:
         action_wanted(): the user pressed the result's button.
+
+    Attributes:
+        is_empty: whether it fills the page with its question, before the first run.
     """
 
     action_wanted = Signal()
@@ -61,7 +64,7 @@ class HeroCard(Card):
     ) -> None:
         super().__init__(parent, name=name)
         self._hero: Hero | None = None
-        self._is_dense = self._is_empty = False
+        self._is_dense = self.is_empty = False
         self._rows = 0
         self._headline = Text("", "hero", name=f"{name}.headline", wraps=True)
         self._theme = theme
@@ -155,22 +158,22 @@ class HeroCard(Card):
 
     def set_empty(self, is_empty: bool) -> None:
         """Fill the page with the question, before the first run."""
-        if is_empty != self._is_empty:
-            self._is_empty = is_empty
+        if is_empty != self.is_empty:
+            self.is_empty = is_empty
             self._arrange_empty()
             self._set_margins()
             self._fit()
 
     def _keep_rows(self) -> None:
         """While it invites to a run, let fewer devices move no button below."""
-        self._rows = max(self._rows, len(self._bars.bars)) if self._is_empty else 0
+        self._rows = max(self._rows, len(self._bars.bars)) if self.is_empty else 0
         self._bars.keep_rows(self._rows)
 
     def _arrange_empty(self) -> None:
         self._keep_rows()
         for space in self._spaces:
-            space.setVisible(self._is_empty)
-        sides = Qt.AlignmentFlag.AlignHCenter if self._is_empty else Qt.AlignmentFlag.AlignLeft
+            space.setVisible(self.is_empty)
+        sides = Qt.AlignmentFlag.AlignHCenter if self.is_empty else Qt.AlignmentFlag.AlignLeft
         for words in (self._headline, self._work):
             words.setAlignment(sides | Qt.AlignmentFlag.AlignVCenter)
 
@@ -183,13 +186,13 @@ class HeroCard(Card):
         aside, above = _DENSE_PADDING if self._is_dense else _PADDING
         self.column.setContentsMargins(aside, above, aside, above)
         empty_gap = GAP if self._is_dense else _WIDE_GAP
-        self.column.setSpacing(empty_gap if self._is_empty else _USUAL_GAP)
+        self.column.setSpacing(empty_gap if self.is_empty else _USUAL_GAP)
 
     def _fit(self) -> None:
         """Choose the largest type in which the headline fits beside the chip."""
-        most = _MOST_THICK_WHEN_EMPTY if self._is_empty else _MOST_THICK_BARS
+        most = _MOST_THICK_WHEN_EMPTY if self.is_empty else _MOST_THICK_BARS
         self._bars.set_dense(self._is_dense or len(self._bars.bars) > most)
-        is_ratio = self._is_empty or (self._hero is not None and self._hero.is_ratio)
+        is_ratio = self.is_empty or (self._hero is not None and self._hero.is_ratio)
         roles = _RATIO_ROLES if is_ratio and not self._is_dense else _WORDS_ROLES
         margins = self.column.contentsMargins()
         room = self.width() - margins.left() - margins.right()
@@ -250,7 +253,7 @@ class BenchmarkHead(QWidget):
         self._devices: tuple[str, ...] = ()
         self._chosen: Run | None = None
         self.invitation = Invitation(theme)
-        self._is_empty = self._is_known = False
+        self._is_known = False
         self._hero = HeroCard(theme, name="benchmark.hero", invitation=self.invitation)
         self._hero.action_wanted.connect(self.run_again_wanted)
         self._arrange()
@@ -276,7 +279,6 @@ class BenchmarkHead(QWidget):
 
     def set_empty(self, is_empty: bool) -> None:
         """Fill the page with the question and the ways to a result, before the first run."""
-        self._is_empty = is_empty
         self._hero.set_empty(is_empty)
         self._show_invitation()
 
@@ -293,7 +295,7 @@ class BenchmarkHead(QWidget):
         self._show_invitation()
 
     def _show_invitation(self) -> None:
-        self.invitation.setVisible(self._is_empty and self._is_known)
+        self.invitation.setVisible(self._hero.is_empty and self._is_known)
 
     def choose(self, run: Run | None) -> None:
         """Show the size of one run at the top; None shows the latest."""

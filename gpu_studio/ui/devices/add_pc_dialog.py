@@ -207,7 +207,7 @@ class AddPcDialog(QDialog):
         self._name = _line_edit("add_pc.name", "Name")
         self._name.setMaxLength(LONGEST_NAME)
         self._try = button("Try", self._try_or_stop, name="add_pc.try")
-        self._try.setMinimumWidth(self._widest("Try", "Try again", "Stop"))
+        keep_width(self._try, labels=("Stop", "Try again", "Try"))
         self._lines = [
             _ResultLine(theme, name=f"add_pc.result.{number}")
             for number in range(_RESULT_LINES + 1)
@@ -285,14 +285,6 @@ class AddPcDialog(QDialog):
         foot.addWidget(button("Cancel", self.reject, name="add_pc.cancel"))
         foot.addWidget(self._add)
         self.setMinimumWidth(letters(self, _WIDTH_LETTERS))
-
-    def _widest(self, *labels: str) -> int:
-        widths = []
-        for label in labels:
-            self._try.setText(label)
-            keep_width(self._try)
-            widths.append(self._try.minimumWidth())
-        return max(widths)
 
     @property
     def _host_text(self) -> str:

@@ -346,10 +346,11 @@ class RaceTab(TabContents):
         for lane in self._lanes:
             lane.set_narrow(is_narrow)
         # Other words must not move the pictures: what became of a file takes room of the sentence.
-        room = self._sentence.room_for(_HEADLINES[is_low:])
+        roles = _HEADLINES[is_low:]
+        room = self._sentence.room_for(roles)
         if not self._outcome.isHidden():
+            roles = _HEADLINES[-1:]
             room -= self._outcome.sizeHint().height()
-        roles = _HEADLINES[is_low:] if self._outcome.isHidden() else _HEADLINES[-1:]
         self._sentence.fit_role(roles, self._sentence.width())
         self._sentence.setFixedHeight(room)
         self._reason.setFixedHeight(2 * self._reason.fontMetrics().lineSpacing() + 2)

@@ -123,7 +123,7 @@ def _result_words(race: Race) -> tuple[str, str]:
     """Return the ratio in large type, and the sentence."""
     assert race.verdict is not None
     finished, times = race.verdict.finished, race.verdict.times
-    if finished.leader is None or not times:
+    if finished.leader is None:
         return "A tie" if finished.ratio is not None else "No verdict", finished.sentence
     leader = race.sides[finished.leader]
     end = f"{leader.entry.label} was ahead when the time was up."
