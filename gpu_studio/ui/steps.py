@@ -16,12 +16,14 @@ from shiboken6 import isValid
 
 from gpu_studio.model.task import Task
 from gpu_studio.model.turn_timer import TurnTimer
+from gpu_studio.ui import qt_classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 _PROPERTY = "steps"
+_END = object()
 
 
 class Steps(QObject):
@@ -34,6 +36,7 @@ class Steps(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._waiting: deque[WeakMethod[Callable[[], object]] | str] = deque()
+        self._classes = qt_classes.made_in_turns()
         self._import: Task | None = None
         self._rests = False
         self._turns = TurnTimer(self)
@@ -83,7 +86,12 @@ class Steps(QObject):
                 method()
 
     def _start_import(self, module: str) -> None:
-        if module not in sys.modules:
+        if module in sys.modules:
+            return
+        if next(self._classes, _END) is not _END:
+            self._waiting.appendleft(module)
+            self._go_on()
+        else:
             self._turns.stop()
             self._import = Task(partial(import_module, module), self)
             self._import.finished.connect(self._end_import)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 
@@ -64,6 +65,35 @@ def test_a_step_of_an_object_that_is_gone_is_left_out(qtbot, is_only_python_gone
         delete(gone)
     qtbot.waitUntil(lambda: "second" in diary.lines)
     assert lines == []
+
+
+def test_a_thread_that_imports_finds_all_classes_of_qt_made():
+    """PySide makes a class when it is first asked for, and two threads at once crash there."""
+    program = """
+import sys, threading
+from PySide6 import QtCore, QtGui, QtWidgets
+from gpu_studio.ui.steps import Steps
+
+def unmade():
+    return [name for kit in (QtCore, QtGui, QtWidgets) for name in set(dir(kit)) - set(vars(kit))]
+
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "an_import_in_a_thread":
+            print(len(unmade()), threading.current_thread() is threading.main_thread())
+
+sys.meta_path.insert(0, Finder())
+application = QtWidgets.QApplication([])
+print(len(unmade()) > 100)
+line = Steps()
+line.load("an_import_in_a_thread")
+while not line.is_done:
+    application.processEvents()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["True", "0", "False"]
 
 
 def test_a_step_that_adds_a_step_comes_before_it(qtbot):
