@@ -14,6 +14,7 @@ from gpu_studio.core.benchmark.run import RunState, mode_words
 from gpu_studio.core.benchmark.standing import Standing, standing_of
 from gpu_studio.core.benchmark.trust import stamp_of, trust_lines
 from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.core.pause import pauses_sentence
@@ -190,15 +191,22 @@ class _Words:
         return Hero("No result", cause, bars, chip=Notice("Failed", Tone.FAILURE), has_failed=True)
 
     def before_any_run(self, devices: Sequence[str]) -> Hero:
-        has_card = any(not is_cpu(address) for address in devices)
         hint = "Press Run to time this work in each size."
         if len(devices) > 1:
             hint = "Press Run: all devices do the same work, in turns."
         return Hero(
-            "How much faster is your card?" if has_card else "How fast is your CPU?",
+            self._question(devices),
             f"{hint} Each result is checked, unless that would take too long.",
             tuple(HeroBar(label_of(one, self._rows), one) for one in devices),
         )
+
+    def _question(self, devices: Sequence[str]) -> str:
+        may_come = any(row.obstacle is Obstacle.NO_ENGINE for row in self._rows)
+        if may_come or not all(is_cpu(address) for address in devices):
+            return "How much faster is your card?"
+        if self._rows[0].device is None:  # its cards are not listed yet
+            return "How fast is your PC?"
+        return "How fast is your CPU?"
 
     def _bar_of(self, run: Run) -> HeroBar:
         median_s = run.summary.median_s if run.summary is not None else None

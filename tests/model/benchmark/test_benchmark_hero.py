@@ -15,6 +15,7 @@ from gpu_studio.core.units import format_rate
 from gpu_studio.model.benchmark.benchmark import RunSource
 from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
 from gpu_studio.model.devices.device_board import device_rows
+from tests.fakes.descriptions import described_for
 from tests.fakes.pc import cpu_device, gt_1030_card
 from tests.fakes.run_answers import (
     batch,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.studio import Studio
     from tests.fakes.scripted_engine import Engines, ScriptedEngine
@@ -60,8 +62,20 @@ def test_before_the_first_run_there_are_empty_bars_and_a_question(benchmark: Ben
     alone = shown(benchmark, devices=("cpu",))
     assert "in turns" in hero.work
     assert "in turns" not in alone.work
-    assert "CPU" in alone.headline
-    assert alone.headline != hero.headline
+
+
+def test_the_question_names_a_card_only_where_pytorch_may_use_one(benchmark: Benchmark) -> None:
+    pc = Inventory(devices=(cpu_device(), gt_1030_card(torch_index=0)))
+    without_card = Inventory(devices=(cpu_device(),))
+
+    def question(pc: Inventory | None, engine: EngineDescribed | None, *devices: str) -> str:
+        return hero_of(benchmark, device_rows(pc, engine), devices=devices).headline
+
+    assert "your PC" in question(None, None, "cpu"), "nothing is known yet"
+    assert "your CPU" in question(without_card, None, "cpu")
+    assert "your card" in question(pc, None, "cpu"), "the engine may still count it"
+    assert "your card" in question(pc, described_for(pc), *BOTH)
+    assert "your CPU" in question(pc, described_for(pc), "cpu"), "the card is not chosen"
 
 
 def test_a_result_has_its_ratio_its_bars_and_one_chip(qtbot: QtBot, benchmark: Benchmark) -> None:
