@@ -1,7 +1,7 @@
 """The picture that a race learns if you give it none: a lake at dusk, drawn for this program.
 
 It is arithmetic on coordinates, so the window and the terminal draw the same pixels at any size,
-and no picture file is shipped. The height is 1: x runs from 0 at the left to 16/9 at the right, y
+and no file of it is shipped. The height is 1: x runs from 0 at the left to 16/9 at the right, y
 from 0 at the top to 1.
 """
 

@@ -35,7 +35,7 @@ class RaceStage(QWidget):
         theme: has the colors.
         roles: returns the colors of the sides.
         lens: returns what a lens shows.
-        preview: returns the picture that a side is to learn, before its first frame.
+        preview: returns what a side is to draw, before its first frame.
         runs_on: at a stand: run the race of the next picture after each result.
 
     Signals:

@@ -26,6 +26,7 @@ from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button, letters, show_label
 from gpu_studio.ui.race.framed_picture import image_of
 from gpu_studio.ui.race.picture_chip import PictureChip
+from gpu_studio.ui.race.poster import poster
 from gpu_studio.ui.race.race_head import RaceContestants, RaceHead
 from gpu_studio.ui.race.race_lane import LaneFigures, RaceLane
 from gpu_studio.ui.race.share_card import png_of_card
@@ -302,9 +303,12 @@ class RaceTab(TabContents):
         return self._detail
 
     def _preview(self, side: RaceSide | None) -> QImage | None:
-        """Return the picture that is to be learned; None if a ghost learned another one."""
+        """Return what a side is to draw; None if a ghost learned another picture."""
+        picture = self.race.choices.picture.name
+        if picture != "learn":
+            return poster(picture)
         photo, key = self.race.choices.photo.picture, self.race.choices.photo.identity
-        if self.race.choices.picture.name != "learn" or photo is None:
+        if photo is None:
             return None
         learned = side.run.request.race if side is not None else None
         if learned is not None and learned.photo != key:

@@ -41,7 +41,7 @@ def stage_view(
         race: what is shown of it is at its clock's time.
         roles: the colors of its sides.
         lens: what a lens shows of a learned picture.
-        preview: returns the picture that a side is to learn, before its first frame.
+        preview: returns what a side is to draw, before its first frame.
     """
     now_s = race.clock.now_s
     notice = race.notice

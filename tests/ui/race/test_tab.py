@@ -21,14 +21,17 @@ from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWork
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.detail import LAKE
-from gpu_studio.core.race.pictures import LEARN
+from gpu_studio.core.race.pictures import LEARN, PICTURES
 from gpu_studio.core.race.shared_race import CHUNK, decode_shared
+from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.units import three_digits
 from gpu_studio.model.pages import RACE, Destination
 from gpu_studio.model.race import race as race_module
 from gpu_studio.ui.main_window import MainWindow
+from gpu_studio.ui.race import poster as poster_module
 from gpu_studio.ui.race import race_stage
 from gpu_studio.ui.race.animation import LARGEST_BYTES, SIZE
+from gpu_studio.ui.race.poster import poster
 from gpu_studio.ui.race.race_head import RaceContestants, RaceHead
 from gpu_studio.ui.race.race_lane import ProgressLine
 from gpu_studio.ui.race.race_picture import RacePicture
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.race.race_tab import RaceTab
     from gpu_studio.ui.theme import Theme
@@ -83,6 +87,57 @@ def test_a_fresh_tab_offers_the_race_of_this_pc(tab: RaceTab) -> None:
     assert not sees(tab, "race.save")
     # The picture to learn is there before anything ran.
     wait_until(lambda: find(tab, "race.left.picture", RacePicture).image is not None)
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda one: one.name)
+def test_before_its_first_frame_each_picture_is_seen_veiled(
+    tab: RaceTab, engines: Engines, tmp_path: Path, picture: WorkloadDescription
+) -> None:
+    """In both lanes and on the full screen, before the race and on its marks."""
+
+    def to_come() -> set[int]:
+        """Return which pictures are only to come."""
+        lanes = [find(tab, f"race.{side}.picture", RacePicture) for side in ("left", "right")]
+        stage = stage_view(tab.race, ("cpu", "cpu"), None, tab._preview)
+        shown = [(lane.image, lane._is_dimmed) for lane in lanes]
+        shown += [(side.image, side.is_dimmed) for side in stage.sides]
+        assert len(shown) == 4
+        assert len({is_dimmed for _, is_dimmed in shown}) == 1
+        return {image.cacheKey() for image, is_dimmed in shown if is_dimmed}
+
+    def before_frames(_engine: object, request: RunWorkload) -> Iterator[Any]:
+        for event in race_run(request, tmp_path):
+            if isinstance(event, FrameReady) and event.number == 0 and request.run_id == "race-1":
+                yield Pause()
+            yield event
+
+    engines.scripts[RunWorkload] = before_frames
+    click(tab, f"race.picture.{picture.name}")
+    wait_until(lambda: find(tab, "race.left.picture", RacePicture).image is not None)
+    (shown,) = to_come()
+    click(tab, "race.run")
+    wait_until(lambda: engines.latest.paused.is_set())
+    assert tab.race.sides
+    assert to_come() == {shown}
+    engines.latest.go()
+    wait_over(tab)
+    assert not to_come()
+
+
+def test_without_the_file_of_a_poster_the_place_is_plain(
+    tab: RaceTab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> Path:
+        raise MissingResourceError(name, "is missing")
+
+    poster.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(poster_module, "resource_path", missing)
+        click(tab, "race.picture.swarm")
+        assert find(tab, "race.left.picture", RacePicture).image is None
+    run(tab)
+    poster.cache_clear()  # so that no other test misses it
+    assert find(tab, "race.left.picture", RacePicture).image is not None
 
 
 def test_one_click_ends_with_a_sentence_and_two_pictures(tab: RaceTab) -> None:
