@@ -82,6 +82,7 @@ def test_the_room_for_some_lines_is_as_high_as_they_are(qtbot, family):
             for label in (room, words):
                 qtbot.addWidget(label)
                 label.setFont(font)
+                label.setAlignment(room.alignment())  # the middle may be half a pixel higher
             assert room.heightForWidth(200) >= words.heightForWidth(200), (size, lines)
 
 
