@@ -270,8 +270,7 @@ class RaceTab(TabContents):
             lane.picture.show_picture(image_of(frame.picture))
         else:
             lane.picture.show_picture(self._preview(side), is_dimmed=True)
-        grows = race.choices.picture.name == "grow"
-        lane.picture.show_seeds(race.choices.seeds if grows and not side else ())
+        lane.picture.show_seeds(self._seeds if frame is None else ())
         lane.picture.show_detail(self._shown_detail())
         now_s = race.clock.now_s
         clock_s = min(now_s, side.end_s) if side is not None else 0.0
@@ -302,11 +301,21 @@ class RaceTab(TabContents):
             self._detail = LAKE if photo is None else photo.detail
         return self._detail
 
+    @property
+    def _seeds(self) -> tuple[tuple[float, float], ...]:
+        """Where the pattern starts, if that was chosen."""
+        choices = self.race.choices
+        return choices.seeds if choices.picture.name == "grow" else ()
+
     def _preview(self, side: RaceSide | None) -> QImage | None:
-        """Return what a side is to draw; None if a ghost learned another picture."""
+        """Return what a side is to draw; None if that is not known.
+
+        A ghost may have learned another picture. A pattern that starts where you clicked is not the
+        poster's.
+        """
         picture = self.race.choices.picture.name
         if picture != "learn":
-            return poster(picture)
+            return None if self._seeds else poster(picture)
         photo, key = self.race.choices.photo.picture, self.race.choices.photo.identity
         if photo is None:
             return None

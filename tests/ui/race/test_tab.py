@@ -89,6 +89,14 @@ def test_a_fresh_tab_offers_the_race_of_this_pc(tab: RaceTab) -> None:
     wait_until(lambda: find(tab, "race.left.picture", RacePicture).image is not None)
 
 
+def waiting_run(request: RunWorkload, folder: Path) -> Iterator[Any]:
+    """Yield a run of a race; the first one waits before its first frame."""
+    for event in race_run(request, folder):
+        if isinstance(event, FrameReady) and event.number == 0 and request.run_id == "race-1":
+            yield Pause()
+        yield event
+
+
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda one: one.name)
 def test_before_its_first_frame_each_picture_is_seen_veiled(
     tab: RaceTab, engines: Engines, tmp_path: Path, picture: WorkloadDescription
@@ -105,13 +113,7 @@ def test_before_its_first_frame_each_picture_is_seen_veiled(
         assert len({is_dimmed for _, is_dimmed in shown}) == 1
         return {image.cacheKey() for image, is_dimmed in shown if is_dimmed}
 
-    def before_frames(_engine: object, request: RunWorkload) -> Iterator[Any]:
-        for event in race_run(request, tmp_path):
-            if isinstance(event, FrameReady) and event.number == 0 and request.run_id == "race-1":
-                yield Pause()
-            yield event
-
-    engines.scripts[RunWorkload] = before_frames
+    engines.scripts[RunWorkload] = lambda _engine, request: waiting_run(request, tmp_path)
     click(tab, f"race.picture.{picture.name}")
     wait_until(lambda: find(tab, "race.left.picture", RacePicture).image is not None)
     (shown,) = to_come()
@@ -393,17 +395,27 @@ def test_a_picture_has_its_own_question(tab: RaceTab, engines: Engines) -> None:
     assert {one.workload for one in requests_of(engines)} == {"paint"}
 
 
-def test_the_mouse_sets_where_a_pattern_begins(tab: RaceTab, engines: Engines) -> None:
+def test_the_mouse_sets_where_a_pattern_begins(
+    tab: RaceTab, engines: Engines, tmp_path: Path
+) -> None:
+    engines.scripts[RunWorkload] = lambda _engine, request: waiting_run(request, tmp_path)
     click(tab, "race.picture.grow")
     picture = find(tab, "race.left.picture", RacePicture)
 
     QTest.mouseClick(picture, Qt.MouseButton.LeftButton, pos=picture.rect().center())
-    run(tab)
+    assert picture.image is None, "the poster's pattern starts elsewhere"
+    click(tab, "race.run")
+    wait_until(lambda: engines.latest.paused.is_set())
+    (seed,) = picture._seeds
+    engines.latest.go()
+    wait_over(tab)
+    assert not picture._seeds
 
-    (seed,) = requests_of(engines)[0].race.seeds
+    assert requests_of(engines)[0].race.seeds == (seed,)
     assert seed == pytest.approx((0.5, 0.5), abs=0.02)
     click(tab, "race.seeds.clear")
     assert tab.race.choices.seeds == ()
+    assert picture.image is not None
 
 
 def photo(path: Path, width: int = 40, height: int = 20) -> Path:
