@@ -13,6 +13,7 @@ from gpu_studio.core.line_trouble import LineProblem
 from gpu_studio.core.messages.line_messages import MOST_PINGS
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.hardware.greeting import greet
+from tests.family import family_running
 from tests.line.conftest import write_script
 from tests.patience import outliving
 
@@ -61,9 +62,8 @@ def test_a_sensor_reader_that_is_killed_there_is_no_lost_connection(there):
     try:
         for event in reader.readings():
             if isinstance(event, Reading):
-                for one in psutil.Process().children(recursive=True):
-                    if "gpu_studio.hardware.reader" in one.cmdline():
-                        one.kill()
+                for one in family_running(psutil.Process(), "gpu_studio.hardware.reader"):
+                    one.kill()
         assert reader.line.trouble.problem is LineProblem.PART_ENDED
         assert "sensor reader of attic" in reader.line.trouble.sentence
     finally:

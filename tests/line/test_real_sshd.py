@@ -26,6 +26,7 @@ from gpu_studio.model.pc_line import LineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from tests.fakes.pc import SteadySensors, cpu_only
+from tests.family import family_running
 from tests.line.real_sshd import running_sshd, why_not
 from tests.patience import PATIENCE_MS, until
 
@@ -67,11 +68,7 @@ def _sshd_there(_engine, server):
 
 
 def _engine_there(_engine, server):
-    return [
-        one
-        for one in server.children(recursive=True)
-        if "gpu_studio.engine.serve" in " ".join(one.cmdline())
-    ]
+    return family_running(server, "gpu_studio.engine.serve")
 
 
 @pytest.mark.parametrize(
@@ -93,8 +90,7 @@ def test_a_cut_line_is_noticed_keeps_what_arrived_and_leaves_nothing_there(line,
             if isinstance(event, SamplesMeasured):
                 arrived += 1
             if arrived == 2 and not is_cut:
-                family = server.children(recursive=True)
-                family = [one for one in family if "gpu_studio" in " ".join(one.cmdline())]
+                family = family_running(server, "gpu_studio")
                 assert len(family) >= 2
                 is_cut = True
                 for process in who(engine, server):

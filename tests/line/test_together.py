@@ -24,6 +24,7 @@ from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.data_parallel import DataParallel
 from gpu_studio.engine.workloads.together_scaling import TogetherScaling
 from tests.engine.answers import run_request
+from tests.family import family_running
 from tests.patience import PATIENCE_S, outliving
 
 _TOGETHER = ("cpu", "attic/cpu")
@@ -170,11 +171,7 @@ def test_nccl_for_a_cpu_is_refused_before_anything_starts(monkeypatch):
 
 
 def _replicas():
-    return [
-        one
-        for one in psutil.Process().children(recursive=True)
-        if "gpu_studio.engine.replica" in one.cmdline() and "--first-rank=1" in one.cmdline()
-    ]
+    return family_running(psutil.Process(), "gpu_studio.engine.replica", "--first-rank=1")
 
 
 def test_the_lines_of_pytorch_name_each_device_as_its_own_pc_does():
@@ -231,10 +228,10 @@ def test_a_pc_that_does_not_take_part_is_named_within_the_patience(
 
 
 @pytest.mark.parametrize("port", ["", "0", "-1", "garbage", "65536", "1" * 5000])
-def test_a_port_that_cannot_be_is_refused(monkeypatch, port):
+def test_a_port_that_cannot_be_is_refused(tmp_path, port):
     group = object.__new__(together_group.TogetherGroup)
     group._devices, group.backend = _TOGETHER, ExchangeBackend.GLOO.value
-    group._store = dist.HashStore()
+    group._store = dist.FileStore(str(tmp_path / "store"), 1)
     group._store.set(port_key(1), port)
     group._store.set(port_key(0), "65535")
     assert group._port_of(0, 0.0) == 65535

@@ -15,6 +15,7 @@ import pytest
 
 from gpu_studio.process import child_call
 from gpu_studio.process.child_call import ChildAnswer, ChildCall
+from tests.family import family_running
 from tests.patience import PATIENCE_S, until
 
 _MODULE = "tests.process.called"
@@ -82,8 +83,7 @@ def test_a_child_that_uses_too_much_where_nothing_limits_it_is_killed(
 
 def child_of(parent: psutil.Process) -> psutil.Process:
     """Return the child that is called; Windows has a launcher above each Python."""
-    family = parent.children(recursive=True)
-    return [one for one in family if _MODULE in one.cmdline()][-1]
+    return family_running(parent, _MODULE)[-1]
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="ended there by its processor time alone")

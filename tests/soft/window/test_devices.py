@@ -8,6 +8,7 @@ import psutil
 import pytest
 from PySide6.QtWidgets import QPushButton, QTabBar
 
+from tests.family import family_running
 from tests.patience import PATIENCE_S
 from tests.softcards.cards import MIB, NOT_AVAILABLE, Other
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060, RTX_4090
@@ -101,11 +102,7 @@ def test_a_driver_call_that_never_returns_leaves_the_window_alive(
     person.open_tab("Benchmark")
     person.click("benchmark.run")
     person.until(lambda: "Done: 2 of 2 runs finished." in person.text("benchmark.progress.text"))
-    reader = [
-        child
-        for child in psutil.Process().children()
-        if "gpu_studio.hardware.reader" in child.cmdline()
-    ]
+    reader = family_running(psutil.Process(), "gpu_studio.hardware.reader")
     assert len(reader) == 1
     person.window.close()
     _, alive = psutil.wait_procs(reader, timeout=PATIENCE_S)
