@@ -24,7 +24,9 @@ OF_AMD = [msgspec.structs.replace(card, kind="amd") for card in (RYZEN, RADEON)]
 CPU = Device(kind="cpu", name="AMD Ryzen 7 7700X 8-Core Processor")
 
 
-def test_the_radeon_is_chosen_and_a_number_is_said_to_be_untested(qtbot, tmp_path, monkeypatch):
+def test_the_radeon_is_chosen_and_a_number_is_said_to_be_untested(
+    pages_on_sight, qtbot, tmp_path, monkeypatch
+):
     monkeypatch.setattr(client, "_MODULE", "tests.engine.accelerators.stand_in_engine")
     monkeypatch.setenv("STAND_IN", "amd")
     window = build_window(

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def window(qtbot, engines, settings):
+def window(pages_on_sight, qtbot, engines, settings):
     """The window on a PC with two cards, in front."""
     engines.scripts[DescribeEngine] = [
         described_with_cuda(device_count=2, pitfalls=(pitfall("mixed_devices"),))

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def window(qtbot, engines, settings) -> Iterator[MainWindow]:
+def window(pages_on_sight, qtbot, engines, settings) -> Iterator[MainWindow]:
     """The window on a PC with two cards, before any result."""
     engines.scripts |= scripts_of_all_pages()
     sensors = SteadySensors(two_cards())
@@ -441,8 +441,8 @@ def test_a_banner_moves_nothing(qtbot, window):
 
 
 def test_a_page_moves_no_tab_and_a_sweep_moves_nothing(qtbot, window):
-    bar = find(window, "memory.pages", QTabBar)
     go(window, page_called("Curves"))
+    bar = find(window, "memory.pages", QTabBar)
     before = bar.mapTo(window, QPoint(0, 0))
     go(window, page_called("Read an error"))
     assert bar.mapTo(window, QPoint(0, 0)) == before

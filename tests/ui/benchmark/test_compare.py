@@ -65,7 +65,7 @@ THEIRS = standard_run(
 
 @pytest.fixture
 def open_window(
-    qapp: QApplication, engines: Engines, tmp_path: Path
+    pages_on_sight: None, qapp: QApplication, engines: Engines, tmp_path: Path
 ) -> Iterator[Callable[[str], MainWindow]]:
     """Open the window of a PC, with a folder of its own for its settings and results."""
     opened: list[MainWindow] = []

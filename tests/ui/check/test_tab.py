@@ -642,7 +642,12 @@ def test_a_check_that_was_cut_off_can_be_kept_as_the_result(
 
 
 @pytest.fixture
-def window(qtbot: QtBot, studio: Studio, theme: Theme) -> Iterator[MainWindow]:
+def window(pages_on_sight: None, whole_window: MainWindow) -> MainWindow:
+    return whole_window
+
+
+@pytest.fixture
+def whole_window(qtbot: QtBot, studio: Studio, theme: Theme) -> Iterator[MainWindow]:
     window = MainWindow(studio, theme)
     qtbot.addWidget(window)
     window.resize(1280, 800)
@@ -660,20 +665,20 @@ def in_front(window: MainWindow) -> str:
 
 @with_cards
 def test_a_check_that_was_cut_off_is_reported_on_every_tab(
-    cut_off: CheckRun, window: MainWindow
+    cut_off: CheckRun, whole_window: MainWindow
 ) -> None:
-    assert in_front(window) == "Devices"
-    wait_until(lambda: "restarted 22 minutes" in text(window, "banner.sentence"))
-    open_tab(window, "Check")
-    assert not sees(window, "banner.sentence"), "the tab says it itself"
-    open_tab(window, "Memory")
-    click(window, "banner.action")
+    assert in_front(whole_window) == "Devices"
+    wait_until(lambda: "restarted 22 minutes" in text(whole_window, "banner.sentence"))
+    open_tab(whole_window, "Check")
+    assert not sees(whole_window, "banner.sentence"), "the tab says it itself"
+    open_tab(whole_window, "Memory")
+    click(whole_window, "banner.action")
 
-    assert in_front(window) == "Check"
-    assert not sees(window, "banner.sentence")
-    wait_until(lambda: sees(window, "check.cut_off"))
-    click(window, "check.conclude")
-    wait_until(lambda: "restarted" in text(window, "check.doing"))
+    assert in_front(whole_window) == "Check"
+    assert not sees(whole_window, "banner.sentence")
+    wait_until(lambda: sees(whole_window, "check.cut_off"))
+    click(whole_window, "check.conclude")
+    wait_until(lambda: "restarted" in text(whole_window, "check.doing"))
     assert cut_off.check_id
 
 

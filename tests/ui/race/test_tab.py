@@ -237,7 +237,7 @@ def test_the_lever_by_keyboard_and_mouse_finds_the_crossover(
 
 
 def test_a_picture_dropped_on_the_window_is_learned(
-    qtbot: QtBot, studio: Studio, theme: Theme, tmp_path: Path
+    pages_on_sight: None, qtbot: QtBot, studio: Studio, theme: Theme, tmp_path: Path
 ) -> None:
     window = MainWindow(studio, theme)
     qtbot.addWidget(window)
@@ -266,7 +266,12 @@ def recorded(path: Path) -> Path:
 
 
 def test_a_recording_of_a_race_dropped_on_the_window_opens_as_one(
-    qtbot: QtBot, studio: Studio, theme: Theme, tmp_path: Path, engines: Engines
+    pages_on_sight: None,
+    qtbot: QtBot,
+    studio: Studio,
+    theme: Theme,
+    tmp_path: Path,
+    engines: Engines,
 ) -> None:
     path = recorded(tmp_path / "race.jsonl")
     window = MainWindow(studio, theme)

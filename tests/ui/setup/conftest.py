@@ -35,7 +35,12 @@ class Pc:
 
 
 @pytest.fixture
-def pc_with(qtbot, engines, settings, monkeypatch):
+def pc_with(pages_on_sight, pc_with_all_pages):
+    return pc_with_all_pages
+
+
+@pytest.fixture
+def pc_with_all_pages(qtbot, engines, settings, monkeypatch):
     monkeypatch.setattr(engine_handover, "_SETTLE_MS", 1)
     collected = []
 

@@ -348,8 +348,8 @@ def test_a_pc_without_a_card_is_offered_one_engine(pc_with):
     assert "CPU" in find(pc.window, "setup.begin", QPushButton).text()
 
 
-def test_from_the_first_press_to_the_card(pc_with, engines):
-    pc = pc_with()
+def test_from_the_first_press_to_the_card(pc_with_all_pages, engines):
+    pc = pc_with_all_pages()
     window = pc.window
     pc.begin()
     pc.installer.finish(record("cpu"))
