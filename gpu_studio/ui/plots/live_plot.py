@@ -102,7 +102,7 @@ class LivePlot(QFrame):
         self._x_range: tuple[float, float] | None = None
         self._x_end = "now"
         self._veil: tuple[float, float] | None = None
-        self._building = False
+        self._building = self._is_fitting = False
         self._reading: PlotReading | None = None
         self._canvas: PlotCanvas | None = None  # not yet filled
         self.plot: PlotCanvas | None = None
@@ -279,9 +279,13 @@ class LivePlot(QFrame):
             steps().add(self._make_canvas, self._build)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Fit the legend to the new width."""
+        """Fit the canvas in a later turn: five of them take twice as long as the rest of a page."""
         super().resizeEvent(event)
-        self._place_legend()
+        if not self.window().isVisible():
+            self._fit()
+        elif not self._is_fitting:
+            self._is_fitting = True
+            steps().add(self._fit)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Draw only while visible."""
@@ -299,6 +303,7 @@ class LivePlot(QFrame):
         self._building = True
         self._make_canvas()
         self._build()
+        self._fit()
         self._catch_up()
         canvas = self._canvas
         assert canvas is not None
@@ -320,6 +325,8 @@ class LivePlot(QFrame):
         assert self.plot is not None
         assert layout is not None
         layout.addWidget(self.plot)
+        layout.setEnabled(False)  # it gives hints, but no geometry
+        self._fit()
         self._recolour()
         self.set_x_end(self._x_end)
         self._keep_ranges()
@@ -331,6 +338,12 @@ class LivePlot(QFrame):
         self._reading = shown = reading(self.plot, self._style, lambda: self._curves.values())
         shown.pointed.connect(self.pointed)
         self.plot.clicked.connect(self.clicked)
+
+    def _fit(self) -> None:
+        self._is_fitting = False
+        if self.plot is not None:
+            self.plot.setGeometry(self.rect())
+            self._place_legend()
 
     def _zoomed(self) -> None:
         """Draw the current view; show everything again after the zoom ended."""

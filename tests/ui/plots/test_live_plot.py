@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF
-from PySide6.QtWidgets import QGraphicsTextItem, QToolTip
+from PySide6.QtCore import QEventLoop, QPointF
+from PySide6.QtWidgets import QGraphicsTextItem, QHBoxLayout, QToolTip, QWidget
 
 from gpu_studio.core.timed_series import TimedSeries
 from gpu_studio.ui.plots.live_plot import Curve, Level, LivePlot, Marker
@@ -321,3 +321,35 @@ def test_a_part_of_a_long_history_is_drawn_with_its_extremes():
     assert len(picks) < 600
     assert 70_123 in picks
     assert picks[0] <= 60_000 <= picks[1]
+
+
+def test_plots_take_a_new_size_one_in_a_turn_after_that_of_the_page(qtbot, theme):
+    """Five plots at once took twice as long as the rest of a page."""
+    page = QWidget()
+    qtbot.addWidget(page)
+    row = QHBoxLayout(page)
+    plots = [LivePlot(theme, name=f"plot {number}") for number in range(3)]
+    for plot in plots:
+        row.addWidget(plot)
+    page.resize(600, 200)
+    page.show()
+    fits: list[list[bool]] = []
+
+    def note() -> None:
+        now = [plot.plot is not None and plot.plot.size() == plot.size() for plot in plots]
+        if not fits or now != fits[-1]:
+            fits.append(now)
+
+    qtbot.waitUntil(lambda: note() or all(fits[-1]))
+    fits.clear()
+    page.resize(900, 300)
+    note()
+    while not all(fits[-1]):
+        QEventLoop().processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+        note()
+    assert [sum(now) for now in fits] == [0, 1, 2, 3]
+    page.hide()
+    page.resize(700, 250)
+    page.layout().activate()
+    note()
+    assert all(fits[-1]), "a picture of it is not out of date"
