@@ -23,10 +23,14 @@ DIMMED = 0.35
 
 
 def image_of(picture: NDArray[np.uint8]) -> QImage:
-    """Return an image of its own pixels for a picture of shape (height, width, 3)."""
+    """Return an image of its own pixels for a picture of shape (height, width, 3).
+
+    Qt scales four bytes a pixel in half the time that it takes for three.
+    """
     height, width, _ = picture.shape
     pixels = picture.tobytes()
-    return QImage(pixels, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
+    image = QImage(pixels, width, height, 3 * width, QImage.Format.Format_RGB888)
+    return image.convertToFormat(QImage.Format.Format_RGB32)
 
 
 def place_in(frame: QRectF, shape: QSizeF) -> QRectF:
