@@ -40,6 +40,7 @@ from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.parts import GAP, MARGIN, Card, letters
 from gpu_studio.ui.scroll_page import PageStack, TabScroll
+from gpu_studio.ui.steps import steps
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
@@ -339,7 +340,10 @@ class BenchmarkTab(TabContents):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Shorten the texts in a low window, so that the plot gets their space."""
         super().resizeEvent(event)
-        self._fold()
+        if self.isVisible():
+            steps().add(self._fold)  # it takes as long as the rest of the page
+        else:
+            self._fold()
         self._plot_card.setMinimumHeight(max(_LEAST_PLOT, round(_PLOT_SHARE * self.height())))
         self._head.set_brief(self._is_low)
         self._show_caption()

@@ -21,6 +21,7 @@ from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
 from gpu_studio.ui.plots.crosshair import Crosshair
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
+from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -187,9 +188,20 @@ class SensorGrid(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put as many plots side by side as fit."""
         super().resizeEvent(event)
+        if self._fitting_columns() == self._columns:
+            return
+        if self.isVisible():
+            steps().add(self._fit_columns)  # the turn of the resize lays out the whole page
+        else:
+            self._fit_columns()
+
+    def _fit_columns(self) -> None:
         if self._fitting_columns() != self._columns:
             self._show_plots()
-            self.readings_wanted.emit()
+            steps().add(self._request_readings)
+
+    def _request_readings(self) -> None:
+        self.readings_wanted.emit()
 
     def _read_at(self, time_s: float | None) -> None:
         """Show every sensor's value at one time, or the newest."""

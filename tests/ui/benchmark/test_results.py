@@ -195,7 +195,7 @@ def test_a_narrow_window_gives_up_the_number_of_samples_first(
     run(ready, "64")
     view = find(ready, "benchmark.results", QTableView)
     assert not view.isColumnHidden(Column.SAMPLES)
-    ready.resize(880, 600)
+    ready.resize(560, 600)
     qtbot.waitUntil(lambda: view.isColumnHidden(Column.SAMPLES))
     ready.resize(1240, 720)
     qtbot.waitUntil(lambda: not view.isColumnHidden(Column.SAMPLES))

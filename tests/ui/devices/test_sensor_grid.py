@@ -73,6 +73,7 @@ def test_a_narrower_page_has_fewer_plots_side_by_side(qtbot, grid):
 
     before = columns()
     grid.resize(grid.width() // 2, grid.height())
+    assert columns() == before, "the turn of the resize has the whole page to lay out"
     qtbot.waitUntil(lambda: columns() < before)
     grid.resize(2 * grid.width(), grid.height())
     qtbot.waitUntil(lambda: columns() == before)
