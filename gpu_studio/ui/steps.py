@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import deque
 from functools import partial
 from importlib import import_module
@@ -10,20 +11,21 @@ from types import MethodType
 from typing import TYPE_CHECKING
 from weakref import WeakMethod
 
+from PySide6 import QtCore, QtGui, QtWidgets
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
 from gpu_studio.model.task import Task
 from gpu_studio.model.turn_timer import TurnTimer
-from gpu_studio.ui import qt_classes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 _PROPERTY = "steps"
 _END = object()
+_LONGEST_S = 0.008  # of a turn that makes classes; all take 65 ms on a PC with two cores
 
 
 class Steps(QObject):
@@ -36,7 +38,7 @@ class Steps(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._waiting: deque[WeakMethod[Callable[[], object]] | str] = deque()
-        self._classes = qt_classes.made_in_turns()
+        self._classes = _make_classes()
         self._import: Task | None = None
         self._rests = False
         self._turns = TurnTimer(self)
@@ -101,6 +103,23 @@ class Steps(QObject):
         """Go on, also after a failed import: the step that needs it raises the error again."""
         self._import = None
         self._go_on()
+
+
+def _make_classes() -> Iterator[None]:
+    """Make Qt's classes for Python; each ``yield`` is a place for a turn of the event loop.
+
+    PySide makes a class when it is first asked for. Two threads that ask at the same time damage
+    its tables, and the program ends with a segmentation fault. pyqtgraph asks for all classes:
+    where it was imported in a thread, 4 of 110 starts ended so (PySide 6.11.3,
+    `sys.setswitchinterval(1e-5)`), and none of 110 with the classes made before.
+    """
+    began_s = time.perf_counter()
+    for module in (QtCore, QtGui, QtWidgets):
+        for name in dir(module):
+            getattr(module, name)
+            if time.perf_counter() - began_s > _LONGEST_S:
+                yield
+                began_s = time.perf_counter()
 
 
 def steps() -> Steps:
