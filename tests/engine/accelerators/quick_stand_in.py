@@ -9,9 +9,7 @@ smaller, and the scripts of pitfalls run in this process, where the card is.
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import io
 import sys
 
 import torch
@@ -26,9 +24,10 @@ from gpu_studio.engine.pitfalls import (
     out_of_memory,
     starved_gpu,
 )
-from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd
+from gpu_studio.engine.pitfalls.pitfall import Bench
 from tests.engine.accelerators import python_device, stand_in
 from tests.engine.accelerators.python_device import MEMORY
+from tests.engine.pitfalls.outcomes import run_here
 from tests.engine.quick_runs import make_quick
 
 SMALL = "small"
@@ -64,19 +63,7 @@ def make_small() -> None:
     MEMORY.total_bytes = 192 * MIB
     # Where a result lies around its values cannot be read: each tensor has memory of its own.
     layouts._storage_of = lambda result: python_device.in_order(result)
-    Bench.run_script = _run_here
-
-
-def _run_here(bench: Bench, script: str) -> ScriptEnd:
-    """Run a script in this process, and return its output and the last line of its error."""
-    output, error = io.StringIO(), ""
-    card = bench.device.type
-    with contextlib.redirect_stdout(output):
-        try:
-            exec(script.replace('"cuda"', f'"{card}"'), {"__name__": "__main__"})
-        except Exception as raised:
-            error = f"{type(raised).__name__}: {raised}"
-    return ScriptEnd(output.getvalue().strip(), error)
+    Bench.run_script = run_here
 
 
 def main(maker: str, lines: list[str]) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, RunPitfall
+from gpu_studio.engine.pitfalls.pitfall import ScriptEnd
 from tests.engine.answers import ask
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
+    from gpu_studio.engine.pitfalls.pitfall import Bench
 
 
 def finish(name: str, part: str = "both") -> PitfallFinished:
@@ -27,3 +31,15 @@ def both(name: str) -> tuple[PitfallOutcome, PitfallOutcome, dict[str, float]]:
 
 def plain(text: str) -> str:
     return text.replace("\u202f", " ")
+
+
+def run_here(bench: Bench, script: str) -> ScriptEnd:
+    """Run a script as `Bench.run_script` does, but in this process: PyTorch is here already."""
+    output, error = io.StringIO(), ""
+    card = bench.device.type
+    with contextlib.redirect_stdout(output):
+        try:
+            exec(script.replace('"cuda"', f'"{card}"'), {"__name__": "__main__"})
+        except Exception as raised:
+            error = f"{type(raised).__name__}: {raised}"
+    return ScriptEnd(output.getvalue().strip(), error)

@@ -11,7 +11,7 @@ import torch
 from gpu_studio.engine.pitfalls import exception_keeps_tensors, out_of_memory
 from gpu_studio.engine.pitfalls.pitfall import Bench
 from gpu_studio.engine.pitfalls.registry import find_pitfall
-from tests.engine.pitfalls.outcomes import both
+from tests.engine.pitfalls.outcomes import both, run_here
 
 if TYPE_CHECKING:
     import pytest
@@ -66,7 +66,8 @@ def test_a_variable_that_is_set_too_late_changes_nothing():
     assert "OMP_NUM_THREADS" in broken.stand_in
 
 
-def test_an_error_of_the_cpu_does_not_stay():
+def test_an_error_of_the_cpu_does_not_stay(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Bench, "run_script", run_here)
     broken, fixed, figures = both("sticky_error")
     assert broken.error == "look_up IndexError index out of range in self"
     assert broken.figures[0].value == 1
