@@ -15,6 +15,7 @@ from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.messages.check_messages import CheckProgressed, RunCheck
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunWorkload, SamplesMeasured
 from gpu_studio.core.notice import Action
@@ -37,6 +38,8 @@ _LOADS_TORCH_MS = 6 * PATIENCE_MS
 _RUN = RunWorkload(
     run_id="1", workload="matmul", device="attic/cpu", size=32, dtype="float32", budget_s=600.0
 )
+# It rests for longer than a silence lasts: a run would keep two cores busy all that time.
+_REST = RunCheck(check_id="1", device="attic/cpu", stages=("cool",), budget_s=600.0)
 
 
 @pytest.fixture
@@ -72,22 +75,24 @@ def _engine_there(_engine, server):
 
 
 @pytest.mark.parametrize(
-    ("who", "how", "kind"),
+    ("who", "how", "asked", "kind"),
     [
-        (_ssh_here, signal.SIGKILL, FailureKind.LINE_LOST),
-        (_sshd_there, signal.SIGKILL, FailureKind.LINE_LOST),
-        (_sshd_there, signal.SIGSTOP, FailureKind.LINE_LOST),
-        (_ssh_here, signal.SIGSTOP, FailureKind.LINE_LOST),
-        (_engine_there, signal.SIGKILL, None),
+        (_ssh_here, signal.SIGKILL, _RUN, FailureKind.LINE_LOST),
+        (_sshd_there, signal.SIGKILL, _RUN, FailureKind.LINE_LOST),
+        (_sshd_there, signal.SIGSTOP, _REST, FailureKind.LINE_LOST),
+        (_ssh_here, signal.SIGSTOP, _REST, FailureKind.LINE_LOST),
+        (_engine_there, signal.SIGKILL, _RUN, None),
     ],
     ids=["ssh killed", "sshd killed", "network silent", "ssh stopped", "engine killed"],
 )
-def test_a_cut_line_is_noticed_keeps_what_arrived_and_leaves_nothing_there(line, who, how, kind):
+def test_a_cut_line_is_noticed_keeps_what_arrived_and_leaves_nothing_there(
+    line, who, how, asked, kind
+):
     pc, server = line
     with contextlib.closing(ProcessEngine(EngineEnvironment(visible_devices=""), pc=pc)) as engine:
         arrived, is_cut, family = 0, False, []
-        for event in engine.run(_RUN):
-            if isinstance(event, SamplesMeasured):
+        for event in engine.run(asked):
+            if isinstance(event, SamplesMeasured | CheckProgressed):
                 arrived += 1
             if arrived == 2 and not is_cut:
                 family = family_running(server, "gpu_studio")
