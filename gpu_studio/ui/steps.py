@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-_PROPERTY = "steps"
 _END = object()
 _LONGEST_S = 0.008  # of a turn that makes classes; all take 65 ms on a PC with two cores
 
@@ -124,12 +123,21 @@ def _make_classes() -> Iterator[None]:
 
 def steps() -> Steps:
     """Return the steps of the application: those of all windows wait in one line."""
+    return _line("steps")
+
+
+def follow_ups() -> Steps:
+    """Return the line of what follows a resize: it is short, and waits for no import."""
+    return _line("follow_ups")
+
+
+def _line(name: str) -> Steps:
     application = QApplication.instance()
     assert application is not None
     # PySide would look for a child in all of them, and build QStyle for the style: 5 ms.
-    known = application.property(_PROPERTY)
+    known = application.property(name)
     if isinstance(known, Steps):
         return known
     made = Steps(application)
-    application.setProperty(_PROPERTY, made)
+    application.setProperty(name, made)
     return made

@@ -14,7 +14,8 @@ from shiboken6 import delete
 from gpu_studio.ui.lazy_page import LazyPage, PageInSteps
 from gpu_studio.ui.plots import plot_canvas
 from gpu_studio.ui.plots.live_plot import LivePlot
-from gpu_studio.ui.steps import Steps, steps
+from gpu_studio.ui.steps import Steps, follow_ups, steps
+from tests.patience import PATIENCE_S
 
 TURN = QEvent.Type.User
 
@@ -198,3 +199,16 @@ def test_plots_of_one_page_are_built_in_turn(qtbot, theme, monkeypatch):
     page.show()
     qtbot.waitUntil(lambda: all(plot.plot is not None for plot in plots))
     assert diary.lines == ["canvas", "turn"] * 3
+
+
+def test_what_follows_a_resize_waits_for_no_page_and_no_import(qtbot, monkeypatch):
+    """A page that became narrow kept the look of a wide one until all other pages were made."""
+    diary, goes_on = Diary(), threading.Event()
+    monkeypatch.setattr("gpu_studio.ui.steps.import_module", lambda _: goes_on.wait(PATIENCE_S))
+    steps().load("a_module_that_takes_long")
+    steps().add(diary.second)
+    follow_ups().add(diary.first)
+    qtbot.waitUntil(lambda: "first" in diary.lines)
+    assert "second" not in diary.lines
+    goes_on.set()
+    qtbot.waitUntil(lambda: "second" in diary.lines)

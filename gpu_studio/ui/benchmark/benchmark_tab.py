@@ -40,7 +40,7 @@ from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.parts import GAP, MARGIN, Card, letters
 from gpu_studio.ui.scroll_page import PageStack, TabScroll
-from gpu_studio.ui.steps import steps
+from gpu_studio.ui.steps import follow_ups
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
@@ -341,7 +341,7 @@ class BenchmarkTab(TabContents):
         """Shorten the texts in a low window, so that the plot gets their space."""
         super().resizeEvent(event)
         if self.isVisible():
-            steps().add(self._fold)  # it takes as long as the rest of the page
+            follow_ups().add(self._fold)  # it takes as long as the rest of the page
         else:
             self._fold()
         self._plot_card.setMinimumHeight(max(_LEAST_PLOT, round(_PLOT_SHARE * self.height())))

@@ -21,7 +21,7 @@ from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
 from gpu_studio.ui.plots.crosshair import Crosshair
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
-from gpu_studio.ui.steps import steps
+from gpu_studio.ui.steps import follow_ups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -191,14 +191,14 @@ class SensorGrid(QWidget):
         if self._fitting_columns() == self._columns:
             return
         if self.isVisible():
-            steps().add(self._fit_columns)  # the turn of the resize lays out the whole page
+            follow_ups().add(self._fit_columns)  # the turn of the resize lays out the whole page
         else:
             self._fit_columns()
 
     def _fit_columns(self) -> None:
         if self._fitting_columns() != self._columns:
             self._show_plots()
-            steps().add(self._request_readings)
+            follow_ups().add(self._request_readings)
 
     def _request_readings(self) -> None:
         self.readings_wanted.emit()

@@ -19,7 +19,7 @@ from gpu_studio.ui.lazy_page import imported
 from gpu_studio.ui.plots.plot_curve import Curve, CurveSource, Sight
 from gpu_studio.ui.plots.plot_style import AxesStyle, Level, Marker
 from gpu_studio.ui.plots.plot_zoom import Ends, PlotZoom, Whole
-from gpu_studio.ui.steps import steps
+from gpu_studio.ui.steps import follow_ups, steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -285,7 +285,7 @@ class LivePlot(QFrame):
             self._fit()
         elif not self._is_fitting:
             self._is_fitting = True
-            steps().add(self._fit)
+            follow_ups().add(self._fit)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Draw only while visible."""
