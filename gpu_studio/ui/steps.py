@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakMethod
 
 from PySide6 import QtCore, QtGui, QtWidgets
-from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtWidgets import QApplication, QWidget
 from shiboken6 import isValid
 
 from gpu_studio.model.task import Task
@@ -129,6 +129,29 @@ def steps() -> Steps:
 def follow_ups() -> Steps:
     """Return the line of what follows a resize: it is short, and waits for no import."""
     return _line("follow_ups")
+
+
+class Seen(QObject):
+    """Knows whether a widget has been painted since it was last shown.
+
+    What nobody has seen yet takes its final look at once, however long that takes.
+
+    Attributes:
+        is_so: whether it has.
+    """
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self.is_so = False
+        widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Note a paint and the end of a show."""
+        if event.type() is QEvent.Type.Paint:
+            self.is_so = True
+        elif event.type() is QEvent.Type.Hide:
+            self.is_so = False
+        return super().eventFilter(watched, event)
 
 
 def _line(name: str) -> Steps:

@@ -7,14 +7,14 @@ import sys
 import threading
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QObject
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from shiboken6 import delete
 
 from gpu_studio.ui.lazy_page import LazyPage, PageInSteps
 from gpu_studio.ui.plots import plot_canvas
 from gpu_studio.ui.plots.live_plot import LivePlot
-from gpu_studio.ui.steps import Steps, follow_ups, steps
+from gpu_studio.ui.steps import Seen, Steps, follow_ups, steps
 from tests.patience import PATIENCE_S
 
 TURN = QEvent.Type.User
@@ -212,3 +212,16 @@ def test_what_follows_a_resize_waits_for_no_page_and_no_import(qtbot, monkeypatc
     assert "second" not in diary.lines
     goes_on.set()
     qtbot.waitUntil(lambda: "second" in diary.lines)
+
+
+def test_a_widget_is_seen_from_its_paint_until_it_is_hidden(qtbot):
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    seen = Seen(widget)
+    widget.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
+    assert not seen.is_so
+    widget.show()
+    widget.repaint()
+    assert seen.is_so
+    widget.hide()
+    assert not seen.is_so
