@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtGui import QGuiApplication
 
 from gpu_studio.engine.workloads.case import Case
 from gpu_studio.engine.workloads.grow import GrowDrawing
 from gpu_studio.engine.workloads.paint import PaintDrawing
 from gpu_studio.engine.workloads.swarm import SwarmDrawing
+from gpu_studio.ui.race.framed_picture import image_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,10 +52,7 @@ def main() -> None:
     """Write all posters."""
     application = QGuiApplication(["draw_posters", "-platform", "offscreen"])
     for name in POSTERS:
-        pixels = drawn(name)
-        height, width, _ = pixels.shape
-        image = QImage(pixels.tobytes(), width, height, 3 * width, QImage.Format.Format_RGB888)
-        image.save(str(_FOLDER / f"{name}.jpg"), "JPEG", _QUALITY)
+        image_of(drawn(name)).save(str(_FOLDER / f"{name}.jpg"), "JPEG", _QUALITY)
     application.quit()
 
 
