@@ -375,7 +375,7 @@ class Race(QObject):
             [entry.contestant for entry in choices.chosen],
             DEFAULT_BUDGET_S,
             photo=photo,
-            seeds=choices.seeds if picture.name == "grow" else (),
+            seeds=choices.used_seeds,
             showing=Showing(photo_path=str(choices.photo.path) if photo else ""),
             rest_s=REST_S,
             steps=ghost.finish_steps if ghost is not None else None,

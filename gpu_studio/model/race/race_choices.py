@@ -30,7 +30,7 @@ class RaceChoices(QObject):
     Attributes:
         photo: the picture to learn.
         is_locked: whether a race runs, so that only its size and its contestants can be chosen.
-        seeds: where the pattern begins to grow; empty for the usual places.
+        seeds: where a pattern begins to grow; empty for the usual places.
         ghost: the run from elsewhere that the next race is against.
     """
 
@@ -94,6 +94,11 @@ class RaceChoices(QObject):
             chosen = first_contestants(tuple(entries.values()), engine)
         left, right = (entries[one] for one in chosen)
         return (self.ghost.entry if self.ghost is not None else left), right
+
+    @property
+    def used_seeds(self) -> tuple[tuple[float, float], ...]:
+        """The seeds of the chosen picture; empty for one that does not grow."""
+        return self.seeds if self.picture.name == "grow" else ()
 
     @property
     def problem(self) -> str:

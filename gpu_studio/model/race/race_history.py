@@ -106,8 +106,7 @@ class RaceHistory(QObject):
         if result.race is None or not is_raceable(result) or result.recording is not None:
             return False
         photo = choices.photo.identity if choices.picture.name == "learn" else ""
-        seeds = choices.seeds if choices.picture.name == "grow" else ()
-        return result.race.photo == photo and result.race.seeds == seeds
+        return result.race.photo == photo and result.race.seeds == choices.used_seeds
 
     def _keep_results(self) -> None:
         """Keep the runs that have finished since."""

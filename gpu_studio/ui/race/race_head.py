@@ -129,7 +129,7 @@ class RaceHead(FlowRow):
             self._photo.setCurrentIndex(race.choices.photo.chosen)
         self._photo.setEnabled(not busy)
         self._open.setEnabled(not busy)
-        self._clear.setVisible(bool(race.choices.seeds) and race.choices.picture.name == "grow")
+        self._clear.setVisible(bool(race.choices.used_seeds))
         self._clear.setEnabled(not busy)
         is_over = bool(race.sides) and not busy
         self._replay.setVisible(is_over)

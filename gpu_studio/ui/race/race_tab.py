@@ -270,7 +270,7 @@ class RaceTab(TabContents):
             lane.picture.show_picture(image_of(frame.picture))
         else:
             lane.picture.show_picture(self._preview(side), is_dimmed=True)
-        lane.picture.show_seeds(self._seeds if frame is None else ())
+        lane.picture.show_seeds(race.choices.used_seeds if frame is None else ())
         lane.picture.show_detail(self._shown_detail())
         now_s = race.clock.now_s
         clock_s = min(now_s, side.end_s) if side is not None else 0.0
@@ -301,12 +301,6 @@ class RaceTab(TabContents):
             self._detail = LAKE if photo is None else photo.detail
         return self._detail
 
-    @property
-    def _seeds(self) -> tuple[tuple[float, float], ...]:
-        """Where the pattern starts, if that was chosen."""
-        choices = self.race.choices
-        return choices.seeds if choices.picture.name == "grow" else ()
-
     def _preview(self, side: RaceSide | None) -> QImage | None:
         """Return what a side is to draw; None if that is not known.
 
@@ -315,7 +309,7 @@ class RaceTab(TabContents):
         """
         picture = self.race.choices.picture.name
         if picture != "learn":
-            return None if self._seeds else poster(picture)
+            return None if self.race.choices.used_seeds else poster(picture)
         photo, key = self.race.choices.photo.picture, self.race.choices.photo.identity
         if photo is None:
             return None
