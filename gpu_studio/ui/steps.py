@@ -131,26 +131,27 @@ def follow_ups() -> Steps:
     return _line("follow_ups")
 
 
-class Seen(QObject):
-    """Knows whether a widget has been painted since it was last shown.
-
-    What nobody has seen yet takes its final look at once, however long that takes.
-
-    Attributes:
-        is_so: whether it has.
-    """
+class Resizes(QObject):
+    """Lets a widget follow a resize in a later turn, or at once if nobody has seen it yet."""
 
     def __init__(self, widget: QWidget) -> None:
         super().__init__(widget)
-        self.is_so = False
+        self._is_seen = False  # painted since it was last shown
         widget.installEventFilter(self)
+
+    def follow(self, step: Callable[[], object]) -> None:
+        """Run a method: the turn of a resize that is seen has the whole page to lay out."""
+        if self._is_seen:
+            follow_ups().add(step)
+        else:
+            step()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Note a paint and the end of a show."""
         if event.type() is QEvent.Type.Paint:
-            self.is_so = True
+            self._is_seen = True
         elif event.type() is QEvent.Type.Hide:
-            self.is_so = False
+            self._is_seen = False
         return super().eventFilter(watched, event)
 
 

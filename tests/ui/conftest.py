@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtGui import QFont, QFontDatabase
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from gpu_studio.ui import theme
 from gpu_studio.ui.main_window import MainWindow
+from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
@@ -83,6 +84,18 @@ def letters(
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
     qapp.setFont(before)
     qapp.setStyleSheet(sheet)
+
+
+@pytest.fixture
+def page_of_plots(qtbot: QtBot, theme: Theme) -> tuple[QWidget, list[LivePlot]]:
+    """Return a page that is not shown yet, and its three plots."""
+    page = QWidget()
+    qtbot.addWidget(page)
+    column = QVBoxLayout(page)
+    plots = [LivePlot(theme, name=f"plot {number}") for number in range(3)]
+    for plot in plots:
+        column.addWidget(plot)
+    return page, plots
 
 
 @pytest.fixture

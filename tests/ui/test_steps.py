@@ -8,13 +8,12 @@ import threading
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 from shiboken6 import delete
 
 from gpu_studio.ui.lazy_page import LazyPage, PageInSteps
 from gpu_studio.ui.plots import plot_canvas
-from gpu_studio.ui.plots.live_plot import LivePlot
-from gpu_studio.ui.steps import Seen, Steps, follow_ups, steps
+from gpu_studio.ui.steps import Resizes, Steps, follow_ups, steps
 from tests.patience import PATIENCE_S
 
 TURN = QEvent.Type.User
@@ -181,7 +180,7 @@ def test_the_whole_application_has_one_line_of_steps(qapp):
     assert steps() is steps()
 
 
-def test_plots_of_one_page_are_built_in_turn(qtbot, theme, monkeypatch):
+def test_plots_of_one_page_are_built_in_turn(qtbot, page_of_plots, monkeypatch):
     """Three plots are painted at once: their canvases take as long as a tab."""
     diary, make = Diary(), plot_canvas.PlotCanvas
 
@@ -190,12 +189,7 @@ def test_plots_of_one_page_are_built_in_turn(qtbot, theme, monkeypatch):
         return make(style, parent)
 
     monkeypatch.setattr(plot_canvas, "PlotCanvas", make_and_note)
-    page = QWidget()
-    qtbot.addWidget(page)
-    column = QVBoxLayout(page)
-    plots = [LivePlot(theme, name=f"plot{number}") for number in range(3)]
-    for plot in plots:
-        column.addWidget(plot)
+    page, plots = page_of_plots
     page.show()
     qtbot.waitUntil(lambda: all(plot.plot is not None for plot in plots))
     assert diary.lines == ["canvas", "turn"] * 3
@@ -214,14 +208,19 @@ def test_what_follows_a_resize_waits_for_no_page_and_no_import(qtbot, monkeypatc
     qtbot.waitUntil(lambda: "second" in diary.lines)
 
 
-def test_a_widget_is_seen_from_its_paint_until_it_is_hidden(qtbot):
-    widget = QWidget()
+def test_only_a_widget_that_is_seen_follows_a_resize_later(qtbot):
+    """It is seen from its paint until it is hidden."""
+    widget, diary = QWidget(), Diary()
     qtbot.addWidget(widget)
-    seen = Seen(widget)
+    resizes = Resizes(widget)
     widget.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
-    assert not seen.is_so
+    resizes.follow(diary.first)
+    assert diary.lines == ["first"]
     widget.show()
     widget.repaint()
-    assert seen.is_so
+    resizes.follow(diary.second)
+    assert "second" not in diary.lines
+    qtbot.waitUntil(lambda: "second" in diary.lines)
     widget.hide()
-    assert not seen.is_so
+    resizes.follow(diary.third)
+    assert diary.lines[-1] == "third"

@@ -40,7 +40,7 @@ from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.parts import GAP, MARGIN, Card, letters
 from gpu_studio.ui.scroll_page import PageStack, TabScroll
-from gpu_studio.ui.steps import Seen, follow_ups
+from gpu_studio.ui.steps import Resizes
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class BenchmarkTab(TabContents):
         self._head = BenchmarkHead(studio, self.benchmark, theme, self)
         self._views = BenchmarkViews(self.benchmark, export, theme, self)
         export.notified.connect(self._panel.show_outcome)
-        self._caption, self._seen = Caption(self), Seen(self)
+        self._caption, self._resizes = Caption(self), Resizes(self)
         self._view = View.LIVE
         self._view_was_chosen = False
         self._history_page = LazyPage(
@@ -340,10 +340,7 @@ class BenchmarkTab(TabContents):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Shorten the texts in a low window, so that the plot gets their space."""
         super().resizeEvent(event)
-        if self._seen.is_so:
-            follow_ups().add(self._fold)  # it takes as long as the rest of the page
-        else:
-            self._fold()
+        self._resizes.follow(self._fold)  # it takes as long as the rest of the page
         self._plot_card.setMinimumHeight(max(_LEAST_PLOT, round(_PLOT_SHARE * self.height())))
         self._head.set_brief(self._is_low)
         self._show_caption()

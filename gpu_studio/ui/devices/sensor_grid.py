@@ -21,7 +21,7 @@ from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
 from gpu_studio.ui.plots.crosshair import Crosshair
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
-from gpu_studio.ui.steps import Seen, follow_ups
+from gpu_studio.ui.steps import Resizes, follow_ups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -89,7 +89,7 @@ class SensorGrid(QWidget):
         super().__init__(parent)
         self.setObjectName("devices.sensors")
         self.setAccessibleName("Live sensors")
-        self._theme, self._seen = theme, Seen(self)
+        self._theme, self._resizes = theme, Resizes(self)
         self._plots = _Plots(self)
         self._plots.stepped.connect(self._step)
         self._crosshair = Crosshair(theme, self)
@@ -188,12 +188,7 @@ class SensorGrid(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put as many plots side by side as fit."""
         super().resizeEvent(event)
-        if self._fitting_columns() == self._columns:
-            return
-        if self._seen.is_so:
-            follow_ups().add(self._fit_columns)  # the turn of the resize lays out the whole page
-        else:
-            self._fit_columns()
+        self._resizes.follow(self._fit_columns)
 
     def _fit_columns(self) -> None:
         if self._fitting_columns() != self._columns:

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from PySide6.QtCore import QEventLoop, QPointF
-from PySide6.QtWidgets import QGraphicsTextItem, QHBoxLayout, QToolTip, QWidget
+from PySide6.QtWidgets import QGraphicsTextItem, QToolTip
 
 from gpu_studio.core.timed_series import TimedSeries
 from gpu_studio.ui.plots.live_plot import Curve, Level, LivePlot, Marker
@@ -323,15 +323,10 @@ def test_a_part_of_a_long_history_is_drawn_with_its_extremes():
     assert picks[0] <= 60_000 <= picks[1]
 
 
-def test_plots_take_a_new_size_one_in_a_turn_after_that_of_the_page(qtbot, theme):
+def test_plots_take_a_new_size_one_in_a_turn_after_that_of_the_page(qtbot, page_of_plots):
     """Five plots at once took twice as long as the rest of a page."""
-    page = QWidget()
-    qtbot.addWidget(page)
-    row = QHBoxLayout(page)
-    plots = [LivePlot(theme, name=f"plot {number}") for number in range(3)]
-    for plot in plots:
-        row.addWidget(plot)
-    page.resize(600, 200)
+    page, plots = page_of_plots
+    page.resize(600, 400)
     page.show()
     fits: list[list[bool]] = []
 
@@ -342,14 +337,14 @@ def test_plots_take_a_new_size_one_in_a_turn_after_that_of_the_page(qtbot, theme
 
     qtbot.waitUntil(lambda: note() or all(fits[-1]))
     fits.clear()
-    page.resize(900, 300)
+    page.resize(900, 600)
     note()
     while not all(fits[-1]):
         QEventLoop().processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
         note()
     assert [sum(now) for now in fits] == [0, 1, 2, 3]
     page.hide()
-    page.resize(700, 250)
+    page.resize(700, 500)
     page.layout().activate()
     note()
     assert all(fits[-1]), "a picture of it is not out of date"
