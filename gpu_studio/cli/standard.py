@@ -14,7 +14,6 @@ from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
-from gpu_studio.core.benchmark.newest_crossover import newest_crossover
 from gpu_studio.core.benchmark.run import Run, interval_words
 from gpu_studio.core.benchmark.standard import (
     LOAD_ITEM,
@@ -88,7 +87,6 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
                 inventory,
                 described,
                 newest_check(folder, one, name),
-                newest_crossover(folder, name),
             )
             for one, name in names.items()
         },

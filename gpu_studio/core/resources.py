@@ -41,17 +41,5 @@ def resource_path(name: str) -> Path:
     raise MissingResourceError(name, "is missing")
 
 
-def resource_files(name: str, ending: str) -> tuple[Path, ...]:
-    """Find the files in a folder that is part of the program, by their names' order.
-
-    Args:
-        name: The folder's path below `resources`; without it, there are no files.
-        ending: That of the files.
-    """
-    folders = (folder / name for folder in _folders())
-    found = next((folder for folder in folders if folder.is_dir()), None)
-    return tuple(sorted(found.glob(f"*{ending}"))) if found is not None else ()
-
-
 def _folders() -> tuple[Path, Path]:
     return _PACKAGE_DIR / _FOLDER, _PACKAGE_DIR.parent / _FOLDER

@@ -47,7 +47,6 @@ class CardKey(msgspec.Struct, frozen=True, kw_only=True):
 class SharedCard(msgspec.Struct, frozen=True, kw_only=True):
     """A picture of 1200 × 630.
 
-    ``aside`` is a second, smaller headline, with ``aside_note`` below it.
     ``content`` is JSON in ASCII, for the text chunk with the keyword ``keyword``.
     """
 
@@ -57,8 +56,6 @@ class SharedCard(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     headline: str
     line: str
-    aside: str = ""
-    aside_note: str = ""
     keys: tuple[CardKey, ...]
     rows: Annotated[tuple[CardRow, ...], Meta(max_length=MOST_ROWS)]
     note: str = ""

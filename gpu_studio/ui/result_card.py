@@ -40,7 +40,6 @@ _INKS = {"good": "good", "amber": "amber", "failure": "failure_ink"}
 _SINGLE = int(LEFT)
 _MOST_TITLE = 0.3  # of the width
 _NARROW_ROW = 44.0  # two lines of the usual type do not fit into it
-_ASIDE = 420.0
 _BAR_HEIGHTS = (24.0, 14.0)  # the device's own, then what it is compared with
 
 
@@ -111,12 +110,6 @@ class _CardPainter:
 
     def _paint_headline(self) -> None:
         place = QRectF(_MARGIN, _HEADLINE_TOP, _WIDTH, _HEADLINE_HEIGHT)
-        if self._card.aside:
-            place.setRight(place.right() - _ASIDE - _GAP)
-            aside = QRectF(place.right() + _GAP, place.top() + 14, _ASIDE, 34)
-            bold = QFont.Weight.DemiBold
-            self._text(self._card.aside, aside, 26, "text", bold, RIGHT)
-            self._text(self._card.aside_note, aside.translated(0, 34), 16, "muted", flags=RIGHT)
         self._painter.setFont(fitting_font(self._card.headline, place, (30, 76), _SINGLE))
         self._painter.setPen(self._color("text"))
         self._painter.drawText(place, _SINGLE, self._card.headline)

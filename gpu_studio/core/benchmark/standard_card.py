@@ -12,8 +12,6 @@ from gpu_studio.core.benchmark.standard_words import (
     ceiling_of,
     check_words,
     cpu_of,
-    crossover_source,
-    crossover_words,
     day_words,
     figure_words,
     headline_of,
@@ -60,7 +58,6 @@ def standard_card(run: StandardRun, *, is_dark: bool = True) -> SharedCard:
     stamp, tone = stamp_words(run)
     device = headline.device if headline is not None else run.devices[0]
     more = len(cards) - 1
-    place = device.crossover
     rows = _rows_of_items(run, device)
     if more > 0 and headline is not None:
         rows = _rows_of_devices(run, headline.item)
@@ -73,8 +70,6 @@ def standard_card(run: StandardRun, *, is_dark: bool = True) -> SharedCard:
         name=subject_words(device, run),
         headline=headline.text if headline is not None else "No results",
         line=_line(headline),
-        aside=crossover_words(place) if place is not None else "",
-        aside_note=crossover_source(place) if place is not None else "",
         keys=_keys(run, device) if more <= 0 else (),
         rows=rows,
         note=" · ".join(filter(None, (check, load))),

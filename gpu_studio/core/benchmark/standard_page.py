@@ -11,8 +11,6 @@ from gpu_studio.core.benchmark.standard_words import (
     OF_CEILING,
     ceiling_of,
     check_words,
-    crossover_source,
-    crossover_words,
     device_words,
     figure_words,
     headline_of,
@@ -189,10 +187,3 @@ def _device_facts(device: StandardDevice) -> Iterator[tuple[str, str]]:
     if not device.is_cpu:
         check = check_words(device.check) if device.check is not None else "Check: none yet"
         yield "Check", check.removeprefix("Check: ")
-        place = device.crossover
-        yield (
-            "Against the CPU",
-            "No sizes compared yet"
-            if place is None
-            else f"{crossover_words(place)}. {crossover_source(place, with_day=True)}",
-        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -70,20 +70,6 @@ class StandardCheck(msgspec.Struct, frozen=True, kw_only=True):
     made_at: ShortText
 
 
-class StandardCrossover(msgspec.Struct, frozen=True, kw_only=True):
-    """From which size on a card beats the CPU in matrix products of float32, by earlier runs.
-
-    ``crosses``: it wins from somewhere between ``low`` and ``high`` on, two measured sizes.
-    ``always`` and ``never``: it wins, or loses, from ``low`` to ``high``. ``made_at`` is that of
-    the newest of these runs, in ISO 8601.
-    """
-
-    kind: Literal["crosses", "always", "never"]
-    low: PositiveCount
-    high: PositiveCount
-    made_at: ShortText
-
-
 class StandardDevice(msgspec.Struct, frozen=True, kw_only=True):
     """A device and its figures, in the order of `STANDARD_1`.
 
@@ -102,7 +88,6 @@ class StandardDevice(msgspec.Struct, frozen=True, kw_only=True):
     figures: Annotated[tuple[StandardFigure, ...], Meta(max_length=len(STANDARD_1))]
     load: StandardLoad | None = None
     check: StandardCheck | None = None
-    crossover: StandardCrossover | None = None
 
     def figure(self, key: str) -> StandardFigure | None:
         """Return the figure of an item; None if this device does not have the item."""
@@ -200,9 +185,6 @@ def check_standard(run: StandardRun, which: str = "This") -> None:
         load = device.load
         if load and not load.ci95[0] <= load.steady_rate / load.first_rate <= load.ci95[1]:
             raise _refused(which, "its interval of the load does not contain its ratio")
-        place = device.crossover
-        if place is not None and (place.low > place.high or device.is_cpu):
-            raise _refused(which, "its crossover contradicts itself")
 
 
 def _contradiction(figure: StandardFigure, device: StandardDevice) -> str:

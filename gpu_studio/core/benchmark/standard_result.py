@@ -16,7 +16,6 @@ from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.benchmark.standard import LOAD, LOAD_ITEM, STANDARD_1
 from gpu_studio.core.benchmark.standard_record import (
     StandardCheck,
-    StandardCrossover,
     StandardDevice,
     StandardFigure,
     StandardLoad,
@@ -52,15 +51,13 @@ class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a device beside its results; None is unknown.
 
     ``device`` is what the PC says of it, ``torch_card`` what PyTorch does, ``driver`` the version
-    of the driver that its maker has for all cards, ``check`` its newest check, ``crossover`` what
-    its newest sweep found.
+    of the driver that its maker has for all cards, ``check`` its newest check.
     """
 
     device: Device | None = None
     torch_card: TorchCard | None = None
     driver: str | None = None
     check: StandardCheck | None = None
-    crossover: StandardCrossover | None = None
 
 
 def facts_of(
@@ -68,7 +65,6 @@ def facts_of(
     inventory: Inventory | None,
     described: EngineDescribed | None,
     check: StandardCheck | None = None,
-    crossover: StandardCrossover | None = None,
 ) -> DeviceFacts:
     """Return what is known of the device that an engine calls so.
 
@@ -77,7 +73,6 @@ def facts_of(
         inventory: the devices of that PC; None if it was not looked at.
         described: the engine; None if unknown.
         check: the newest check of the device.
-        crossover: what its newest sweep found.
     """
     cards = described.cards if described else ()
     torch_card = next((card for card in cards if card.address == address), None)
@@ -87,9 +82,7 @@ def facts_of(
     driver = driver_text(device) if device is not None and not device.is_cpu else None
     if driver is None and inventory and device is not None and device.is_cudas:
         driver = inventory.driver.version
-    return DeviceFacts(
-        device=device, torch_card=torch_card, driver=driver, check=check, crossover=crossover
-    )
+    return DeviceFacts(device=device, torch_card=torch_card, driver=driver, check=check)
 
 
 def standard_run_of(
@@ -157,7 +150,6 @@ def _device(
         ),
         load=_load(own.get(LOAD)),
         check=facts.check,
-        crossover=facts.crossover,
     )
 
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.benchmark.standard_words import (
     MISSING,
     check_words,
-    crossover_source,
-    crossover_words,
     day_words,
     device_words,
     figure_words,
@@ -54,9 +52,6 @@ def _lines(run: StandardRun) -> Iterator[str]:
     for device in run.devices:
         facts = [load_words(device.load)] if device.load is not None else []
         facts += [check_words(device.check)] if device.check is not None else []
-        place = device.crossover
-        if place is not None:
-            facts += [crossover_words(place), crossover_source(place, with_day=True)]
         yield markdown_text(f"{device_words(device)}: {'. '.join(facts) or MISSING}")
         yield ""
     facts = [stamp_words(run)[0], version_words(run), day_words(run)]

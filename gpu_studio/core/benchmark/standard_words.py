@@ -17,9 +17,8 @@ from gpu_studio.core.benchmark.standing import Standing
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.devices.card_colors import COLOR_COUNT
 from gpu_studio.core.devices.devices import short_name
-from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.moments import written_moment
-from gpu_studio.core.units import format_bytes, format_percent, format_rate, format_size
+from gpu_studio.core.units import format_bytes, format_percent, format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.standard import StandardItem
     from gpu_studio.core.benchmark.standard_record import (
         StandardCheck,
-        StandardCrossover,
         StandardDevice,
         StandardLoad,
         StandardRun,
@@ -204,21 +202,6 @@ def load_words(load: StandardLoad) -> str:
 def check_words(check: StandardCheck) -> str:
     """Return the newest check of a card: ``Check: passed (6 min, November 22, 2026)``."""
     return f"Check: {_CHECKS[check.verdict]} ({check.minutes}\u202fmin, {_day(check.made_at)})"
-
-
-def crossover_words(place: StandardCrossover) -> str:
-    """Return from which size on a card beats the CPU: ``Faster from 448 × 448 on``."""
-    if place.kind == "crosses":
-        return f"Faster from {format_size(place.high, SQUARE)} on"
-    return "Faster at every size tried" if place.kind == "always" else "Slower at every size tried"
-
-
-def crossover_source(place: StandardCrossover, *, with_day: bool = False) -> str:
-    """Return of which work that is, which sizes were measured, and if asked, when."""
-    low, high = (format_size(size, SQUARE) for size in (place.low, place.high))
-    sizes = f"slower at {low}" if place.kind == "crosses" else f"{low} to {high}"
-    day = f" ({_day(place.made_at)})" if with_day else ""
-    return f"Products of float32, {sizes}{day}"
 
 
 def _day(moment: str) -> str:

@@ -231,7 +231,6 @@ def _recorder(
     """Return the job that makes the record and keeps it in the folder of the results."""
 
     def record() -> _Kept:
-        from gpu_studio.core.benchmark.newest_crossover import newest_crossover
         from gpu_studio.core.benchmark.recording_writer import system_name
         from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
         from gpu_studio.core.benchmark.standard_result import facts_of, standard_run_of
@@ -247,7 +246,6 @@ def _recorder(
                     inventory,
                     described,
                     newest_check(folder, address, identities[address]),
-                    newest_crossover(folder, identities[address]),
                 )
                 for address in plan.devices
             },

@@ -9,7 +9,6 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from gpu_studio.core.notice import Tone
-from gpu_studio.model.benchmark.public_standing import PublicStanding
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
 from gpu_studio.model.devices.devices import DevicesModel
@@ -169,8 +168,6 @@ class DevicesTab(TabContents):
         self._also_found: list[FindingLine] = []
         self._checked = Text("", "muted", name="devices.checked", wraps=True)
         self._trouble = Text("", "amber", name="devices.trouble", wraps=True)
-        self._standing = PublicStanding(studio, self)
-        self._public = Text("", "muted", name="devices.public", wraps=True)
         yield
         self._column = self._laid_out()
         self._hero.list.device_selected.connect(self._select)
@@ -193,8 +190,6 @@ class DevicesTab(TabContents):
         self._model.facts_changed.connect(self._update_soon)
         self._model.readings_changed.connect(self._update_sensors_soon)
         self._model.runs.marks_changed.connect(self._update_sensors_soon)
-        self._standing.changed.connect(self._update_soon)
-        self._standard.filled.connect(self._standing.refresh)
         self._update()
 
     @property
@@ -206,8 +201,6 @@ class DevicesTab(TabContents):
         """Show the current facts, and keep asking while visible."""
         super().showEvent(event)
         self._model.watch(True)
-        if self._details is not None:
-            self._standing.refresh()
         self._update()
         self._update_sensors_soon()  # the plots take as long again
 
@@ -225,13 +218,11 @@ class DevicesTab(TabContents):
             self._hero,
             self._standard,
             self._findings,
-            self._public,
             self._checked,
             self._trouble,
         ):
             column.addWidget(widget)
         column.addStretch(1)
-        self._public.hide()
         self._checked.hide()
         self._trouble.hide()
         return column
@@ -251,7 +242,6 @@ class DevicesTab(TabContents):
         self._column.addWidget(self._details, 1)
         self._update_soon()
         self._update_sensors_soon()
-        self._standing.refresh()  # not before the first paint: it reads files
 
     def _select(self, identity: str) -> None:
         """Show at once what the user asked for."""
@@ -293,9 +283,6 @@ class DevicesTab(TabContents):
             self._standard.update_all()
             self._show_also_found(self._model.also_found)
             checked = self._model.pc.doctor.sentence
-            public = self._standing.sentence_for(device)
-            self._public.setText(public)
-            self._public.setVisible(bool(public))
             self._checked.setText(checked)
             self._checked.setVisible(bool(checked))
             self._show_answers()

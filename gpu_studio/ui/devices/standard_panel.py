@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QProgressBar, QVBoxLayout, QWidget
 
@@ -26,12 +25,7 @@ class StandardPanel(Card):
     """The standard run of this PC, hidden until there is one or one is being made.
 
     It stands below everything that starts a measurement, so that nothing moves under the pointer.
-
-    Signals:
-        filled(): it shows another record.
     """
-
-    filled = Signal()
 
     def __init__(self, studio: Studio, measurement: StandardMeasurement) -> None:
         super().__init__(name="devices.standard")
@@ -77,7 +71,6 @@ class StandardPanel(Card):
         if run is not self._shown and run is not None:
             self._shown = run
             self._show_figures(run.devices)
-            self.filled.emit()
         has_result = run is not None and not is_busy
         self._figures.setVisible(has_result)
         self.presses.setVisible(has_result)

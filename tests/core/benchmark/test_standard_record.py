@@ -25,6 +25,12 @@ def test_a_record_opens_again_as_it_was() -> None:
     assert decode_standard(encode_standard(standard_run())) == standard_run()
 
 
+def test_a_record_with_a_field_that_went_still_opens() -> None:
+    older = json.loads(encode_standard(standard_run()))
+    older["devices"][1]["crossover"] = {"kind": "crosses", "low": 512, "high": 1024}
+    assert decode_standard(json.dumps(older).encode()) == standard_run()
+
+
 @pytest.mark.parametrize(
     "text", [b"", b"{", b"\xff", b"[]", b"[" * 20_000, b'{"schema": 1}',
              b'{"schema": 1, "standard": 1}', b'{"schema": 0, "standard": 1}',

@@ -16,15 +16,12 @@ from gpu_studio.core.benchmark.standard_page import standard_page
 from gpu_studio.core.benchmark.standard_record import (
     CHUNK,
     StandardCheck,
-    StandardCrossover,
     StandardDevice,
     StandardFigure,
     StandardRun,
     decode_standard,
-    encode_standard,
 )
 from gpu_studio.core.benchmark.standard_text import standard_markdown
-from gpu_studio.core.failure import StudioError
 from gpu_studio.core.page_json import json_in_page
 from gpu_studio.core.shared_card import MOST_ROWS
 from tests.core.benchmark.standard_runs import item_result, standard_device, standard_run
@@ -134,27 +131,6 @@ def test_an_empty_operation_has_no_ceiling() -> None:
     page = parsed(standard_page(standard_run(standard_device(figures=figures))))
 
     assert "0.1" not in page.shown
-
-
-def test_the_size_from_which_on_a_card_wins_is_on_all_that_is_shared() -> None:
-    place = StandardCrossover(kind="crosses", low=512, high=1024, made_at="2026-11-20T10:00:00Z")
-    run = standard_run(standard_device(), standard_device("cuda:0", crossover=place))
-    card, words = standard_card(run), "Faster from 1024\u202f×\u202f1024 on"
-
-    assert card.aside == words
-    for shared in (standard_page(run).decode(), standard_markdown(run), card.aside_note):
-        assert "slower at 512 × 512" in shared.replace("\u202f", " ")
-    assert words in standard_page(run).decode()
-    assert words in standard_markdown(run)
-    assert decode_standard(encode_standard(run)) == run
-
-
-@pytest.mark.parametrize(("device", "low"), [("cuda:0", 2048), ("cpu", 512)])
-def test_a_crossover_that_contradicts_itself_is_refused(device: str, low: int) -> None:
-    place = StandardCrossover(kind="crosses", low=low, high=1024, made_at="2026-11-20T10:00:00Z")
-    run = standard_run(standard_device(device, crossover=place))
-    with pytest.raises(StudioError, match="crossover"):
-        decode_standard(encode_standard(run))
 
 
 def test_a_wrong_result_has_no_bar_and_no_speed() -> None:
