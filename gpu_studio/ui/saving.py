@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
 
-_PICTURES = (".png", ".svg", ".apng", ".webp", ".gif", ".mp4")
+_PICTURES = (".png", ".apng", ".webp", ".gif", ".mp4")
 
 
 def suggested_path(name: str) -> str:

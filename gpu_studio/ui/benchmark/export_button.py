@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Signal
-from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import QMenu, QPushButton, QWidget
+from PySide6.QtCore import QRectF, Signal
+from PySide6.QtGui import QAction, QGuiApplication, QPainter
+from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
 from gpu_studio.core.failure import StudioError
@@ -15,17 +15,38 @@ from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING, recording_from
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import saves
-from gpu_studio.ui.plots.plot_picture import png_of, svg_of
+from gpu_studio.ui.parts import GAP, Text
+from gpu_studio.ui.png import picture_of
 from gpu_studio.ui.saving import save_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from PySide6.QtGui import QPaintEvent
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.benchmark.benchmark_plots import BenchmarkPlots
     from gpu_studio.ui.plots.live_plot import LivePlot
     from gpu_studio.ui.theme import Theme
+
+_MARGIN = 12
+_SCALE = 2  # sharp in print, and on other screens
+
+
+class _PlotCopy(QWidget):
+    """Paints the present view of a plot, which has been visible."""
+
+    def __init__(self, plot: LivePlot) -> None:
+        super().__init__()
+        self._canvas = plot.lay_out()
+        self.setFixedSize(plot.size())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the plot in the pixels of the picture."""
+        painter = QPainter(self)
+        self._canvas.render(painter, QRectF(self.rect()), self._canvas.viewport().rect())
+        painter.end()
 
 
 class ExportButton(QPushButton):
@@ -73,7 +94,6 @@ class ExportButton(QPushButton):
         self._add("recording", "Recording to &watch again…", self._save_recording)
         self._menu.addSeparator()
         self._add("png", "Plot as &PNG…", self._save_png)
-        self._add("svg", "Plot as &SVG…", self._save_svg)
         self.setMenu(self._menu)
         saves(self)
 
@@ -98,20 +118,23 @@ class ExportButton(QPushButton):
         self._save(f"Recording (*{RECORDING_ENDING})", RECORDING_ENDING, content)
 
     def _save_png(self) -> None:
-        self._save("PNG picture (*.png)", ".png", self._picture(png_of))
+        self._save("PNG picture (*.png)", ".png", self._picture())
 
-    def _save_svg(self) -> None:
-        self._save("SVG picture (*.svg)", ".svg", self._picture(svg_of))
-
-    def _picture(self, painted: Callable[[LivePlot, str, Theme, QWidget], bytes]) -> bytes:
+    def _picture(self) -> bytes:
+        """Return the plot in front with its caption, below the top of the page."""
         front = self._plots.front
         if not front.curve_keys or (front.plot is None and not front.isVisible()):
             return b""
-        head = self._head()
-        picture = painted(front, self._plots.front_caption, self._theme, head)
-        head.hide()
-        head.deleteLater()
-        return picture
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(_MARGIN, _MARGIN, _MARGIN, _MARGIN)
+        column.setSpacing(GAP)
+        caption = Text(self._plots.front_caption, "value", wraps=True)
+        for part in (self._head(), caption, _PlotCopy(front)):
+            column.addWidget(part)
+        return picture_of(
+            page, front.width() + 2 * _MARGIN, background=self._theme.colour("card"), scale=_SCALE
+        )
 
     def _copy_text(self) -> None:
         self._copy(to_text(self._runs()))
