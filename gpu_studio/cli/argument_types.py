@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 from gpu_studio.core.benchmark.sizes import parse_sizes, parse_sweep
 from gpu_studio.core.device_name import DeviceName
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.other_pc import pc_from_text
-from gpu_studio.core.rendezvous import address_trouble
 from gpu_studio.core.tensors import parse_dtypes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from gpu_studio.core.other_pc import OtherPc
 
 _LONGEST_BUDGET_S = 3600.0
 _MEMORY = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([GgMm])i?[Bb]", re.ASCII)
@@ -161,21 +158,6 @@ def memory(text: str) -> int:
     if not 0 < size_bytes <= _MOST_MEMORY:
         raise ArgumentTypeError(f"“{text[:20]}” is not an amount of memory: give 8GiB or 500MiB")
     return size_bytes
-
-
-def other_pc(text: str) -> OtherPc:
-    """Return the PC in ``[NAME=]HOST``."""
-    try:
-        return pc_from_text(text)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from error
-
-
-def rendezvous(text: str) -> str:
-    """Return an address at which several PCs can meet."""
-    if reason := address_trouble(text):
-        raise ArgumentTypeError(reason)
-    return text
 
 
 def named_value(text: str) -> tuple[str, str]:

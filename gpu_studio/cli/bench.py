@@ -23,7 +23,6 @@ from gpu_studio.cli.bench_runs import (
     verdicts,
 )
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
-from gpu_studio.cli.other_pc import TARGET, greeted
 from gpu_studio.cli.recorder import Recorder
 from gpu_studio.cli.screen import TerminalTable, note, print_bytes, print_line, print_list
 from gpu_studio.core.benchmark.option_words import explain_option
@@ -38,7 +37,7 @@ from gpu_studio.core.benchmark.reference import (
 )
 from gpu_studio.core.benchmark.verdict import verdict_of
 from gpu_studio.core.benchmark.verdict_words import crossover_sentences
-from gpu_studio.core.device_name import is_cpu, pc_of
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.messages.memory_messages import RecordMemory
@@ -262,17 +261,7 @@ def _plans(options: argparse.Namespace, description: EngineDescribed) -> list[Ru
     """Return the plans, one for each dtype; the CPU comes before the cards."""
     workload = _find_workload(description, options.workload)
     _refuse_modes(options, workload)
-    chosen, others = dict(options.option), list(options.other_pc)
-    if options.together:
-        if not workload.shares_batch:
-            raise WrongUseError(f"{workload.name} does not run on several PCs together.")
-        devices = [_leader(options, description)]
-        others = [greeted(pc)[0] for pc in options.other_pc]
-        chosen |= {"way": "DistributedDataParallel", "processes": str(len(options.together))}
-    elif options.rendezvous:
-        raise WrongUseError("--rendezvous is where the PCs of --together meet.")
-    else:
-        devices = _devices_for(workload, options.device, description)
+    devices = _devices_for(workload, options.device, description)
     plans: list[RunPlan] = []
     for dtype in _dtypes(options.dtype, workload):
         plan = Plan(
@@ -281,38 +270,14 @@ def _plans(options: argparse.Namespace, description: EngineDescribed) -> list[Ru
             dtypes=(dtype,),
             devices=tuple(devices),
             budget_s=options.budget_s,
-            options=_options(chosen, workload),
+            options=_options(dict(options.option), workload),
             cache=options.mode,
             transfers=options.with_transfers,
             naive=options.naive,
             sustained=options.sustained,
-            together=options.together or (),
-            other_pcs=tuple(others),
-            rendezvous=options.rendezvous or "",
         )
         plans.append(Sweep(plan) if options.sweep else plan)
     return plans
-
-
-def _leader(options: argparse.Namespace, description: EngineDescribed) -> str:
-    """Return the first of the devices that train together, which is one of this PC.
-
-    Raises:
-        WrongUseError: they are of another PC alone, or the command does not say how to reach one.
-    """
-    if TARGET.pc is not None:
-        raise WrongUseError("--together is led by this PC: leave out --on, and use --other-pc.")
-    if options.device:
-        raise WrongUseError("--together names the devices: leave out --device.")
-    known = {pc.name for pc in options.other_pc}
-    for pc in map(pc_of, options.together):
-        if pc and pc not in known:
-            raise WrongUseError(f"Say how to reach {pc}: --other-pc {pc}=HOST.")
-    first = str(options.together[0])
-    if pc_of(first):
-        raise WrongUseError("A device of this PC comes first in --together, because this PC leads.")
-    check_device(first, description)
-    return first
 
 
 def _memory_request(
@@ -427,19 +392,6 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--memory-history", metavar="FILE", type=types.new_file(),
         help="then record to FILE what three calls ask of PyTorch's allocator on the card; "
         "“memory replay” replays it on any other card",
-    )  # fmt: skip
-    parser.add_argument(
-        "--together", metavar="cpu,PC/cuda:0…", type=types.devices,
-        help="devices of this PC and of others that train one network together (data_parallel)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--other-pc", metavar="[NAME=]HOST", type=types.other_pc, action="append", default=[],
-        help="how to reach a PC of --together: as after ssh; repeatable",
-    )  # fmt: skip
-    parser.add_argument(
-        "--rendezvous", metavar="ADDRESS", type=types.rendezvous,
-        help="an address of this PC where the PCs of --together meet, instead of a tunnel of ssh: "
-        "this PC listens there, every PC in that network can reach it, and nothing is encrypted",
     )  # fmt: skip
     add_measuring(parser, _USUAL_BUDGET_S)
 

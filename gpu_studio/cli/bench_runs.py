@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import (
         RunFinished,
-        RunParameters,
         RunWorkload,
         WorkloadDescription,
     )
@@ -235,7 +234,7 @@ def _title(run: Run) -> str:
     request = run.request
     size = format_size(request.size, run.size_text)
     copies = " with copies" if request.transfers else ""
-    return f"{request.workload} {size} {request.dtype} on {_devices_text(request)}{copies}"
+    return f"{request.workload} {size} {request.dtype} on {request.device}{copies}"
 
 
 def _progress_text(run: Run) -> str:
@@ -252,7 +251,7 @@ def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
     return [
         format_size(result.size, result.size_text),
         result.dtype,
-        _devices_text(result) + ("+copies" if result.transfers else ""),
+        result.device + ("+copies" if result.transfers else ""),
         format_duration(result.median_s),
         spread_text(result.iqr_s, result.median_s, result.samples),
         str(result.samples),
@@ -260,10 +259,6 @@ def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
         share_text(result),
         "" if compared is None else compared.cell,
     ]
-
-
-def _devices_text(run: RunParameters) -> str:
-    return " + ".join(run.together) or run.device
 
 
 def verdicts(results: Sequence[RunFinished]) -> Iterator[str]:

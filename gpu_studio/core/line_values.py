@@ -36,13 +36,10 @@ _ADDRESSES = frozenset(
         "device_after",
         "output_device",
         "result_device",
-        "together",
     )
 )
 _EMPTIED = frozenset(("path", "snapshot_path", "photo_path", "recording"))
 """Fields that would be a path here, or would say that a result is only recorded."""
-_LEFT_HERE = frozenset(("other_pcs",))
-"""Fields that are for this PC's engine alone: how other PCs are reached."""
 _OF_SEVERAL_LINES = frozenset(("output", "error", "error_text", "explanation", "traceback_text"))
 _SNIPPET = "snippet"
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
@@ -60,7 +57,7 @@ def request_there(request: Request, pc: str) -> Request:
 
     def there(value: Any, name: str) -> Any:
         if isinstance(value, dict):
-            return {key: there(entry, key) for key, entry in value.items() if key not in _LEFT_HERE}
+            return {key: there(entry, key) for key, entry in value.items()}
         if isinstance(value, (list, tuple)):
             return [there(entry, name) for entry in value]
         if not isinstance(value, str):

@@ -12,13 +12,10 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 LONGEST_NAME = 40
 LONGEST_HOST = 255
@@ -183,36 +180,6 @@ def shell_command(pc: OtherPc, words: str, ssh: str = "ssh") -> tuple[str, ...]:
     if sys.platform == "win32":
         options["ControlPath"] = "none"
     return (ssh, "-T", *_option_words(options), "--", pc.host, words)
-
-
-def tunnel_command(
-    pc: OtherPc,
-    store_port: int,
-    *,
-    ports_there: Iterable[int] = (),
-    ports_here: Iterable[int] = (),
-    ssh: str = "ssh",
-) -> tuple[str, ...]:
-    """Return the command for a tunnel to a PC; nothing runs there.
-
-    Every port has the same number on both loopback addresses, except the last: a port there that
-    ssh chooses leads to a store here. ssh ends if it cannot have one of them.
-
-    Args:
-        pc: the PC.
-        store_port: of the store here.
-        ports_there: ports of that PC that this one reaches.
-        ports_here: ports of this PC that that one reaches.
-        ssh: ssh's path.
-    """
-    # A shared connection would keep the ports after its end.
-    own = {"ControlPath": "none", "ExitOnForwardFailure": "yes"}
-    words = _option_words({**_OPTIONS, **own})
-    for sign, ports in (("-L", ports_there), ("-R", ports_here)):
-        for port in ports:
-            words += [sign, f"{LOOPBACK}:{port}:{LOOPBACK}:{port}"]
-    words += ["-R", f"{LOOPBACK}:0:{LOOPBACK}:{store_port}"]
-    return (ssh, "-N", "-T", *words, "--", pc.host)
 
 
 def _option_words(options: dict[str, object]) -> list[str]:

@@ -22,7 +22,6 @@ from gpu_studio.core.messages import (
     placement_messages,
     race_messages,
     run_messages,
-    together_messages,
 )
 from gpu_studio.core.messages.engine_messages import Heartbeat
 from gpu_studio.core.messages.message import Event, Message, Request
@@ -40,7 +39,6 @@ FILES = (
     placement_messages,
     race_messages,
     run_messages,
-    together_messages,
 )
 
 

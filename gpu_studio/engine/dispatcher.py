@@ -30,7 +30,6 @@ from gpu_studio.core.messages.placement_messages import (
     UseDevice,
 )
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
-from gpu_studio.core.messages.together_messages import JoinTraining
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -156,10 +155,6 @@ class Dispatcher:
                 from gpu_studio.engine.benchmark.memory_recording import record_memory
 
                 yield record_memory(request, stop)
-            case JoinTraining():
-                from gpu_studio.engine.together_group import join_training
-
-                yield from join_training(request, stop)
             case RunCheck():
                 from gpu_studio.engine.check.check_round import CheckRound
 

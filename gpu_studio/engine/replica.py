@@ -1,7 +1,5 @@
 """One process of a DistributedDataParallel group: ``torchrun … -m gpu_studio.engine.replica``.
 
-A group is of one PC, or of several, each with its own torchrun: `engine.together_group`.
-
 torchrun starts the requested number of processes, and each inherits the engine's pipes as standard
 input and output. Only the first process reads orders there, one JSON object per line. It passes
 them on to the others and answers. All end when the engine or torchrun ends.
@@ -30,9 +28,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from gpu_studio.core.device_name import is_cpu
-from gpu_studio.core.messages.together_messages import ExchangeBackend
 from gpu_studio.engine.device import accelerator_of, synchronize
-from gpu_studio.engine.together_meeting import meet_other_pcs
 from gpu_studio.engine.workloads.train_network import (
     LEARNING_RATE,
     MOMENTUM,
@@ -44,7 +40,7 @@ from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-CHECK, STEP, END, ALONE, EXCHANGE = 1, 2, 3, 4, 5
+CHECK, STEP, END = 1, 2, 3
 # Momentum shows only in the second step.
 CHECKED_STEPS = 2
 _WATCH_PERIOD_S = 0.2
@@ -53,15 +49,10 @@ _THREADS = torch.get_num_threads()
 
 
 class Order(msgspec.Struct, frozen=True):
-    """An order of the engine: ``what`` is done by the first ``processes``.
-
-    CHECK and STEP are of all of them together. ALONE is a step of the process ``rank`` with its
-    part of the batch, while the others wait. EXCHANGE is an exchange of gradients without a step.
-    """
+    """An order of the engine: the first ``processes`` do ``what`` (`CHECK`, `STEP`) together."""
 
     what: int
     processes: int
-    rank: int = 0
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -92,40 +83,28 @@ class Replica:
 
     Args:
         size: samples in the whole batch.
-        device: this process's device.
-        names: the devices of all processes, in the order of their ranks; the first one needs them.
-        is_whole: whether only all processes work together, never the first of them.
+        devices: of all processes, in the order of their ranks.
     """
 
-    def __init__(
-        self,
-        size: int,
-        device: torch.device,
-        names: Sequence[str] = (),
-        *,
-        is_whole: bool = False,
-    ) -> None:
+    def __init__(self, size: int, devices: Sequence[str]) -> None:
         self.rank, world = dist.get_rank(), dist.get_world_size()
-        self._size, self._device, self._names = size, device, names
+        self._size, self._devices = size, devices
+        self._device = torch.device(devices[self.rank])
         # All processes have to create all groups in the same order.
         self._groups = {
-            processes: None if is_whole else dist.new_group(list(range(processes)))
-            for processes in range(world if is_whole else 1, world + 1)
+            processes: dist.new_group(list(range(processes))) for processes in range(1, world + 1)
         }
         self._teams: dict[int, Team] = {}
 
-    def obey(self, order: Order) -> ReplicaAnswer:
+    def run_order(self, order: Order) -> ReplicaAnswer:
         """Carry out an order, if it includes this process."""
         if self.rank >= order.processes:
             return ReplicaAnswer()
         if order.what == CHECK:
-            return self._team(order.processes).check(self._names)
+            return self._team(order.processes).check(self._devices)
         if order.processes not in self._teams:
             self._teams[order.processes] = self._team(order.processes)
-        team = self._teams[order.processes]
-        if order.what == ALONE:
-            return team.step_alone(order.rank)
-        return team.timed_exchange() if order.what == EXCHANGE else team.timed_step()
+        return self._teams[order.processes].timed_step()
 
     def _team(self, processes: int) -> Team:
         return Team(self._size, processes, self._groups[processes], self._device)
@@ -137,12 +116,12 @@ class Team:
     Args:
         size: samples in the whole batch.
         processes: the number of processes that share the batch.
-        group: the group of these processes; None for that of all.
+        group: the group of these processes.
         device: this process's device.
     """
 
     def __init__(
-        self, size: int, processes: int, group: dist.ProcessGroup | None, device: torch.device
+        self, size: int, processes: int, group: dist.ProcessGroup, device: torch.device
     ) -> None:
         self._group, self._device, self._processes = group, device, processes
         inputs, targets = make_batch(size)
@@ -168,35 +147,8 @@ class Team:
         synchronize(self._device)
         return ReplicaAnswer(elapsed_s=self._longest_s(time.perf_counter() - start_s))
 
-    def step_alone(self, rank: int) -> ReplicaAnswer:
-        """Let the process `rank` take a step with its rows and without the others, who wait."""
-        self._share_cores()
-        self._meet()
-        own_s = 0.0
-        if dist.get_rank() == rank:
-            start_s = time.perf_counter()
-            # As in a step together, but what the others found stays out.
-            with self._model.no_sync():
-                self._step()
-            synchronize(self._device)
-            own_s = time.perf_counter() - start_s
-        return ReplicaAnswer(elapsed_s=self._longest_s(own_s))
-
-    def timed_exchange(self) -> ReplicaAnswer:
-        """Exchange as many numbers as all gradients are, without a step."""
-        count = sum(one.numel() for one in self._network.parameters())
-        numbers = torch.ones(count, device=self._device)
-        self._meet()
-        start_s = time.perf_counter()
-        dist.all_reduce(numbers, group=self._group)
-        synchronize(self._device)
-        return ReplicaAnswer(elapsed_s=self._longest_s(time.perf_counter() - start_s))
-
     def check(self, names: Sequence[str]) -> ReplicaAnswer:
-        """Take two steps; compare with the other processes, and with one process for the batch.
-
-        Only numbers are exchanged: objects would be pickles, which may come from another PC.
-        """
+        """Take two steps; compare with the other processes, and with one process for the batch."""
         self._share_cores()
         for _ in range(CHECKED_STEPS):
             self._step()
@@ -232,8 +184,7 @@ class Team:
         return float(longest)
 
     def _share_cores(self) -> None:
-        here = min(self._processes, int(os.environ["LOCAL_WORLD_SIZE"]))
-        torch.set_num_threads(max(1, _THREADS // here))
+        torch.set_num_threads(max(1, _THREADS // self._processes))
 
 
 def make_optimizer(model: nn.Module) -> torch.optim.SGD:
@@ -294,13 +245,13 @@ def _is_zombie(process: psutil.Process) -> bool:
 
 def _orders(rank: int, device: torch.device, lines: BinaryIO) -> Order | None:
     """Return the next order: the first process reads it and sends it on; None ends all."""
-    message = torch.tensor([END, 0, 0], device=device)
+    message = torch.tensor([END, 0], device=device)
     if rank == 0 and (line := lines.readline()):
         order = msgspec.json.decode(line, type=Order)
-        message = torch.tensor([order.what, order.processes, order.rank], device=device)
+        message = torch.tensor([order.what, order.processes], device=device)
     dist.broadcast(message, 0)
-    what, processes, rank = message.tolist()
-    return None if what == END else Order(what, processes, rank)
+    what, processes = message.tolist()
+    return None if what == END else Order(what, processes)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -310,41 +261,31 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--size", type=int, required=True)
     parser.add_argument("--backend", required=True)
     parser.add_argument("--devices", required=True)
-    parser.add_argument("--store")
-    parser.add_argument("--names", default="")
-    parser.add_argument("--first-rank", type=int, default=0)
-    parser.add_argument("--ranks", type=int)
-    parser.add_argument("--store-port", type=int)
-    parser.add_argument("--store-host", default="")
+    parser.add_argument("--store", required=True)
     chosen = parser.parse_args(arguments)
     # PyTorch stays: looked through for garbage, its next imports take 1.4 times as long.
     gc.freeze()
     orders, out = take_over_stdin(), take_over_stdout()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with(*_up_to(chosen.engine))
-    device = torch.device(chosen.devices.split(",")[int(os.environ["LOCAL_RANK"])])
+    devices = chosen.devices.split(",")
+    device = torch.device(devices[int(os.environ["LOCAL_RANK"])])
     accelerator_of(device).use(device)
-    if chosen.store_port is not None:
-        rank = chosen.first_rank + int(os.environ["LOCAL_RANK"])
-        backend = ExchangeBackend(chosen.backend)
-        meet_other_pcs(chosen.store_host, chosen.store_port, rank, chosen.ranks, backend)
-    else:
-        dist.init_process_group(
-            chosen.backend,
-            # Through a file: a port would be open to the whole network.
-            init_method=Path(chosen.store).as_uri(),
-            rank=int(os.environ["RANK"]),
-            world_size=int(os.environ["WORLD_SIZE"]),
-        )
+    dist.init_process_group(
+        chosen.backend,
+        # Through a file: a port would be open to the whole network.
+        init_method=Path(chosen.store).as_uri(),
+        rank=int(os.environ["RANK"]),
+        world_size=int(os.environ["WORLD_SIZE"]),
+    )
     dist.all_reduce(torch.zeros(1, device=device))  # raises if the backend cannot work
-    names = (chosen.names or chosen.devices).split(",")
-    replica = Replica(chosen.size, device, names, is_whole=chosen.store_port is not None)
+    replica = Replica(chosen.size, devices)
     if replica.rank == 0:
         _send(out, ReplicaAnswer(backend=chosen.backend))
     else:
         out.close()
     while (order := _orders(replica.rank, device, orders)) is not None:
-        answer = replica.obey(order)
+        answer = replica.run_order(order)
         if replica.rank == 0:
             _send(out, answer)
     dist.destroy_process_group()

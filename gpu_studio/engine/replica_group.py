@@ -16,10 +16,8 @@ import psutil
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.other_pc import LOOPBACK
 from gpu_studio.engine.device import accelerator_of
 from gpu_studio.engine.replica import CHECK, STEP, Order, ReplicaAnswer
-from gpu_studio.engine.together_meeting import interface_of
 from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
@@ -57,9 +55,7 @@ class ReplicaGroup:
     def _start(self, devices: Sequence[str], size: int) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="gpu-studio-group-")
         store = Path(self._folder.name, "store")
-        self._launcher = launch(
-            devices, size, self.backend, Path(self._folder.name), [f"--store={store}"]
-        )
+        self._launcher = launch(devices, size, self.backend, Path(self._folder.name), store)
         self._lines = self._launcher.lines()
         try:
             self._receive(_LONGEST_START_S)
@@ -137,8 +133,7 @@ def launch(
     size: int,
     backend: str,
     folder: Path,
-    meeting: Sequence[str],
-    address: str = LOOPBACK,
+    store: Path,
 ) -> ChildProcess:
     """Return torchrun, which has started a process for each device of this PC.
 
@@ -146,9 +141,8 @@ def launch(
         devices: one device for each process.
         size: samples in the whole batch.
         backend: what the processes exchange numbers with.
-        folder: where torchrun and its processes meet.
-        meeting: the arguments of `engine.replica` that say where all processes meet.
-        address: of this PC, through which the processes exchange numbers.
+        folder: where torchrun meets its processes.
+        store: the file where the processes meet.
 
     Raises:
         StudioError: torchrun could not start.
@@ -157,9 +151,10 @@ def launch(
         # torchrun would open a port to the whole network for its workers; they need none.
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         "OMP_NUM_THREADS": str(torch.get_num_threads()),
-        # A home PC's own name often does not resolve.
-        **_network_variables(address),
     }
+    interface = {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
+    if interface is not None:  # a home PC's own name often does not resolve
+        environment |= {"GLOO_SOCKET_IFNAME": interface, "NCCL_SOCKET_IFNAME": f"={interface}"}
     try:
         return ChildProcess(
             "torch.distributed.run",
@@ -178,24 +173,10 @@ def launch(
                 f"--size={size}",
                 f"--backend={backend}",
                 f"--devices={','.join(devices)}",
-                *meeting,
+                f"--store={store}",
             ],
             environment=environment,
         )
     except OSError as error:
         message = f"torchrun could not start: {error.strerror or error}"
         raise StudioError(FailureKind.INTERNAL, message) from error
-
-
-def _network_variables(address: str) -> dict[str, str]:
-    """Return the variables with which gloo and NCCL use the interface of an address only."""
-    if address == LOOPBACK:
-        interface = {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
-    else:
-        interface = interface_of(address)
-    if interface is None:
-        return {}
-    variables = {"GLOO_SOCKET_IFNAME": interface, "NCCL_SOCKET_IFNAME": f"={interface}"}
-    if ":" in address:
-        variables["NCCL_SOCKET_FAMILY"] = "AF_INET6"
-    return variables

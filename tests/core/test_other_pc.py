@@ -16,7 +16,6 @@ from gpu_studio.core.other_pc import (
     shell_command,
     ssh_command,
     ssh_program,
-    tunnel_command,
 )
 
 if TYPE_CHECKING:
@@ -162,9 +161,8 @@ _SPACED = OtherPc(name="attic", host="me@attic", program=r"C:\my dir\gpu-studio.
     [
         lambda: ssh_command(_SPACED, "engine"),
         lambda: shell_command(_SPACED, "sh -c 'echo'"),
-        lambda: tunnel_command(_SPACED, 1, ports_there=(2,), ports_here=(3,)),
     ],
-    ids=["engine", "shell", "tunnel"],
+    ids=["engine", "shell"],
 )
 def test_the_ssh_of_windows_is_asked_for_no_shared_connection(windows, command_for):
     # It has none, and fails where the user's settings want one.

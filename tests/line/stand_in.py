@@ -11,24 +11,9 @@ import subprocess
 import sys
 
 
-def tunnel(words: list[str]) -> int:
-    """Say which port leads to the store, as ssh does: on one PC, it is the store's own."""
-    if plan := os.environ.get("STAND_IN_TUNNEL", ""):
-        sys.stderr.write(plan + "\n")
-        return 255
-    last = len(words) - 1 - words[::-1].index("-R")
-    port = words[last + 1].rpartition(":")[2]
-    sys.stderr.write(f"Allocated port {port} for remote forward to 127.0.0.1:{port}\n")
-    sys.stderr.flush()
-    sys.stdin.read()
-    return 0
-
-
 def main() -> None:
     words = sys.argv[1:]
     _, *commands = words[words.index("--") + 1 :]
-    if "-N" in words:
-        sys.exit(tunnel(words))
     (command,) = commands
     plan = os.environ.get("STAND_IN", "")
     if plan.startswith("fail "):

@@ -34,8 +34,6 @@ EXPECTED: dict[str, str] = {
         (
             "tests/engine/workloads/data_parallel/test_replica_group.py"
             "::test_a_group_can_be_reached_from_this_pc_alone",
-            "tests/line/test_together.py::test_two_pcs_train_together_and_nothing_of_them_is_left",
-            "tests/line/test_together.py::test_a_pc_that_dies_in_a_run_is_a_sentence_and_leaves_nothing",
         ),
         "Wine does not say which process listens at a port: psutil finds none of its own",
     ),

@@ -68,20 +68,10 @@ def _other_work(result: RunFinished, other: RunFinished) -> Iterator[str]:
         yield f"it computed in {other.dtype}, not in {result.dtype}"
     if _drawn(other) != _drawn(result):
         yield "it drew another picture"
-    if other.together != result.together:
-        yield "other devices trained together"
-    elif _road(other) != _road(result):
-        yield "its gradients went another way"
     for name in sorted(result.options.keys() | other.options.keys()):
         ours, theirs = result.options.get(name), other.options.get(name)
         if ours != theirs:
             yield f"its option {name.replace('_', ' ')} is {_quoted(theirs)}, not {_quoted(ours)}"
-
-
-def _road(result: RunFinished) -> tuple[object, ...] | None:
-    """Return how the gradients of several PCs went; None for any other run."""
-    training = result.training
-    return None if training is None else (training.backend, training.is_tunneled)
 
 
 def _drawn(result: RunFinished) -> tuple[object, ...] | None:

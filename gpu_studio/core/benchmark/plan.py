@@ -23,7 +23,6 @@ from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, sustained_budget_s
 from gpu_studio.core.device_name import is_cpu, pc_of
 from gpu_studio.core.messages.run_messages import SQUARE, RunWorkload
-from gpu_studio.core.other_pc import OtherPc  # noqa: TC001  # msgspec reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -62,8 +61,7 @@ class RunPlan(Protocol):
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Every combination of sizes, dtypes and devices, each with the same time budget.
 
-    With ``transfers``, each run on a card is repeated with the copies in each call. ``together``,
-    ``other_pcs`` and ``rendezvous`` are those of `RunWorkload`.
+    With ``transfers``, each run on a card is repeated with the copies in each call.
     """
 
     workload: str
@@ -77,9 +75,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     naive: bool = False
     sustained: bool = False
     stop_at_relative_interval: float | None = None
-    together: tuple[str, ...] = ()
-    other_pcs: tuple[OtherPc, ...] = ()
-    rendezvous: str = ""
 
     def requests(self, first_number: int = 1) -> list[RunWorkload]:
         """Return the runs in order: devices alternate, so that a first comparison comes early.
@@ -124,9 +119,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             transfers=transfers,
             naive=self.naive,
             sustained=self.sustained,
-            together=self.together,
-            other_pcs=self.other_pcs,
-            rendezvous=self.rendezvous,
         )
 
 
@@ -315,7 +307,7 @@ class RunCosts:
 def _key(request: RunWorkload) -> tuple[object, ...]:
     return (
         request.workload, request.device, request.dtype, request.transfers, request.cache,
-        request.naive, tuple(sorted(request.options.items())), request.together, request.sustained,
+        request.naive, tuple(sorted(request.options.items())), request.sustained,
     )  # fmt: skip
 
 

@@ -393,7 +393,6 @@ def part_rows(result: RunFinished) -> list[tuple[str, str, str]]:
 
 
 _COPIES = ("copy in", "copy out")
-_ROUNDS_APART = "The parts come from rounds after the timing, in which a step took another time."
 # A smaller difference between the parts' sum and the median is the spread of the calls.
 _SLOWER_WITH_FRESH_MEMORY = 1.2
 _ALIKE = 0.1
@@ -443,8 +442,6 @@ def _general_relation(result: RunFinished) -> str:
     """Return the relation of the parts to the median without figures."""
     if _has_unshown_copies(result):
         return "“Per call” leaves the copies out; the bars have them."
-    if result.training is not None:
-        return _ROUNDS_APART
     apart = "The parts are timed one after the other, in a call of their own. "
     if sum(result.parts_s.values()) > result.median_s:
         return f"{apart}“Per call” is shorter, because parts overlap in an undivided call."
@@ -459,8 +456,6 @@ def _split_beside_median(result: RunFinished) -> str:
     split_s, median_s = sum(result.parts_s.values()), result.median_s
     if len(result.parts_s) < 2 or abs(split_s - median_s) <= _ALIKE * median_s:
         return ""
-    if result.training is not None:
-        return _ROUNDS_APART
     why = "because parts overlap there" if split_s > median_s else "with what lies between them"
     return (
         f"The parts are timed one after the other in a call of their own, which takes "

@@ -153,5 +153,5 @@ def same_kind(result: RunFinished, other: RunFinished) -> bool:
 def _kind_of(result: RunFinished) -> tuple[object, ...]:
     return (
         result.workload, result.dtype, sorted(result.options.items()), result.cache,
-        result.sustained, result.race, result.recording, result.together,
+        result.sustained, result.race, result.recording,
     )  # fmt: skip

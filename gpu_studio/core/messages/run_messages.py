@@ -28,13 +28,6 @@ from gpu_studio.core.messages.race_messages import (  # noqa: TC001  # msgspec r
     RaceTraits,
     Showing,
 )
-from gpu_studio.core.messages.together_messages import (  # msgspec reads them
-    MOST_TOGETHER,
-    Members,
-    Rendezvous,
-    TogetherResult,
-)
-from gpu_studio.core.other_pc import OtherPc  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.pause import Pauses  # noqa: TC001  # msgspec reads the annotations
 
 MOST_IN_TURNS = 64
@@ -60,8 +53,7 @@ class RunParameters(msgspec.Struct, frozen=True, kw_only=True):
     untimed, but within the budget). ``transfers`` includes the copies to and from the device in
     each call. ``sustained`` measures the sustained speed: a long load before the first sample, no
     rests, and a budget of at least the same length. ``race`` is set if the run draws a picture
-    (`EngineDescribed.pictures`) up to its finish line. ``together`` are the devices that train
-    together, if those of other PCs take part; the first of them is ``device``.
+    (`EngineDescribed.pictures`) up to its finish line.
     """
 
     workload: str
@@ -73,7 +65,6 @@ class RunParameters(msgspec.Struct, frozen=True, kw_only=True):
     transfers: bool = False
     sustained: bool = False
     race: RaceParameters | None = None
-    together: Members = ()
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -103,8 +94,6 @@ class RunWorkload(RunParameters, Request, frozen=True, kw_only=True):
     the latest; None for a few times the budget. A run in rounds ends with the round in which its
     turns have taken that long, with set-up, check and warm-ups; it has six rounds at least.
 
-    ``other_pcs`` is how this PC reaches the others of ``together``, and ``rendezvous`` the address
-    of this PC where they meet; empty for a tunnel of ssh. No result has either.
     """
 
     run_id: str
@@ -118,8 +107,6 @@ class RunWorkload(RunParameters, Request, frozen=True, kw_only=True):
     load: bool = False
     longest_call_s: float | None = None
     with_findings: bool = True
-    other_pcs: Annotated[tuple[OtherPc, ...], Meta(max_length=MOST_TOGETHER)] = ()
-    rendezvous: Rendezvous = ""
 
 
 class RunInTurns(Request, frozen=True, kw_only=True):
@@ -155,7 +142,7 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
     says why the workload cannot run here and how to fix that; empty if it can. ``refuses`` lists
     the modes (``cold``, ``transfers``, ``naive``) that make no sense for the workload, each with
     a sentence that says why. ``takes_turns``: several runs of it may be prepared at a time; not if
-    each holds processes of its own. ``shares_batch``: devices of several PCs may take part.
+    each holds processes of its own.
     ``race`` is set for a picture.
     ``device_kinds`` are the kinds of devices that it is written for; empty for all.
     """
@@ -173,7 +160,6 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
     device_kinds: tuple[str, ...] = ()
     skipped: str = ""
     takes_turns: bool = True
-    shares_batch: bool = False
     refuses: dict[str, str] = msgspec.field(default_factory=dict)
     race: RaceTraits | None = None
 
@@ -288,7 +274,6 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     if that is not slower, or unknown.
 
     ``outcome`` says how far a run of a race came; null for every other run. ``heat`` is a load's.
-    ``training`` is that of devices of several PCs.
 
     ``pauses`` are those of the PC or of this program during the run; no sample and no other time of
     it contains one.
@@ -344,7 +329,6 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     turns: str = ""
     pauses: Pauses = ()
     heat: RunHeat | None = None
-    training: TogetherResult | None = None
 
 
 class RunStopped(RunEnd, frozen=True, kw_only=True):

@@ -69,15 +69,8 @@ def admit(request: RunWorkload, workload: Workload) -> Case:
         transfers=request.transfers,
         race=request.race,
         photo_path=request.showing.photo_path if request.showing else "",
-        together=request.together,
-        other_pcs=request.other_pcs,
-        rendezvous=request.rendezvous,
     )
     refuse_threads(case)
-    if (case.together or case.other_pcs) and not description.shares_batch:
-        raise StudioError(
-            FailureKind.BAD_REQUEST, f"{description.name} does not run on several PCs together."
-        )
     if request.race is not None and request.sustained:
         raise StudioError(
             FailureKind.BAD_REQUEST, "A race ends at its finish line, so it cannot be sustained."

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         RunHeat,
         RunWorkload,
     )
-    from gpu_studio.core.messages.together_messages import TogetherResult
     from gpu_studio.core.pause import PauseLog
     from gpu_studio.engine.benchmark.naive_script import NaiveAnswer
     from gpu_studio.engine.sensor import Watch
@@ -66,7 +65,6 @@ class Findings:
     doubts: dict[str, str] = field(default_factory=dict)
     outcome: RaceOutcome | None = None
     heat: RunHeat | None = None
-    training: TogetherResult | None = None
 
 
 def finish(
@@ -135,13 +133,10 @@ def finish(
         turns=turns,
         pauses=pauses.pauses,
         heat=found.heat,
-        training=found.training,
     )
 
 
 def _device_name(case: Case, cpu_name: str) -> str:
-    if case.together:
-        return " + ".join(case.together)
     return card_name(case.device) if case.is_on_card else cpu_name
 
 
@@ -153,8 +148,6 @@ def _doubts_of(device: torch.device) -> dict[str, str]:
 def _share(
     case: Case, work: Work, found: Findings, median_s: float, computed_in: str
 ) -> CeilingShare | None:
-    if case.together:
-        return None  # the peaks of the other PCs are not known here
     state = found.watch.state if found.watch else None
     ceilings = ceilings_of(case, found.measured, state, computed_in)
     if ceilings is None:

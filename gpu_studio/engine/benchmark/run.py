@@ -353,7 +353,6 @@ class WorkloadRun:
         found.curves = found.curves or call.curves()
         found.sentences = call.findings()
         found.doubts = call.doubts()
-        found.training = call.training()
         if self._request.sustained:
             assert found.watch is not None
             reason = sustained.unsteadiness(found.samples_s, found.watch.clocks_mhz)

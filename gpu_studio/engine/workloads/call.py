@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     import torch
 
-    from gpu_studio.core.messages.together_messages import TogetherResult
     from gpu_studio.engine.workloads.case import Case
 
 
@@ -65,10 +64,6 @@ class Call(ABC):
     def doubts(self) -> dict[str, str]:
         """Return reasons to doubt the findings: sentences, each by a key of a word or two."""
         return {}
-
-    def training(self) -> TogetherResult | None:
-        """Return what training on several PCs gained and lost; None for other work."""
-        return None
 
     def close(self) -> None:  # noqa: B027 - most calls hold nothing
         """Release processes, files and global settings. Always called, once.

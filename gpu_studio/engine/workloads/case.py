@@ -11,7 +11,6 @@ from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.listing import listed
 from gpu_studio.core.messages.race_messages import RaceParameters  # noqa: TC001  # msgspec reads it
-from gpu_studio.core.other_pc import OtherPc  # noqa: TC001  # msgspec reads it
 from gpu_studio.engine.device import accelerator_of
 
 if TYPE_CHECKING:
@@ -29,8 +28,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     ``options`` has all options of the workload, with the defaults filled in. With ``transfers``,
     the call includes the copies to the device and back. ``cache`` is here because a workload may
     want to mention it; the run overwrites the cache, not the workload. ``race`` and ``photo_path``
-    (`Showing`) are for pictures. ``together``, ``other_pcs`` and ``rendezvous`` are those of the
-    request.
+    (`Showing`) are for pictures.
     """
 
     device: torch.device
@@ -41,9 +39,6 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     transfers: bool = False
     race: RaceParameters | None = None
     photo_path: str = ""
-    together: tuple[str, ...] = ()
-    other_pcs: tuple[OtherPc, ...] = ()
-    rendezvous: str = ""
 
     @property
     def address(self) -> str:
@@ -114,9 +109,6 @@ def make_case(
     transfers: bool = False,
     race: RaceParameters | None = None,
     photo_path: str = "",
-    together: tuple[str, ...] = (),
-    other_pcs: tuple[OtherPc, ...] = (),
-    rendezvous: str = "",
 ) -> Case:
     """Return the case of a request, with its options checked and completed.
 
@@ -142,9 +134,6 @@ def make_case(
         transfers=transfers,
         race=race,
         photo_path=photo_path,
-        together=together,
-        other_pcs=other_pcs,
-        rendezvous=rendezvous,
     )
 
 

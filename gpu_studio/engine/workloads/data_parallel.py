@@ -19,7 +19,6 @@ from gpu_studio.engine.workloads.case import Case, Work, product_dtype
 from gpu_studio.engine.workloads.data_parallel_snippet import snippet_for
 from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.replicated import GroupCall, ModuleCall, devices_of
-from gpu_studio.engine.workloads.together_case import why_not_together
 from gpu_studio.engine.workloads.train_network import (
     CLASSES,
     HIDDEN,
@@ -43,7 +42,6 @@ class DataParallel(Workload):
     description = WorkloadDescription(
         name="data_parallel",
         takes_turns=False,
-        shares_batch=True,
         title="One batch, several devices",
         sentence=(
             "Several cards, or several processes on the CPU, each learn from a part of the batch "
@@ -88,11 +86,6 @@ class DataParallel(Workload):
     def check(self, case: Case) -> None:
         """Refuse more cards than PyTorch sees, and parts of different sizes."""
         processes = int(case.options["processes"])
-        if case.together or case.other_pcs:
-            reason = why_not_together(case)
-            if reason:
-                raise StudioError(FailureKind.BAD_REQUEST, reason)
-            return
         if case.is_on_card and processes > (there_are := accelerator().count()):
             raise StudioError(
                 FailureKind.NO_SUCH_DEVICE,

@@ -26,7 +26,7 @@ def snippet_for(case: Case) -> str:
     cards = None
     if is_one_program and case.is_on_card:
         cards = [int(name.partition(":")[2]) for name in devices]
-    start = _BY_EACH_PC if case.together else _start(sys.platform)
+    start = _BY_ITSELF if sys.platform == "win32" else _BY_TORCHRUN
     text = _ONE_PROGRAM if is_one_program else start + _PROCESSES
     return text.format(
         size=case.size,
@@ -43,22 +43,8 @@ def snippet_for(case: Case) -> str:
     )
 
 
-def _start(system: str) -> str:
-    """Return how the processes are started: the first lines of the program."""
-    return _BY_ITSELF if system == "win32" else _BY_TORCHRUN
-
-
 _BY_TORCHRUN = """\
 # Save this as share.py, then: torchrun --standalone --nproc-per-node={count} share.py
-import os
-import time
-import torch
-import torch.distributed as dist
-
-"""
-_BY_EACH_PC = """\
-# Save this as share.py on each PC. Then, for each device on its PC, with RANK from 0 in this order:
-# MASTER_ADDR=FIRST_PC MASTER_PORT=29500 WORLD_SIZE={count} RANK=0 python share.py
 import os
 import time
 import torch

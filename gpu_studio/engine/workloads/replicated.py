@@ -16,16 +16,13 @@ from gpu_studio.engine.device import accelerator, time_once
 from gpu_studio.engine.replica import CHECKED_STEPS, change_error, make_optimizer, weights_of
 from gpu_studio.engine.replica_group import ReplicaGroup
 from gpu_studio.engine.sensor import CpuWatch
-from gpu_studio.engine.together_group import TogetherGroup, order_of_ranks
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.scaling import Scaling, rounds_of
-from gpu_studio.engine.workloads.together_scaling import TogetherScaling
-from gpu_studio.engine.workloads.train_network import build_network, make_batch, parameters_count
+from gpu_studio.engine.workloads.train_network import build_network, make_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.messages.together_messages import TogetherResult
     from gpu_studio.engine.workloads.case import Case
 
 _LONGEST_KEPT_S = 30.0
@@ -134,13 +131,12 @@ class GroupCall(Call):
     def __init__(self, case: Case) -> None:
         self._case = case
         self._devices = devices_of(case)
-        self._key = (tuple(self._devices), case.size, case.rendezvous)
-        self._group: ReplicaGroup | None = _waiting_group.claim(self._key) or _started(
-            case, self._devices
+        self._key = (tuple(self._devices), case.size)
+        self._group: ReplicaGroup | None = _waiting_group.claim(self._key) or ReplicaGroup(
+            self._devices, case.size
         )
         self._elapsed_s: float | None = None
         self._scaling: Scaling | None = None
-        self._together: TogetherScaling | None = None
 
     @property
     def group(self) -> ReplicaGroup:
@@ -162,23 +158,8 @@ class GroupCall(Call):
         answer = self.group.check(len(self._devices))
         return answer.error, answer.are_same
 
-    def parts_s(self) -> dict[str, float]:
-        """Return the parts of a step of several PCs; empty for one PC."""
-        if isinstance(self.group, TogetherGroup):
-            gradient_bytes = parameters_count() * self._case.item_bytes
-            self._together = TogetherScaling.measure(
-                self.group, self._devices, self._case.size, gradient_bytes
-            )
-        return self._together.parts_s if self._together else {}
-
-    def training(self) -> TogetherResult | None:
-        """Return what several PCs gained and lost; None for one PC."""
-        return self._together.result if self._together else None
-
     def curves(self) -> dict[str, tuple[float, ...]]:
         """Return the samples per second of 1, 2, … processes, each with its share of the cores."""
-        if self._together:
-            return {}
         counts = _steps_to(len(self._devices))
         watch = CpuWatch()
         watch.begin()
@@ -201,13 +182,6 @@ class GroupCall(Call):
         fallen_back = ""
         if group.has_fallen_back:
             fallen_back = " NCCL does not work here; the reason is in the log."
-        if self._together:
-            road = "the network, without ssh" if self._case.rendezvous else "a tunnel of ssh"
-            start = (
-                f"The processes of all PCs took {format_duration(group.start_s)} to start, before "
-                f"the timing; they communicate by {group.backend}, through {road}."
-            )
-            return (*self._together.sentences(), _shares_sentence(shares), start + fallen_back)
         start = (
             f"torchrun took {format_duration(group.start_s)} to start the processes, before the "
             f"timing; they communicate by {group.backend}."
@@ -229,12 +203,6 @@ class GroupCall(Call):
         """End the processes."""
         if self._group is not None:
             self._group.close()
-
-
-def _started(case: Case, devices: Sequence[str]) -> ReplicaGroup:
-    if case.together:
-        return TogetherGroup(devices, case.size, case.other_pcs, case.rendezvous)
-    return ReplicaGroup(devices, case.size)
 
 
 class _WaitingGroup:
@@ -278,8 +246,6 @@ _waiting_group = _WaitingGroup()
 
 def devices_of(case: Case) -> list[str]:
     """Return the device of each part of the batch: the chosen card first, then the others."""
-    if case.together:
-        return order_of_ranks(case.together)
     processes = int(case.options["processes"])
     if not case.is_on_card:
         return [CPU] * processes

@@ -10,11 +10,8 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.plan import in_turns
 from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.device_name import pc_of
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.run_messages import RunStarted, RunWorkload
-from gpu_studio.core.rendezvous import address_trouble
-from gpu_studio.model.devices.device_board import label_of
 from gpu_studio.model.run_queue import QueueStep, RunQueue, step_of
 
 if TYPE_CHECKING:
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.pages import Page
     from gpu_studio.model.studio import Studio
@@ -96,28 +92,6 @@ class ComparisonModel(QObject):
         return tuple(row for row in rows if row.address and workload.runs_on(row.address))
 
     @property
-    def partners(self) -> tuple[DeviceRow, ...]:
-        """The devices that can train together, if one of another PC is among them."""
-        workload = self.description
-        if workload is None or not workload.shares_batch:
-            return ()
-        rows = self._board.usable
-        return rows if any(row.pc for row in rows) else ()
-
-    def why_not_together(self, identity: str, partners: Sequence[str], rendezvous: str = "") -> str:
-        """Return why a device does not train together with others; empty if it can, or is alone."""
-        rows = [row for one in (identity, *partners) if (row := self._board.row(one)) is not None]
-        if not partners or not rows:
-            return ""
-        if rows[0].pc:
-            return "This PC leads: choose a device of it above."
-        if not any(row.pc for row in rows):
-            return "Choose a device of another PC as well."
-        if len(rows) not in (2, 4):
-            return "Two or four devices train together, each with an equal part of the batch."
-        return address_trouble(rendezvous) if rendezvous else ""
-
-    @property
     def is_running(self) -> bool:
         """Whether a run is in progress or waiting."""
         return self._queue.state.is_busy
@@ -142,31 +116,19 @@ class ComparisonModel(QObject):
         size: int,
         budget_s: float,
         chosen: Mapping[str, Sequence[str]],
-        partners: Sequence[str] = (),
-        rendezvous: str = "",
     ) -> None:
-        """Run every combination of options on a device; with `partners`, one run of all of them.
+        """Run every combination of options on a device.
 
         Args:
             identity: the device.
             size: of the batch.
             budget_s: of each run.
             chosen: the values of each option.
-            partners: the devices that train together with it.
-            rendezvous: the address of this PC where several PCs meet; empty for a tunnel of ssh.
         """
         workload, address = self.description, self._board.address_of(identity)
         if not self.can_start or workload is None or address is None:
             return
-        if self.why_not_together(identity, partners, rendezvous):
-            return
-        self._again = partial(self.start, identity, size, budget_s, chosen, partners, rendezvous)
-        others = [one for one in map(self._board.address_of, partners) if one is not None]
-        together = (address, *others) if others else ()
-        combinations = self.combinations(chosen)
-        if together:
-            count = str(len(together))
-            combinations = [{"way": "DistributedDataParallel", "processes": count}]
+        self._again = partial(self.start, identity, size, budget_s, chosen)
         requests = [
             RunWorkload(
                 run_id=f"{self.workload}-{next(_numbers)}",
@@ -176,24 +138,12 @@ class ComparisonModel(QObject):
                 dtype="float32" if "float32" in workload.dtypes else workload.dtypes[0],
                 budget_s=budget_s,
                 options=options,
-                together=together,
-                other_pcs=self._reached(together),
-                rendezvous=rendezvous if together else "",
             )
-            for options in combinations
+            for options in self.combinations(chosen)
         ]
         self.runs = [Run(request) for request in requests]
         self._queue.start(_Steps(self.runs, workload), self._pcs.session_of(address))
         self.runs_changed.emit()
-
-    def name_of(self, run: Run) -> str:
-        """Return the devices of a run that train together; empty for any other run."""
-        rows = self._board.rows
-        return " + ".join(label_of(address, rows) for address in run.request.together)
-
-    def _reached(self, addresses: Sequence[str]) -> tuple[OtherPc, ...]:
-        pcs = dict.fromkeys(self._pcs.of(one) for one in addresses if pc_of(one))
-        return tuple(pc.line.found for pc in pcs if pc.line is not None)
 
     def run_again(self) -> None:
         """Run the same combinations again; does nothing while one runs, or before the first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QWidget
 
 from gpu_studio.core.benchmark.comparison import (
     are_ways_kept_busy,
@@ -15,9 +15,7 @@ from gpu_studio.core.benchmark.comparison import (
 )
 from gpu_studio.core.benchmark.option_words import explain_option, value_words
 from gpu_studio.core.benchmark.run import RunState, parts_beside_medians
-from gpu_studio.core.messages.together_messages import LONGEST_RENDEZVOUS
 from gpu_studio.core.notice import Action, action_label
-from gpu_studio.core.rendezvous import WHAT_IT_MEANS
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.benchmark.comparison_model import ComparisonModel
 from gpu_studio.model.pages import AMP, FEEDING, SEVERAL_CARDS
@@ -30,7 +28,6 @@ from gpu_studio.ui.parts import (
     Text,
     button,
     keep_room,
-    letters,
     section,
     show_whole_rows,
     table,
@@ -153,23 +150,12 @@ class ComparisonCard(Card):
         self._first_checked, self._is_primary = checked or {}, is_primary
         self._boxes: dict[str, dict[str, QCheckBox]] = {}
         self._described: WorkloadDescription | None = None
-        self._partners: dict[str, QCheckBox] = {}
         self._title = Text(role="value", name=f"{self._name}.title")
         self._sentence = Text(sentence, "muted", name=f"{self._name}.sentence", wraps=True)
         self._reason = Text(role="amber", name=f"{self._name}.reason", wraps=True)
         self._choices = QGridLayout()
         self._choices.setHorizontalSpacing(14)
         self._choices.setVerticalSpacing(6)
-        self._together_title = Text("Together with", "muted")
-        self._together = FlowRow(spacing=_BOX_SPACING)
-        self._meeting = self._meeting_field()
-        self._meeting_title = Text("Rendezvous address", "muted")
-        self._meeting_title.setBuddy(self._meeting)
-        self._meeting_note = Text(
-            WHAT_IT_MEANS, "muted", name=f"{self._name}.rendezvous.note", wraps=True
-        )
-        for widget in self._of_together:
-            widget.setParent(self)  # until the options are known, they have no place
         keep_room(self._title)
         self.column.addWidget(self._title)
         self._add_controls()
@@ -259,7 +245,6 @@ class ComparisonCard(Card):
             choice.setVisible(workload is not None and choice.count() > 0)
         if not self._is_primary:  # it stands below one that is as high as its options
             self.setVisible(workload is not None or not self.model.what_is_missing)
-        self._show_partners()
         self._show_buttons()
 
     @property
@@ -269,71 +254,12 @@ class ComparisonCard(Card):
         workload = self.model.description
         if workload is None:
             return f"This engine has no workload {self.model.workload}."
-        return workload.skipped or self.model.why_not_together(
-            self._device.currentData() or "", self._chosen_partners, self._rendezvous
-        )
-
-    def _show_partners(self) -> None:
-        """Offer the devices that can train with the chosen one, as soon as another PC has any."""
-        rows = {row.identity: row.label for row in self.model.partners}
-        if list(rows) != list(self._partners):
-            checked = self._chosen_partners
-            for box in self._partners.values():
-                box.deleteLater()
-            self._partners = {
-                identity: self._partner_box(identity, label) for identity, label in rows.items()
-            }
-            for identity in checked:
-                if identity in self._partners:
-                    self._partners[identity].setChecked(True)
-            self._together.set_widgets(*self._partners.values())
-        for widget in (self._together_title, self._together):
-            widget.setVisible(bool(rows))
-
-    def _partner_box(self, identity: str, label: str) -> QCheckBox:
-        box = QCheckBox(label)
-        box.setObjectName(f"{self._name}.together.{identity}")
-        box.setAccessibleName(f"Together with {label}")
-        box.setToolTip(
-            "Each device gets an equal part of the batch. The PCs exchange gradients through ssh, "
-            "or at an address of this PC."
-        )
-        box.toggled.connect(self._show_buttons)
-        return box
-
-    def _meeting_field(self) -> QLineEdit:
-        field = QLineEdit()
-        field.setObjectName(f"{self._name}.rendezvous")
-        field.setAccessibleName("Rendezvous address")
-        field.setPlaceholderText("a tunnel of ssh")
-        field.setToolTip(WHAT_IT_MEANS)
-        field.setMaxLength(LONGEST_RENDEZVOUS)
-        field.setMinimumWidth(letters(field, 22))
-        field.textChanged.connect(self._show_buttons)
-        return field
-
-    @property
-    def _of_together(self) -> tuple[QWidget, ...]:
-        return (
-            self._together_title, self._together, self._meeting_title, self._meeting,
-            self._meeting_note,
-        )  # fmt: skip
-
-    @property
-    def _rendezvous(self) -> str:
-        """The address of this PC where several PCs meet; empty for a tunnel of ssh."""
-        return self._meeting.text().strip() if self._chosen_partners else ""
-
-    @property
-    def _chosen_partners(self) -> tuple[str, ...]:
-        own = self._device.currentData()
-        checked = (identity for identity, box in self._partners.items() if box.isChecked())
-        return tuple(identity for identity in checked if identity != own)
+        return workload.skipped
 
     def _list_options(self, workload: WorkloadDescription) -> None:
         while (item := self._choices.takeAt(0)) is not None:
             widget = item.widget()
-            if widget is not None and widget not in self._of_together:
+            if widget is not None:
                 widget.deleteLater()
         self._boxes = {}
         for place, option in enumerate(workload.options):
@@ -355,12 +281,6 @@ class ComparisonCard(Card):
                 boxes[value] = box
             self._choices.addWidget(FlowRow(*boxes.values(), spacing=_BOX_SPACING), place, 1)
             self._boxes[option.name] = boxes
-        row = len(workload.options)
-        self._choices.addWidget(self._together_title, row, 0)
-        self._choices.addWidget(self._together, row, 1)
-        self._choices.addWidget(self._meeting_title, row + 1, 0)
-        self._choices.addWidget(self._meeting, row + 1, 1, Qt.AlignmentFlag.AlignLeft)
-        self._choices.addWidget(self._meeting_note, row + 2, 1)
         self._choices.setColumnStretch(1, 1)
 
     @property
@@ -377,24 +297,13 @@ class ComparisonCard(Card):
             self._size.currentData(),
             budget_s,
             self._checked,
-            self._chosen_partners,
-            self._rendezvous,
         )
 
     def _show_buttons(self) -> None:
         reason = self._why_not
         self._reason.setText(reason)
         self._reason.setVisible(bool(reason))
-        partners = self._chosen_partners
-        own = self._device.currentData()
-        for identity, box in self._partners.items():
-            box.setEnabled(identity != own)
-        for box in (box for boxes in self._boxes.values() for box in boxes.values()):
-            box.setEnabled(not partners)  # several PCs have one way, and as many processes
-        for widget in (self._meeting_title, self._meeting):
-            widget.setVisible(bool(partners))
-        self._meeting_note.setVisible(bool(self._rendezvous))
-        ways = 1 if partners else len(self.model.combinations(self._checked))
+        ways = len(self.model.combinations(self._checked))
         self._run.setText(_ways_words(ways))
         self._run.setAccessibleName(self._run.text())
         self._run.setEnabled(self.model.can_start and self._device.count() > 0 and not reason)
@@ -413,10 +322,7 @@ class ComparisonCard(Card):
             self._progress.setText("")
             self._again.hide()
             return
-        labels = [
-            self.model.name_of(run) or label_of(self._distinct_options(run), workload)
-            for run in runs
-        ]
+        labels = [label_of(self._distinct_options(run), workload) for run in runs]
         results = {
             label: run.result
             for label, run in zip(labels, runs, strict=True)

@@ -46,7 +46,7 @@ def _workload(name, **changes):
 
 WORKLOADS = (
     *map(_workload, ("dataloader", "train_step", "conv2d")),
-    _workload("data_parallel", skipped="It needs two cards, or two processes.", shares_batch=True),
+    _workload("data_parallel", skipped="It needs two cards, or two processes."),
 )
 
 

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QLabel,
-    QLineEdit,
     QPushButton,
     QTableView,
 )
@@ -206,55 +205,3 @@ def test_each_hidden_card_shows_what_an_engine_offers_in_a_turn_of_its_own(
 def _offering(cards):
     """Return how many cards have the title of a workload."""
     return sum(find(card, f"{card.objectName()}.title", QLabel).text() != "" for card in cards)
-
-
-def test_devices_of_several_pcs_train_together_in_one_run(attic, tab, engines, studio, qtbot):
-    about = studio.session.description
-    able = [msgspec.structs.replace(one, skipped="") for one in about.workloads]
-    studio.session.description = msgspec.structs.replace(about, workloads=tuple(able))
-    studio.session.engine_described.emit(studio.session.description)
-    tab.pages.go_to(SEVERAL_CARDS)
-    run = find(tab, "switcher.data_parallel.run", QPushButton)
-    partner = find(tab, "switcher.data_parallel.together.attic/cpu", QCheckBox)
-    qtbot.waitUntil(run.isEnabled)
-    partner.setChecked(True)
-    assert run.text() == "Run"
-    find(tab, "switcher.data_parallel.together.cpu", QCheckBox).setChecked(True)
-    assert "Two or four" in text(tab, "switcher.data_parallel.reason")
-    assert not run.isEnabled()
-    find(tab, "switcher.data_parallel.together.cpu", QCheckBox).setChecked(False)
-    click(tab, "switcher.data_parallel.run")
-    free(qtbot, studio)
-    asked = [request for request in engines.requests if isinstance(request, RunWorkload)]
-    (request,) = asked
-    assert request.together == ("cuda:0", "attic/cpu")
-    assert [pc.name for pc in request.other_pcs] == ["attic"]
-    assert request.options["processes"] == "2"
-    rows = find(tab, "switcher.data_parallel.results", QTableView).model()
-    assert "attic" in rows.index(0, 0).data()
-
-
-def test_several_pcs_meet_at_the_address_that_was_typed(attic, tab, engines, studio, qtbot):
-    about = studio.session.description
-    able = [msgspec.structs.replace(one, skipped="") for one in about.workloads]
-    studio.session.description = msgspec.structs.replace(about, workloads=tuple(able))
-    studio.session.engine_described.emit(studio.session.description)
-    tab.pages.go_to(SEVERAL_CARDS)
-    run = find(tab, "switcher.data_parallel.run", QPushButton)
-    address = find(tab, "switcher.data_parallel.rendezvous", QLineEdit)
-    note = find(tab, "switcher.data_parallel.rendezvous.note", QLabel)
-    qtbot.waitUntil(run.isEnabled)
-    assert not address.isVisible()
-    find(tab, "switcher.data_parallel.together.attic/cpu", QCheckBox).setChecked(True)
-    assert address.isVisible()
-    assert not note.isVisible()
-    address.setText("0.0.0.0")
-    assert "0.0.0.0" in text(tab, "switcher.data_parallel.reason")
-    assert not run.isEnabled()
-    address.setText(" 192.168.1.5 ")
-    assert "encrypted" in note.text()
-    assert note.isVisible()
-    click(tab, "switcher.data_parallel.run")
-    free(qtbot, studio)
-    (request,) = [request for request in engines.requests if isinstance(request, RunWorkload)]
-    assert request.rendezvous == "192.168.1.5"
