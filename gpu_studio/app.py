@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.core.other_pc import OtherPc
-    from gpu_studio.core.program_copy import CopyOffer, CopyStep
     from gpu_studio.hardware.greeting import Introduction
     from gpu_studio.model.build_ports import BuildInstallerPort
     from gpu_studio.model.doctor import Probe
@@ -192,19 +191,6 @@ class SshPcs:
         from gpu_studio.hardware.greeting import greet  # with the first other PC
 
         return greet(pc, is_over)
-
-    def copy_offer(self, pc: OtherPc, is_over: Callable[[], bool]) -> CopyOffer:
-        """Return what of this program can be copied there; blocks."""
-        from gpu_studio.core.program_copy import ProgramCopy
-        from gpu_studio.hardware.copy_there import look_there
-
-        return look_there(pc, ProgramCopy(), is_over)
-
-    def copying(self, offer: CopyOffer, is_over: Callable[[], bool]) -> Iterator[CopyStep]:
-        """Copy it there, and install PyTorch there; yield each step."""
-        from gpu_studio.hardware.copy_there import copy_there
-
-        return copy_there(offer, is_over)
 
     def engine(self, pc: OtherPc, environment: EngineEnvironment) -> Engine:
         """Return an engine that runs there."""

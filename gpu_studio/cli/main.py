@@ -45,7 +45,6 @@ COMMANDS = {
     "place": "move a model or a tensor file to a device, and check that nothing changed",
     "pitfall": "make a common mistake on purpose, and see the fix",
     "record": "record what your card answers, in a file to send",
-    "copy": "copy GPU Studio to another PC that has none",
     "serve": "answer another PC that reaches this one over ssh",
 }
 # The reader has closed the pipe, as “| head” does. Windows reports "invalid argument" for it.

@@ -16,9 +16,7 @@ from gpu_studio.core.device_name import DeviceName, address_at
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.line_trouble import LineProblem
 from gpu_studio.core.memory.modelled_cards import is_modelled
-from gpu_studio.core.other_pc import pc_from_text
-from gpu_studio.core.program_copy import command_to_run_there
-from gpu_studio.core.program_form import typed
+from gpu_studio.core.other_pc import command_to_install, pc_from_text
 
 if TYPE_CHECKING:
     import argparse
@@ -89,8 +87,7 @@ def greeted(pc: OtherPc) -> tuple[OtherPc, str]:
             note(found.detail)
         message = f"{found.trouble.sentence} {found.trouble.action(pc.host)}"
         if found.trouble.problem is LineProblem.NO_PROGRAM:
-            copy = typed(f"gpu-studio copy {pc.host}")
-            message += f" “{copy}” copies it. Or type this there: {command_to_run_there()}"
+            message += f" On Linux, type there: {command_to_install()}"
         raise StudioError(FailureKind.LINE_LOST, message)
     assert found.greeting is not None
     return found.pc, found.greeting.system.in_platform

@@ -6,11 +6,8 @@ sensor reader's child, and end within seconds of the line's end.
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import os
 import sys
-import threading
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,8 +18,6 @@ from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.line_trouble import PART_ENDED
 from gpu_studio.core.messages.line_messages import (
-    LONGEST_PING,
-    MOST_PINGS,
     EngineReadiness,
     Greeting,
     LineOpening,
@@ -34,7 +29,6 @@ from gpu_studio.core.protocol import encode
 from gpu_studio.core.protocol_version import protocol_version
 from gpu_studio.process.child_process import ChildProcess
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
-from gpu_studio.process.line_pipe import SilenceWatch, TooMuchError, split_lines
 from gpu_studio.process.line_server import reader_of, serve_line
 
 if TYPE_CHECKING:
@@ -85,23 +79,10 @@ class _SameLines:
 
 
 def _hello(_: argparse.Namespace, log_path: Path) -> int:
-    """Print the greeting, and each line that follows back; return the exit status."""
-    requests, out = take_over_stdin(buffering=0), take_over_stdout()
+    """Print the greeting; return the exit status."""
+    out = take_over_stdout()
     out.write(_OPENING + encode(greeting()))
     out.flush()
-    is_over = threading.Event()
-    watch = SilenceWatch(lambda: _LONGEST_PING_S, is_over.set)
-
-    def answer() -> None:
-        with contextlib.suppress(TooMuchError, OSError):
-            lines = split_lines(watch.watched(reader_of(requests.fileno())), LONGEST_PING)
-            for line in itertools.islice(lines, MOST_PINGS):
-                out.write(line)
-                out.flush()
-        is_over.set()
-
-    threading.Thread(target=answer, name="answers of a greeting", daemon=True).start()
-    is_over.wait()
     return DONE
 
 

@@ -14,7 +14,6 @@ import msgspec
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.plain_text import plain_text
-from gpu_studio.core.units import format_duration
 
 SSH_FAILED = 255
 """ssh(1): "or with 255 if an error occurred"."""
@@ -189,11 +188,6 @@ def problem_of_ssh(exit_code: int | None, errors: str) -> LineProblem:
         if re.search(pattern, errors):
             return problem
     return LineProblem.NOT_OURS if exit_code == 0 else LineProblem.UNKNOWN
-
-
-def answer_words(answer_s: float) -> str:
-    """Return how long a PC takes to answer, in words."""
-    return f"answers in {format_duration(answer_s)}"
 
 
 def detail_of_ssh(errors: str) -> str:

@@ -17,6 +17,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from gpu_studio.core.program_version import portable_archive, program_version
+
 LONGEST_NAME = 40
 LONGEST_HOST = 255
 LONGEST_PROGRAM = 1000
@@ -166,20 +168,27 @@ def ssh_command(pc: OtherPc, part: ServedPart, ssh: str = "ssh") -> tuple[str, .
         pc: the PC; with an empty ``program``, the first of `PLACES` is used.
         part: what to serve.
         ssh: ssh's path.
-    """
-    return shell_command(pc, f"{_quoted(pc.program or PLACES[0])} serve {part}", ssh)
 
-
-def shell_command(pc: OtherPc, words: str, ssh: str = "ssh") -> tuple[str, ...]:
-    """Return the command that gives fixed words of this program to the shell of a PC.
-
-    The ssh of Windows cannot share a connection. Where the user's settings want one, it fails:
+    The ssh of Windows cannot share a connection. If the user's settings want one, it fails:
     github.com/PowerShell/Win32-OpenSSH, issue 405.
     """
+    words = f"{_quoted(pc.program or PLACES[0])} serve {part}"
     options: dict[str, object] = {**_OPTIONS, "ClearAllForwardings": "yes"}
     if sys.platform == "win32":
         options["ControlPath"] = "none"
     return (ssh, "-T", *_option_words(options), "--", pc.host, words)
+
+
+def command_to_install() -> str:
+    """Return the one command that installs the portable folder and PyTorch on a PC with Linux.
+
+    The archive of the download page is in the folder in which it is typed.
+    """
+    archive, place = portable_archive(program_version()), "~/gpu-studio"
+    return (
+        f"mkdir {place} && tar -xf {archive} -C {place} --strip-components 1 && "
+        f"{place}/gpu-studio engine install"
+    )
 
 
 def _option_words(options: dict[str, object]) -> list[str]:

@@ -24,3 +24,8 @@ def program_version() -> str:
 def program_title() -> str:
     """Return this program's name with its version, as files and records tell it."""
     return f"GPU Studio {program_version()}"
+
+
+def portable_archive(version: str) -> str:
+    """Return the file name of the portable folder for Linux."""
+    return f"gpu-studio-{version}-linux-x86_64.tar.xz"

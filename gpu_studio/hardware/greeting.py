@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
-import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from gpu_studio.core.line_greeting import LineGreeting
 from gpu_studio.core.line_trouble import LineProblem, LineTrouble, detail_of_ssh
-from gpu_studio.core.messages.line_messages import MOST_PINGS, Greeting, LineOpening
+from gpu_studio.core.messages.line_messages import Greeting, LineOpening
 from gpu_studio.core.other_pc import ALIVE_EVERY_S, PLACES, SILENCE_S, ssh_command, ssh_program
 from gpu_studio.core.protocol import encode
 from gpu_studio.process.line_child import LineChild
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 _LONGEST_END_S = 2.0
 _LOOK_S = 0.1
-_LONGEST_PINGS_S = 5.0
+_LONGEST_GOODBYE_S = 5.0
 
 
 class Introduction(NamedTuple):
@@ -34,14 +32,12 @@ class Introduction(NamedTuple):
         greeting: what its program said; None if it said nothing.
         trouble: why it cannot be used; None if it can.
         detail: ssh's own last line, for a dialog's details; it may name the host.
-        answer_s: the median seconds from a line to its answer; None if that PC sent none back.
     """
 
     pc: OtherPc
     greeting: Greeting | None
     trouble: LineTrouble | None
     detail: str = ""
-    answer_s: float | None = None
 
 
 def greet(pc: OtherPc, is_over: Callable[[], bool] = lambda: False) -> Introduction:
@@ -82,17 +78,14 @@ def _greet_at(pc: OtherPc, ssh: str, is_over: Callable[[], bool]) -> Introductio
     def give_up() -> None:
         looks = 0
         while not has_ended.wait(_LOOK_S):
-            # Counted, as silence is: signs of life alone are no answer.
+            # Counted, as silence is: a PC that slept has not waited.
             looks += child.is_greeted
-            if is_over() or looks * _LOOK_S > _LONGEST_PINGS_S:
+            if is_over() or looks * _LOOK_S > _LONGEST_GOODBYE_S:
                 child.kill()
                 return
 
     threading.Thread(target=give_up, name="greeting", daemon=True).start()
-    pings = _Pings(child, encode(LineOpening()))
-    for line in child.lines():
-        if not pings.go_on(line):
-            break
+    next(child.lines(), None)  # nothing follows a greeting
     has_ended.set()
     exit_code = child.end(_LONGEST_END_S)
     problem = greeting.problem
@@ -101,38 +94,4 @@ def _greet_at(pc: OtherPc, ssh: str, is_over: Callable[[], bool]) -> Introductio
         trouble = greeting.trouble(child, exit_code)
     elif problem is not None:
         trouble = LineTrouble(problem=problem, pc=pc.name)
-    return Introduction(pc, greeting.greeting, trouble, detail_of_ssh(child.errors), pings.answer_s)
-
-
-class _Pings:
-    """Lines that the program there sends back, each sent when the one before has returned.
-
-    The first is the line's opening. It is not timed: it waits for the greeting.
-
-    Args:
-        child: the conversation.
-        line: what is sent.
-    """
-
-    def __init__(self, child: LineChild, line: bytes) -> None:
-        self._child, self._line = child, line
-        self._took_s: list[float] = []
-        self._sent_s: float | None = None
-
-    @property
-    def answer_s(self) -> float | None:
-        """The median time of an answer; None without any."""
-        return statistics.median(self._took_s) if self._took_s else None
-
-    def go_on(self, answer: bytes) -> bool:
-        """Take an answer; return whether another one is awaited."""
-        now_s = time.perf_counter()
-        if answer != self._line:
-            return False
-        if self._sent_s is not None:
-            self._took_s.append(now_s - self._sent_s)
-        if len(self._took_s) == MOST_PINGS - 1:
-            return False
-        self._sent_s = time.perf_counter()
-        self._child.send(self._line)
-        return True
+    return Introduction(pc, greeting.greeting, trouble, detail_of_ssh(child.errors))

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.line_messages import Greeting
     from gpu_studio.core.other_pc import OtherPc
-    from gpu_studio.core.program_copy import CopyOffer, CopyStep
     from gpu_studio.model.doctor import Doctor
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.sensors import Sensors
@@ -41,7 +40,6 @@ class PcIntroduction(Protocol):
         greeting: what its program said; None if it said nothing.
         trouble: why it cannot be used; None if it can.
         detail: ssh's own last line; it may name the host.
-        answer_s: the median seconds from a line to its answer; None if it was not measured.
     """
 
     @property
@@ -52,8 +50,6 @@ class PcIntroduction(Protocol):
     def trouble(self) -> LineTrouble | None: ...
     @property
     def detail(self) -> str: ...
-    @property
-    def answer_s(self) -> float | None: ...
 
 
 class LineSensors(SensorSource, Protocol):
@@ -74,12 +70,6 @@ class PcPort(Protocol):
             pc: where to ask.
             is_over: asked regularly: whether to give up.
         """
-
-    def copy_offer(self, pc: OtherPc, is_over: Callable[[], bool]) -> CopyOffer:
-        """Return what of this program can be copied there; blocks as `greet` does."""
-
-    def copying(self, offer: CopyOffer, is_over: Callable[[], bool]) -> Iterator[CopyStep]:
-        """Copy it there, and install PyTorch there; yield each step."""
 
     def engine(self, pc: OtherPc, environment: EngineEnvironment) -> Engine:
         """Return an engine that runs there."""
@@ -151,7 +141,6 @@ class PcLine(QObject):
         greeting: what its program said at the last connection; None before.
         trouble: why it could not be connected; None otherwise.
         detail: ssh's own words about that; empty without any.
-        answer_s: how long the PC took to answer a line when it was connected; None if unknown.
     """
 
     changed = Signal()
@@ -173,7 +162,6 @@ class PcLine(QObject):
         self.greeting: Greeting | None = None
         self.trouble: LineTrouble | None = None
         self.detail = self._why_lost = ""
-        self.answer_s: float | None = None
         self._worker: Worker | None = None
         self._is_over = threading.Event()
         self._is_ended = False
@@ -279,7 +267,7 @@ class PcLine(QObject):
         if said.trouble is not None or said.greeting is None:
             self._end(LineState.REFUSED)
             return
-        self._reach.found, self.answer_s = said.pc, said.answer_s
+        self._reach.found = said.pc
         self.state = LineState.OPEN
         self._doctor.system = _SYSTEMS[said.greeting.system]
         self._sensors.follow(self._reach.sensors())

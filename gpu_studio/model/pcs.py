@@ -14,7 +14,7 @@ from gpu_studio.model.pc import Pc
 if TYPE_CHECKING:
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.model.engine_session import EngineSession
-    from gpu_studio.model.pc_errand import PcAttempt, PcCopy
+    from gpu_studio.model.pc_attempt import PcAttempt
     from gpu_studio.model.pc_line import PcPort
     from gpu_studio.model.settings import Settings
 
@@ -55,7 +55,6 @@ class Pcs(QObject):
         self.others: tuple[Pc, ...] = ()
         self._settings, self._port = settings, port
         self._attempt: PcAttempt | None = None
-        self._copy: PcCopy | None = None
         if port is not None:
             for address in settings.choices.pcs:
                 self._join(address)
@@ -103,22 +102,12 @@ class Pcs(QObject):
     @property
     def attempt(self) -> PcAttempt:
         """The attempt to reach a PC before it is added; the same one each time."""
-        from gpu_studio.model.pc_errand import PcAttempt  # with the dialog
+        from gpu_studio.model.pc_attempt import PcAttempt  # with the dialog
 
         if self._attempt is None:
             assert self._port is not None
             self._attempt = PcAttempt(self._port, self)
         return self._attempt
-
-    @property
-    def copy(self) -> PcCopy:
-        """The copy of this program to a PC before it is added; the same one each time."""
-        from gpu_studio.model.pc_errand import PcCopy  # with the dialog
-
-        if self._copy is None:
-            assert self._port is not None
-            self._copy = PcCopy(self._port, self)
-        return self._copy
 
     def add(self, address: OtherPc) -> Pc:
         """Add a PC, keep it in the settings, and connect it.
@@ -165,8 +154,6 @@ class Pcs(QObject):
         """End everything on all PCs."""
         if self._attempt is not None:
             self._attempt.close()
-        if self._copy is not None:
-            self._copy.close()
         for pc in reversed(self.all):
             pc.close()
 

@@ -10,12 +10,6 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.program_copy import (
-    PYTHON_LINK,
-    PYTHON_SETTINGS,
-    SYSTEM_PYTHON,
-    SYSTEM_SETTINGS,
-)
 from studio_build import licenses, python_for_windows, window_packages
 from studio_build.console import BuildError
 
@@ -182,8 +176,10 @@ def make_on_debian(program: Program, wheels: Path | None, work: Path) -> Path:
 
 def _finish_linux(program: Program, app: Path, wheels: Path) -> None:
     (app / "bin").mkdir()
-    (app / PYTHON_LINK).symlink_to(SYSTEM_PYTHON)
-    (app / PYTHON_SETTINGS).write_bytes(SYSTEM_SETTINGS)
+    (app / "bin" / "python3").symlink_to("/usr/bin/python3")
+    # The settings of a folder that no Python has adopted yet: docs/installed-program.md.
+    settings = b"home = /usr/bin\ninclude-system-site-packages = false\n"
+    (app / "pyvenv.cfg").write_bytes(settings)
     _copy_program(program, app, wheels, _FOR_STARTER)
     licenses.collect(app)
 

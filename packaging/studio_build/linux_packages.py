@@ -12,7 +12,7 @@ import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.program_copy import archive_name
+from gpu_studio.core.program_version import portable_archive
 from studio_build import app_folder, changes, sizes
 from studio_build.address import address_of
 from studio_build.console import BuildError
@@ -143,7 +143,7 @@ def add_starter(program: Program, app: Path) -> None:
 
 def tar_name(version: str) -> str:
     """Return the file name of the portable folder of a version."""
-    return f"{archive_name(version)}.tar.xz"
+    return portable_archive(version)
 
 
 def write_tar(program: Program, app: Path, out: Path, is_fast: bool = False) -> Path:

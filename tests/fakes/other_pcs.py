@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.builds.progress import InstallProgress, InstallStage
 from gpu_studio.core.line_trouble import LineProblem, LineTrouble
 from gpu_studio.core.line_values import event_here, sensors_here
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
 from gpu_studio.core.messages.line_messages import EngineReadiness, Greeting, PcSystem
-from gpu_studio.core.program_copy import CopyOffer, CopyStage, CopyStep, ProgramCopy, There
 from tests.fakes.descriptions import described_for
 from tests.fakes.pc import SteadySensors, gt_1030
 from tests.fakes.scripted_engine import Engines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.engine import EngineEnvironment
@@ -30,7 +28,6 @@ class Introduced(NamedTuple):
     greeting: Greeting | None
     trouble: LineTrouble | None = None
     detail: str = ""
-    answer_s: float | None = 0.0021
 
 
 class OtherPcs:
@@ -42,8 +39,6 @@ class OtherPcs:
         readiness: whether it has an engine.
         sources: the streams of sensors so far.
         asked: the PCs that were greeted.
-        there: what the PC has for a copy.
-        program: what can be copied there.
     """
 
     def __init__(self, inventory: Inventory | None = None) -> None:
@@ -54,9 +49,6 @@ class OtherPcs:
         self.readiness = EngineReadiness.READY
         self.sources: list[SteadySensors] = []
         self.asked: list[str] = []
-        self.there = There(True, 0, (3, 11), True, False, 10**9)
-        self.program = ProgramCopy()
-        self.program.trouble = ""
 
     def greet(self, pc: OtherPc, is_over: Callable[[], bool]) -> Introduced:
         self.asked.append(pc.name)
@@ -64,14 +56,6 @@ class OtherPcs:
             return Introduced(pc, None, LineTrouble(problem=self.refusal, pc=pc.name))
         greeting = Greeting(protocol="", version="", system=PcSystem.LINUX, engine=self.readiness)
         return Introduced(pc, greeting)
-
-    def copy_offer(self, pc: OtherPc, _is_over: Callable[[], bool]) -> CopyOffer:
-        return CopyOffer(pc, self.there, self.program)
-
-    def copying(self, _offer: CopyOffer, _is_over: Callable[[], bool]) -> Iterator[CopyStep]:
-        yield CopyStep(CopyStage.SENDING, 0, self.program.size_bytes)
-        self.refusal = None
-        yield CopyStep(CopyStage.INSTALLING, engine=InstallProgress(InstallStage.READY))
 
     def engine(self, _pc: OtherPc, environment: EngineEnvironment) -> ScriptedEngine:
         return self.engines(environment)

@@ -7,7 +7,7 @@ import pytest
 
 from gpu_studio.app import SshPcs
 from gpu_studio.core.notice import Tone
-from gpu_studio.model.pc_errand import PcAttempt
+from gpu_studio.model.pc_attempt import PcAttempt
 from tests.line.conftest import write_program
 
 

@@ -17,8 +17,6 @@ from gpu_studio.core.messages.race_messages import LARGEST_FRAME_SIDE
 
 LONGEST_GREETING = 4096
 LONGEST_PERIOD_S = 60.0
-MOST_PINGS, LONGEST_PING = 6, 4096
-"""Lines that ``serve hello`` sends back after its greeting, and the longest, in bytes."""
 SIGN_OF_LIFE = b"\n"
 MOST_PHOTO_BYTES = LARGEST_FRAME_SIDE * LARGEST_FRAME_SIDE * 3 + 64
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QLayout,
     QLineEdit,
     QSizePolicy,
@@ -18,21 +17,19 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.builds.trouble import format_size
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.other_pc import (
     LONGEST_NAME,
     LONGEST_PROGRAM,
     OtherPc,
+    command_to_install,
     host_trouble,
     pc_from_text,
     program_trouble,
 )
-from gpu_studio.core.program_copy import command_to_run_there
-from gpu_studio.ui.devices.device_verdict import SIGNS
-from gpu_studio.ui.eliding import ElidedText, RoomText
-from gpu_studio.ui.icons import icon
+from gpu_studio.ui.devices.device_verdict import NoticeLine
+from gpu_studio.ui.eliding import RoomText
 from gpu_studio.ui.parts import (
     GAP,
     MARGIN,
@@ -47,11 +44,8 @@ from gpu_studio.ui.parts import (
 from gpu_studio.ui.scroll_page import TabScroll, bring_into_view
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from PySide6.QtGui import QShowEvent
 
-    from gpu_studio.model.pc_errand import PcCopy
     from gpu_studio.model.pcs import Pcs
     from gpu_studio.ui.theme import Theme
 
@@ -61,10 +55,9 @@ _RESULT_ROOM = 11.4  # lines: a PC without GPU Studio is offered a command and a
 _LONGEST_ON_BUTTON = 20
 _HOST_HINT = "As you type it after ssh: user@host, or a name from ~/.ssh/config"
 _PROGRAM_HINT = "Only if it is not found: the path of the program there"
-_COPY_LABEL = "Copy GPU Studio there…"
 _COMMAND_HINT = (
-    "Type this there, beside the downloaded portable folder. Or let GPU Studio be copied: first it "
-    "says how much is sent."
+    "On Linux, type this there, beside the downloaded portable folder. On Windows, use the "
+    "installer."
 )
 _NOT_TRIED = "Nothing was sent yet. Try the host to see what is there."
 _NOT_SENT = (
@@ -73,112 +66,22 @@ _NOT_SENT = (
 )
 
 
-class _ResultLine(QWidget):
-    """One line of the result: good ones are short, others say what to do below."""
+class _InstallThere(QWidget):
+    """The command that installs GPU Studio on a PC with Linux, to type there."""
 
-    def __init__(self, theme: Theme, *, name: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.setObjectName(name)
-        self._theme = theme
-        self._tone = Tone.PLAIN
-        self._sign = QLabel()
-        self._sign.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
-        self._short = Text("", name=f"{name}.short")
-        self._beside = ElidedText("", "muted", name=f"{name}.beside")
-        self._sentence = Text("", name=f"{name}.sentence", wraps=True)
-        self._below = Text("", "muted", name=f"{name}.below", wraps=True)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self._sign, 0, Qt.AlignmentFlag.AlignTop)
-        words = QVBoxLayout()
-        words.setSpacing(2)
-        row.addLayout(words, 1)
-        self._line = QWidget()
-        words.addWidget(self._line)
-        line = QHBoxLayout(self._line)
-        line.setContentsMargins(0, 0, 0, 0)
-        line.setSpacing(GAP)
-        line.addWidget(self._short)
-        line.addWidget(self._beside, 1)
-        words.addWidget(self._sentence)
-        words.addWidget(self._below)
-        theme.changed.connect(self._paint_sign)
-
-    def show_notice(self, notice: Notice, detail: str = "") -> None:
-        """Show a line of the result; ``detail`` is what ssh itself said of a failure."""
-        is_short = notice.tone is Tone.GOOD and bool(notice.detail)
-        room = letters(self, _WIDTH_LETTERS) // 2
-        is_short = is_short and self._short.fontMetrics().horizontalAdvance(notice.sentence) < room
-        below = notice.next_step if not detail else f"{notice.next_step}\nssh: {detail}"
-        if not is_short and notice.detail:
-            below = "\n".join(filter(None, (notice.detail, below)))
-        self._short.setText(notice.sentence if is_short else "")
-        self._beside.setText(notice.detail if is_short else "")
-        self._sentence.setText("" if is_short else notice.sentence)
-        self._below.setText("" if is_short else below)
-        self._line.setVisible(is_short)
-        self._sentence.setVisible(not is_short)
-        self._below.setVisible(not is_short and bool(below))
-        self._tone = notice.tone
-        self._sentence.set_tone(notice.tone)
-        self.setAccessibleName(notice.sentence)
-        self._paint_sign()
-        self.show()
-
-    def _paint_sign(self) -> None:
-        side = self.fontMetrics().height()
-        drawing, role = SIGNS[self._tone]
-        sign = icon(drawing, self._theme, role)
-        self._sign.setPixmap(sign.pixmap(QSize(side, side), self.devicePixelRatioF()))
-
-
-class _CopyThere(QWidget):
-    """For a PC without GPU Studio: the one command to run there, and a copy over ssh.
-
-    Args:
-        copy: what sends it.
-        address: returns the PC of the dialog.
-    """
-
-    def __init__(self, copy: PcCopy, address: Callable[[], OtherPc]) -> None:
-        super().__init__()
-        self._copy, self._address = copy, address
-        self._command = _line_edit("add_pc.command", "Command to run there")
+        self._command = _line_edit("add_pc.command", "Command to type there")
         self._command.setReadOnly(True)
-        self._command.setText(command_to_run_there())
+        self._command.setText(command_to_install())
         self._command.setCursorPosition(0)
-        self._act = button(_COPY_LABEL, self._go_on, name="add_pc.copy")
-        self._act.setMinimumWidth(self._act.sizeHint().width())  # also as “Stop”
-        self._words = Text("", "muted", name="add_pc.copy.words", wraps=True)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         line = QHBoxLayout()
         column.addLayout(line)
         line.addWidget(self._command, 1)
         line.addWidget(button("Copy command", self._copy_command, name="add_pc.command.copy"))
-        second = QHBoxLayout()
-        column.addLayout(second)
-        second.addWidget(self._words, 1)
-        second.addWidget(self._act, 0, Qt.AlignmentFlag.AlignTop)
-
-    def show_state(self) -> None:
-        """Show what is known of the copy."""
-        copy = self._copy
-        notice = copy.notice or Notice(_COMMAND_HINT)
-        self._words.setText(notice.sentence)
-        self._words.set_tone(notice.tone)
-        size = format_size(copy.offer.program.size_bytes) if copy.offer is not None else ""
-        label = "Stop" if copy.is_running else f"Send {size}" if size else _COPY_LABEL
-        show_label(self._act, label)
-
-    def _go_on(self) -> None:
-        if self._copy.is_running:
-            self._copy.cancel()
-            self.show_state()
-        elif self._copy.offer is not None:
-            self._copy.send()
-        else:
-            self._copy.look(self._address())
+        column.addWidget(Text(_COMMAND_HINT, "muted", wraps=True))
 
     def _copy_command(self) -> None:
         QGuiApplication.clipboard().setText(self._command.text())
@@ -197,7 +100,7 @@ class AddPcDialog(QDialog):
         super().__init__(parent)
         self.setObjectName("add_pc")
         self.setWindowTitle("Add a PC")
-        self._pcs, self._attempt, self._copy = pcs, pcs.attempt, pcs.copy
+        self._pcs, self._attempt = pcs, pcs.attempt
         self._has_own_name = False
         self._host = _line_edit("add_pc.host", "Host")
         self._host.setPlaceholderText("user@host")
@@ -209,10 +112,9 @@ class AddPcDialog(QDialog):
         self._try = button("Try", self._try_or_stop, name="add_pc.try")
         keep_width(self._try, labels=("Stop", "Try again", "Try"))
         self._lines = [
-            _ResultLine(theme, name=f"add_pc.result.{number}")
-            for number in range(_RESULT_LINES + 1)
+            NoticeLine(theme, name=f"add_pc.result.{number}") for number in range(_RESULT_LINES + 1)
         ]
-        self._there = _CopyThere(self._copy, self._tried_pc)
+        self._there = _InstallThere()
         self._name_note = RoomText("", "muted", name="add_pc.name_note", lines=1)
         self._add = button("Add PC", self._add_pc, name="add_pc.add", primary=True)
         self._lay_out()
@@ -220,7 +122,6 @@ class AddPcDialog(QDialog):
         self._program.textEdited.connect(self._on_host_edited)
         self._name.textEdited.connect(self._on_name_edited)
         self._attempt.changed.connect(self._show_state)
-        self._copy.changed.connect(self._on_copied)
         self._show_state()
         self._host.setFocus()
 
@@ -236,9 +137,7 @@ class AddPcDialog(QDialog):
     def done(self, result: int) -> None:
         """Close the dialog, and end an attempt."""
         self._attempt.changed.disconnect(self._show_state)
-        self._copy.changed.disconnect(self._on_copied)
         self._attempt.cancel()
-        self._copy.cancel()
         super().done(result)
 
     def _lay_out(self) -> None:
@@ -297,7 +196,6 @@ class AddPcDialog(QDialog):
 
     def _on_host_edited(self) -> None:
         self._attempt.cancel()
-        self._copy.cancel()
         if not self._has_own_name:
             self._name.setText(self._suggested_name())
         self._show_state()
@@ -323,19 +221,11 @@ class AddPcDialog(QDialog):
         if self._input_trouble:
             self._show_state(is_asked=True)
             return
-        self._copy.cancel()
         self._attempt.start(self._tried_pc())
 
     def _tried_pc(self) -> OtherPc:
         name = self._name_text if not self._pcs.name_trouble(self._name_text) else "The other PC"
         return OtherPc(name=name, host=self._host_text, program=self._program.text().strip())
-
-    def _on_copied(self) -> None:
-        if self._copy.is_ready and not self._copy.is_running:
-            self._copy.cancel()
-            self._program.clear()
-            self._attempt.start(self._tried_pc())
-        self._show_state()
 
     @property
     def _input_trouble(self) -> str:
@@ -363,11 +253,10 @@ class AddPcDialog(QDialog):
             trouble = self._input_trouble if is_asked else ""
             notices = [Notice(trouble, Tone.AMBER) if trouble else Notice(_NOT_TRIED)]
         for line, notice in zip(self._lines, notices, strict=False):
-            line.show_notice(notice, attempt.detail if notice.tone is Tone.FAILURE else "")
+            line.show_notice(notice)
         for line in self._lines[len(notices) :]:
-            line.hide()
+            line.show_notice(Notice())
         self._there.setVisible(attempt.lacks_program)
-        self._there.show_state()
         bring_into_view(self._there if attempt.lacks_program else self._lines[len(notices) - 1])
         tried = bool(attempt.notices)
         show_label(self._try, "Stop" if attempt.is_running else "Try again" if tried else "Try")

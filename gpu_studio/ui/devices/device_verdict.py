@@ -14,6 +14,7 @@ from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Text, button, keep_room, set_property
 
 if TYPE_CHECKING:
+    from gpu_studio.core.notice import Notice
     from gpu_studio.model.headline import Headline
     from gpu_studio.ui.theme import Theme
 
@@ -25,6 +26,45 @@ SIGNS = {  # (icon, its color)
     Tone.PLAIN: ("info", "muted"),
 }
 _SIGN_SIZE = 1.6  # of a line
+
+
+class NoticeLine(QWidget):
+    """A notice with the sign of its tone: its sentence, and below it what else it says."""
+
+    def __init__(self, theme: Theme, *, name: str) -> None:
+        super().__init__()
+        self.setObjectName(name)
+        self._theme, self._tone = theme, Tone.PLAIN
+        self._sign = QLabel()
+        self._sentence = Text("", name=f"{name}.sentence", wraps=True)
+        self._below = Text("", "muted", name=f"{name}.below", wraps=True)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._sign, 0, Qt.AlignmentFlag.AlignTop)
+        words = QVBoxLayout()
+        words.setSpacing(2)
+        row.addLayout(words, 1)
+        words.addWidget(self._sentence)
+        words.addWidget(self._below)
+        theme.changed.connect(self._paint_sign)
+
+    def show_notice(self, notice: Notice) -> None:
+        """Show a notice; without a sentence, nothing."""
+        self._tone = notice.tone
+        self._sentence.setText(notice.sentence)
+        self._sentence.set_tone(notice.tone)
+        below = "\n".join(filter(None, (notice.detail, notice.next_step)))
+        self._below.setText(below)
+        self._below.setVisible(bool(below))
+        self.setAccessibleName(notice.sentence)
+        self.setVisible(bool(notice.sentence))
+        self._paint_sign()
+
+    def _paint_sign(self) -> None:
+        side = self.fontMetrics().height()
+        drawing, role = SIGNS[self._tone]
+        sign = icon(drawing, self._theme, role)
+        self._sign.setPixmap(sign.pixmap(QSize(side, side), self.devicePixelRatioF()))
 
 
 class DeviceVerdict(QWidget):

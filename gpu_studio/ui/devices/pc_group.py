@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMessageBox, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QVBoxLayout, QWidget
 
-from gpu_studio.core.line_trouble import answer_words
 from gpu_studio.core.notice import Notice, action_label
 from gpu_studio.ui.devices.device_hero import DeviceListView
-from gpu_studio.ui.devices.device_verdict import SIGNS
+from gpu_studio.ui.devices.device_verdict import NoticeLine
 from gpu_studio.ui.eliding import ElidedText
-from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Text, button, show_label
 
 if TYPE_CHECKING:
@@ -28,12 +26,12 @@ _REMOVE_QUESTION = (
 
 
 class PcHeading(QWidget):
-    """The name of a PC, and the answer about it; its buttons stand beside the name.
+    """The name of a PC, and the answer about it; its buttons are beside the name.
 
     Args:
         title: the PC's name.
         how: how it is reached; empty for this PC.
-        buttons: what stands beside the name.
+        buttons: what is beside the name.
         name: the object name.
     """
 
@@ -41,11 +39,7 @@ class PcHeading(QWidget):
         super().__init__()
         self.setObjectName(name)
         self.setAccessibleName(title)
-        self._theme = theme
-        self._notice = Notice()
-        self._sign = QLabel()
-        self._answer = Text("", name=f"{name}.answer", wraps=True)
-        self._more = Text("", "muted", name=f"{name}.more", wraps=True)
+        self._answer = NoticeLine(theme, name=f"{name}.answer")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2)
@@ -53,39 +47,15 @@ class PcHeading(QWidget):
         column.addLayout(line)
         line.setSpacing(GAP)
         line.addWidget(ElidedText(title, "title", name=f"{name}.name"))
-        self._how = Text(how, "muted", name=f"{name}.how")
-        line.addWidget(self._how, 1)
+        line.addWidget(Text(how, "muted", name=f"{name}.how"), 1)
         for one in buttons:
             line.addWidget(one)
-        self._line = QWidget()
-        answer = QHBoxLayout(self._line)
-        answer.setContentsMargins(0, 0, 0, 0)
-        answer.addWidget(self._sign, 0, Qt.AlignmentFlag.AlignTop)
-        answer.addWidget(self._answer, 1)
-        column.addWidget(self._line)
-        column.addWidget(self._more)
+        column.addWidget(self._answer)
         self.show_answer(Notice())
-        theme.changed.connect(self._paint_sign)
-
-    def show_how(self, how: str) -> None:
-        """Show how the PC is reached."""
-        self._how.setText(how)
 
     def show_answer(self, notice: Notice) -> None:
         """Show the answer about the PC, and what to do about it."""
-        self._notice = notice
-        self._answer.setText(notice.sentence)
-        self._answer.set_tone(notice.tone)
-        self._line.setVisible(bool(notice.sentence))
-        self._more.setText(notice.next_step)
-        self._more.setVisible(bool(notice.next_step))
-        self._paint_sign()
-
-    def _paint_sign(self) -> None:
-        side = self.fontMetrics().height()
-        drawing, role = SIGNS[self._notice.tone]
-        sign = icon(drawing, self._theme, role)
-        self._sign.setPixmap(sign.pixmap(QSize(side, side), self.devicePixelRatioF()))
+        self._answer.show_notice(Notice(notice.sentence, notice.tone, next_step=notice.next_step))
 
 
 class PcGroup(QWidget):
@@ -119,9 +89,6 @@ class PcGroup(QWidget):
         self._heading.show_answer(notice)
         assert self._pc.line is not None
         line = self._pc.line
-        has_answered = line.is_open and line.answer_s is not None
-        how = f"{_OVER_SSH}, {answer_words(line.answer_s or 0.0)}" if has_answered else _OVER_SSH
-        self._heading.show_how(how)
         offered = line.notice.action
         show_label(self._connect, action_label(offered) or "Disconnect")
         self.list.setVisible(self.list.model().rowCount() > 0)
