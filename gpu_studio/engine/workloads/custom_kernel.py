@@ -7,6 +7,7 @@ statements of `elementwise`: it reads three numbers and writes one, whatever lie
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import time
 from statistics import median
@@ -25,18 +26,8 @@ from gpu_studio.engine.nvrtc import Nvrtc, why_no_compiler
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.custom_kernel_code import NAME, SNIPPET, source_for
-from gpu_studio.engine.workloads.elementwise import crunch_the_numbers
-from gpu_studio.engine.workloads.proof import (
-    BLOCK_SIDE,
-    Verification,
-    describe_rows,
-    fetch_rows,
-    misplaced,
-    rows_to_check,
-    seeded,
-    tiled,
-    tiled_rows,
-)
+from gpu_studio.engine.workloads.elementwise import Elementwise, crunch_the_numbers
+from gpu_studio.engine.workloads.proof import Verification, verify_rows
 from gpu_studio.engine.workloads.workload import Workload
 
 if TYPE_CHECKING:
@@ -44,9 +35,9 @@ if TYPE_CHECKING:
 
 _OPERATIONS = 14
 _MATRICES = 4
-# The kernel's rounding, as derived in elementwise.py. float16 and bfloat16 compute in float32 and
-# round once at the end, so that a result below 8 is off by at most 2 eps.
-_TOLERANCE_EPS = 20.0
+_STATEMENTS = Elementwise()
+# float16 and bfloat16 compute in float32 and round once at the end, so that a result below 8 is off
+# by at most 2 eps more.
 _STORED_EPS = 2.0
 # The interval of nine ratios leaves out the lowest and the highest.
 _COMPARED_CALLS, _ROUNDS = 10, 9
@@ -114,25 +105,15 @@ class CustomKernel(Workload):
         return "float32" if case.item_bytes == 2 else case.dtype_name
 
     def verify(self, case: Case) -> Verification:
-        """Compare with PyTorch's ten statements in float64 on the CPU."""
-        side = min(case.size, BLOCK_SIDE)
-        generator = seeded()
-        blocks = [torch.rand(side, side, dtype=case.dtype, generator=generator) for _ in range(3)]
-        call = CustomKernelCall(case, [tiled(block, case.size, case.device) for block in blocks])
-        rows = rows_to_check(case.size)
-        try:
-            call()
-            if wrong_place := misplaced(call.result, case.device):
-                return Verification(False, wrong_place, (describe_rows(case.size, rows),))
-            found = torch.from_numpy(fetch_rows(call.result, rows))
-        finally:
-            call.close()
-        whole = crunch_the_numbers(*(block.double() for block in blocks))
-        expected = torch.from_numpy(tiled_rows(whole.numpy(), case.size, rows))
-        return Verification(
-            *_judged(float((found - expected).abs().max()), case.dtype),
-            (describe_rows(case.size, rows),),
-        )
+        """Compare with the ten statements in float64 on the CPU."""
+
+        def compute(*operands: torch.Tensor) -> torch.Tensor:
+            with contextlib.closing(CustomKernelCall(case, operands)) as call:
+                call()
+                return call.result
+
+        shapes = _STATEMENTS.shapes(case)
+        return verify_rows(case, shapes, compute, _STATEMENTS.reference, _allowed(case.dtype))
 
     def snippet(self, case: Case) -> str:
         """Return a runnable script that compiles, launches and times the kernel."""
@@ -222,13 +203,10 @@ def _compared(rounds_s: Sequence[tuple[float, float]]) -> str:
     )
 
 
-def _judged(difference: float, dtype: torch.dtype) -> tuple[bool, str]:
-    """Return whether the kernel is correct, with a sentence, from its largest difference."""
+def _allowed(dtype: torch.dtype) -> float:
+    """Return the largest difference of a number that the kernel's rounding explains."""
     eps, is_short = torch.finfo(dtype).eps, dtype.itemsize == 2
     computing_eps = torch.finfo(torch.float32).eps if is_short else eps
     # The reference rounds as well, which matters only if the kernel computes in float64.
-    tolerance = _TOLERANCE_EPS * (computing_eps + torch.finfo(torch.float64).eps)
-    tolerance += _STORED_EPS * eps * is_short
-    if difference <= tolerance:  # false for NaN
-        return True, f"within rounding ({tolerance:.1e}) of PyTorch's ten statements in float64"
-    return False, f"off by up to {difference:.1e}; rounding explains {tolerance:.1e}"
+    allowed = _STATEMENTS.tolerance_eps * (computing_eps + torch.finfo(torch.float64).eps)
+    return allowed + _STORED_EPS * eps * is_short

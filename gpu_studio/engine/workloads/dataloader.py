@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.units import format_bytes, format_duration, format_percent
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work, product_dtype
-from gpu_studio.engine.workloads.dataloader_snippet import snippet_for
 from gpu_studio.engine.workloads.feeding import DATA_SETS, LEARNING_RATE, WAYS, Feed
 from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.workload import Workload
@@ -140,7 +140,7 @@ class Dataloader(Workload):
 
     def snippet(self, case: Case) -> str:
         """Return a runnable PyTorch script that does and times this work."""
-        return snippet_for(case)
+        return _script_for(case)
 
 
 class Learner:
@@ -287,3 +287,70 @@ def _meaningless(case: Case) -> tuple[str, ...]:
     if case.options["way"] == "whole_set" and case.options["num_workers"] != "0":
         found.append("The whole data set is on the device, so no worker was started.")
     return tuple(found)
+
+
+def _script_for(case: Case) -> str:
+    """Return a runnable script; with workers, it must be saved as a file."""
+    data_set, way = DATA_SETS[case.options["data_set"]], case.options["way"]
+    workers = int(case.options["num_workers"])
+    feed = _LOADER.format(
+        pin_memory=way.startswith("pinned") and case.is_on_card,
+        workers=f", num_workers={workers}, persistent_workers=True" if workers else "",
+    )
+    return _SNIPPET.format(
+        size=case.size,
+        device=case.address,
+        samples=data_set.samples,
+        inputs=data_set.inputs,
+        outputs=data_set.outputs,
+        targets="torch.randint(0, 2, ({0},))" if data_set.is_labelled else "torch.randn({0}, {1})",
+        loss=_LABELLED if data_set.is_labelled else _NUMBERS,
+        rate=LEARNING_RATE,
+        feed=_WHOLE if way == "whole_set" else feed,
+        non_blocking=", non_blocking=True" if way == "pinned_non_blocking" else "",
+        wait=wait_line(case.address).replace("torch", "    torch"),
+    ).format(data_set.samples, data_set.outputs)
+
+
+_LABELLED = "binary_cross_entropy_with_logits(model(inputs).squeeze(1), targets.float())"
+_NUMBERS = "mse_loss(model(inputs), targets)"
+_WHOLE = """\
+    dataset = TensorDataset(x_data.to(device), y_data.to(device))
+    loader = [dataset[i : i + size] for i in range(0, len(dataset), size)]
+"""
+_LOADER = """\
+    dataset = TensorDataset(x_data, y_data)
+    loader = DataLoader(dataset, batch_size=size, pin_memory={pin_memory}{workers})
+"""
+_SNIPPET = """\
+import time
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def main():
+    size, device = {size}, "{device}"
+    x_data = torch.randn({samples}, {inputs})
+    y_data = {targets}
+{feed}    model = torch.nn.Linear({inputs}, {outputs}).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr={rate})
+
+    def epoch():
+        for inputs, targets in loader:
+            inputs = inputs.to(device{non_blocking})
+            targets = targets.to(device{non_blocking})
+            optimizer.zero_grad()
+            loss = torch.nn.functional.{loss}
+            loss.backward()
+            optimizer.step()
+
+    epoch()  # the first one is slower
+{wait}    start = time.perf_counter()
+    for _ in range(3):
+        epoch()
+{wait}    print(f"{{{{(time.perf_counter() - start) / 3:.6f}}}} s a call")
+
+
+if __name__ == "__main__":  # worker processes import this file
+    main()
+"""

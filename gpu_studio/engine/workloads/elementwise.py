@@ -9,34 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.proof import (
-    BLOCK_SIDE,
-    Verification,
-    describe_rows,
-    fetch_rows,
-    misplaced,
-    norm_error,
-    norm_tolerance,
-    rows_to_check,
-    seeded,
-    tiled,
-    tiled_rows,
-    within_rounding,
-)
 from gpu_studio.engine.workloads.workload import TensorWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
+    import torch
     from numpy.typing import NDArray
 
 
@@ -44,9 +29,7 @@ class Form(NamedTuple):
     """One way to write the work: its cost for each number of the matrices, and its accuracy.
 
     ``passes`` counts PyTorch's operations; each is a separate kernel and a separate pass over
-    memory. ``matrices_at_once`` includes the three operands. ``tolerance_eps`` bounds the rounding
-    for operands in [0, 1): each operation and each constant is off by at most half an eps of its
-    largest possible value.
+    memory. ``matrices_at_once`` includes the three operands.
     """
 
     compute: Callable[..., torch.Tensor]
@@ -54,7 +37,6 @@ class Form(NamedTuple):
     passes: int
     matrices_moved: int
     matrices_at_once: int
-    tolerance_eps: float
 
 
 def crunch_the_numbers(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
@@ -88,18 +70,20 @@ def in_few_passes(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Te
 FORMS = {
     # Of the 14 operations, eleven combine two matrices (two read, one written) and three multiply
     # one by a number (one read, one written). At the peak there are a, b, c, five results and three
-    # temporaries of the sixth statement. The rounding errors add up to 39.6 halves of an eps.
-    "statements": Form(crunch_the_numbers, 14, 14, 11 * 3 + 3 * 2, 11, 20.0),
+    # temporaries of the sixth statement.
+    "statements": Form(crunch_the_numbers, 14, 14, 11 * 3 + 3 * 2, 11),
     # The last three operations do two, two and three operations in one pass, and the last one reads
-    # three matrices. Rounding: 2 and 3 for the sum, which counts up to twice; 0.33, 0.34 and 0.9
-    # and three constants; 7 and 6 for the last product and sum: under 26 halves of an eps.
-    "fused": Form(in_few_passes, 10, 6, 4 * 3 + 2 + 4, 5, 13.0),
+    # three matrices.
+    "fused": Form(in_few_passes, 10, 6, 4 * 3 + 2 + 4, 5),
 }
 
 
 class Elementwise(TensorWorkload):
     """Additions and multiplications of whole matrices; see `workload.TensorWorkload`."""
 
+    # For operands in [0, 1): each operation and each constant is off by at most half an eps of its
+    # largest possible value. The statements add up to 39.6 halves, the fused form to under 26.
+    tolerance_eps = 20.0
     description = WorkloadDescription(
         name="elementwise",
         title="Element by element",
@@ -138,10 +122,9 @@ class Elementwise(TensorWorkload):
             link_bytes=case.crossing(3 * matrix_bytes),
         )
 
-    def operands(self, case: Case) -> tuple[torch.Tensor, ...]:
-        """Make three random matrices like the post, shape (size, size)."""
-        shape = (case.size, case.size)
-        return tuple(torch.rand(shape, device=case.device, dtype=case.dtype) for _ in range(3))
+    def shapes(self, case: Case) -> tuple[tuple[int, ...], ...]:
+        """Return those of the post's three matrices."""
+        return ((case.size, case.size),) * 3
 
     def compute(self, case: Case) -> Callable[..., torch.Tensor]:
         """Return the chosen form."""
@@ -161,45 +144,16 @@ class Elementwise(TensorWorkload):
             f"Together, all {noun} of a call move {moved}.",
         )
 
-    def verify(self, case: Case) -> Verification:
-        """Compare with the same statements in NumPy's float64, within the rounding's bound."""
-        device, size, dtype = case.device, case.size, case.dtype
-        generator = seeded()
-        side = min(size, BLOCK_SIDE)
-        blocks = [torch.rand(side, side, dtype=dtype, generator=generator) for _ in range(3)]
-        form = _form(case)
-        result = self.compute(case)(*(tiled(block, size, device) for block in blocks))
-        rows = rows_to_check(size)
-        compared = (describe_rows(size, rows),)
-        if wrong_place := misplaced(result, device):
-            return Verification(False, wrong_place, compared)
-        expected = tiled_rows(_reference(*(block.double().numpy() for block in blocks)), size, rows)
-        found = fetch_rows(result, rows)
-        # The reference rounds as well, which matters only if the device computes in float64.
-        eps = torch.finfo(dtype).eps + torch.finfo(torch.float64).eps
-        tolerance = form.tolerance_eps * eps
-        difference = float(np.abs(found - expected).max())
-        each = within_rounding(difference, tolerance, compared)
-        if not each.verified:
-            return each
-        share, allowed = norm_error(found, expected), norm_tolerance(eps, expected.size)
-        if share > allowed:
-            finding = (
-                f"all numbers together are off by {share:.1e}; rounding explains {allowed:.1e}"
-            )
-            return Verification(False, finding, compared)
-        return each
+    def reference(self, *rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the last result, simplified by hand: y4 + y5 with y4 = 2·y2 − b."""
+        a, b, c = rows
+        result: NDArray[np.float64] = 2 * (a + b + c) * a - b + (0.33 * a + 0.66 * b + 0.9 * c)
+        return result
 
-    def snippet(self, case: Case) -> str:
-        """Return a runnable PyTorch script that does and times this work."""
+    def lines(self, case: Case) -> tuple[str, str]:
+        """Return the matrices and the statements as a function, and its call."""
         body = _FUSED if case.options.get("form") == "fused" else _STATEMENTS
-        return _SNIPPET.format(
-            body=body,
-            device=case.address,
-            size=case.size,
-            dtype=case.dtype_name,
-            wait=wait_line(case.address),
-        )
+        return _MATRICES + body, "crunch_the_numbers()"
 
 
 class _Counter(TorchDispatchMode):
@@ -223,31 +177,12 @@ def _form(case: Case) -> Form:
     return FORMS[case.options.get("form", "statements")]
 
 
-def _reference(
-    a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the last result, simplified by hand: y4 + y5 with y4 = 2·y2 − b."""
-    result: NDArray[np.float64] = 2 * (a + b + c) * a - b + (0.33 * a + 0.66 * b + 0.9 * c)
-    return result
-
-
-_SNIPPET = """\
-import time
-import torch
-
-size, device, dtype = {size}, "{device}", torch.{dtype}
+_MATRICES = """
 a = torch.rand(size, size, device=device, dtype=dtype)
 b = torch.rand(size, size, device=device, dtype=dtype)
 c = torch.rand(size, size, device=device, dtype=dtype)
 
 
-{body}
-
-crunch_the_numbers()  # the first call is slower
-{wait}start = time.perf_counter()
-for _ in range(10):
-    crunch_the_numbers()
-{wait}print(f"{{(time.perf_counter() - start) / 10:.6f}} s a call")
 """
 
 _STATEMENTS = """\

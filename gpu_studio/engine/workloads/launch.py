@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpu_studio.core.benchmark.ceilings import CALLS_PER_S
-from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.messages.run_messages import WorkloadDescription
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_duration
 from gpu_studio.engine.device import accelerator_of
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.proof import Verification, misplaced, seeded
-from gpu_studio.engine.workloads.workload import TensorWorkload
+from gpu_studio.engine.workloads.workload import TensorWorkload, timed_script
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Fewer calls than a card's queue holds: beyond that, the CPU would have to wait.
 _ASKED_AT_ONCE = 100
@@ -56,9 +57,9 @@ class Launch(TensorWorkload):
             link_bytes=case.crossing(size_bytes),
         )
 
-    def operands(self, case: Case) -> tuple[torch.Tensor, ...]:
-        """Make the numbers, shape (size,)."""
-        return (torch.ones(case.size, device=case.device, dtype=case.dtype),)
+    def shapes(self, case: Case) -> tuple[tuple[int, ...], ...]:
+        """Return that of the numbers."""
+        return ((case.size,),)
 
     def compute(self, case: Case) -> Callable[..., torch.Tensor]:
         """Return the in-place change of sign, which allocates nothing."""
@@ -75,31 +76,17 @@ class Launch(TensorWorkload):
             "operation, the card cannot be faster.",
         )
 
-    def verify(self, case: Case) -> Verification:
-        """Compare with the negated numbers, which are exact.
+    def reference(self, *rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the negated numbers, which are exact."""
+        return -rows[0]
 
-        The numbers use every bit of the dtype, and none is its own negative.
-        """
-        numbers = (torch.rand(case.size, generator=seeded(), dtype=torch.float64) + 1).to(
-            case.dtype
-        )
-        turned = self.compute(case)(numbers.to(case.device, copy=True))
-        noun = "number" if case.size == 1 else "numbers"
-        compared = (f"all of {case.size} {noun}",)
-        if wrong_place := misplaced(turned, case.device):
-            return Verification(False, wrong_place, compared)
-        wrong = int((turned.cpu().double() != -numbers.double()).sum())
-        finding = f"{wrong} of {case.size} signs are wrong" if wrong else "exact in every bit"
-        return Verification(not wrong, finding, compared)
+    def lines(self, case: Case) -> tuple[str, str]:
+        """Return the numbers, and the change of their sign."""
+        return "x = torch.rand(size, device=device, dtype=dtype)", "x.neg_()"
 
     def snippet(self, case: Case) -> str:
-        """Return a runnable PyTorch script that does and times this work."""
-        return _SNIPPET.format(
-            device=case.address,
-            size=case.size,
-            dtype=case.dtype_name,
-            wait=wait_line(case.address),
-        )
+        """Return the script with more calls: one takes a few microseconds."""
+        return timed_script(case, *self.lines(case), calls=1000)
 
 
 def _asking_s(case: Case, function: Callable[[], object]) -> float:
@@ -126,17 +113,3 @@ def _waiting_s(case: Case, function: Callable[[], object]) -> float:
         wait(device)
         times_s.append(time.perf_counter() - start_s)
     return median(times_s)
-
-
-_SNIPPET = """\
-import time
-import torch
-
-x = torch.ones({size}, device="{device}", dtype=torch.{dtype})
-
-x.neg_()  # the first call is slower
-{wait}start = time.perf_counter()
-for _ in range(1000):
-    x.neg_()
-{wait}print(f"{{(time.perf_counter() - start) / 1000:.9f}} s a call")
-"""

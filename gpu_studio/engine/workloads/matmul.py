@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
-from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.messages.run_messages import WorkloadDescription
 from gpu_studio.core.tensors import DTYPES
-from gpu_studio.engine.workloads.case import Case, Work, product_dtype
+from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.exact import EXACT_UP_TO, whole_number_factors
 from gpu_studio.engine.workloads.proof import (
     BLOCK_SIDE,
@@ -22,6 +20,7 @@ from gpu_studio.engine.workloads.proof import (
     rows_to_check,
     tiled,
     tiled_rows,
+    whole_numbers_compared,
 )
 from gpu_studio.engine.workloads.workload import TensorWorkload
 
@@ -62,18 +61,13 @@ class Matmul(TensorWorkload):
             link_bytes=case.crossing(2 * matrix_bytes),
         )
 
-    def operands(self, case: Case) -> tuple[torch.Tensor, ...]:
-        """Make two random matrices, shape (size, size)."""
-        shape = (case.size, case.size)
-        return tuple(torch.rand(shape, device=case.device, dtype=case.dtype) for _ in range(2))
+    def shapes(self, case: Case) -> tuple[tuple[int, ...], ...]:
+        """Return those of two square matrices."""
+        return ((case.size, case.size),) * 2
 
     def compute(self, case: Case) -> Callable[..., torch.Tensor]:
         """Return PyTorch's product."""
         return torch.matmul
-
-    def computes_in(self, case: Case) -> str:
-        """Return the dtype, or TF32 if PyTorch may use it for products."""
-        return product_dtype(case)
 
     def verify(self, case: Case) -> Verification:
         """Compare bit for bit, with small whole numbers, which are exact in any order."""
@@ -88,40 +82,22 @@ class Matmul(TensorWorkload):
         factors = (tiled(a.to(dtype), size, device), tiled(b.to(dtype), size, device))
         result = self.compute(case)(*factors)
         rows = rows_to_check(size)
+        compared = describe_rows((size, size), rows)
         if wrong_place := misplaced(result, device):
-            return Verification(False, wrong_place, (describe_rows(size, rows),))
+            return Verification(False, wrong_place, (compared,))
         # The number of times that each term of the small product occurs in the large one.
         weights = torch.bincount(torch.arange(size) % side)
         # float64 is exact here as well, and far faster than integers.
         product = (a * weights).double().numpy() @ b.double().numpy()
         expected = tiled_rows(product, size, rows)
-        wrong = int(np.count_nonzero(fetch_rows(result, rows) != expected))
-        finding = "exact for whole numbers"
-        if wrong:
-            finding = f"{wrong} of {expected.size} products of whole numbers are wrong"
-        return Verification(not wrong, finding, (describe_rows(size, rows),))
+        return whole_numbers_compared(fetch_rows(result, rows), expected, "products", compared)
 
-    def snippet(self, case: Case) -> str:
-        """Return a runnable PyTorch script that does and times this work."""
-        return _SNIPPET.format(
-            device=case.address,
-            size=case.size,
-            dtype=case.dtype_name,
-            wait=wait_line(case.address),
-        )
+    def lines(self, case: Case) -> tuple[str, str]:
+        """Return two random matrices, and their product."""
+        return _OPERANDS, "a @ b"
 
 
-_SNIPPET = """\
-import time
-import torch
-
-size, device, dtype = {size}, "{device}", torch.{dtype}
+_OPERANDS = """
 a = torch.rand(size, size, device=device, dtype=dtype)
 b = torch.rand(size, size, device=device, dtype=dtype)
-
-a @ b  # the first call is slower
-{wait}start = time.perf_counter()
-for _ in range(10):
-    a @ b
-{wait}print(f"{{(time.perf_counter() - start) / 10:.6f}} s a call")
 """

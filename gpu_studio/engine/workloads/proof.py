@@ -10,7 +10,11 @@ import numpy as np
 import torch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
+
+    from gpu_studio.engine.workloads.case import Case
 
 WHOLE_UP_TO = 512
 # A large operand repeats a block of this side. A device's tiles have sides that are powers of two.
@@ -70,18 +74,10 @@ def within_rounding(off: float, allowed: float, compared: tuple[str, ...]) -> Ve
         compared: the compared parts, in words.
     """
     if off <= allowed:
+        if not allowed:
+            return Verification(True, "exact in every bit", compared)
         return Verification(True, f"within rounding ({allowed:.1e}) of float64", compared)
     return Verification(False, f"off by up to {off:.1e}; rounding explains {allowed:.1e}", compared)
-
-
-def norm_error(found: NDArray[np.float64], expected: NDArray[np.float64]) -> float:
-    """Return the error of the norm, as a share of it; NaN if a number is NaN."""
-    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
-
-
-def norm_tolerance(eps: float, count: int) -> float:
-    """Return the allowed error of the norm of `count` numbers, as a share of it."""
-    return eps * (_NORM_EPS + _CHANCE / math.sqrt(count))
 
 
 def seeded() -> torch.Generator:
@@ -127,7 +123,75 @@ def tiled_rows(block: NDArray[Any], size: int, rows: NDArray[np.int64]) -> NDArr
     return chosen
 
 
-def describe_rows(size: int, rows: NDArray[np.int64]) -> str:
-    """Return a description of the rows: ``all of 512 × 512`` or ``16 rows of 2048 × 2048``."""
-    shape = f"{size} × {size}"
-    return f"all of {shape}" if len(rows) == size else f"{len(rows)} rows of {shape}"
+def describe_rows(shape: Sequence[int], rows: NDArray[np.int64]) -> str:
+    """Return the compared rows in words: ``all of 512 × 512`` or ``16 rows of 2048 × 2048``."""
+    size, *others = shape
+    is_all = len(rows) == size
+    if others == [size]:
+        square = f"{size} × {size}"
+        return f"all of {square}" if is_all else f"{len(rows)} rows of {square}"
+    noun = f"{'row' if others else 'number'}{'' if size == 1 else 's'}"
+    return f"{'all' if is_all else len(rows)} of {size} {noun}"
+
+
+def verify_rows(
+    case: Case,
+    shapes: Sequence[tuple[int, ...]],
+    compute: Callable[..., torch.Tensor],
+    reference: Callable[..., NDArray[np.float64]],
+    allowed: float,
+) -> Verification:
+    """Compare rows of a result that come from the same rows of its operands.
+
+    The operands are random numbers from 0 to 1, the same on every device. A single number may be
+    off by ``allowed``, and the norm of all of them by the rounding of the result's dtype.
+
+    Args:
+        case: the device, the dtype and the size, which is the number of rows.
+        shapes: of the operands.
+        compute: the function of the operands on the device.
+        reference: the same for float64 rows in NumPy.
+        allowed: the largest difference of a number that rounding explains.
+    """
+    generator = seeded()
+    blocks = [
+        torch.rand(min(shape[0], BLOCK_SIDE), *shape[1:], dtype=case.dtype, generator=generator)
+        for shape in shapes
+    ]
+    index = torch.arange(case.size, device=case.device) % BLOCK_SIDE
+    result = compute(*(block.to(case.device)[index] for block in blocks))
+    rows = rows_to_check(case.size)
+    compared = (describe_rows(result.shape, rows),)
+    if wrong_place := misplaced(result, case.device):
+        return Verification(False, wrong_place, compared)
+    expected = reference(*(block.double().numpy()[rows % len(block)] for block in blocks))
+    found = fetch_rows(result, rows)
+    each = within_rounding(float(np.abs(found - expected).max()), allowed, compared)
+    if not each.verified:
+        return each
+    # A share of the norm. Only a device that computes in float64 meets the reference's rounding.
+    share = float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+    eps = torch.finfo(case.dtype).eps + torch.finfo(torch.float64).eps
+    explained = eps * (_NORM_EPS + _CHANCE / math.sqrt(expected.size))
+    if share > explained:
+        finding = f"all numbers together are off by {share:.1e}; rounding explains {explained:.1e}"
+        return Verification(False, finding, compared)
+    return each
+
+
+def whole_numbers_compared(
+    found: NDArray[np.float64], expected: NDArray[np.float64], what: str, compared: str
+) -> Verification:
+    """Return whether whole numbers are exact, which they are in any order of additions.
+
+    Args:
+        found: the device's.
+        expected: the reference's.
+        what: their name: ``sums``.
+        compared: the compared parts, in words.
+    """
+    wrong = int(np.count_nonzero(found != expected))
+    finding = "exact for whole numbers"
+    if wrong:
+        finding = f"{wrong} of {expected.size} {what} of whole numbers are wrong"
+    return Verification(not wrong, finding, (compared,))

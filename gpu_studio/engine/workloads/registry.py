@@ -14,11 +14,10 @@ from gpu_studio.engine.workloads.elementwise import Elementwise
 from gpu_studio.engine.workloads.grow import Grow
 from gpu_studio.engine.workloads.launch import Launch
 from gpu_studio.engine.workloads.learn import Learn
-from gpu_studio.engine.workloads.linear import Linear
+from gpu_studio.engine.workloads.linear import Linear, TinyLinear
 from gpu_studio.engine.workloads.matmul import Matmul
 from gpu_studio.engine.workloads.paint import Paint
 from gpu_studio.engine.workloads.swarm import Swarm
-from gpu_studio.engine.workloads.tiny_linear import TinyLinear
 from gpu_studio.engine.workloads.train_step import TrainStep
 
 if TYPE_CHECKING:

@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from gpu_studio.core.device_name import wait_line
 from gpu_studio.engine.workloads.call import Call, TensorCall, TransferringCall
-from gpu_studio.engine.workloads.proof import WHOLE_UP_TO
+from gpu_studio.engine.workloads.case import product_dtype
+from gpu_studio.engine.workloads.proof import WHOLE_UP_TO, Verification, verify_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.engine.workloads.case import Case, Work
-    from gpu_studio.engine.workloads.proof import Verification
 
 CPU = torch.device("cpu")
 
@@ -45,7 +49,7 @@ class Workload(ABC):
 
         A card's theoretical peak depends on it.
         """
-        return case.dtype_name
+        return product_dtype(case) if self.has_products else case.dtype_name
 
     def check(self, case: Case) -> None:  # noqa: B027 - most cases can be done
         """Raise `StudioError` for an impossible case, before anything is allocated."""
@@ -72,18 +76,38 @@ class Workload(ABC):
 
 
 class TensorWorkload(Workload):
-    """Work that takes tensors and returns a tensor.
+    """Work that takes tensors and returns a tensor, row by row.
 
-    This class implements the mode with transfers, in which the operands wait in CPU memory.
+    A new one has its `shapes` (by default one square matrix), its function (`compute`), the same
+    function in NumPy (`reference`) with the error that rounding explains (`tolerance_eps`), its
+    counts (`work`) and the lines of PyTorch that do it (`lines`). This class draws the operands,
+    verifies, times the transfers and makes the script. Work whose results come from several rows
+    verifies itself.
     """
 
-    @abstractmethod
+    tolerance_eps: float = 0.0
+
+    def shapes(self, case: Case) -> tuple[tuple[int, ...], ...]:
+        """Return the operands' shapes; the first dimension of each is the size."""
+        return ((case.size, case.size),)
+
     def operands(self, case: Case) -> tuple[torch.Tensor, ...]:
         """Make the operands on the case's device: the tensors that a user has to copy to a card."""
+        return tuple(
+            torch.rand(shape, device=case.device, dtype=case.dtype) for shape in self.shapes(case)
+        )
 
     @abstractmethod
     def compute(self, case: Case) -> Callable[..., torch.Tensor]:
         """Return the function of the operands; anything it holds (a model) is on the device."""
+
+    def reference(self, *rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the result's rows for the same rows of all operands, computed in float64."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def lines(self, case: Case) -> tuple[str, str]:
+        """Return the lines that make the operands, and the statement that is timed."""
 
     def findings(self, case: Case, function: Callable[[], object]) -> tuple[str, ...]:
         """Return the findings of a call as sentences; this runs after the timing."""
@@ -95,3 +119,52 @@ class TensorWorkload(Workload):
             operands = self.operands(case.on(CPU))
             return TransferringCall(case, operands, self.compute(case), self.findings)
         return TensorCall(case, self.operands(case), self.compute(case), self.findings)
+
+    def verify(self, case: Case) -> Verification:
+        """Compare rows with the reference, within `tolerance_eps` of the dtype's eps."""
+        # The reference rounds as well, which matters only if the device computes in float64.
+        eps = torch.finfo(case.dtype).eps + torch.finfo(torch.float64).eps
+        return verify_rows(
+            case, self.shapes(case), self.compute(case), self.reference, self.tolerance_eps * eps
+        )
+
+    def snippet(self, case: Case) -> str:
+        """Return a runnable PyTorch script that does and times this work."""
+        return timed_script(case, *self.lines(case))
+
+
+def timed_script(case: Case, setup: str, call: str, calls: int = 10) -> str:
+    """Return a runnable script: its first lines, then a statement that is timed.
+
+    Args:
+        case: the size, the device and the dtype, which the lines know by these names.
+        setup: the lines before the first call.
+        call: the statement.
+        calls: how often it is timed.
+    """
+    setup = setup.strip("\n")
+    is_function_last = setup.rpartition("\n")[2].startswith(" ")
+    return _SCRIPT.format(
+        size=case.size,
+        device=case.address,
+        dtype=case.dtype_name,
+        setup=setup + "\n" * is_function_last,
+        call=call,
+        wait=wait_line(case.address),
+        calls=calls,
+    )
+
+
+_SCRIPT = """\
+import time
+import torch
+
+size, device, dtype = {size}, "{device}", torch.{dtype}
+{setup}
+
+{call}  # the first call is slower
+{wait}start = time.perf_counter()
+for _ in range({calls}):
+    {call}
+{wait}print(f"{{(time.perf_counter() - start) / {calls}:.9f}} s a call")
+"""

@@ -13,7 +13,7 @@ import torch
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine import nvrtc
 from gpu_studio.engine.workloads.case import make_case
-from gpu_studio.engine.workloads.custom_kernel import CustomKernel, _compared, _judged
+from gpu_studio.engine.workloads.custom_kernel import CustomKernel, _allowed, _compared
 from gpu_studio.engine.workloads.custom_kernel_code import source_for
 from gpu_studio.engine.workloads.elementwise import crunch_the_numbers
 
@@ -51,14 +51,8 @@ def test_the_kernels_arithmetic_is_that_of_the_ten_statements(dtype: str, tmp_pa
     ctypes.CDLL(str(library)).launch(*addresses, ctypes.c_longlong(1000), ctypes.c_longlong(1024))
     expected = crunch_the_numbers(*(one.double() for one in operands))
     difference = float((result[:1000].double() - expected).abs().max())
-    assert _judged(difference, kind)[0], difference
+    assert difference <= _allowed(kind)
     assert result[1000] == -7.0, "a thread beyond the last element wrote"
-
-
-def test_a_kernel_that_is_off_is_seen():
-    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-        assert not _judged(100 * torch.finfo(dtype).eps, dtype)[0]
-        assert not _judged(float("nan"), dtype)[0]
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,11 @@ import torch
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.exact import EXACT_UP_TO, whole_number_factors
-from gpu_studio.engine.workloads.linear import Linear
-from gpu_studio.engine.workloads.tiny_linear import TinyLinear
+from gpu_studio.engine.workloads.linear import Linear, TinyLinear
 from tests.engine.workloads.test_workloads import Corrupting
 
 if TYPE_CHECKING:
-    from gpu_studio.engine.workloads.linear_layer import LinearLayer
+    from gpu_studio.engine.workloads.linear import LinearLayer
 
 CPU = torch.device("cpu")
 
