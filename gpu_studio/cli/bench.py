@@ -35,8 +35,7 @@ from gpu_studio.core.benchmark.reference import (
     full_length_sentence,
     published_table,
 )
-from gpu_studio.core.benchmark.verdict import verdict_of
-from gpu_studio.core.benchmark.verdict_words import crossover_sentences
+from gpu_studio.core.benchmark.verdict import crossover_sentences, verdict_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineDescribed

@@ -49,7 +49,7 @@ class ComparedSide(msgspec.Struct, frozen=True, kw_only=True):
 class ComparedRate(msgspec.Struct, frozen=True, kw_only=True):
     """A figure in the JSON, per second with its 95 % interval; null if it was not measured.
 
-    ``ratio`` is how many times faster it is than the first side, null if no difference counts.
+    ``ratio`` is how many times faster it is than the first side, null if it cannot be told.
     """
 
     per_second: float | None = None
@@ -148,7 +148,7 @@ def _rate(figure: ComparedFigure) -> ComparedRate:
     return ComparedRate(
         per_second=figure.rate,
         ci95=(figure.low, figure.high),
-        verdict=compared.outcome.value if compared is not None else "",
+        verdict=compared.label if compared is not None else "",
         ratio=compared.ratio if compared is not None and figure.sign else None,
     )
 

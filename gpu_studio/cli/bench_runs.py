@@ -13,8 +13,7 @@ from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_te
 from gpu_studio.core.benchmark.plan import in_turns
 from gpu_studio.core.benchmark.run import Run, RunState, fresh_memory_sentence, spread_text
 from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
-from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of
-from gpu_studio.core.benchmark.verdict_words import verdict_text
+from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of, verdict_text
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.replay.recording_words import recorded_sentence

@@ -15,7 +15,7 @@ import multiprocessing
 import statistics
 import threading
 
-from gpu_studio.core.benchmark.comparison import Claim, compare
+from gpu_studio.core.benchmark.claim import claim_of
 from gpu_studio.core.messages.run_messages import RunFinished, RunInTurns, RunWorkload
 from gpu_studio.engine.dispatcher import Dispatcher
 
@@ -61,8 +61,8 @@ def main() -> None:
     finally:
         for process in beside:
             process.kill()
-    claims = [compared.outcome for one, other in pairs if (compared := compare(one, other))]
-    winners = sum(claim in (Claim.FASTER, Claim.SLOWER) for claim in claims)
+    claims = [claim for one, other in pairs if (claim := claim_of(one, other))]
+    winners = sum(claim.sign != 0 for claim in claims)
     results = [result for pair in pairs for result in pair]
     middle_s = statistics.median(result.median_s for result in results)
     held = sum(low <= middle_s <= high for low, high in (one.ci95_s for one in results))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.comparison import Claim, compare
+from gpu_studio.core.benchmark.claim import claim_of
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.benchmark.standard import LOAD, STANDARD_1, StandardPlan
 from gpu_studio.core.engine import EngineEnvironment
@@ -92,12 +92,8 @@ def main() -> None:
     for one, other_run in itertools.pairwise(standards):
         shared = one.keys() & other_run.keys()
         apart = {key for key in shared if not overlap(one[key], other_run[key])}
-        claims = {key: compare(one[key], other_run[key]) for key in shared}
-        decided = {
-            key
-            for key, claim in claims.items()
-            if claim is not None and claim.outcome in (Claim.FASTER, Claim.SLOWER)
-        }
+        claims = {key: claim_of(one[key], other_run[key]) for key in shared}
+        decided = {key for key, claim in claims.items() if claim is not None and claim.sign}
         pairs.update(shared)
         overlaps.update(shared - apart)
         winners.update(decided)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_studio.core.statistics import (
-    FEWEST_ROUNDS,
     interval_of_rounds,
     median_interval,
     outlier_bound,
@@ -159,10 +158,11 @@ def test_the_ratio_of_many_rounds_has_an_interval_as_well() -> None:
     assert 0.9 < low < 1 < high < 1.1
 
 
-def test_from_the_fewest_rounds_on_a_ratio_has_more_than_the_range_of_its_rounds() -> None:
-    ratios = [0.9, 0.95, 1.0, 1.05, 1.1, 1.0][:FEWEST_ROUNDS]
-    assert len(ratios) == FEWEST_ROUNDS
-    low, high = ratio_interval(ratios, [1.0] * FEWEST_ROUNDS, 1.0)
-    assert (low, high) != (pytest.approx(0.9), pytest.approx(1.1))
-    few = ratio_interval(ratios[1:], [1.0] * (FEWEST_ROUNDS - 1), 1.0)
-    assert few == (pytest.approx(min(ratios[1:])), pytest.approx(max(ratios[1:])))
+def test_fewer_pairs_of_rounds_have_a_wider_interval() -> None:
+    ratios = [0.9, 1.1, 1.0] * 4
+    widths = []
+    for pairs in (3, 6, 12):
+        low, high = ratio_interval(ratios[:pairs], [1.0] * pairs, 1.0)
+        widths.append(high - low)
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] > 0.2

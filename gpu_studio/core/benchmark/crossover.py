@@ -1,6 +1,6 @@
 """The size from which one device beats another, and how certain it is.
 
-Every size has its `Comparison`, which decides the winner there. A crossing lies between two sizes
+Every size has its `Claim`, which decides the winner there. A crossing lies between two sizes
 with different winners.
 """
 
@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.comparison import Claim, Comparison, compare
+from gpu_studio.core.benchmark.claim import Claim, Verdict, claim_of
 from gpu_studio.core.device_name import CPU, is_cpu, pc_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from gpu_studio.core.messages.run_messages import RunFinished
 
@@ -38,31 +37,6 @@ class Crossing(msgspec.Struct, frozen=True):
     device_wins_above: bool
 
 
-class CrossoverKind(Enum):
-    """The result for the ratios of a range of sizes."""
-
-    CROSSES = "crosses"
-    ALWAYS = "always"
-    NEVER = "never"
-    EQUAL = "equal"
-    UNDECIDED = "undecided"
-    NOT_MEASURED = "not measured"
-
-
-class Crossover(msgspec.Struct, frozen=True):
-    """The result for one device compared with the reference, over the sizes of ``ratios``.
-
-    ``ALWAYS`` and ``NEVER`` mean that the device, or the reference, wins at every size except
-    ``ties``; ``EQUAL`` that both are equally fast at every size; ``UNDECIDED`` that no size has a
-    winner; ``NOT_MEASURED`` that no size was measured on both.
-    """
-
-    kind: CrossoverKind
-    ratios: tuple[Comparison, ...]
-    crossings: tuple[Crossing, ...] = ()
-    ties: tuple[int, ...] = ()
-
-
 def reference_of(device: str, devices: Iterable[str]) -> str:
     """Return the CPU that a card is compared with: its own PC's, or else the first one.
 
@@ -75,14 +49,14 @@ def reference_of(device: str, devices: Iterable[str]) -> str:
     return next(own, cpus[0] if cpus else CPU)
 
 
-def ratios_of(
+def claims_by_size(
     results: Sequence[RunFinished],
     device: str,
     *,
     with_transfers: bool = False,
     reference: str | None = None,
-) -> tuple[Comparison, ...]:
-    """Return the ratios reference / device by ascending size, for sizes measured on both.
+) -> dict[int, Claim]:
+    """Return the claims on a device by ascending size, for sizes measured on both.
 
     Args:
         results: of one workload, dtype and set of options; the last result of a size counts.
@@ -91,29 +65,29 @@ def ratios_of(
             its operands in place, so all its runs count.
         reference: the device to compare with; `reference_of` the results if None.
     """
-    histories = ratio_histories(results, device, with_transfers=with_transfers, reference=reference)
-    return tuple(each[-1] for each in histories)
+    histories = claim_histories(results, device, with_transfers=with_transfers, reference=reference)
+    return {size: history[-1] for size, history in histories.items()}
 
 
-def ratio_histories(
+def claim_histories(
     results: Sequence[RunFinished],
     device: str,
     *,
     with_transfers: bool = False,
     reference: str | None = None,
-) -> list[list[Comparison]]:
-    """Return all ratios of each size, oldest first, by ascending size; see `ratios_of`."""
+) -> dict[int, list[Claim]]:
+    """Return all claims of each size, oldest first, by ascending size; see `claims_by_size`."""
     reference = reference or reference_of(device, (result.device for result in results))
     theirs = _by_size(results, reference, False)
-    histories = []
+    histories = {}
     for size, ours in sorted(_by_size(results, device, with_transfers).items()):
         by_turns = {result.turns: result for result in theirs.get(size, ())}
         last = next(reversed(by_turns.values()), None)
         partners = [(by_turns.get(one.turns, last), one) for one in ours]
-        measured = [compare(other, one) for other, one in partners if other is not None]
-        ratios = [each for each in measured if each is not None]
-        if ratios:
-            histories.append(ratios)
+        measured = [claim_of(other, one) for other, one in partners if other is not None]
+        claims = [each for each in measured if each is not None]
+        if claims:
+            histories[size] = claims
     return histories
 
 
@@ -127,33 +101,22 @@ def _by_size(
     return by_size
 
 
-def find_crossover(ratios: Sequence[Comparison]) -> Crossover:
-    """Return where a device overtakes the reference or falls behind it.
+def crossings_of(claims: Mapping[int, Claim]) -> tuple[Crossing, ...]:
+    """Return where a device overtakes the reference or falls behind it, by ascending size.
 
     Args:
-        ratios: by ascending size; see `ratios_of`.
+        claims: see `claims_by_size`.
     """
-    if not ratios:
-        return Crossover(CrossoverKind.NOT_MEASURED, ())
-    decided = [ratio for ratio in ratios if ratio.sign]
-    ties = tuple(ratio.size for ratio in ratios if not ratio.sign)
-    crossings = tuple(
-        _crossing(below, above, ratios)
+    decided = [size for size, claim in claims.items() if claim.sign]
+    return tuple(
+        _crossing(below, above, claims)
         for below, above in itertools.pairwise(decided)
-        if below.sign != above.sign
+        if claims[below].sign != claims[above].sign
     )
-    if crossings:
-        kind = CrossoverKind.CROSSES
-    elif not decided:
-        is_equal = all(ratio.outcome is Claim.EQUAL for ratio in ratios)
-        kind = CrossoverKind.EQUAL if is_equal else CrossoverKind.UNDECIDED
-    else:
-        kind = CrossoverKind.ALWAYS if decided[0].sign > 0 else CrossoverKind.NEVER
-    return Crossover(kind, tuple(ratios), crossings, ties)
 
 
 def next_size(
-    ratios: Sequence[Comparison], *, tolerance: float = 0.05, tried: Collection[int] = ()
+    claims: Mapping[int, Claim], *, tolerance: float = 0.05, tried: Collection[int] = ()
 ) -> int | None:
     """Return the size to measure next to narrow a crossing down, or None if that is done.
 
@@ -161,18 +124,17 @@ def next_size(
     crossing, until each gap is within the tolerance or no whole step is left.
 
     Args:
-        ratios: by ascending size; see `ratios_of`.
+        claims: see `claims_by_size`.
         tolerance: the largest gap between two neighbors, as a share of the smaller one.
         tried: the requested sizes, even if they could not run.
     """
-    by_size = {ratio.size: ratio for ratio in ratios}
     gaps = []
-    for crossing in find_crossover(ratios).crossings:
-        inside = [size for size in by_size if crossing.low <= size <= crossing.high]
+    for crossing in crossings_of(claims):
+        inside = [size for size in claims if crossing.low <= size <= crossing.high]
         gaps += [
             (below, above)
-            for below, above in itertools.pairwise(sorted(inside))
-            if (by_size[below].sign or by_size[above].sign) and above > below * (1 + tolerance)
+            for below, above in itertools.pairwise(inside)
+            if (claims[below].sign or claims[above].sign) and above > below * (1 + tolerance)
         ]
     for below, above in sorted(gaps, key=lambda gap: gap[0] / gap[1]):
         size = _between(below, above)
@@ -192,22 +154,23 @@ def _between(below: int, above: int) -> int | None:
     return size if below < size < above else None
 
 
-def _crossing(below: Comparison, above: Comparison, ratios: Sequence[Comparison]) -> Crossing:
-    inside = [
-        ratio for ratio in ratios if below.size <= ratio.size <= above.size and not ratio.is_wrong
-    ]
+def _crossing(below: int, above: int, claims: Mapping[int, Claim]) -> Crossing:
+    inside = {
+        size: claim.ratio
+        for size, claim in claims.items()
+        if below <= size <= above and claim.verdict is not Verdict.WRONG
+    }
     return Crossing(
-        size=min(max(_zero_of_line(inside), below.size), above.size),
-        low=below.size,
-        high=above.size,
-        device_wins_above=above.sign > 0,
+        size=min(max(_zero_of_line(inside), below), above),
+        low=below,
+        high=above,
+        device_wins_above=claims[above].sign > 0,
     )
 
 
-def _zero_of_line(ratios: Sequence[Comparison]) -> float:
+def _zero_of_line(ratios: Mapping[int, float]) -> float:
     """Return where the least-squares line of log ratio over log size is zero."""
-    xs = [math.log(ratio.size) for ratio in ratios]
-    ys = [math.log(ratio.ratio) for ratio in ratios]
+    xs, ys = [*map(math.log, ratios)], [*map(math.log, ratios.values())]
     mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
     slope = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / sum(
         (x - mean_x) ** 2 for x in xs

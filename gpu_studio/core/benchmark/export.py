@@ -161,10 +161,10 @@ def _claimed(run: Run, results: Sequence[RunFinished]) -> tuple[float | None, st
     compared = speed_up(run.result, results) if run.result else None
     if compared is None:
         return None, None
-    claim = compared.outcome.value
-    if compared.claimed_ratio is not None and compared.doubts:
-        claim = f"about: {', '.join(compared.doubts)}"
-    return compared.claimed_ratio, claim
+    claim = compared.label
+    if compared.said_ratio is not None and compared.doubts:
+        claim = f"about: {', '.join(doubt.word for doubt in compared.doubts)}"
+    return compared.said_ratio, claim
 
 
 def _device_words(run: Run) -> str:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import msgspec
 
 from gpu_studio.core.benchmark.crossover import (
-    find_crossover,
+    claim_histories,
+    crossings_of,
     next_size,
-    ratio_histories,
     reference_of,
 )
 from gpu_studio.core.benchmark.run import RunState
@@ -25,9 +25,9 @@ from gpu_studio.core.device_name import is_cpu, pc_of
 from gpu_studio.core.messages.run_messages import SQUARE, RunWorkload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from gpu_studio.core.benchmark.comparison import Comparison
+    from gpu_studio.core.benchmark.claim import Claim
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
 
@@ -232,26 +232,26 @@ class Sweep:
             for request in self._asked.values()
             if (request.dtype, request.device, request.transfers) == pair
         }
-        histories = ratio_histories(
+        histories = claim_histories(
             [result for result in results if result.dtype == dtype],
             device,
             with_transfers=transfers,
         )
-        ratios = [each[-1] for each in histories]
-        size = next_size(ratios, tolerance=_TOLERANCE, tried=tried)
+        claims = {size: each[-1] for size, each in histories.items()}
+        size = next_size(claims, tolerance=_TOLERANCE, tried=tried)
         sizes = [size] if size is not None else self._unsure_ends(histories)
         if sizes:
             self._rounds[pair] = self._rounds.get(pair, 0) + 1
         return sizes
 
-    def _unsure_ends(self, histories: Sequence[Sequence[Comparison]]) -> list[int]:
+    def _unsure_ends(self, histories: Mapping[int, Sequence[Claim]]) -> list[int]:
         """Return the ends of crossings whose last two measurements have not the same winner."""
-        crossings = find_crossover([each[-1] for each in histories]).crossings
+        crossings = crossings_of({size: each[-1] for size, each in histories.items()})
         ends = {end for one in crossings for end in (one.low, one.high)}
         return [
             size
-            for each in histories
-            if (size := each[-1].size) in ends
+            for size, each in histories.items()
+            if size in ends
             and len(each) < _MOST_TRIES
             and (len(each) < 2 or each[-1].sign != each[-2].sign)
         ]

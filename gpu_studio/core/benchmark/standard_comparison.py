@@ -1,7 +1,7 @@
 """Standard runs side by side: the same work on the devices of several PCs.
 
 The first side is what the others are compared with: this PC, if it has a standard run. Which of two
-is faster is up to `comparison.compare`.
+is faster is up to `claim.claim_of`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.comparison import APART_BY, Claim, Comparison, compare
+from gpu_studio.core.benchmark.claim import APART_BY, Claim, claim_of
 from gpu_studio.core.benchmark.standard import STANDARD_1
 from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
 from gpu_studio.core.devices.devices import short_name
@@ -73,7 +73,7 @@ class ComparedFigure(msgspec.Struct, frozen=True):
     low: float = 0.0
     high: float = 0.0
     skipped: str = ""
-    comparison: Comparison | None = None
+    comparison: Claim | None = None
     note: str = ""
 
     @property
@@ -83,20 +83,16 @@ class ComparedFigure(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """How it compares with the first side: ``▲ 1.3 × faster``, ``no difference``."""
+        """How it compares with the first side: ``▲ 1.3 × faster``, ``cannot be told``."""
         if self.comparison is None:
             return ""
-        if self.comparison.outcome is Claim.WRONG:
-            return Claim.WRONG.value
-        if not self.sign:
-            return "no difference"
-        arrow = "▲" if self.sign > 0 else "▼"
-        return f"{arrow} {self.comparison.times} {self.comparison.outcome.value}"
+        arrow = {1: "▲ ", -1: "▼ "}.get(self.sign, "")
+        return f"{arrow}{self.comparison.words}"
 
     @property
     def reason(self) -> str:
-        """Why no difference counts; empty if one does."""
-        return self.comparison.reason if self.comparison is not None else ""
+        """Why it cannot be told which is faster; empty if it can."""
+        return self.comparison.why if self.comparison is not None else ""
 
 
 class ComparedWork(msgspec.Struct, frozen=True):
@@ -160,7 +156,7 @@ def _figure(
     if first is not None:
         # A file may claim the turns of another PC's run, but only one engine takes turns.
         alone = result if are_one_run else msgspec.structs.replace(result, turns="")
-        compared = compare(first, alone)
+        compared = claim_of(first, alone)
     low_s, high_s = result.ci95_s
     return ComparedFigure(
         rate=result.throughput,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.comparison import Claim, compare
+from gpu_studio.core.benchmark.claim import claim_of
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.benchmark.standard import LOAD, LOAD_ITEM, STANDARD_1
 from gpu_studio.core.benchmark.standard_record import (
@@ -250,19 +250,19 @@ def sentence_of(run: StandardRun) -> str:
 
 
 def _beside_cpu(card: StandardDevice, cpu: StandardDevice) -> str:
-    outcomes = [
-        compared.outcome
+    signs = [
+        claim.sign
         for item in STANDARD_1
         if (ours := card.result(item.key)) is not None
         and (theirs := cpu.result(item.key)) is not None
-        and (compared := compare(theirs, ours)) is not None
+        and (claim := claim_of(theirs, ours)) is not None
     ]
-    won, lost = outcomes.count(Claim.FASTER), outcomes.count(Claim.SLOWER)
-    rest = len(outcomes) - won - lost
+    won, lost = signs.count(1), signs.count(-1)
+    rest = len(signs) - won - lost
     words = [f"faster than the CPU in {won}"] if won else []
     words += [f"slower in {lost}" if won else f"slower than the CPU in {lost}"] if lost else []
     words += [f"without a verdict in {rest}"] if rest else []
-    return f"{card.name} is {', '.join(words) or 'measured'} of {len(outcomes)} kinds of work."
+    return f"{card.name} is {', '.join(words) or 'measured'} of {len(signs)} kinds of work."
 
 
 def shown_figures(device: StandardDevice) -> list[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """A standard run in words: the same on its picture, in its text and on its page.
 
-`comparison.compare` decides who is faster, as everywhere. A share of a ceiling is only said where
+`claim.claim_of` decides who is faster, as everywhere. A share of a ceiling is only said where
 `ceilings` believes it.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from gpu_studio.core.benchmark.ceilings import believed_share, share_text
-from gpu_studio.core.benchmark.comparison import compare
+from gpu_studio.core.benchmark.claim import claim_of
 from gpu_studio.core.benchmark.standard import STANDARD_1, standard_item
 from gpu_studio.core.benchmark.standing import Standing
 from gpu_studio.core.benchmark.trust import stamp_of
@@ -23,7 +23,7 @@ from gpu_studio.core.units import format_bytes, format_percent, format_rate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpu_studio.core.benchmark.comparison import Comparison
+    from gpu_studio.core.benchmark.claim import Claim
     from gpu_studio.core.benchmark.standard import StandardItem
     from gpu_studio.core.benchmark.standard_record import (
         StandardCheck,
@@ -99,11 +99,11 @@ def items_of(run: StandardRun) -> tuple[StandardItem, ...]:
     )
 
 
-def compared(item: StandardItem, card: StandardDevice, run: StandardRun) -> Comparison | None:
+def compared(item: StandardItem, card: StandardDevice, run: StandardRun) -> Claim | None:
     """Return the comparison of a card with the CPU of its run; None without both results."""
     cpu = cpu_of(run)
     ours, theirs = card.result(item.key), cpu.result(item.key) if cpu is not None else None
-    return None if card.is_cpu or ours is None or theirs is None else compare(theirs, ours)
+    return None if card.is_cpu or ours is None or theirs is None else claim_of(theirs, ours)
 
 
 def figure_words(item: StandardItem, device: StandardDevice, run: StandardRun) -> FigureWords:

@@ -1,6 +1,6 @@
 """The results at one size, side by side: who may be called faster, and how far to trust it.
 
-`comparison.compare` decides the winner, here as in the verdict.
+`claim.claim_of` decides the winner, here as in the verdict.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.comparison import Claim
-from gpu_studio.core.benchmark.crossover import ratios_of
+from gpu_studio.core.benchmark.claim import Verdict
+from gpu_studio.core.benchmark.crossover import claims_by_size
 from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.trust import relative_iqr, stamp_of
 from gpu_studio.core.benchmark.verdict import same_kind
@@ -20,7 +20,7 @@ from gpu_studio.core.units import format_percent, format_rate, format_size
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gpu_studio.core.benchmark.comparison import Comparison
+    from gpu_studio.core.benchmark.claim import Claim
     from gpu_studio.core.messages.run_messages import RunFinished
 
 
@@ -29,13 +29,13 @@ class Standing(msgspec.Struct, frozen=True):
 
     Attributes:
         results: the CPU first, then each card without and with transfers.
-        comparison: of the card in question with the CPU; None if only one of them was measured.
-        card: the result that ``comparison`` is about; None without one.
+        claim: on the card in question against the CPU; None if only one of them was measured.
+        card: the result that ``claim`` is on; None without one.
         wrong: the results of this kind of work, at any size, that are wrong.
     """
 
     results: tuple[RunFinished, ...]
-    comparison: Comparison | None = None
+    claim: Claim | None = None
     card: RunFinished | None = None
     wrong: tuple[RunFinished, ...] = ()
 
@@ -47,9 +47,7 @@ class Standing(msgspec.Struct, frozen=True):
     @property
     def has_ratio(self) -> bool:
         """Whether `ratio_text` says how many times faster a device is."""
-        if self.wrong or self.comparison is None:
-            return False
-        return self.comparison.outcome in (Claim.FASTER, Claim.SLOWER)
+        return not self.wrong and self.claim is not None and self.claim.sign != 0
 
     @property
     def ratio_text(self) -> str:
@@ -58,19 +56,12 @@ class Standing(msgspec.Struct, frozen=True):
         Wrong results have no ratio. If the CPU wins, the text names it.
         """
         if self.wrong:
-            return Claim.WRONG.value.capitalize()
-        if self.comparison is None:
+            return "Wrong results"
+        if self.claim is None:
             return ""
-        match self.comparison.outcome:
-            case Claim.FASTER:
-                return _capitalized(f"{self.comparison.times} faster")
-            case Claim.SLOWER:
-                return f"CPU {self.comparison.times} faster"
-            case Claim.EQUAL:
-                return "Equally fast"
-        if self.comparison.is_kept_busy:
-            return "No verdict"
-        return _capitalized(self.comparison.outcome.value)
+        if self.claim.verdict is Verdict.SLOWER:
+            return f"CPU {self.claim.times} faster"
+        return _capitalized(self.claim.words)
 
     @property
     def rate_text(self) -> str:
@@ -121,17 +112,16 @@ def standing_of(
     shown = {(result.device, result.transfers): result for result in alike if result.size == size}
     ordered = tuple(shown[key] for key in sorted(shown, key=_place))
     compared = [
-        (comparison, card)
+        (claims[size], card)
         for card in ordered
         if not is_cpu(card.device) and _is_in_question(card, chosen)
-        for comparison in ratios_of(alike, card.device, with_transfers=card.transfers)
-        if comparison.size == size
+        if size in (claims := claims_by_size(alike, card.device, with_transfers=card.transfers))
     ]
     wrong = tuple(result for result in alike if result.verified is False)
     if not compared:
         return Standing(ordered, wrong=wrong)
-    comparison, card = max(compared, key=_rank)
-    return Standing(ordered, comparison, card, wrong)
+    claim, card = max(compared, key=_rank)
+    return Standing(ordered, claim, card, wrong)
 
 
 def _is_in_question(card: RunFinished, chosen: RunFinished | None) -> bool:
@@ -141,9 +131,9 @@ def _is_in_question(card: RunFinished, chosen: RunFinished | None) -> bool:
     return (card.device, card.transfers) == (chosen.device, chosen.transfers)
 
 
-def _rank(compared: tuple[Comparison, RunFinished]) -> tuple[bool, int, float]:
-    comparison, card = compared
-    return not card.transfers, comparison.sign, comparison.ratio
+def _rank(compared: tuple[Claim, RunFinished]) -> tuple[bool, int, float]:
+    claim, card = compared
+    return not card.transfers, claim.sign, claim.ratio
 
 
 def _size_to_show(alike: Iterable[RunFinished], latest: RunFinished) -> int:

@@ -10,7 +10,7 @@ from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.sustained import BOOST_HELD_S
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.pause import pauses_sentence
-from gpu_studio.core.statistics import SAMPLES_OF_AN_INTERVAL
+from gpu_studio.core.statistics import FEWEST_ROUNDS
 from gpu_studio.core.units import counted, format_duration, format_percent, format_size
 
 if TYPE_CHECKING:
@@ -68,33 +68,33 @@ def stamp_of(result: RunFinished) -> TrustStamp:
     )
 
 
+MORE_TIME = "give the runs more time"
 TIMING_REMEDIES = {
-    "few samples": "give the runs more time",
+    _FEW: MORE_TIME,
     "busy CPU": "close other programs",
     "shared card": "close other programs",
     "throttled": "let the card cool down",
     "spread": "close other programs",
-    "not steady": "give the runs more time",
+    "not steady": MORE_TIME,
     "in window": "run it in a separate engine",
 }
 """The kinds of doubts about a time itself, and the remedy for each."""
 BUSY = frozenset({"busy CPU", "shared card"})
 """The kinds that name other programs."""
-MET_BY_BOTH = BUSY | {"spread"}
-"""The kinds of disturbances that results of rounds in turns have met alike."""
+MET_BY_BOTH = BUSY | {"spread", _FEW}
+"""The kinds that the interval of rounds in turns has in it already."""
 
 
 def timing_doubts(result: RunFinished) -> tuple[Doubt, ...]:
     """Return the reasons why a result's time may be far off.
 
-    Few samples count as soon as they have no 95 % interval. A wrong result, or a recording, says
+    Few samples count where they have no 95 % interval. A wrong result, or a recording, says
     nothing about the time.
     """
     return tuple(
         doubt
         for doubt in _doubts(result)
-        if doubt.kind in TIMING_REMEDIES
-        and (doubt.kind != _FEW or result.samples < SAMPLES_OF_AN_INTERVAL)
+        if doubt.kind in TIMING_REMEDIES and (doubt.kind != _FEW or _has_no_interval(result))
     )
 
 
@@ -165,7 +165,7 @@ def _doubts(result: RunFinished) -> Iterable[Doubt]:
     if result.samples < _FEWEST_SAMPLES:
         noun = "sample" if result.samples == 1 else "samples"
         what = f"only {result.samples} {noun}"
-        if 1 < result.samples < SAMPLES_OF_AN_INTERVAL:
+        if result.samples > 1 and _has_no_interval(result):
             what += ", so the interval is their whole range"
         yield _doubt(_FEW, f"{what}: give it more time")
     spread = relative_iqr(result)
@@ -183,6 +183,12 @@ def _doubts(result: RunFinished) -> Iterable[Doubt]:
         yield _doubt("in window", text)
     if result.recording:
         yield _doubt("recording", f"it is a recording: {result.recording}")
+
+
+def _has_no_interval(result: RunFinished) -> bool:
+    """Return whether the interval of a result is only the whole range of its samples."""
+    count = len(result.rounds_s) or result.samples
+    return count < FEWEST_ROUNDS
 
 
 def _doubt(kind: str, sentence: str) -> Doubt:

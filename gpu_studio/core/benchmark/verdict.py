@@ -1,44 +1,45 @@
-"""What finished runs say: who is faster, from which size on, and what is doubtful.
+"""What finished runs say: who is faster and by how much, from which size on, and what is doubtful.
 
-`verdict_words` puts it into sentences.
+`claim.claim_of` decides at every size; the sentences have only numbers that the table has.
 """
 
 from __future__ import annotations
 
+import itertools
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.comparison import compare
-from gpu_studio.core.benchmark.crossover import Crossover, find_crossover, ratios_of, reference_of
+from gpu_studio.core.benchmark.ceilings import is_this_normal
+from gpu_studio.core.benchmark.claim import CANNOT_BE_TOLD, Verdict, claim_of, fixes_sentence
+from gpu_studio.core.benchmark.crossover import claims_by_size, crossings_of, reference_of
+from gpu_studio.core.benchmark.option_words import option_words
+from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.trust import timing_doubts
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import is_cpu, name_at, pc_of
+from gpu_studio.core.devices.devices import without_maker
+from gpu_studio.core.listing import listed
+from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from gpu_studio.core.benchmark.comparison import Comparison
+    from gpu_studio.core.benchmark.claim import Claim
     from gpu_studio.core.messages.run_messages import RunFinished
 
 
 class CardComparison(msgspec.Struct, frozen=True):
     """A card compared with a CPU over the sizes that both have measured.
 
-    ``result`` is the card's latest, ``reference`` the name of the CPU, ``crossover`` has at least
-    one ratio, and ``with_transfers`` says whether the copies to and from the card count.
+    ``result`` is the card's latest, ``reference`` the name of the CPU, ``claims`` are at least one,
+    by ascending size, and ``with_transfers`` says whether the copies to and from the card count.
     """
 
     result: RunFinished
     reference: str
-    crossover: Crossover
+    claims: dict[int, Claim]
     with_transfers: bool
-
-
-class WrongResults(msgspec.Struct, frozen=True):
-    """A device's last wrong result, and the sizes of all of them, smallest first."""
-
-    result: RunFinished
-    sizes: tuple[int, ...]
 
 
 class BenchmarkVerdict(msgspec.Struct, frozen=True):
@@ -46,14 +47,14 @@ class BenchmarkVerdict(msgspec.Struct, frozen=True):
 
     Attributes:
         latest: the newest result.
-        wrong: the devices with wrong results; they never win, and nothing wins against them.
+        wrong: the wrong results; their devices never win, and nothing wins against them.
         comparisons: each card's without and with copies; empty if only one device was measured.
         options: the options of the work that differ between the results of its workload.
         is_doubted: whether it relies on wrong results or doubtful times.
     """
 
     latest: RunFinished
-    wrong: tuple[WrongResults, ...]
+    wrong: tuple[RunFinished, ...]
     comparisons: tuple[CardComparison, ...]
     options: dict[str, str]
     is_doubted: bool
@@ -69,22 +70,20 @@ def verdict_of(results: Sequence[RunFinished]) -> BenchmarkVerdict | None:
         return None
     latest = results[-1]
     alike = [result for result in results if same_kind(result, latest)]
-    wrong = tuple(_wrong_results(alike))
+    wrong = tuple(result for result in alike if result.verified is False)
     comparisons = tuple(_comparisons(alike))
+    distrusted = {result.device for result in wrong}
+    trusted = (one for one in comparisons if not distrusted & {one.result.device, one.reference})
+    is_doubted = bool(timing_doubts(latest))
+    if comparisons:
+        is_doubted = any(claim.doubts for one in comparisons for claim in one.claims.values())
     return BenchmarkVerdict(
         latest=latest,
         wrong=wrong,
-        comparisons=_trusted(comparisons, wrong),
+        comparisons=tuple(trusted),
         options=_differing_options(latest, results),
-        is_doubted=bool(wrong) or _is_doubted(latest, comparisons),
+        is_doubted=bool(wrong) or is_doubted,
     )
-
-
-def _wrong_results(results: Sequence[RunFinished]) -> Iterator[WrongResults]:
-    for device in dict.fromkeys(result.device for result in results):
-        wrong = [one for one in results if one.device == device and one.verified is False]
-        if wrong:
-            yield WrongResults(wrong[-1], tuple(sorted({one.size for one in wrong})))
 
 
 def _comparisons(results: Sequence[RunFinished]) -> Iterator[CardComparison]:
@@ -92,25 +91,11 @@ def _comparisons(results: Sequence[RunFinished]) -> Iterator[CardComparison]:
         latest = next(result for result in reversed(results) if result.device == device)
         reference = reference_of(device, (one.device for one in results))
         for with_transfers in (False, True):
-            ratios = ratios_of(results, device, with_transfers=with_transfers, reference=reference)
-            if ratios:
-                yield CardComparison(latest, reference, find_crossover(ratios), with_transfers)
-
-
-def _trusted(
-    comparisons: tuple[CardComparison, ...], wrong: tuple[WrongResults, ...]
-) -> tuple[CardComparison, ...]:
-    """Return the comparisons of two devices without a wrong result."""
-    devices = {one.result.device for one in wrong}
-    if any(map(is_cpu, devices)):
-        return ()
-    return tuple(one for one in comparisons if one.result.device not in devices)
-
-
-def _is_doubted(latest: RunFinished, comparisons: Sequence[CardComparison]) -> bool:
-    if comparisons:
-        return any(ratio.doubts for one in comparisons for ratio in one.crossover.ratios)
-    return bool(timing_doubts(latest))
+            claims = claims_by_size(
+                results, device, with_transfers=with_transfers, reference=reference
+            )
+            if claims:
+                yield CardComparison(latest, reference, claims, with_transfers)
 
 
 def _differing_options(latest: RunFinished, results: Iterable[RunFinished]) -> dict[str, str]:
@@ -122,12 +107,12 @@ def _differing_options(latest: RunFinished, results: Iterable[RunFinished]) -> d
     }
 
 
-def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> Comparison | None:
-    """Return a result's comparison with the CPU at the same work; None if there is none.
+def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> Claim | None:
+    """Return the claim on a result against the CPU at the same work; None if there is none.
 
     The CPU of its own PC counts, or else that of another one; of several runs of it at the same
-    work the latest, as in the verdict. A CPU run has no comparison, because it is the reference.
-    The CPU's operands are in place, so its runs can be compared with a card's runs with or without
+    work the latest, as in the verdict. A CPU run has no claim, because it is the reference. The
+    CPU's operands are in place, so its runs can be compared with a card's runs with or without
     transfers.
     """
     if is_cpu(result.device):
@@ -139,7 +124,7 @@ def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> Comparison 
     ]
     reference = reference_of(result.device, (one.device for one in cpus))
     other = next((one for one in cpus if one.device == reference), None)
-    return compare(other, result) if other is not None else None
+    return claim_of(other, result) if other is not None else None
 
 
 def same_kind(result: RunFinished, other: RunFinished) -> bool:
@@ -155,3 +140,202 @@ def _kind_of(result: RunFinished) -> tuple[object, ...]:
         result.workload, result.dtype, sorted(result.options.items()), result.cache,
         result.sustained, result.race, result.recording,
     )  # fmt: skip
+
+
+# ── in sentences ─────────────────────────────────────────────────────────────────────────────────
+
+
+def verdict_text(
+    verdict: BenchmarkVerdict | None,
+    *,
+    in_brief: bool = False,
+    titles: Mapping[str, str] = MappingProxyType({}),
+    below_headline: bool = False,
+    can_compare: bool = False,
+) -> str:
+    """Return a verdict in some sentences; empty without one.
+
+    Wrong results come first, and a device with a wrong result never wins.
+
+    Args:
+        verdict: from `verdict_of`.
+        in_brief: only the first comparison, and any warning about wrong results.
+        titles: what to call a workload, by its name; the terminal calls it by its name.
+        below_headline: whether a headline says above it that results are wrong, and at which sizes.
+        can_compare: whether this PC has another device, which the user can select.
+    """
+    if verdict is None:
+        return ""
+    sentences = _warnings(verdict, below_headline=below_headline)
+    if not verdict.comparisons:
+        return " ".join([*sentences, _alone(verdict, titles, can_compare=can_compare)])
+    first, *others = verdict.comparisons
+    # The work and the recording are common to all: only the first sentence names them.
+    opening = "In the recording " if verdict.latest.recording else _where(first)
+    work = f" ({_work_words(verdict, titles)})"
+    sentences.append(_capitalized(f"{opening}{_answer(first, work)}{_label(verdict.latest)}."))
+    sentences += [_capitalized(f"{_answer(one)}.") for one in others[: 0 if in_brief else None]]
+    unclear = [one for one in verdict.comparisons if _is_unclear(one)]
+    fixes = fixes_sentence(claim for one in unclear for claim in one.claims.values())
+    return " ".join(filter(None, [*sentences, "" if in_brief else fixes]))
+
+
+def crossover_sentences(verdict: BenchmarkVerdict | None, *, in_brief: bool = False) -> list[str]:
+    """Return where each card overtakes the CPU, with the uncertainty unless in brief.
+
+    Each card in the latest kind of work has one sentence for computing only and one with
+    copies; empty if only one device was measured.
+    """
+    sentences: list[str] = []
+    for one in verdict.comparisons if verdict is not None else ():
+        mode = "With copies" if one.with_transfers else "Computing only"
+        if one.result.recording and not sentences:
+            mode = f"In the recording, {mode[0].lower()}{mode[1:]}"
+        sentences.append(f"{mode}, {_places(one, in_brief=in_brief)}")
+    return sentences
+
+
+def _places(comparison: CardComparison, *, in_brief: bool) -> str:
+    cpu, size_text = _cpu_words(comparison.reference), comparison.result.size_text
+    places = []
+    for one in crossings_of(comparison.claims):
+        verb = "overtakes" if one.device_wins_above else "falls behind"
+        ends = (one.low, one.size, one.high)
+        low, at, high = (format_size(round(size), size_text) for size in ends)
+        between = "" if in_brief else f" (measured: between {low} and {high})"
+        places.append(f"{verb} {cpu} at about {at}{between}")
+    if not places:
+        does_not = "" if _is_unclear(comparison) else ": the curves do not cross"
+        return f"{_answer(comparison, with_copies=False)}{does_not}."
+    if in_brief:
+        return f"{_short(comparison.result)} {places[0]}"
+    return f"{_short(comparison.result)} {' and '.join(places)}."
+
+
+def _answer(comparison: CardComparison, work: str = "", *, with_copies: bool = True) -> str:
+    """Return who is faster, by how much and at which sizes, without a period.
+
+    Neighboring sizes with the same verdict are one part, the largest sizes first.
+
+    Args:
+        comparison: of a card with the CPU.
+        work: the kind of work in parentheses, after a space; empty if it was named before.
+        with_copies: say that the copies count, if they do.
+    """
+    card, cpu = _short(comparison.result), _cpu_words(comparison.reference)
+    mode = "with the copies " if with_copies and comparison.with_transfers else ""
+    across = " (two PCs, so not in turns)" if _is_across(comparison) else ""
+    claims, size_text = comparison.claims, comparison.result.size_text
+    if _is_unclear(comparison):
+        which = f"whether {cpu} or {card} is faster"
+        return f"{mode}it {CANNOT_BE_TOLD} {which}{work}: {_why(claims)}{across}"
+    told = [size for size in reversed(claims) if claims[size].verdict is not Verdict.UNCLEAR]
+    parts: list[str] = []
+    for _, group in itertools.groupby(told, lambda size: claims[size].verdict):
+        sizes = sorted(group)
+        words = _group_words([claims[size] for size in sizes], "" if parts else f" {cpu}")
+        parts.append(f"{words} {_span(sizes, size_text)}")
+    rest = {size: claim for size, claim in claims.items() if size not in told}
+    but = f"; it {CANNOT_BE_TOLD} {_span([*rest], size_text)} ({_why(rest)})" if rest else ""
+    return f"{mode}{card} is {listed(parts)}{work}{across}{but}"
+
+
+def _group_words(claims: Sequence[Claim], cpu: str) -> str:
+    """Return the same verdict at some sizes: ``up to 9.0 × slower than the CPU``."""
+    best = max(claims, key=lambda claim: max(claim.ratio, 1 / claim.ratio))
+    if not best.sign:
+        return f"as fast as{cpu}" if cpu else best.words
+    return f"{'up to ' if len(claims) > 1 else ''}{best.words}{f' than{cpu}' if cpu else ''}"
+
+
+def _span(sizes: Sequence[int], size_text: str) -> str:
+    texts = [format_size(size, size_text) for size in sizes]
+    return f"from {texts[0]} to {texts[-1]}" if len(texts) > 2 else f"at {listed(texts)}"
+
+
+def _why(claims: Mapping[int, Claim]) -> str:
+    return "; ".join(dict.fromkeys(claim.why for claim in claims.values()))
+
+
+def _is_unclear(comparison: CardComparison) -> bool:
+    return all(claim.verdict is Verdict.UNCLEAR for claim in comparison.claims.values())
+
+
+def _warnings(verdict: BenchmarkVerdict, *, below_headline: bool) -> list[str]:
+    """Return the warnings to show first: speed means nothing if the results are wrong."""
+    sizes_of: dict[str, dict[int, str]] = {}
+    for one in sorted(verdict.wrong, key=lambda result: result.size):
+        sizes_of.setdefault(_short(one), {})[one.size] = format_size(one.size, one.size_text)
+    named = {name: sizes_text([*sizes.values()]) for name, sizes in sizes_of.items()}
+    if below_headline and len(set(named.values())) == 1:
+        return [f"Don't trust {' and '.join(named)} here."]
+    return [f"Don't trust {name} here: wrong results at {sizes}." for name, sizes in named.items()]
+
+
+def _where(comparison: CardComparison) -> str:
+    """Return the PC of a comparison as the beginning of a sentence; empty for two PCs."""
+    if _is_across(comparison):
+        return ""
+    pc = pc_of(comparison.result.device)
+    return f"On {pc} " if pc else "On this PC "
+
+
+def _is_across(comparison: CardComparison) -> bool:
+    return pc_of(comparison.result.device) != pc_of(comparison.reference)
+
+
+def _short(result: RunFinished) -> str:
+    if is_cpu(result.device):
+        return _cpu_words(result.device)
+    return f"the {without_maker(result.device_name)}{_of_pc(result.device)}"
+
+
+def _cpu_words(address: str) -> str:
+    return f"the CPU{_of_pc(address)}"
+
+
+def _of_pc(address: str) -> str:
+    return f" of {pc_of(address)}" if pc_of(address) else ""
+
+
+def _work_words(verdict: BenchmarkVerdict, titles: Mapping[str, str]) -> str:
+    """Return the words that identify the work; options only if they differ."""
+    result = verdict.latest
+    chosen = option_words(verdict.options)
+    cold = ["cold cache"] if result.cache == "cold" else []
+    lasting = ["sustained"] if result.sustained else []
+    title = titles.get(result.workload, result.workload)
+    return ", ".join([title, result.dtype, *chosen, *cold, *lasting, *_kernel_words(result)])
+
+
+def _kernel_words(result: RunFinished) -> list[str]:
+    return ["custom CUDA kernel"] if result.has_own_kernel else []
+
+
+def _label(result: RunFinished) -> str:
+    return f" (recording: {result.recording})" if result.recording else ""
+
+
+def _alone(verdict: BenchmarkVerdict, titles: Mapping[str, str], *, can_compare: bool) -> str:
+    """Return the latest result, if there is nothing to compare it with, and how normal it is."""
+    latest = verdict.latest
+    size = format_size(latest.size, latest.size_text)
+    title = titles.get(latest.workload, latest.workload)
+    text = (
+        f"{name_at(pc_of(latest.device), latest.device_name)}: "
+        f"{format_duration(latest.median_s)} per call ({title}, "
+        f"{', '.join([size, latest.dtype, *_kernel_words(latest)])})"
+    )
+    if latest.recording:
+        return f"In the recording {text}{_label(latest)}."
+    if verdict.wrong:
+        return f"{text}."
+    sentences = [f"{text}.", is_this_normal(latest)]
+    if can_compare:
+        other = "a GPU" if is_cpu(latest.device) else "the CPU"
+        sentences.append(f"Select {other} as well to compare the two.")
+    return " ".join(filter(None, sentences))
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]

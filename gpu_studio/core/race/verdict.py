@@ -1,6 +1,6 @@
 """The end of a race: who leads, by how much, why, and how certain that is.
 
-`core.benchmark.comparison` decides what may be claimed, from the steps of both. Their ratio is that
+`core.benchmark.claim` decides what may be claimed, from the steps of both. Their ratio is that
 of their paces over the whole race, so it agrees with their bars.
 """
 
@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.comparison import Claim, Comparison, compare, next_steps, no_verdict
+from gpu_studio.core.benchmark.claim import (
+    CANNOT_BE_TOLD,
+    Claim,
+    claim_of,
+    fixes_sentence,
+)
+from gpu_studio.core.benchmark.claim import (
+    Verdict as Outcome,
+)
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.device_name import is_cpu, pc_of
 from gpu_studio.core.messages.race_messages import RaceFinished
@@ -67,12 +75,12 @@ def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
     if len(order) > 1:
         first, second = order[0], order[1]
         duel = _duel(runs[second], runs[first])
-        claim = duel.outcome if duel is not None else Claim.UNDECIDED
-        if duel is not None and claim is Claim.FASTER:
+        outcome = duel.verdict if duel is not None else Outcome.UNCLEAR
+        if duel is not None and outcome is Outcome.FASTER:
             leader, ratio = first, duel.ratio
-        elif duel is not None and claim is Claim.EQUAL:
+        elif duel is not None and outcome is Outcome.EQUAL:
             ratio = duel.ratio
-        undecided = claim not in (Claim.FASTER, Claim.EQUAL)
+        undecided = outcome not in (Outcome.FASTER, Outcome.EQUAL)
         sentence = _Words(picture, runs, contestants).compared(first, second, duel)
     elif order:
         sentence = _Words(picture, runs, contestants).alone(order[0])
@@ -151,21 +159,14 @@ def _order(runs: Sequence[Run], contestants: Sequence[ContestantResult]) -> list
     return sorted(over, key=key)
 
 
-def _duel(slower: Run, faster: Run) -> Comparison | None:
+def _duel(slower: Run, faster: Run) -> Claim | None:
     """Return the comparison of two finished contestants."""
     reference, device = slower.result, faster.result
     assert reference is not None
     assert device is not None
-    steps = compare(reference, device)
-    if steps is None:
-        return None
     pace, other = _mean_step_s(device), _mean_step_s(reference)
-    if pace is None or other is None:
-        return steps
-    whole = other / pace
-    return msgspec.structs.replace(
-        steps, ratio=whole, low=min(steps.low, whole), high=max(steps.high, whole)
-    )
+    whole = None if pace is None or other is None else other / pace
+    return claim_of(reference, device, ratio=whole)
 
 
 def _mean_step_s(result: RunFinished) -> float | None:
@@ -206,29 +207,27 @@ class _Words:
         self._traits = picture.race
         self._runs, self._contestants = runs, contestants
 
-    def compared(self, first: int, second: int, duel: Comparison | None) -> str:
+    def compared(self, first: int, second: int, duel: Claim | None) -> str:
         """Return the sentence about the two fastest."""
         names = self._name(first), self._name(second)
-        claim = duel.outcome if duel is not None else Claim.UNDECIDED
-        if claim is Claim.WRONG:
+        outcome = duel.verdict if duel is not None else Outcome.UNCLEAR
+        if outcome is Outcome.WRONG:
             wrong = [
                 self._name(index)
                 for index, one in enumerate(self._contestants)
                 if one.verified is False
             ]
             return f"No winner: {' and '.join(wrong)} computed wrong results."
-        if duel is not None and claim is Claim.FASTER:
+        if duel is not None and outcome is Outcome.FASTER:
             return f"{_capital(names[0])} {self._won(first, second, duel.times, names[1])}."
-        if claim is Claim.EQUAL:
+        if outcome is Outcome.EQUAL:
             return (
                 f"A tie: {names[0]} and {names[1]} are equally fast, {self._paces(first, second)}."
             )
-        if duel is not None and duel.is_kept_busy:
-            return no_verdict([duel])
-        reason = duel.reason if duel is not None else "a time is missing"
-        steps = next_steps([duel]) if duel is not None else ""
-        text = f"Too close to call between {names[0]} and {names[1]}: {reason}."
-        return f"{text} {steps}".strip()
+        reason = duel.why if duel is not None else "a time is missing"
+        fixes = fixes_sentence([duel]) if duel is not None else ""
+        text = f"It {CANNOT_BE_TOLD} whether {names[0]} or {names[1]} is faster: {reason}."
+        return f"{text} {fixes}".strip()
 
     def alone(self, index: int) -> str:
         """Return the sentence about the only contestant with a result."""

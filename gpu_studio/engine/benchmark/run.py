@@ -9,6 +9,7 @@ run may have its turn (`in_turns`).
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from gpu_studio.core.messages.run_messages import (
     SamplesMeasured,
 )
 from gpu_studio.core.pause import PauseLog
-from gpu_studio.core.statistics import FEWEST_ROUNDS, ROUNDS, interval_of_rounds, quantile
+from gpu_studio.core.statistics import FEWEST_ROUNDS, interval_of_rounds, planned_rounds, quantile
 from gpu_studio.engine.benchmark.admission import (
     admit,
     check_answers,
@@ -334,16 +335,15 @@ class WorkloadRun:
         found.watch.begin()
 
     def _plan_rounds(self, call_s: float) -> None:
-        """Decide how long a round is: it has time for two calls at least."""
+        """Decide how long a round is."""
         request = self._request
         if request.race is not None or request.calls is not None:
             return
         if request.sustained or request.load:
             return
-        round_s = request.budget_s / ROUNDS
-        if request.stop_at_relative_interval is not None:  # it may stop after each round
-            round_s = min(round_s, _SHORT_ROUND_S)
-        rounds = max(1, int(request.budget_s / max(round_s, 2 * call_s) + 1e-6))
+        may_stop = request.stop_at_relative_interval is not None
+        longest_s = _SHORT_ROUND_S if may_stop else math.inf
+        rounds = planned_rounds(request.budget_s, call_s, longest_s)
         self._found.round_s = request.budget_s / rounds
 
     def _record_findings(self, call: Call) -> None:

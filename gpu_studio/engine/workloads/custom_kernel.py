@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.benchmark.comparison import SAME_WITHIN
+from gpu_studio.core.benchmark.claim import SAME_WITHIN
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.statistics import median_interval
 from gpu_studio.core.tensors import DTYPES

@@ -137,7 +137,7 @@ class _Words:
         else:
             tone, trust = Tone.GOOD, standing.checked_text
             reasons = [str(line) for line in trust_lines(results)]
-        is_kept_busy = standing.comparison is not None and standing.comparison.is_kept_busy
+        is_kept_busy = standing.claim is not None and standing.claim.is_kept_busy
         # One bar would be as long as its track, and say nothing.
         bars = (
             HeroBar(self._name(one), one.device, one.median_s, tip=self._tip(one))

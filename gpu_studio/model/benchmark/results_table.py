@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtCore import QObject
 
-    from gpu_studio.core.benchmark.comparison import Comparison
+    from gpu_studio.core.benchmark.claim import Claim
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.devices.device_board import DeviceBoard
@@ -265,7 +265,7 @@ class ResultsTable(QAbstractTableModel):
         result, summary = (only.result, only.summary) if only else (None, None)
         ended = summary if only and only.state.is_over else None
         faster = self._fastest(row)
-        lead = faster[0].claimed_ratio if faster else None
+        lead = faster[0].said_ratio if faster else None
         size = run.size_label if run.size_text != SQUARE else str(run.request.size)
         cells: dict[Column, tuple[str, float | str | None]] = {
             Column.WORKLOAD: _text(self._benchmark.title_of(run.request.workload)),
@@ -300,7 +300,7 @@ class ResultsTable(QAbstractTableModel):
             math.inf if key is None else key if isinstance(key, str) else float(key) for key in keys
         )
 
-    def _fastest(self, row: _Row) -> tuple[Comparison, Run] | None:
+    def _fastest(self, row: _Row) -> tuple[Claim, Run] | None:
         """Return the fastest card's comparison with the CPU; without copies if it has both."""
         own = [run.result for run in row.runs.values() if run.result is not None]
         found = [
@@ -316,7 +316,7 @@ class ResultsTable(QAbstractTableModel):
             found, key=lambda one: (not one[1].request.transfers, one[0].ratio), default=None
         )
 
-    def _faster_words(self, compared: Comparison, run: Run) -> str:
+    def _faster_words(self, compared: Claim, run: Run) -> str:
         if not compared.sign:
             return compared.cell
         rows = self._board.rows

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from gpu_studio.core.benchmark.verdict import same_kind, verdict_of
-from gpu_studio.core.benchmark.verdict_words import verdict_text
+from gpu_studio.core.benchmark.verdict import same_kind, verdict_of, verdict_text
 from gpu_studio.core.notice import Action, Tone, action_label
 from gpu_studio.model.benchmark.benchmark_hero import hero_of
 from gpu_studio.model.tool_tip import rich_tip

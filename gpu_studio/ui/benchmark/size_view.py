@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
 
-from gpu_studio.core.benchmark.crossover import find_crossover, ratios_of
-from gpu_studio.core.benchmark.verdict import same_kind, verdict_of
-from gpu_studio.core.benchmark.verdict_words import crossover_sentences
+from gpu_studio.core.benchmark.crossover import claims_by_size, crossings_of
+from gpu_studio.core.benchmark.verdict import crossover_sentences, same_kind, verdict_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.benchmark.run_labels import result_label
@@ -160,8 +159,8 @@ class SizeView(LivePlot):
         for device, latest in cards.items():
             name = f"{result_label(latest, self._board.rows)}, " if len(cards) > 1 else ""
             for transfers in (False, True):
-                ratios = ratios_of(results, device, with_transfers=transfers)
-                for crossing in find_crossover(ratios).crossings:
+                claims = claims_by_size(results, device, with_transfers=transfers)
+                for crossing in crossings_of(claims):
                     size = format_size(round(crossing.size), results[-1].size_text)
                     mode = "with copies" if transfers else "compute only"
                     yield Marker(

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QWidget
 
-from gpu_studio.core.benchmark.comparison import (
+from gpu_studio.core.benchmark.option_words import explain_option, value_words
+from gpu_studio.core.benchmark.run import RunState, parts_beside_medians
+from gpu_studio.core.benchmark.ways import (
     are_ways_kept_busy,
     compare_ways,
     findings_of,
     label_of,
 )
-from gpu_studio.core.benchmark.option_words import explain_option, value_words
-from gpu_studio.core.benchmark.run import RunState, parts_beside_medians
 from gpu_studio.core.notice import Action, action_label
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.benchmark.comparison_model import ComparisonModel

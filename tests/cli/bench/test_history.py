@@ -98,7 +98,7 @@ def test_a_history_that_takes_nothing_is_reported_once(type_in, tmp_path):
     (tmp_path / "history").write_text("in the way")
     status, output, errors = type_in("matmul", "--size", "64,128")
     assert status == 0
-    assert output.count("128 × 128") == 2
+    assert output.count("128 × 128  ") == 2
     assert len(errors.splitlines()) == 1
     assert "history" in errors
     assert "memory" not in errors  # which ends with the command

@@ -10,20 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_studio.core.benchmark.comparison import Comparison
-from gpu_studio.core.benchmark.crossover import (
-    CrossoverKind,
-    find_crossover,
-    next_size,
-    ratios_of,
-)
+from gpu_studio.core.benchmark.claim import Claim, Verdict
+from gpu_studio.core.benchmark.crossover import claims_by_size, crossings_of, next_size
 from gpu_studio.core.benchmark.sizes import powers_of_two
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from tests.fakes.run_answers import finished
 
 
-def exact(ratios: dict[int, float]) -> list[Comparison]:
-    return [Comparison(size, ratio, ratio * 0.999, ratio * 1.001) for size, ratio in ratios.items()]
+def claim(ratio: float, low: float, high: float) -> Claim:
+    """Return the claim of rounds in turns on a quiet PC."""
+    verdict = Verdict.UNCLEAR
+    if low > 1 and ratio >= 1.05:
+        verdict = Verdict.FASTER
+    elif high < 1 and ratio <= 1 / 1.05:
+        verdict = Verdict.SLOWER
+    return Claim(verdict, ratio, low, high)
+
+
+def exact(ratios: dict[int, float]) -> dict[int, Claim]:
+    return {size: claim(ratio, ratio * 0.999, ratio * 1.001) for size, ratio in ratios.items()}
 
 
 def result(size: int, median_s: float, device: str, **changes: Any) -> RunFinished:
@@ -38,12 +43,12 @@ class Curves:
     def __init__(self, crossing: float, slope: float, noise: list[float]) -> None:
         self.crossing, self.slope, self._noise = crossing, slope, noise
 
-    def ratio(self, size: int) -> Comparison:
+    def claim(self, size: int) -> Claim:
         """Return a noisy ratio whose interval holds the true one."""
         true = (size / self.crossing) ** self.slope
         shift = self._noise[size % len(self._noise)]
         spread = 1 + abs(shift) + 0.01
-        return Comparison(size, true * (1 + shift), true / spread, true * spread)
+        return claim(true * (1 + shift), true / spread, true * spread)
 
 
 noises = st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=7)
@@ -55,22 +60,19 @@ def test_the_true_crossing_lies_in_the_stated_range(
     crossing: float, slope: float, noise: list[float]
 ) -> None:
     curves = Curves(crossing, slope, noise)
-    measured = {size: curves.ratio(size) for size in powers_of_two(64, 4096)}
+    measured = {size: curves.claim(size) for size in powers_of_two(64, 4096)}
     for _ in range(30):
-        ratios = [measured[size] for size in sorted(measured)]
-        answer = find_crossover(ratios)
-        for found in answer.crossings:
+        claims = dict(sorted(measured.items()))
+        for found in crossings_of(claims):
             assert found.low <= curves.crossing <= found.high
             assert found.low <= found.size <= found.high
             assert found.device_wins_above == (slope > 0)
-        if answer.kind is not CrossoverKind.CROSSES:
-            assert not answer.crossings
-        size = next_size(ratios)
+        size = next_size(claims)
         if size is None:
             break
         assert size not in measured
-        assert any(found.low < size < found.high for found in answer.crossings)
-        measured[size] = curves.ratio(size)
+        assert any(found.low < size < found.high for found in crossings_of(claims))
+        measured[size] = curves.claim(size)
     else:
         pytest.fail("refining does not end")
 
@@ -81,10 +83,10 @@ def test_without_noise_the_crossing_is_enclosed_within_the_tolerance(
 ) -> None:
     """A steep curve without noise leaves ties only where the ratio is nearly one."""
     curves = Curves(crossing, slope, [0.0])
-    measured = {size: curves.ratio(size) for size in powers_of_two(64, 4096)}
-    while (size := next_size([measured[size] for size in sorted(measured)])) is not None:
-        measured[size] = curves.ratio(size)
-    (found,) = find_crossover([measured[size] for size in sorted(measured)]).crossings
+    measured = {size: curves.claim(size) for size in powers_of_two(64, 4096)}
+    while (size := next_size(dict(sorted(measured.items())))) is not None:
+        measured[size] = curves.claim(size)
+    (found,) = crossings_of(dict(sorted(measured.items())))
     ties = 1.06 ** (2 / slope)  # as far apart as two ratios that are both called a tie
     assert found.high / found.low <= 1.06**2 * ties
     assert found.size == pytest.approx(crossing, rel=0.06)
@@ -95,60 +97,40 @@ def test_without_noise_the_crossing_is_enclosed_within_the_tolerance(
 def test_curves_that_stay_apart_do_not_cross(factor: float, noise: list[float]) -> None:
     sizes = powers_of_two(64, 4096)
     small = [shift / 20 for shift in noise]
-    for constant, kind in ((factor, CrossoverKind.ALWAYS), (1 / factor, CrossoverKind.NEVER)):
-        ratios = []
-        for number, size in enumerate(sizes):
-            ratio = constant * (1 + small[number % len(small)])
-            ratios.append(Comparison(size, ratio, ratio * 0.99, ratio * 1.01))
-        answer = find_crossover(ratios)
-        assert (answer.kind, answer.crossings, answer.ties) == (kind, (), ())
-        assert next_size(ratios) is None
+    for constant in (factor, 1 / factor):
+        ratios = [constant * (1 + small[number % len(small)]) for number in range(len(sizes))]
+        claims = exact(dict(zip(sizes, ratios, strict=True)))
+        assert crossings_of(claims) == ()
+        assert next_size(claims) is None
 
 
-def test_nothing_measured_on_both() -> None:
-    assert find_crossover([]).kind is CrossoverKind.NOT_MEASURED
-    assert next_size([]) is None
-
-
-def test_intervals_that_overlap_everywhere_decide_nothing() -> None:
-    ratios = [Comparison(size, 2.0, 0.5, 8.0) for size in (64, 128)]
-    answer = find_crossover(ratios)
-    assert (answer.kind, answer.ties) == (CrossoverKind.UNDECIDED, (64, 128))
-    assert next_size(ratios) is None
-
-
-def test_a_difference_too_small_to_matter_is_a_tie() -> None:
-    assert [ratio.sign for ratio in exact({1: 1.04, 2: 1.06, 3: 0.96, 4: 0.94})] == [0, 1, 0, -1]
-
-
-def test_a_large_difference_within_wide_intervals_is_a_tie() -> None:
-    assert Comparison(64, 3.0, 0.9, 9.0).sign == 0
-    assert Comparison(64, 0.3, 0.1, 1.1).sign == 0
+def test_without_a_winner_nothing_crosses() -> None:
+    for claims in ({}, {size: claim(2.0, 0.5, 8.0) for size in (64, 128)}):
+        assert crossings_of(claims) == ()
+        assert next_size(claims) is None
 
 
 def test_a_tie_between_widens_the_crossing() -> None:
-    (crossing,) = find_crossover(exact({64: 0.5, 128: 1.0, 256: 2.0})).crossings
+    (crossing,) = crossings_of(exact({64: 0.5, 128: 1.0, 256: 2.0}))
     assert (crossing.low, crossing.high) == (64, 256)
     assert crossing.size == pytest.approx(128)
 
 
 def test_curves_may_cross_twice() -> None:
-    answer = find_crossover(exact({64: 0.5, 128: 2.0, 256: 0.5}))
-    assert [(found.low, found.high, found.device_wins_above) for found in answer.crossings] == [
+    crossings = crossings_of(exact({64: 0.5, 128: 2.0, 256: 0.5}))
+    assert [(found.low, found.high, found.device_wins_above) for found in crossings] == [
         (64, 128, True), (128, 256, False),
     ]  # fmt: skip
 
 
 def test_the_mark_lies_nearer_to_the_nearer_tie() -> None:
-    (crossing,) = find_crossover(exact({256: 0.5, 1024: 8.0})).crossings
+    (crossing,) = crossings_of(exact({256: 0.5, 1024: 8.0}))
     assert crossing.size == pytest.approx(256 * 4**0.25)
 
 
 def test_the_size_from_which_it_wins_is_one_that_was_measured() -> None:
-    (crossing,) = find_crossover(exact({256: 0.5, 512: 1.0, 1024: 2.0})).crossings
+    (crossing,) = crossings_of(exact({256: 0.5, 512: 1.0, 1024: 2.0}))
     assert (crossing.high, crossing.device_wins_above) == (1024, True)
-    assert find_crossover(exact({256: 1.0, 512: 1.5})).kind is CrossoverKind.ALWAYS
-    assert find_crossover(exact({256: 0.5, 512: 0.7})).kind is CrossoverKind.NEVER
 
 
 def test_the_next_size_halves_the_widest_gap_on_a_logarithmic_axis() -> None:
@@ -187,8 +169,8 @@ def test_a_proposed_size_lies_between_and_fits_a_card(low: int, factor: int) -> 
 def test_the_interval_of_a_ratio_is_what_both_intervals_allow() -> None:
     cpu = result(64, 2.0, "cpu", ci95_s=(1.0, 3.0))
     card = result(64, 1.0, "cuda:0", ci95_s=(0.5, 2.0))
-    (ratio,) = ratios_of([cpu, card], "cuda:0")
-    assert (ratio.ratio, ratio.low, ratio.high) == (2.0, 0.5, 6.0)
+    found = claims_by_size([cpu, card], "cuda:0")[64]
+    assert (found.ratio, found.low, found.high) == (2.0, 0.5, 6.0)
 
 
 def test_only_sizes_of_both_count_and_the_latest_run_of_each() -> None:
@@ -196,9 +178,9 @@ def test_only_sizes_of_both_count_and_the_latest_run_of_each() -> None:
         result(64, 9.0, "cpu"), result(64, 1.0, "cuda:0"), result(64, 2.0, "cpu"),
         result(128, 1.0, "cpu"), result(256, 1.0, "cuda:0"), result(64, 7.0, "cuda:1"),
     ]  # fmt: skip
-    (ratio,) = ratios_of(results, "cuda:0")
-    assert (ratio.size, ratio.ratio) == (64, 2.0)
-    assert ratios_of(results, "cuda:2") == ()
+    claims = claims_by_size(results, "cuda:0")
+    assert {size: found.ratio for size, found in claims.items()} == {64: 2.0}
+    assert claims_by_size(results, "cuda:2") == {}
 
 
 def test_transfers_are_a_curve_of_their_own_beside_the_same_cpu() -> None:
@@ -206,18 +188,18 @@ def test_transfers_are_a_curve_of_their_own_beside_the_same_cpu() -> None:
         result(64, 4.0, "cpu"), result(64, 1.0, "cuda:0"),
         result(64, 8.0, "cuda:0", transfers=True),
     ]  # fmt: skip
-    assert ratios_of(results, "cuda:0")[0].ratio == 4.0
-    assert ratios_of(results, "cuda:0", with_transfers=True)[0].ratio == 0.5
+    assert claims_by_size(results, "cuda:0")[64].ratio == 4.0
+    assert claims_by_size(results, "cuda:0", with_transfers=True)[64].ratio == 0.5
 
 
 def test_a_result_without_a_time_has_no_ratio() -> None:
     nothing = msgspec.structs.replace(result(64, 1.0, "cuda:0"), median_s=0.0, ci95_s=(0.0, 0.0))
-    assert ratios_of([result(64, 1.0, "cpu"), nothing], "cuda:0") == ()
+    assert claims_by_size([result(64, 1.0, "cpu"), nothing], "cuda:0") == {}
 
 
 def test_a_wrong_result_between_two_winners_does_not_move_their_crossing() -> None:
     right = exact({256: 0.5, 1024: 2.0})
-    wrong = Comparison(512, 50.0, 49.9, 50.1, is_wrong=True)
-    (crossing,) = find_crossover([right[0], wrong, right[1]]).crossings
-    assert crossing == find_crossover(right).crossings[0]
+    wrong = {512: Claim(Verdict.WRONG, 50.0, 49.9, 50.1)}
+    (crossing,) = crossings_of(dict(sorted((right | wrong).items())))
+    assert crossing == crossings_of(right)[0]
     assert crossing.size == pytest.approx(512)

@@ -88,7 +88,7 @@ def test_an_export_claims_no_more_than_the_verdict() -> None:
         ({}, "faster"),
         ({"samples": 3}, "about: few samples"),
         ({"verified": False}, "wrong results"),
-        ({"ci95_s": (1e-9, 1.0)}, "too close to call"),
+        ({"ci95_s": (1e-9, 1.0)}, "cannot be told"),
     ):
         runs = [finished_run(cpu), finished_run(request("cuda:0"), median_s=1e-6, **changes)]
         if "ci95_s" not in changes:

@@ -9,7 +9,7 @@ from random import Random
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.crossover import find_crossover, ratios_of
+from gpu_studio.core.benchmark.crossover import claims_by_size, crossings_of
 from gpu_studio.core.benchmark.plan import Plan, Sweep, time_left_s
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.benchmark.sizes import powers_of_two
@@ -161,7 +161,7 @@ def test_the_grid_comes_first_and_then_the_crossover() -> None:
     finer = asked[14:]
     assert {request.device for request in finer} == {"cpu", "cuda:0"}
     assert all(256 < request.size < 1024 for request in finer)
-    (crossing,) = find_crossover(ratios_of(results, "cuda:0")).crossings
+    (crossing,) = crossings_of(claims_by_size(results, "cuda:0"))
     assert crossing.low <= crossing_of(powers) <= crossing.high
     assert crossing.high < 1.15 * crossing.low
     assert crossing.size == pytest.approx(crossing_of(powers), rel=0.03)
@@ -172,9 +172,7 @@ def test_transfers_have_a_crossover_of_their_own() -> None:
     asked, results = play(sweep("cpu", "cuda:0", transfers=True), powers)
     for transfers in (False, True):
         true = crossing_of(powers, transfers)
-        (crossing,) = find_crossover(
-            ratios_of(results, "cuda:0", with_transfers=transfers)
-        ).crossings
+        (crossing,) = crossings_of(claims_by_size(results, "cuda:0", with_transfers=transfers))
         assert crossing.low <= true <= crossing.high
         assert crossing.high < 1.25 * crossing.low  # ties lie between
     assert not [request for request in asked if request.device == "cpu" and request.transfers]
@@ -192,8 +190,7 @@ def test_two_cards_are_each_compared_with_the_cpu() -> None:
     runs = Counter((request.size, request.device) for request in asked)
     assert max(count for (_, device), count in runs.items() if device != "cpu") == 2
     marks = {
-        device: find_crossover(ratios_of(results, device)).crossings[0]
-        for device in ("cuda:0", "cuda:1")
+        device: crossings_of(claims_by_size(results, device))[0] for device in ("cuda:0", "cuda:1")
     }
     assert marks["cuda:0"].size < marks["cuda:1"].size
     assert all(mark.high < 1.25 * mark.low for mark in marks.values())
@@ -230,7 +227,7 @@ def test_the_ends_of_a_crossing_are_measured_until_two_in_a_row_agree() -> None:
         return seconds
 
     asked, results = play(sweep("cpu", "cuda:0"), time_s)
-    (crossing,) = find_crossover(ratios_of(results, "cuda:0")).crossings
+    (crossing,) = crossings_of(claims_by_size(results, "cuda:0"))
     assert crossing.low <= crossing_of(powers) <= crossing.high
     times = Counter(request.size for request in asked if request.device != "cpu")
     assert times[crossing.low] >= 2
@@ -247,7 +244,7 @@ def test_a_size_that_does_not_fit_keeps_no_other_crossover_from_being_found() ->
         return 0.5 if request.size in (64, *range(1000, 5000)) else 2.0
 
     _, results = play(sweep("cpu", "cuda:0", sizes=[64, 256, 512, 1024]), time_s)
-    last = find_crossover(ratios_of(results, "cuda:0")).crossings[-1]
+    last = crossings_of(claims_by_size(results, "cuda:0"))[-1]
     assert last.low < 1000 <= last.high < 1.06 * last.low
 
 
@@ -316,7 +313,7 @@ def test_with_drawn_noise_the_true_crossing_is_enclosed_nineteen_times_in_twenty
                 results.append(in_turns(finished(request, rounds_s), turns, rounds_s))
             asked += len(requests)
             requests = plan.next_requests(results, asked + 1)
-        crossings = find_crossover(ratios_of(results, "cuda:0")).crossings
+        crossings = crossings_of(claims_by_size(results, "cuda:0"))
         # Where noise hides the crossing, none is told; a wrong one would be worse.
         enclosed += all(crossing.low <= true <= crossing.high for crossing in crossings)
         widths += [crossing.high / crossing.low for crossing in crossings]

@@ -28,7 +28,7 @@ def words(shown, key="bandwidth"):
 def test_only_what_two_runs_of_one_pc_cannot_differ_by_counts():
     shown = sides(*(paced_device(f"card {pace}", pace) for pace in (1.0, 1.2, 1.4, 0.5, 1.0)))
     assert words(shown) == [
-        "", "no difference", "▲ 1.4 × faster", "▼ 2.0 × slower", "no difference",
+        "", "cannot be told", "▲ 1.4 × faster", "▼ 2.0 × slower", "equally fast",
     ]  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def test_turns_that_a_file_claims_make_no_smaller_difference_count():
     """Rounds in turns meet the same disturbances; those of two PCs do not."""
     own = paced_device("mine", 1.0, turns="turn-1")
     other = paced_device("other", 1.1, turns="turn-1")
-    assert words(sides(own, other)) == ["", "no difference"]
+    assert words(sides(own, other)) == ["", "cannot be told"]
     run = standard_run(own, other)
     assert words([Side(run, 0), Side(run, 1)]) == ["", "▲ 1.1 × faster"]
 

@@ -5,9 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.crossover import CrossoverKind
-from gpu_studio.core.benchmark.verdict import speed_up, verdict_of
-from gpu_studio.core.benchmark.verdict_words import crossover_sentences, verdict_text
+from gpu_studio.core.benchmark.verdict import (
+    crossover_sentences,
+    speed_up,
+    verdict_of,
+    verdict_text,
+)
 from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from tests.fakes.run_answers import finished, in_turns
@@ -46,11 +49,53 @@ def text_of(results: list[RunFinished]) -> str:
     return verdict(results).replace("\u202f", " ")
 
 
-def test_always_is_not_reported_of_a_size_without_a_winner() -> None:
-    (text,) = crossovers(pairs({256: 1.0, 512: 2.0, 1024: 4.0}))
-    assert "from 256 × 256 to 1024 × 1024, equally fast at 256 × 256: the curves" in (
-        text.replace("\u202f", " ")
+def answer(ratios: dict[int, float]) -> str:
+    return text_of(pairs(ratios)).removeprefix("On this PC the GeForce GT 1030 is ")
+
+
+def test_it_says_how_much_faster_the_winner_is_at_which_sizes() -> None:
+    assert answer({64: 1 / 9, 128: 0.5, 256: 1.0, 512: 10.0, 1024: 40.0, 4096: 100.0}) == (
+        "up to 100 × faster than the CPU from 512 × 512 to 4096 × 4096, equally fast at 256 × 256 "
+        "and up to 9.0 × slower at 64 × 64 and 128 × 128 (elementwise, float32)."
     )
+    assert answer({256: 2.0}) == "2.0 × faster than the CPU at 256 × 256 (elementwise, float32)."
+    assert answer({256: 3.0, 512: 0.5, 1024: 0.25}) == (
+        "up to 4.0 × slower than the CPU at 512 × 512 and 1024 × 1024 and 3.0 × faster at "
+        "256 × 256 (elementwise, float32)."
+    )
+    assert answer({256: 1.04, 512: 0.97}).startswith("as fast as the CPU at 256 × 256 and 512")
+
+
+def test_a_size_that_cannot_be_told_is_named_with_its_reason() -> None:
+    unsure = result(1024, 0.5, "cuda:0", ci95_s=(0.1, 2.0))
+    text = text_of([*pairs({256: 0.5, 512: 2.0}), result(1024, 1.0), unsure])
+    assert text.endswith(
+        "2.0 × faster than the CPU at 512 × 512 and 2.0 × slower at 256 × 256 (elementwise, "
+        "float32); it cannot be told at 1024 × 1024 (their times overlap)."
+    )
+
+
+def test_each_card_has_its_sentence() -> None:
+    assert text_of([*pairs({256: 2.0}), *pairs({256: 0.5}, "cuda:1")]) == (
+        "On this PC the GeForce GT 1030 is 2.0 × faster than the CPU at 256 × 256 (elementwise, "
+        "float32). The GeForce RTX 3060 is 2.0 × slower than the CPU at 256 × 256."
+    )
+
+
+def test_an_unclear_verdict_says_why_and_what_to_do() -> None:
+    few = [result(512, 1.5, samples=3), result(512, 1.0, "cuda:0", throttled=True)]
+    assert text_of(few) == (
+        "On this PC it cannot be told whether the CPU or the GeForce GT 1030 is faster "
+        "(elementwise, float32): the times are doubtful (few samples, throttled). Give the runs "
+        "more time and let the card cool down."
+    )
+    busy = in_turns(result(512, 9.0, other_processes=True), rounds_s=(9.0,))
+    card = in_turns(result(512, 1.0, "cuda:0"), rounds_s=(1.0,))
+    assert text_of([busy, card]).endswith(
+        "other programs were running, though measured at least 9 × apart. Close other programs."
+    )
+    (place,) = crossovers([busy, card])
+    assert place.startswith("Computing only, it cannot be told whether the CPU or the GeForce")
 
 
 def test_nothing_measured_says_nothing() -> None:
@@ -64,8 +109,8 @@ def test_a_verdict_says_in_parts_who_how_much_and_what_is_wrong() -> None:
     (comparison,) = found.comparisons
     assert comparison.result.device == "cuda:0"
     assert not comparison.with_transfers
-    assert comparison.crossover.kind is CrossoverKind.CROSSES
-    assert [(one.result.device, one.sizes) for one in found.wrong] == [("cuda:1", (256, 512))]
+    assert [*comparison.claims] == [256, 512]
+    assert [one.device for one in found.wrong] == ["cuda:1", "cuda:1"]
     assert found.is_doubted
     broken = [result(256, 1.0, verified=False), result(256, 0.5, "cuda:0")]
     assert verdict_of(broken).comparisons == ()
@@ -77,13 +122,6 @@ def test_in_brief_a_crossover_has_no_uncertainty() -> None:
     assert "measured" not in text
 
 
-def test_the_size_from_which_the_card_wins_and_the_cpus_best() -> None:
-    assert text_of(pairs({256: 0.5, 512: 1 / 1.8, 1024: 2.0, 2048: 3.0})) == (
-        "On this PC the GeForce GT 1030 wins from 1024 × 1024 on, of the sizes measured "
-        "(elementwise, float32); at 256 × 256 the CPU is 2.0 × faster."
-    )
-
-
 def test_in_brief_it_is_the_first_comparison_and_every_wrong_result() -> None:
     whole = [*pairs({256: 0.5, 512: 2.0}), result(512, 2.0, "cuda:0", transfers=True)]
     brief = verdict(whole, in_brief=True)
@@ -93,37 +131,8 @@ def test_in_brief_it_is_the_first_comparison_and_every_wrong_result() -> None:
     assert "copies" not in brief
     wrong = [*whole, result(512, 1.0, "cuda:1", verified=False)]
     assert text_of(wrong).startswith("Don't trust the GeForce RTX 3060 here: wrong results")
-    assert "wins" in verdict(wrong, in_brief=True)
+    assert "faster" in verdict(wrong, in_brief=True)
     assert verdict([], in_brief=True) == ""
-
-
-def test_a_tie_above_the_first_win_is_no_loss_and_is_named() -> None:
-    text = text_of(pairs({256: 0.5, 512: 2.0, 1024: 0.99}))
-    assert "wins from 512 × 512 on, of the sizes measured (elementwise, float32); equally fast" in (
-        text
-    )
-    unsure = result(1024, 0.5, "cuda:0", ci95_s=(0.1, 2.0))
-    text = text_of([*pairs({256: 0.5, 512: 2.0}), result(1024, 1.0), unsure])
-    assert "; too close to call at 1024 × 1024; at 256 × 256 the CPU is 2.0 × faster" in text
-
-
-def test_a_loss_above_the_first_win_means_it_depends() -> None:
-    assert text_of(pairs({256: 0.5, 512: 2.0, 1024: 0.8})) == (
-        "On this PC it depends on the size (elementwise, float32): the GeForce GT 1030 is 2.0 × "
-        "faster at 512 × 512, the CPU 2.0 × at 256 × 256."
-    )
-
-
-def test_always_faster_always_slower_and_equal() -> None:
-    assert (
-        "wins at every size measured (elementwise, float32): up to 4.0 × faster, at 512"
-        in text_of(pairs({256: 2.0, 512: 4.0}))
-    )
-    assert (
-        "the CPU wins at every size measured (elementwise, float32): at 256 × 256 it is 4.0 ×"
-        in (text_of(pairs({256: 0.25, 512: 0.5})))
-    )
-    assert "are equally fast" in text_of(pairs({256: 1.04, 512: 0.97}))
 
 
 def test_one_device_alone_invites_another_that_this_pc_has() -> None:
@@ -136,14 +145,6 @@ def test_one_device_alone_invites_another_that_this_pc_has() -> None:
     assert "Select the CPU as well" in verdict([result(512, 1.0, "cuda:0")], can_compare=True)
 
 
-def test_each_card_has_its_sentence() -> None:
-    assert text_of([*pairs({256: 2.0}), *pairs({256: 0.5}, "cuda:1")]) == (
-        "On this PC the GeForce GT 1030 wins at every size measured (elementwise, float32): up to "
-        "2.0 × faster, at 256 × 256. The CPU wins at every size measured: at 256 × 256 it is "
-        "2.0 × faster than the GeForce RTX 3060."
-    )
-
-
 def test_only_the_latest_kind_of_work_counts() -> None:
     results = [*pairs({256: 2.0}), result(256, 1.0, dtype="float16")]
     assert "1.00 s per call (elementwise, 256 × 256, float16)" in text_of(results)
@@ -151,13 +152,13 @@ def test_only_the_latest_kind_of_work_counts() -> None:
 
 def test_a_later_run_replaces_an_earlier_one() -> None:
     results = [*pairs({256: 2.0}), result(256, 4.0, "cuda:0")]
-    assert "the CPU wins at every size measured" in text_of(results)
+    assert "4.0 × slower than the CPU" in text_of(results)
     assert ratio(results[1], results) == pytest.approx(2.0)
 
 
 def ratio(one: RunFinished, results: list[RunFinished]) -> float | None:
     compared = speed_up(one, results)
-    return compared.claimed_ratio if compared else None
+    return compared.said_ratio if compared else None
 
 
 THEIRS = "A GT 1030 in 2025"
@@ -169,7 +170,7 @@ def recorded(results: list[RunFinished], label: str = THEIRS) -> list[RunFinishe
 
 def test_a_recording_is_called_one_and_is_not_of_this_pc() -> None:
     text = text_of(recorded(pairs({256: 2.0, 512: 4.0})))
-    assert text.startswith("In the recording the GeForce GT 1030 wins at every size measured")
+    assert text.startswith("In the recording the GeForce GT 1030 is up to 4.0 × faster")
     assert text.endswith("(recording: A GT 1030 in 2025).")
     both = text_of(recorded([*pairs({256: 2.0}), *with_transfers({256: 2.0})]))
     assert "On this PC" not in both
@@ -192,7 +193,7 @@ def test_a_recording_is_never_compared_with_this_pc_or_another_recording() -> No
     ):
         both = [*there, *here]
         assert speed_up((here if here[0].device != "cpu" else there)[0], both) is None
-        assert "wins" not in text_of(both)
+        assert "faster" not in text_of(both)
         assert crossovers(both) == []
     assert ratio(recorded([card])[0], recorded([cpu, card])) == 2.0
 
@@ -213,12 +214,11 @@ def test_wrong_results_are_reported_first_and_win_nothing() -> None:
     assert text_of(results).startswith(
         "Don't trust the GeForce GT 1030 here: wrong results at 512 × 512."
     )
-    assert "wins" not in text_of(results)
     assert "faster" not in text_of(results)
     assert crossovers(results) == []
     compared = speed_up(results[1], results)
     assert compared is not None
-    assert (compared.claimed_ratio, compared.cell) == (None, "wrong results")
+    assert (compared.said_ratio, compared.cell) == (None, "wrong results")
     alone = [msgspec.structs.replace(result(512, 1.0), verified=False)]
     assert text_of(alone).startswith("Don't trust the CPU here: wrong results at 512 × 512.")
 
@@ -245,9 +245,7 @@ def test_a_lead_of_twenty_stands_though_a_browser_ran_and_is_rounded() -> None:
     results = [
         in_turns(result(512, 2.13, other_processes=True)), in_turns(result(512, 0.1, "cuda:0")),
     ]  # fmt: skip
-    assert "wins at every size measured (elementwise, float32): up to about 20 × faster" in (
-        text_of(results)
-    )
+    assert "the GeForce GT 1030 is about 20 × faster than the CPU" in text_of(results)
     compared = speed_up(results[1], results)
     assert compared is not None
     assert compared.cell.replace("\u202f", " ") == "≈ 20 ×"
@@ -256,10 +254,10 @@ def test_a_lead_of_twenty_stands_though_a_browser_ran_and_is_rounded() -> None:
 def test_beside_a_browser_no_lead_over_a_run_of_another_time_stands() -> None:
     """Two runs of one product took 48 and 199 times as long as each other on a busy PC."""
     busy = result(512, 200.0, other_processes=True)
-    assert "too close to call" in text_of([busy, result(512, 1.0, "cuda:0")])
+    assert "cannot be told" in text_of([busy, result(512, 1.0, "cuda:0")])
     # Other programs only slow down: a winner that they disturbed has won all the more.
     winner = result(512, 0.1, other_processes=True)
-    assert "the CPU wins" in text_of([winner, result(512, 1.0, "cuda:0")])
+    assert "slower than the CPU" in text_of([winner, result(512, 1.0, "cuda:0")])
 
 
 DOUBTS: dict[str, dict[str, Any]] = {
@@ -276,12 +274,12 @@ def test_a_doubted_run_wins_nothing_within_a_factor_of_two(doubt: str) -> None:
     for lead, is_told in ((1.9, False), (2.1, True)):
         is_long = {"sustained": "sustained" in DOUBTS[doubt]}
         results = [result(512, lead, **DOUBTS[doubt]), result(512, 1.0, "cuda:0", **is_long)]
-        assert ("wins" in text_of(results)) is is_told
+        assert ("cannot be told" not in text_of(results)) is is_told
         # the other way round, too: a doubted loser may be faster than it seems
         back = [result(512, 1.0, **is_long), result(512, lead, "cuda:0", **DOUBTS[doubt])]
-        assert ("wins" in text_of(back)) is is_told
+        assert ("cannot be told" not in text_of(back)) is is_told
     both = [result(512, 1.9, **DOUBTS[doubt]), result(512, 1.0, "cuda:0", **DOUBTS[doubt])]
-    assert "wins" not in text_of(both)
+    assert "cannot be told" in text_of(both)
     assert doubt in text_of(both)
 
 
@@ -298,72 +296,30 @@ def test_a_verdict_from_doubted_times_is_itself_doubted(doubt: str) -> None:
 def test_a_verdict_about_wrong_results_is_doubted_and_one_about_nothing_is_not() -> None:
     assert is_doubted([result(512, 4.0), result(512, 1.0, "cuda:0", verified=False)])
     assert not is_doubted([])
-    # Two sound runs that are too close to call are no reason to distrust them.
+    # Two sound runs that cannot be told apart are no reason to distrust them.
     assert not is_doubted(pairs({512: 1.02}))
-
-
-def test_an_undecided_verdict_says_what_to_do() -> None:
-    few = [result(512, 1.5, samples=3), result(512, 1.0, "cuda:0", other_processes=True)]
-    assert text_of(few) == (
-        "On this PC it is too close to call whether the CPU or the GeForce GT 1030 is faster "
-        "(elementwise, float32): the times are doubtful (few samples, shared card). Give the runs "
-        "more time and close other programs."
-    )
-
-
-def test_one_sample_has_an_interval_without_width_and_proves_nothing() -> None:
-    results = [result(512, 1.5, samples=1), result(512, 1.0, "cuda:0", samples=1)]
-    assert "wins" not in text_of(results)
-    assert crossovers(results)[0].endswith("(few samples).")
 
 
 def test_equality_needs_an_interval_of_the_ratio_inside_five_percent() -> None:
     wide = (0.4, 1.6)
     results = [result(512, 1.0, ci95_s=wide), result(512, 1.0, "cuda:0", ci95_s=wide)]
-    assert "equally fast" not in text_of(results)
+    assert "as fast" not in text_of(results)
     assert "their times overlap" in text_of(results)
     narrow = [result(512, 1.0), result(512, 0.98, "cuda:0", ci95_s=(0.97, 0.99))]
-    assert "are equally fast" in text_of(narrow)
+    assert "is as fast as the CPU" in text_of(narrow)
     narrow[0] = msgspec.structs.replace(narrow[0], other_processes=True)
-    assert "equally fast" not in text_of(narrow)
-    assert "the times are doubtful (busy CPU)" in text_of(narrow)
-
-
-def test_intervals_that_do_not_overlap_are_not_said_to() -> None:
-    results = [
-        result(512, 1.04, ci95_s=(1.02, 1.08)), result(512, 1.0, "cuda:0", ci95_s=(0.99, 1.01)),
-    ]  # fmt: skip
-    for text in (text_of(results), *crossovers(results)):
-        assert "overlap" not in text
-        assert "their medians differ by less than 5 %" in text
+    assert "as fast" not in text_of(narrow)
+    assert "other programs were running" in text_of(narrow)
 
 
 def with_transfers(ratios: dict[int, float]) -> list[RunFinished]:
     return [result(size, 1.0 / ratio, "cuda:0", transfers=True) for size, ratio in ratios.items()]
 
 
-def test_a_refined_crossover_is_reported_by_its_upper_size() -> None:
-    assert text_of(pairs({512: 1 / 1.8, 608: 0.9, 640: 1.1, 1024: 3.0})) == (
-        "On this PC the GeForce GT 1030 wins from 640 × 640 on (elementwise, float32); at "
-        "512 × 512 the CPU is 1.8 × faster."
-    )
-
-
-def test_the_cpu_can_be_the_one_that_wins_from_a_size_on() -> None:
-    assert text_of(pairs({256: 3.0, 512: 0.5, 1024: 0.25})) == (
-        "On this PC the CPU wins from 512 × 512 on, of the sizes measured (elementwise, float32); "
-        "at 256 × 256 the GeForce GT 1030 is 3.0 × faster."
-    )
-
-
-def test_ties_are_not_called_wins() -> None:
-    assert "faster, at 128 × 128; equally fast at 64 × 64." in text_of(pairs({64: 1.01, 128: 2.0}))
-
-
 def test_overlapping_intervals_are_not_called_equal() -> None:
     wide = (0.1, 5.0)
     results = [result(256, 1.0, ci95_s=wide), result(256, 0.5, "cuda:0", ci95_s=wide)]
-    assert "too close to call whether the CPU or the GeForce GT 1030 is faster" in text_of(results)
+    assert "cannot be told whether the CPU or the GeForce GT 1030 is faster" in text_of(results)
     assert crossovers(results)[0].endswith("their times overlap.")
 
 
@@ -372,9 +328,9 @@ def test_transfers_have_a_sentence_and_a_speed_up_of_their_own() -> None:
     transferring = with_transfers({256: 0.25, 512: 0.5})
     results = [*computing, *transferring]
     assert text_of(results) == (
-        "On this PC the GeForce GT 1030 wins from 512 × 512 on, of the sizes measured "
-        "(elementwise, float32); at 256 × 256 the CPU is 2.0 × faster. With the copies the CPU "
-        "wins at every size measured: at 256 × 256 it is 4.0 × faster than the GeForce GT 1030."
+        "On this PC the GeForce GT 1030 is 4.0 × faster than the CPU at 512 × 512 and 2.0 × slower "
+        "at 256 × 256 (elementwise, float32). With the copies the GeForce GT 1030 is up to 4.0 × "
+        "slower than the CPU at 256 × 256 and 512 × 512."
     )
     assert ratio(computing[3], results) == pytest.approx(4.0)
     assert ratio(transferring[1], results) == pytest.approx(0.5)
@@ -386,24 +342,17 @@ def test_the_place_of_a_crossing_comes_with_its_uncertainty() -> None:
     assert found == [
         "Computing only, the GeForce GT 1030 overtakes the CPU at about 724 × 724 "
         "(measured: between 512 × 512 and 1024 × 1024).",
-        "With copies, the GeForce GT 1030 is slower from 256 × 256 to 1024 × 1024: the "
-        "curves do not cross.",
+        "With copies, the GeForce GT 1030 is up to 5.0 × slower than the CPU at 256 × 256 and "
+        "1024 × 1024: the curves do not cross.",
     ]
     assert crossovers([result(256, 1.0)]) == []
-
-
-def test_a_size_without_a_winner_beside_a_crossing_is_named() -> None:
-    ratios = {128: 1.0, 256: 0.5, 512: 1.01, 1024: 2.0, 2048: 1.0}
-    (sentence,) = crossovers(pairs(ratios))
-    assert sentence.replace("\u202f", " ").endswith(
-        "(measured: between 256 × 256 and 1024 × 1024), equally fast at 128 × 128 and 2048 × 2048."
-    )
 
 
 def test_a_card_that_always_wins_crosses_nowhere() -> None:
     (sentence,) = crossovers(pairs({256: 2.0}))
     assert sentence.replace("\u202f", " ") == (
-        "Computing only, the GeForce GT 1030 is faster at 256 × 256: the curves do not cross."
+        "Computing only, the GeForce GT 1030 is 2.0 × faster than the CPU at 256 × 256: the curves "
+        "do not cross."
     )
 
 
@@ -424,7 +373,7 @@ def test_another_option_or_cache_is_another_kind_of_work() -> None:
 def test_sizes_are_written_as_the_workload_writes_them() -> None:
     text = "batch of {size}"
     results = [result(64, 1.0, size_text=text), result(64, 0.5, "cuda:0", size_text=text)]
-    assert "at batch of 64." in text_of(results)
+    assert "at batch of 64 (el" in text_of(results)
 
 
 def test_a_custom_kernel_is_told_apart_from_the_kernels_of_pytorch() -> None:
@@ -432,15 +381,3 @@ def test_a_custom_kernel_is_told_apart_from_the_kernels_of_pytorch() -> None:
     own = [result(64, 1e-3, "cuda:0", race=RaceParameters(own_kernel=True))]
     assert "custom CUDA kernel" in text_of(own)
     assert "custom CUDA kernel" not in text_of(plain)
-
-
-def test_a_busy_pc_without_a_winner_says_so_and_what_to_do() -> None:
-    rounds = (0.7, 1.6, 1.2, 0.8, 1.1, 1.5) * 2
-    cpu, card = (
-        in_turns(result(512, 1.0, device, other_processes=True), rounds_s=rounds_s)
-        for device, rounds_s in (("cpu", rounds), ("cuda:0", (1.0,) * 12))
-    )
-    text = text_of([cpu, card])
-    assert "no verdict" in text
-    assert "other programs keep it busy" in text
-    assert text.endswith("Close other programs. Then run it again.")

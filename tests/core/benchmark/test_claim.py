@@ -3,8 +3,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.comparison import Claim, compare, compare_ways, findings_of, label_of
-from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.benchmark.claim import (
+    Reason,
+    Verdict,
+    claim_between,
+    claim_of,
+    fixes_sentence,
+)
+from gpu_studio.core.benchmark.trust import stamp_of, timing_doubts
+from gpu_studio.core.benchmark.ways import compare_ways, findings_of, label_of
 from gpu_studio.core.messages.pitfall_messages import Figure
 from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
 from gpu_studio.core.switcher.pitfall_words import format_figure
@@ -40,7 +47,7 @@ def test_the_fastest_and_the_smallest_are_named():
         "AMP on": result(0.01, peak_allocated_bytes=3 << 20),
     }
     assert plain(compare_ways(results)) == (
-        "The fastest is “AMP on”, 10.0 ms per call: 2.0 × as fast as “AMP off”. “AMP on” uses "
+        "The fastest is “AMP on”, 10.0 ms per call: 2.0 × faster than “AMP off”. “AMP on” uses "
         "least memory, 3 MiB at its peak; “AMP off” uses most, 4 MiB."
     )
 
@@ -59,7 +66,7 @@ def test_a_run_in_doubt_is_not_praised_without_saying_so():
     results = {"a": result(0.03), "b": result(0.01, throttled=True)}
     doubt = stamp_of(results["b"]).doubts[0]
     assert plain(compare_ways(results)) == (
-        "The fastest is “b”, 10.0 ms per call: about 3 × as fast as “a”. "
+        "The fastest is “b”, 10.0 ms per call: about 3 × faster than “a”. "
         f"Some results are doubtful: {doubt} (b)."
     )
     both = {"a": result(0.02, throttled=True), "b": result(0.01, throttled=True)}
@@ -76,17 +83,18 @@ def test_wrong_results_are_reported_first_and_are_not_the_fastest():
 def test_overlapping_ways_have_no_fastest():
     wide = {"ci95_s": (0.015, 0.025)}
     results = {"a": result(0.02, **wide), "b": result(0.021, **wide)}
-    assert compare_ways(results) == "Too close to call: their times overlap."
+    assert compare_ways(results) == "Which is the fastest cannot be told: their times overlap."
     results = {"a": result(0.02, throttled=True), "b": result(0.03)}
     assert compare_ways(results).startswith(
-        "Too close to call: the times are doubtful (throttled). Let the card cool down."
+        "Which is the fastest cannot be told: the times are doubtful (throttled). Let the card cool"
     )
 
 
 def test_of_several_ways_those_too_close_are_named():
     results = {"a": result(0.02), "b": result(0.0201), "c": result(0.04)}
     assert plain(compare_ways(results)) == (
-        "“a” takes 20.0 ms per call: 2.0 × as fast as “c”. Too close to call: “a” and “b”."
+        "“a” takes 20.0 ms per call: 2.0 × faster than “c”. Which of “a” and “b” is faster cannot "
+        "be told."
     )
 
 
@@ -115,61 +123,92 @@ def turns(median_s, *, rounds=(1.0,) * 12, **changes):
 
 
 def test_a_small_lead_counts_in_turns_and_not_between_two_times():
-    apart = compare(result(0.011), result(0.010))
-    assert apart.outcome is Claim.UNDECIDED
-    assert "two times" in apart.reason
-    assert compare(result(0.013), result(0.010)).outcome is Claim.FASTER
-    assert compare(turns(0.011), turns(0.010)).outcome is Claim.FASTER
+    apart = claim_of(result(0.011), result(0.010))
+    assert (apart.verdict, apart.reason) == (Verdict.UNCLEAR, Reason.OTHER_TIME)
+    assert claim_of(result(0.013), result(0.010)).verdict is Verdict.FASTER
+    assert claim_of(turns(0.011), turns(0.010)).verdict is Verdict.FASTER
+
+
+@pytest.mark.parametrize(("pairs", "is_told"), [(1, False), (2, False), (3, True), (12, True)])
+def test_fewer_than_three_pairs_of_rounds_have_no_winner(pairs, is_told):
+    found = claim_of(turns(0.020, rounds=(1.0,) * pairs), turns(0.010, rounds=(1.0,) * pairs))
+    assert (found.verdict is Verdict.FASTER) is is_told
+    if not is_told:
+        assert found.reason is Reason.FEW_ROUNDS
+        assert "more time" in fixes_sentence([found])
+
+
+@pytest.mark.parametrize(("pairs", "is_told"), [(1, False), (5, False), (6, True)])
+def test_on_a_busy_pc_fewer_than_six_pairs_have_no_winner(pairs, is_told):
+    busy = {"other_processes": True, "rounds": (1.0,) * pairs}
+    found = claim_of(turns(0.200, **busy), turns(0.010, **busy))
+    assert (found.verdict is Verdict.FASTER) is is_told
+    if not is_told:
+        assert found.reason is Reason.BUSY
+        assert plain(found.words) == "cannot be told, at least 20 × apart"
+
+
+def test_few_pairs_have_a_wide_interval():
+    """With three, a lead of a tenth is lost in rounds that differ by some per cent."""
+    uneven = (1.0, 1.08, 0.95)
+    close = claim_of(turns(0.011, rounds=uneven), turns(0.010, rounds=(1.0,) * 3))
+    assert (close.verdict, close.reason) == (Verdict.UNCLEAR, Reason.OVERLAP)
+    assert claim_of(turns(0.03, rounds=uneven), turns(0.010, rounds=(1.0,) * 3)).sign == 1
 
 
 def test_on_a_busy_pc_a_winner_wins_every_round():
     slower = (1.2, 1.3, 1.25, 1.1, 1.3, 1.2) * 2
     busy = {"other_processes": True}
-    won = compare(turns(0.010, rounds=slower, **busy), turns(0.008, **busy))
-    assert won.outcome is Claim.FASTER
-    assert won.times.startswith("about")
-    lost_one = compare(turns(0.010, rounds=(0.75, *slower[1:]), **busy), turns(0.008, **busy))
+    won = claim_of(turns(0.010, rounds=slower, **busy), turns(0.008, **busy))
+    assert won.verdict is Verdict.FASTER
+    assert won.words.startswith("about")
+    lost_one = claim_of(turns(0.010, rounds=(0.75, *slower[1:]), **busy), turns(0.008, **busy))
     assert lost_one.low > 1
-    assert lost_one.outcome is Claim.UNDECIDED
-    assert "busy" in lost_one.reason
-    assert lost_one.cell == "no verdict"
+    assert (lost_one.verdict, lost_one.cell) == (Verdict.UNCLEAR, "cannot be told")
     assert (lost_one.is_kept_busy, won.is_kept_busy) == (True, False)
 
 
 @pytest.mark.parametrize(
-    ("card_s", "outcome"),
-    [(0.004, Claim.FASTER), (0.016, Claim.UNDECIDED), (0.025, Claim.SLOWER)],
+    ("card_s", "verdict"),
+    [(0.004, Verdict.FASTER), (0.016, Verdict.UNCLEAR), (0.025, Verdict.SLOWER)],
 )
-def test_a_card_that_a_game_uses_too_loses_only_by_a_factor_of_two(card_s, outcome):
+def test_a_card_that_a_game_uses_too_loses_only_by_a_factor_of_two(card_s, verdict):
     cpu = turns(0.010)
     card = turns(card_s, other_processes=True, device="cuda:0")
-    assert compare(cpu, card).outcome is outcome
-    swapped = {Claim.FASTER: Claim.SLOWER, Claim.SLOWER: Claim.FASTER}
-    assert compare(card, cpu).outcome is swapped.get(outcome, outcome)
+    assert claim_of(cpu, card).verdict is verdict
+    swapped = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
+    assert claim_of(card, cpu).verdict is swapped.get(verdict, verdict)
 
 
 def test_two_ways_on_a_card_that_a_game_uses_meet_it_alike():
     shared = {"other_processes": True, "device": "cuda:0"}
-    assert compare(turns(0.016, **shared), turns(0.010, **shared)).outcome is Claim.FASTER
-
-
-def test_two_ways_on_one_card_are_not_set_apart_by_what_else_uses_it():
-    shared = {"other_processes": True, "device": "cuda:0"}
-    assert compare(turns(0.016, **shared), turns(0.010, device="cuda:0")).shared == 0
-    assert compare(turns(0.016), turns(0.010, **shared)).shared == 1
-
-
-def test_fewer_than_six_rounds_have_the_range_of_their_samples():
-    wide = {"ci95_s": (0.005, 0.02)}
-    few = (1.0,) * 5
-    compared = compare(turns(0.011, rounds=few, **wide), turns(0.010, rounds=few, **wide))
-    assert compared.outcome is Claim.UNDECIDED
-    assert compared.low < 0.6
+    assert claim_of(turns(0.016, **shared), turns(0.010, **shared)).verdict is Verdict.FASTER
+    assert claim_of(turns(0.016, **shared), turns(0.010, device="cuda:0")).sign == 1
 
 
 def test_a_disturbance_of_both_takes_no_winner_away():
     drift = (1.0, 3.0, 1.5, 2.0, 1.0, 4.0) * 2
     spread = {"iqr_s": 0.01}
-    compared = compare(turns(0.02, rounds=drift, **spread), turns(0.01, rounds=drift, **spread))
-    assert compared.doubts
-    assert compared.outcome is Claim.FASTER
+    found = claim_of(turns(0.02, rounds=drift, **spread), turns(0.01, rounds=drift, **spread))
+    assert found.doubts
+    assert found.verdict is Verdict.FASTER
+
+
+def test_the_ratio_of_totals_widens_the_interval_to_hold_it():
+    found = claim_of(turns(0.02), turns(0.01), ratio=2.5)
+    assert (found.ratio, found.high) == (2.5, 2.5)
+    assert found.low == pytest.approx(2.0)
+
+
+def test_figures_of_two_times_need_a_margin_and_a_quiet_pc():
+    assert claim_between(1.4, 1.3, 1.5).verdict is Verdict.FASTER
+    assert claim_between(0.7, 0.65, 0.75).verdict is Verdict.SLOWER
+    assert claim_between(1.3, 1.2, 1.4).reason is Reason.OTHER_TIME
+    assert claim_between(1.0, 0.98, 1.02).verdict is Verdict.EQUAL
+    busy = stamp_of(result(1.0, other_processes=True, device="cpu"))
+    assert busy.words == ("busy CPU",)
+    disturbed = claim_between(20.0, 18.0, 22.0, timing_doubts(result(1.0, other_processes=True)))
+    assert plain(disturbed.words) == "cannot be told, at least 18 × apart"
+    assert plain(disturbed.why) == (
+        "other programs were running, though measured at least 18 × apart"
+    )

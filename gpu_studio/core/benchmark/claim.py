@@ -1,0 +1,286 @@
+"""Which of two results is faster, and is that certain? One value, one rule, one wording.
+
+The rule: wrong results have no winner, and neither have overlapping intervals. Rounds in turns met
+the same disturbances, so the interval of their ratio has them in it; it takes three pairs of rounds
+at least. While other programs keep the PC busy, it takes six, and the winner must win every one. A
+card that works for others as well is slower all the time, so the other side must win by a factor of
+two. Results of two times may differ more than their intervals say, because each run finds other
+places in memory: a winner counts only if it still wins by a quarter less, and never against a time
+that other programs disturbed (identical products took up to 200 times as long). Any other doubt
+about a time (a throttled card) may mean a factor of two in either direction. If both times are
+doubtful, only one may be wrong by that factor, because a disturbance slows both down. Two results
+count as equally fast only if the whole interval of their ratio lies within ± 5 %.
+
+How to use it: two finished runs, `claim_of(reference, device)`. Two runs whose speeds come from
+totals, as in a race: `claim_of(reference, device, ratio=total / total)`. Any other figure with an
+interval, of two times: `claim_between(ratio, low, high, doubts)`. `Claim.words` is the wording for
+every place; `Claim.why` and `Claim.fixes` go where there is room for a reason.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.benchmark.trust import (
+    BUSY,
+    MET_BY_BOTH,
+    MORE_TIME,
+    TIMING_REMEDIES,
+    Doubt,
+    timing_doubts,
+)
+from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.statistics import FEWEST_PAIRS, FEWEST_ROUNDS, ratio_interval
+from gpu_studio.core.units import format_about, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from gpu_studio.core.messages.run_messages import RunFinished
+
+# Moving work is not worth less than this, and two runs of the same work can differ as much.
+SAME_WITHIN = 1.05
+APART_BY = 1.25
+"""How much two runs of the same work differ from run to run.
+
+Elementwise work differs by up to 25 % between processes whose memory is steady
+(`tests/bench/steadiness.py`).
+"""
+_DOUBTED_BY = 2.0
+CANNOT_BE_TOLD = "cannot be told"
+
+
+class Verdict(Enum):
+    """The verdict on a device compared with its reference."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    EQUAL = "equal"
+    WRONG = "wrong"
+    UNCLEAR = "unclear"
+
+
+class Reason(Enum):
+    """Why a verdict is unclear; the value is the end of a sentence."""
+
+    BUSY = "other programs were running"
+    FEW_ROUNDS = "they have too few rounds"
+    OVERLAP = "their times overlap"
+    DOUBTFUL = "the times are doubtful"
+    OTHER_TIME = "runs of two times differ by as much: measure both again, together"
+    SMALL = "they differ by less than 5 %"
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """How many times faster a device is than its reference, and whether that may be said.
+
+    Attributes:
+        verdict: on the device.
+        ratio: time of the reference / time of the device.
+        low, high: the 95 % interval of the ratio.
+        doubts: why one of the times may be far off. With any, only the order of magnitude is said.
+        reason: why the verdict is unclear; None if it is not.
+    """
+
+    verdict: Verdict
+    ratio: float
+    low: float
+    high: float
+    doubts: tuple[Doubt, ...] = ()
+    reason: Reason | None = None
+
+    @property
+    def sign(self) -> int:
+        """1 if the device wins, -1 if the reference wins, 0 otherwise."""
+        return {Verdict.FASTER: 1, Verdict.SLOWER: -1}.get(self.verdict, 0)
+
+    @property
+    def said_ratio(self) -> float | None:
+        """The ratio; None if the verdict allows none."""
+        return self.ratio if self.sign or self.verdict is Verdict.EQUAL else None
+
+    @property
+    def times(self) -> str:
+        """How many times faster the winner is: ``4.0 ×``, or ``about 20 ×`` if doubtful."""
+        lead = max(self.ratio, 1 / self.ratio)
+        return f"about {format_about(lead)}" if self.doubts else format_ratio(lead)
+
+    @property
+    def at_least(self) -> str:
+        """How far the intervals are apart where no winner counts: ``at least 8 ×``; or empty."""
+        apart = max(self.low, 1 / self.high)
+        if self.verdict is not Verdict.UNCLEAR or apart < _DOUBTED_BY:
+            return ""
+        step = 10 ** max(0, math.floor(math.log10(apart)) - 1)
+        return f"at least {math.floor(apart / step + 1e-9) * step:,}\u202f×"
+
+    @property
+    def words(self) -> str:
+        """The claim in a few words: ``4.0 × faster``, ``equally fast``, ``cannot be told``."""
+        if self.sign:
+            return f"{self.times} {self.verdict.value}"
+        if self.verdict is Verdict.UNCLEAR:
+            return f"{CANNOT_BE_TOLD}, {self.at_least} apart" if self.at_least else CANNOT_BE_TOLD
+        return "equally fast" if self.verdict is Verdict.EQUAL else "wrong results"
+
+    @property
+    def label(self) -> str:
+        """The words without the ratio, for a file that has it beside: ``faster``."""
+        return self.words if self.said_ratio is None else self.verdict.value
+
+    @property
+    def cell(self) -> str:
+        """The ratio for a table: ``4.0 ×``, ``≈ 0.3 ×``, or the words instead."""
+        if self.said_ratio is None:
+            return self.words
+        return f"≈ {format_about(self.ratio)}" if self.doubts else format_ratio(self.ratio)
+
+    @property
+    def why(self) -> str:
+        """Why the verdict is unclear, as the end of a sentence; empty if it is not."""
+        if self.reason is None:
+            return ""
+        words = dict.fromkeys(doubt.word for doubt in self.doubts)
+        listed = f" ({', '.join(words)})" if self.reason is Reason.DOUBTFUL else ""
+        apart = f", though measured {self.at_least} apart" if self.at_least else ""
+        return f"{self.reason.value}{listed}{apart}"
+
+    @property
+    def fixes(self) -> tuple[str, ...]:
+        """What would remove the doubts, each in the imperative."""
+        fixes = [MORE_TIME] if self.reason is Reason.FEW_ROUNDS else []
+        fixes += [TIMING_REMEDIES[doubt.kind] for doubt in self.doubts]
+        return tuple(dict.fromkeys(fixes))
+
+    @property
+    def is_kept_busy(self) -> bool:
+        """Whether other programs are why the verdict is unclear: another run may find a winner."""
+        return self.reason is Reason.BUSY
+
+
+def claim_of(
+    reference: RunFinished, device: RunFinished, *, ratio: float | None = None
+) -> Claim | None:
+    """Return the claim on two results of the same work.
+
+    Args:
+        reference: the result to compare with.
+        device: the result that the claim is on.
+        ratio: how many times faster the device is, if it is not the ratio of the medians. The
+            interval then holds both.
+
+    Returns:
+        None if one of the two has no time, or a time that is only for show.
+    """
+    if not all(one.median_s > 0 and one.ci95_s[0] > 0 for one in (reference, device)):
+        return None
+    of_medians = reference.median_s / device.median_s
+    ratio = ratio or of_medians
+    low, high = (a / b for a, b in zip(reference.ci95_s, reversed(device.ci95_s), strict=True))
+    pairs: tuple[tuple[float, float], ...] = ()
+    if reference.turns and reference.turns == device.turns:
+        pairs = tuple(zip(reference.rounds_s, device.rounds_s, strict=False))
+        if len(pairs) >= FEWEST_PAIRS:
+            ours, theirs = zip(*pairs, strict=True)
+            low, high = ratio_interval(ours, theirs, of_medians)
+    doubts = [doubt for one in (reference, device) for doubt in timing_doubts(one)]
+    if False in (reference.verified, device.verified):
+        return Claim(Verdict.WRONG, ratio, low, high, _each_once(doubts))
+    shared = 0
+    if reference.device != device.device:
+        shared = _is_shared(device) - _is_shared(reference)
+    busy = {side for side, one in ((-1, reference), (1, device)) if one.other_processes}
+    return _judged(
+        Claim(Verdict.UNCLEAR, ratio, min(low, ratio), max(high, ratio), _each_once(doubts)),
+        rounds=[one / other for one, other in pairs],
+        busy=busy,
+        shared=shared,
+    )
+
+
+def claim_between(ratio: float, low: float, high: float, doubts: Sequence[Doubt] = ()) -> Claim:
+    """Return the claim on two figures that were measured at two times.
+
+    Args:
+        ratio: how many times faster the second one is.
+        low: the least that the intervals of both allow.
+        high: the most.
+        doubts: those of both that concern the times (`trust.timing_doubts`).
+    """
+    busy = {-1, 1} if any(doubt.kind in BUSY for doubt in doubts) else set[int]()
+    return _judged(Claim(Verdict.UNCLEAR, ratio, low, high, _each_once(doubts)), busy=busy)
+
+
+def fixes_sentence(claims: Iterable[Claim]) -> str:
+    """Return what would decide unclear claims, as a sentence; empty if nothing is known to."""
+    fixes = dict.fromkeys(fix for claim in claims for fix in claim.fixes)
+    text = " and ".join(fixes)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _each_once(doubts: Iterable[Doubt]) -> tuple[Doubt, ...]:
+    return tuple({doubt.word: doubt for doubt in doubts}.values())
+
+
+def _is_shared(result: RunFinished) -> bool:
+    """Return whether a card works for other programs as well."""
+    return bool(result.other_processes) and not is_cpu(result.device)
+
+
+def _judged(
+    measured: Claim,
+    *,
+    rounds: Sequence[float] = (),
+    busy: Collection[int] = (),
+    shared: int = 0,
+) -> Claim:
+    """Return a claim with its verdict.
+
+    Args:
+        measured: without one.
+        rounds: the ratio of each pair of rounds in turns; empty if the two are of two times.
+        busy: those that other programs disturbed: 1 the device, -1 the reference.
+        shared: the card that works for other programs as well, if only one side is such a card.
+    """
+    kinds = {doubt.kind for doubt in measured.doubts}
+    own = kinds - (MET_BY_BOTH if len(rounds) >= FEWEST_PAIRS else frozenset())
+    margin = (1.0 if rounds else APART_BY) if not own else _DOUBTED_BY
+
+    def wins(sign: int, bound: float, lead: float) -> bool:
+        if not rounds:
+            is_fair = -sign not in busy
+        elif kinds & BUSY:
+            is_fair = len(rounds) >= FEWEST_ROUNDS
+            is_fair = is_fair and all(sign * math.log(one) > 0 for one in rounds)
+        else:
+            is_fair = len(rounds) >= FEWEST_PAIRS
+        needed = _DOUBTED_BY if shared == -sign else margin
+        return is_fair and bound > needed and lead >= SAME_WITHIN
+
+    if wins(1, measured.low, measured.ratio):
+        return msgspec.structs.replace(measured, verdict=Verdict.FASTER)
+    if wins(-1, 1 / measured.high, 1 / measured.ratio):
+        return msgspec.structs.replace(measured, verdict=Verdict.SLOWER)
+    is_narrow = measured.low >= 1 / SAME_WITHIN and measured.high <= SAME_WITHIN
+    reason = _reason(measured, kinds, rounds)
+    if is_narrow and not kinds and reason is not Reason.FEW_ROUNDS:
+        return msgspec.structs.replace(measured, verdict=Verdict.EQUAL)
+    return msgspec.structs.replace(measured, reason=reason)
+
+
+def _reason(measured: Claim, kinds: set[str], rounds: Sequence[float]) -> Reason:
+    if kinds & BUSY:
+        return Reason.BUSY
+    if 0 < len(rounds) < FEWEST_PAIRS:
+        return Reason.FEW_ROUNDS
+    if measured.low <= 1 <= measured.high:
+        return Reason.OVERLAP
+    if kinds:
+        return Reason.DOUBTFUL
+    if not rounds and max(measured.ratio, 1 / measured.ratio) >= SAME_WITHIN:
+        return Reason.OTHER_TIME
+    return Reason.SMALL

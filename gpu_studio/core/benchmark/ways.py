@@ -1,0 +1,136 @@
+"""Several ways to do the same work: which is the fastest, and which needs the least memory?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.benchmark.claim import CANNOT_BE_TOLD, Verdict, claim_of, fixes_sentence
+from gpu_studio.core.benchmark.option_words import value_words
+from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.listing import listed
+from gpu_studio.core.pause import pauses_sentence
+from gpu_studio.core.units import format_bytes, format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpu_studio.core.benchmark.claim import Claim
+    from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
+
+# Values that mean nothing without the option's name.
+_PLAIN = frozenset({"on", "off", "yes", "no", "default"})
+
+
+def label_of(options: Mapping[str, str], workload: WorkloadDescription) -> str:
+    """Return the options of a run as a label: ``AMP on``, ``pinned, worker processes: 2``."""
+    titles = {option.name: option.title for option in workload.options}
+    parts: list[str] = []
+    for name, value in options.items():
+        title = titles.get(name, name)
+        if value.isdecimal():
+            inside = f"{title[0].lower()}{title[1:]}" if parts else title
+            parts.append(f"{inside}: {int(value):,}")
+        else:
+            parts.append(f"{title} {value}" if value in _PLAIN else value_words(value))
+    return ", ".join(parts) or workload.title
+
+
+def compare_ways(results: Mapping[str, RunFinished]) -> str:
+    """Return the fastest option and the one with the least memory; empty for fewer than two.
+
+    Args:
+        results: runs of one workload with different options, by their labels.
+    """
+    if len(results) < 2:
+        return ""
+    wrong = [label for label, result in results.items() if result.verified is False]
+    right = {label: result for label, result in results.items() if result.verified is not False}
+    sentences = [f"Don't trust {_named(wrong)}: wrong results."] if wrong else []
+    if len(right) > 1:
+        sentences += [*_speed(right), *_memory(right)]
+    sentences += _doubts_of(right)
+    return " ".join(sentences)
+
+
+def are_ways_kept_busy(results: Mapping[str, RunFinished]) -> bool:
+    """Return whether no option is named the fastest because of other programs."""
+    right = {label: result for label, result in results.items() if result.verified is not False}
+    beside = _beside_fastest(right).values()
+    return bool(beside) and all(claim.is_kept_busy for claim in beside)
+
+
+def _beside_fastest(results: Mapping[str, RunFinished]) -> dict[str, Claim]:
+    """Return the claim of the fastest option against each other one, the slowest option last."""
+    fastest, *others = sorted(results, key=lambda label: results[label].median_s) or [""]
+    claims = ((label, claim_of(results[label], results[fastest])) for label in others)
+    return {label: claim for label, claim in claims if claim is not None}
+
+
+def _speed(results: Mapping[str, RunFinished]) -> Iterable[str]:
+    claims = _beside_fastest(results)
+    beaten = [label for label, claim in claims.items() if claim.verdict is Verdict.FASTER]
+    close = {label: claim for label, claim in claims.items() if label not in beaten}
+    fastest = min(results, key=lambda label: results[label].median_s)
+    least = format_duration(results[fastest].median_s)
+    if beaten:
+        lead = f"{least} per call: {claims[beaten[-1]].words} than “{beaten[-1]}”."
+        yield f"“{fastest}” takes {lead}" if close else f"The fastest is “{fastest}”, {lead}"
+        if close:
+            yield f"Which of {_named([fastest, *close])} is faster {CANNOT_BE_TOLD}."
+    elif close and all(claim.verdict is Verdict.EQUAL for claim in close.values()):
+        yield f"All options take about the same time, {least} per call."
+    elif close:
+        nearest = next(iter(close.values()))
+        yield f"Which is the fastest {CANNOT_BE_TOLD}: {nearest.why or 'their times overlap'}."
+        yield from filter(None, [fixes_sentence(close.values())])
+
+
+def _memory(results: Mapping[str, RunFinished]) -> Iterable[str]:
+    peaks = {
+        label: result.peak_allocated_bytes
+        for label, result in results.items()
+        if result.peak_allocated_bytes is not None
+    }
+    if len(peaks) == len(results) and min(peaks.values()) < max(peaks.values()):
+        least, most = min(peaks, key=peaks.__getitem__), max(peaks, key=peaks.__getitem__)
+        yield (
+            f"“{least}” uses least memory, {format_bytes(peaks[least])} at its peak; “{most}” "
+            f"uses most, {format_bytes(peaks[most])}."
+        )
+
+
+def _doubts_of(results: Mapping[str, RunFinished]) -> Iterable[str]:
+    """Yield the first doubt of each run, each doubt once, with the runs it applies to."""
+    doubts = {label: stamp_of(result).doubts[:1] for label, result in results.items()}
+    reasons = [
+        doubt if len(labels) == len(results) else f"{doubt} ({', '.join(labels)})"
+        for doubt, labels in _labels_by(doubts).items()
+    ]
+    if reasons:
+        yield f"Some results are doubtful: {'; '.join(reasons)}."
+
+
+def findings_of(results: Mapping[str, RunFinished]) -> Sequence[str]:
+    """Return the findings of the runs, each sentence once, with its run's label; and pauses."""
+    findings = _labels_by({label: result.findings for label, result in results.items()})
+    paused = pauses_sentence(result.pauses for result in results.values())
+    return [
+        *((paused,) if paused else ()),
+        *(
+            finding if len(labels) == len(results) else f"{', '.join(labels)}: {finding}"
+            for finding, labels in findings.items()
+        ),
+    ]
+
+
+def _labels_by(texts: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Return the labels that each text is about."""
+    labels: dict[str, list[str]] = {}
+    for label, own in texts.items():
+        for text in own:
+            labels.setdefault(text, []).append(label)
+    return labels
+
+
+def _named(labels: Sequence[str]) -> str:
+    return listed(f"“{label}”" for label in labels)
