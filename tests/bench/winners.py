@@ -27,7 +27,7 @@ from tests.fakes.run_answers import finished, in_turns
 BUDGETS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 CALLS_S = (0.001, 0.05, 0.1, 0.3)
 _MOST_SAMPLES = 240  # of a run: a batch is as long as that needs
-_PLACE, _SCATTER, _DRIFT, _DRIFTS_FOR_S = 0.02, 0.05, 0.03, 3.0
+_PLACE, _SCATTER, _DRIFT, _DRIFTS_FOR_S = 0.02, 0.02, 0.03, 3.0
 _OTHER_FOR_S, _ALONE_FOR_S = 0.3, 0.7
 
 
@@ -92,7 +92,7 @@ def share(pairs: int, budget_s: float, lead: float, *, is_busy: bool) -> tuple[f
     """Return the least and the largest share of pairs with a winner, over the lengths of calls."""
     shares = []
     for call_s in CALLS_S:
-        if 3 * call_s > budget_s:
+        if lead > 1 and 3 * call_s > budget_s:
             continue  # no pair can have a winner
         random = np.random.default_rng([int(budget_s * 10), int(call_s * 1e4), is_busy])
         signs = [
