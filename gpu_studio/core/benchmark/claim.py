@@ -54,7 +54,7 @@ _DOUBTED_BY = 2.0
 CANNOT_BE_TOLD = "cannot be told"
 
 
-class Verdict(Enum):
+class Outcome(Enum):
     """The verdict on a device compared with its reference."""
 
     FASTER = "faster"
@@ -79,14 +79,14 @@ class Claim(msgspec.Struct, frozen=True):
     """How many times faster a device is than its reference, and whether that may be said.
 
     Attributes:
-        verdict: on the device.
+        outcome: the verdict on the device.
         ratio: time of the reference / time of the device.
         low, high: the 95 % interval of the ratio.
         doubts: why one of the times may be far off. With any, only the order of magnitude is said.
         reason: why the verdict is unclear; None if it is not.
     """
 
-    verdict: Verdict
+    outcome: Outcome
     ratio: float
     low: float
     high: float
@@ -96,12 +96,12 @@ class Claim(msgspec.Struct, frozen=True):
     @property
     def sign(self) -> int:
         """1 if the device wins, -1 if the reference wins, 0 otherwise."""
-        return {Verdict.FASTER: 1, Verdict.SLOWER: -1}.get(self.verdict, 0)
+        return {Outcome.FASTER: 1, Outcome.SLOWER: -1}.get(self.outcome, 0)
 
     @property
     def said_ratio(self) -> float | None:
         """The ratio; None if the verdict allows none."""
-        return self.ratio if self.sign or self.verdict is Verdict.EQUAL else None
+        return self.ratio if self.sign or self.outcome is Outcome.EQUAL else None
 
     @property
     def times(self) -> str:
@@ -113,7 +113,7 @@ class Claim(msgspec.Struct, frozen=True):
     def at_least(self) -> str:
         """How far the intervals are apart where no winner counts: ``at least 8 ×``; or empty."""
         apart = max(self.low, 1 / self.high)
-        if self.verdict is not Verdict.UNCLEAR or apart < _DOUBTED_BY:
+        if self.outcome is not Outcome.UNCLEAR or apart < _DOUBTED_BY:
             return ""
         step = 10 ** max(0, math.floor(math.log10(apart)) - 1)
         return f"at least {math.floor(apart / step + 1e-9) * step:,}\u202f×"
@@ -122,15 +122,15 @@ class Claim(msgspec.Struct, frozen=True):
     def words(self) -> str:
         """The claim in a few words: ``4.0 × faster``, ``equally fast``, ``cannot be told``."""
         if self.sign:
-            return f"{self.times} {self.verdict.value}"
-        if self.verdict is Verdict.UNCLEAR:
+            return f"{self.times} {self.outcome.value}"
+        if self.outcome is Outcome.UNCLEAR:
             return f"{CANNOT_BE_TOLD}, {self.at_least} apart" if self.at_least else CANNOT_BE_TOLD
-        return "equally fast" if self.verdict is Verdict.EQUAL else "wrong results"
+        return "equally fast" if self.outcome is Outcome.EQUAL else "wrong results"
 
     @property
     def label(self) -> str:
         """The words without the ratio, for a file that has it beside: ``faster``."""
-        return self.words if self.said_ratio is None else self.verdict.value
+        return self.words if self.said_ratio is None else self.outcome.value
 
     @property
     def cell(self) -> str:
@@ -189,13 +189,13 @@ def claim_of(
             low, high = ratio_interval(ours, theirs, of_medians)
     doubts = [doubt for one in (reference, device) for doubt in timing_doubts(one)]
     if False in (reference.verified, device.verified):
-        return Claim(Verdict.WRONG, ratio, low, high, _each_once(doubts))
+        return Claim(Outcome.WRONG, ratio, low, high, _each_once(doubts))
     shared = 0
     if reference.device != device.device:
         shared = _is_shared(device) - _is_shared(reference)
     busy = {side for side, one in ((-1, reference), (1, device)) if one.other_processes}
     return _judged(
-        Claim(Verdict.UNCLEAR, ratio, min(low, ratio), max(high, ratio), _each_once(doubts)),
+        Claim(Outcome.UNCLEAR, ratio, min(low, ratio), max(high, ratio), _each_once(doubts)),
         rounds=[one / other for one, other in pairs],
         busy=busy,
         shared=shared,
@@ -212,7 +212,7 @@ def claim_between(ratio: float, low: float, high: float, doubts: Sequence[Doubt]
         doubts: those of both that concern the times (`trust.timing_doubts`).
     """
     busy = {-1, 1} if any(doubt.kind in BUSY for doubt in doubts) else set[int]()
-    return _judged(Claim(Verdict.UNCLEAR, ratio, low, high, _each_once(doubts)), busy=busy)
+    return _judged(Claim(Outcome.UNCLEAR, ratio, low, high, _each_once(doubts)), busy=busy)
 
 
 def fixes_sentence(claims: Iterable[Claim]) -> str:
@@ -262,13 +262,13 @@ def _judged(
         return is_fair and bound > needed and lead >= SAME_WITHIN
 
     if wins(1, measured.low, measured.ratio):
-        return msgspec.structs.replace(measured, verdict=Verdict.FASTER)
+        return msgspec.structs.replace(measured, outcome=Outcome.FASTER)
     if wins(-1, 1 / measured.high, 1 / measured.ratio):
-        return msgspec.structs.replace(measured, verdict=Verdict.SLOWER)
+        return msgspec.structs.replace(measured, outcome=Outcome.SLOWER)
     is_narrow = measured.low >= 1 / SAME_WITHIN and measured.high <= SAME_WITHIN
     reason = _reason(measured, kinds, rounds)
     if is_narrow and not kinds and reason is not Reason.FEW_ROUNDS:
-        return msgspec.structs.replace(measured, verdict=Verdict.EQUAL)
+        return msgspec.structs.replace(measured, outcome=Outcome.EQUAL)
     return msgspec.structs.replace(measured, reason=reason)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.claim import Claim, Verdict, claim_of
+from gpu_studio.core.benchmark.claim import Claim, Outcome, claim_of
 from gpu_studio.core.device_name import CPU, is_cpu, pc_of
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _crossing(below: int, above: int, claims: Mapping[int, Claim]) -> Crossing:
     inside = {
         size: claim.ratio
         for size, claim in claims.items()
-        if below <= size <= above and claim.verdict is not Verdict.WRONG
+        if below <= size <= above and claim.outcome is not Outcome.WRONG
     }
     return Crossing(
         size=min(max(_zero_of_line(inside), below), above),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.claim import Verdict
+from gpu_studio.core.benchmark.claim import Outcome
 from gpu_studio.core.benchmark.crossover import claims_by_size
 from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.trust import relative_iqr, stamp_of
@@ -59,7 +59,7 @@ class Standing(msgspec.Struct, frozen=True):
             return "Wrong results"
         if self.claim is None:
             return ""
-        if self.claim.verdict is Verdict.SLOWER:
+        if self.claim.outcome is Outcome.SLOWER:
             return f"CPU {self.claim.times} faster"
         return _capitalized(self.claim.words)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.benchmark.ceilings import is_this_normal
-from gpu_studio.core.benchmark.claim import CANNOT_BE_TOLD, Verdict, claim_of, fixes_sentence
+from gpu_studio.core.benchmark.claim import CANNOT_BE_TOLD, Outcome, claim_of, fixes_sentence
 from gpu_studio.core.benchmark.crossover import claims_by_size, crossings_of, reference_of
 from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.sizes import sizes_text
@@ -229,9 +229,9 @@ def _answer(comparison: CardComparison, work: str = "", *, with_copies: bool = T
     if _is_unclear(comparison):
         which = f"whether {cpu} or {card} is faster"
         return f"{mode}it {CANNOT_BE_TOLD} {which}{work}: {_why(claims)}{across}"
-    told = [size for size in reversed(claims) if claims[size].verdict is not Verdict.UNCLEAR]
+    told = [size for size in reversed(claims) if claims[size].outcome is not Outcome.UNCLEAR]
     parts: list[str] = []
-    for _, group in itertools.groupby(told, lambda size: claims[size].verdict):
+    for _, group in itertools.groupby(told, lambda size: claims[size].outcome):
         sizes = sorted(group)
         words = _group_words([claims[size] for size in sizes], "" if parts else f" {cpu}")
         parts.append(f"{words} {_span(sizes, size_text)}")
@@ -258,7 +258,7 @@ def _why(claims: Mapping[int, Claim]) -> str:
 
 
 def _is_unclear(comparison: CardComparison) -> bool:
-    return all(claim.verdict is Verdict.UNCLEAR for claim in comparison.claims.values())
+    return all(claim.outcome is Outcome.UNCLEAR for claim in comparison.claims.values())
 
 
 def _warnings(verdict: BenchmarkVerdict, *, below_headline: bool) -> list[str]:

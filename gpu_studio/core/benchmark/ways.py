@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.benchmark.claim import CANNOT_BE_TOLD, Verdict, claim_of, fixes_sentence
+from gpu_studio.core.benchmark.claim import CANNOT_BE_TOLD, Outcome, claim_of, fixes_sentence
 from gpu_studio.core.benchmark.option_words import value_words
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.listing import listed
@@ -68,8 +68,8 @@ def _beside_fastest(results: Mapping[str, RunFinished]) -> dict[str, Claim]:
 
 def _speed(results: Mapping[str, RunFinished]) -> Iterable[str]:
     claims = _beside_fastest(results)
-    beaten = [label for label, claim in claims.items() if claim.verdict is Verdict.FASTER]
-    close = {label: claim for label, claim in claims.items() if label not in beaten}
+    beaten = [label for label, claim in claims.items() if claim.outcome is Outcome.FASTER]
+    close = {label: claim for label, claim in claims.items() if claim.outcome is not Outcome.FASTER}
     fastest = min(results, key=lambda label: results[label].median_s)
     least = format_duration(results[fastest].median_s)
     if beaten:
@@ -77,7 +77,7 @@ def _speed(results: Mapping[str, RunFinished]) -> Iterable[str]:
         yield f"“{fastest}” takes {lead}" if close else f"The fastest is “{fastest}”, {lead}"
         if close:
             yield f"Which of {_named([fastest, *close])} is faster {CANNOT_BE_TOLD}."
-    elif close and all(claim.verdict is Verdict.EQUAL for claim in close.values()):
+    elif close and all(claim.outcome is Outcome.EQUAL for claim in close.values()):
         yield f"All options take about the same time, {least} per call."
     elif close:
         nearest = next(iter(close.values()))

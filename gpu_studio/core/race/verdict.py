@@ -13,11 +13,9 @@ import msgspec
 from gpu_studio.core.benchmark.claim import (
     CANNOT_BE_TOLD,
     Claim,
+    Outcome,
     claim_of,
     fixes_sentence,
-)
-from gpu_studio.core.benchmark.claim import (
-    Verdict as Outcome,
 )
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.device_name import is_cpu, pc_of
@@ -75,7 +73,7 @@ def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
     if len(order) > 1:
         first, second = order[0], order[1]
         duel = _duel(runs[second], runs[first])
-        outcome = duel.verdict if duel is not None else Outcome.UNCLEAR
+        outcome = duel.outcome if duel is not None else Outcome.UNCLEAR
         if duel is not None and outcome is Outcome.FASTER:
             leader, ratio = first, duel.ratio
         elif duel is not None and outcome is Outcome.EQUAL:
@@ -210,7 +208,7 @@ class _Words:
     def compared(self, first: int, second: int, duel: Claim | None) -> str:
         """Return the sentence about the two fastest."""
         names = self._name(first), self._name(second)
-        outcome = duel.verdict if duel is not None else Outcome.UNCLEAR
+        outcome = duel.outcome if duel is not None else Outcome.UNCLEAR
         if outcome is Outcome.WRONG:
             wrong = [
                 self._name(index)

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.claim import (
+    Outcome,
     Reason,
-    Verdict,
     claim_between,
     claim_of,
     fixes_sentence,
@@ -124,15 +124,15 @@ def turns(median_s, *, rounds=(1.0,) * 12, **changes):
 
 def test_a_small_lead_counts_in_turns_and_not_between_two_times():
     apart = claim_of(result(0.011), result(0.010))
-    assert (apart.verdict, apart.reason) == (Verdict.UNCLEAR, Reason.OTHER_TIME)
-    assert claim_of(result(0.013), result(0.010)).verdict is Verdict.FASTER
-    assert claim_of(turns(0.011), turns(0.010)).verdict is Verdict.FASTER
+    assert (apart.outcome, apart.reason) == (Outcome.UNCLEAR, Reason.OTHER_TIME)
+    assert claim_of(result(0.013), result(0.010)).outcome is Outcome.FASTER
+    assert claim_of(turns(0.011), turns(0.010)).outcome is Outcome.FASTER
 
 
 @pytest.mark.parametrize(("pairs", "is_told"), [(1, False), (2, False), (3, True), (12, True)])
 def test_fewer_than_three_pairs_of_rounds_have_no_winner(pairs, is_told):
     found = claim_of(turns(0.020, rounds=(1.0,) * pairs), turns(0.010, rounds=(1.0,) * pairs))
-    assert (found.verdict is Verdict.FASTER) is is_told
+    assert (found.outcome is Outcome.FASTER) is is_told
     if not is_told:
         assert found.reason is Reason.FEW_ROUNDS
         assert "more time" in fixes_sentence([found])
@@ -142,7 +142,7 @@ def test_fewer_than_three_pairs_of_rounds_have_no_winner(pairs, is_told):
 def test_on_a_busy_pc_fewer_than_six_pairs_have_no_winner(pairs, is_told):
     busy = {"other_processes": True, "rounds": (1.0,) * pairs}
     found = claim_of(turns(0.200, **busy), turns(0.010, **busy))
-    assert (found.verdict is Verdict.FASTER) is is_told
+    assert (found.outcome is Outcome.FASTER) is is_told
     if not is_told:
         assert found.reason is Reason.BUSY
         assert plain(found.words) == "cannot be told, at least 20 × apart"
@@ -152,7 +152,7 @@ def test_few_pairs_have_a_wide_interval():
     """With three, a lead of a tenth is lost in rounds that differ by some per cent."""
     uneven = (1.0, 1.08, 0.95)
     close = claim_of(turns(0.011, rounds=uneven), turns(0.010, rounds=(1.0,) * 3))
-    assert (close.verdict, close.reason) == (Verdict.UNCLEAR, Reason.OVERLAP)
+    assert (close.outcome, close.reason) == (Outcome.UNCLEAR, Reason.OVERLAP)
     assert claim_of(turns(0.03, rounds=uneven), turns(0.010, rounds=(1.0,) * 3)).sign == 1
 
 
@@ -160,29 +160,29 @@ def test_on_a_busy_pc_a_winner_wins_every_round():
     slower = (1.2, 1.3, 1.25, 1.1, 1.3, 1.2) * 2
     busy = {"other_processes": True}
     won = claim_of(turns(0.010, rounds=slower, **busy), turns(0.008, **busy))
-    assert won.verdict is Verdict.FASTER
+    assert won.outcome is Outcome.FASTER
     assert won.words.startswith("about")
     lost_one = claim_of(turns(0.010, rounds=(0.75, *slower[1:]), **busy), turns(0.008, **busy))
     assert lost_one.low > 1
-    assert (lost_one.verdict, lost_one.cell) == (Verdict.UNCLEAR, "cannot be told")
+    assert (lost_one.outcome, lost_one.cell) == (Outcome.UNCLEAR, "cannot be told")
     assert (lost_one.is_kept_busy, won.is_kept_busy) == (True, False)
 
 
 @pytest.mark.parametrize(
     ("card_s", "verdict"),
-    [(0.004, Verdict.FASTER), (0.016, Verdict.UNCLEAR), (0.025, Verdict.SLOWER)],
+    [(0.004, Outcome.FASTER), (0.016, Outcome.UNCLEAR), (0.025, Outcome.SLOWER)],
 )
 def test_a_card_that_a_game_uses_too_loses_only_by_a_factor_of_two(card_s, verdict):
     cpu = turns(0.010)
     card = turns(card_s, other_processes=True, device="cuda:0")
-    assert claim_of(cpu, card).verdict is verdict
-    swapped = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
-    assert claim_of(card, cpu).verdict is swapped.get(verdict, verdict)
+    assert claim_of(cpu, card).outcome is verdict
+    swapped = {Outcome.FASTER: Outcome.SLOWER, Outcome.SLOWER: Outcome.FASTER}
+    assert claim_of(card, cpu).outcome is swapped.get(verdict, verdict)
 
 
 def test_two_ways_on_a_card_that_a_game_uses_meet_it_alike():
     shared = {"other_processes": True, "device": "cuda:0"}
-    assert claim_of(turns(0.016, **shared), turns(0.010, **shared)).verdict is Verdict.FASTER
+    assert claim_of(turns(0.016, **shared), turns(0.010, **shared)).outcome is Outcome.FASTER
     assert claim_of(turns(0.016, **shared), turns(0.010, device="cuda:0")).sign == 1
 
 
@@ -191,7 +191,7 @@ def test_a_disturbance_of_both_takes_no_winner_away():
     spread = {"iqr_s": 0.01}
     found = claim_of(turns(0.02, rounds=drift, **spread), turns(0.01, rounds=drift, **spread))
     assert found.doubts
-    assert found.verdict is Verdict.FASTER
+    assert found.outcome is Outcome.FASTER
 
 
 def test_the_ratio_of_totals_widens_the_interval_to_hold_it():
@@ -201,10 +201,10 @@ def test_the_ratio_of_totals_widens_the_interval_to_hold_it():
 
 
 def test_figures_of_two_times_need_a_margin_and_a_quiet_pc():
-    assert claim_between(1.4, 1.3, 1.5).verdict is Verdict.FASTER
-    assert claim_between(0.7, 0.65, 0.75).verdict is Verdict.SLOWER
+    assert claim_between(1.4, 1.3, 1.5).outcome is Outcome.FASTER
+    assert claim_between(0.7, 0.65, 0.75).outcome is Outcome.SLOWER
     assert claim_between(1.3, 1.2, 1.4).reason is Reason.OTHER_TIME
-    assert claim_between(1.0, 0.98, 1.02).verdict is Verdict.EQUAL
+    assert claim_between(1.0, 0.98, 1.02).outcome is Outcome.EQUAL
     busy = stamp_of(result(1.0, other_processes=True, device="cpu"))
     assert busy.words == ("busy CPU",)
     disturbed = claim_between(20.0, 18.0, 22.0, timing_doubts(result(1.0, other_processes=True)))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_studio.core.benchmark.claim import Claim, Verdict
+from gpu_studio.core.benchmark.claim import Claim, Outcome
 from gpu_studio.core.benchmark.crossover import claims_by_size, crossings_of, next_size
 from gpu_studio.core.benchmark.sizes import powers_of_two
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
@@ -19,12 +19,12 @@ from tests.fakes.run_answers import finished
 
 def claim(ratio: float, low: float, high: float) -> Claim:
     """Return the claim of rounds in turns on a quiet PC."""
-    verdict = Verdict.UNCLEAR
+    outcome = Outcome.UNCLEAR
     if low > 1 and ratio >= 1.05:
-        verdict = Verdict.FASTER
+        outcome = Outcome.FASTER
     elif high < 1 and ratio <= 1 / 1.05:
-        verdict = Verdict.SLOWER
-    return Claim(verdict, ratio, low, high)
+        outcome = Outcome.SLOWER
+    return Claim(outcome, ratio, low, high)
 
 
 def exact(ratios: dict[int, float]) -> dict[int, Claim]:
@@ -199,7 +199,7 @@ def test_a_result_without_a_time_has_no_ratio() -> None:
 
 def test_a_wrong_result_between_two_winners_does_not_move_their_crossing() -> None:
     right = exact({256: 0.5, 1024: 2.0})
-    wrong = {512: Claim(Verdict.WRONG, 50.0, 49.9, 50.1)}
+    wrong = {512: Claim(Outcome.WRONG, 50.0, 49.9, 50.1)}
     (crossing,) = crossings_of(dict(sorted((right | wrong).items())))
     assert crossing == crossings_of(right)[0]
     assert crossing.size == pytest.approx(512)
