@@ -87,7 +87,6 @@ TABS = (
             ".png", ".jpg", ".jpeg", ".jfif", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm",
             ".ico", ".svg", ".heic", ".heif", ".avif", ".jsonl",
         ),
-        recognizes="gpu_studio.core.race.race_page:has_race",
     ),
     Tab(
         page=pages.BENCHMARK,

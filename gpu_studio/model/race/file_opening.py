@@ -19,7 +19,6 @@ from gpu_studio.core.race.picture_answer import (
     MOST_ANSWER_BYTES,
     opened_picture,
 )
-from gpu_studio.core.race.race_page import PAGE_ENDINGS, read_race_page
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING
 from gpu_studio.model.race.race_entries import name_of
 from gpu_studio.model.race.race_history import track_of
@@ -59,11 +58,8 @@ class FileOpening:
         Raises:
             StudioError: it cannot be read, or is neither a picture nor a recording.
         """
-        ending = self._path.suffix.lower()
-        if ending == RECORDING_ENDING:
+        if self._path.suffix.lower() == RECORDING_ENDING:
             return self._recording()
-        if ending in PAGE_ENDINGS:
-            return read_race_page(self._path, lambda: self._call.is_cancelled)
         try:
             answer = self._call.run(
                 os.fsencode(self._path), longest_s=LONGEST_S, most_bytes=MOST_ANSWER_BYTES

@@ -20,15 +20,9 @@ from PySide6.QtCore import (
     QSize,
     Qt,
 )
-from PySide6.QtGui import QColor, QImage, QImageIOHandler, QImageReader, QPainter, QTransform
+from PySide6.QtGui import QColor, QImage, QImageIOHandler, QImageReader, QPainter
 
-from gpu_studio.core.png_chunks import (
-    CHECKSUM_BYTES,
-    CHUNK_HEAD_BYTES,
-    PNG_HEAD,
-    png_chunks,
-    png_text,
-)
+from gpu_studio.core.png_chunks import PNG_HEAD, png_text
 from gpu_studio.core.race.frame_file import LARGEST_SIDE
 from gpu_studio.core.race.picture_answer import (
     DAMAGED,
@@ -42,7 +36,6 @@ from gpu_studio.core.race.picture_answer import (
     RefusedPicture,
     encode_answer,
 )
-from gpu_studio.core.race.picture_file import PictureKind, kind_of, orientation_of
 from gpu_studio.core.race.shared_race import CHUNK, LARGEST_BYTES
 from gpu_studio.core.user_file import UnusableFileError, open_user_file
 
@@ -53,18 +46,25 @@ if TYPE_CHECKING:
 LARGEST_PIXELS = 100_000_000
 _HEAD_BYTES = 16
 _STANDARD_ERROR = 2
-_NEEDED = (b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND")
 _LIGHT_PIXELS = 30_000_000  # of 16 bytes each
-# A turn and a mirror for each orientation of Exif.
-_WAYS = {
-    2: QTransform(-1, 0, 0, 1, 0, 0),
-    3: QTransform(-1, 0, 0, -1, 0, 0),
-    4: QTransform(1, 0, 0, -1, 0, 0),
-    5: QTransform(0, 1, 1, 0, 0, 0),
-    6: QTransform(0, 1, -1, 0, 0, 0),
-    7: QTransform(0, -1, -1, 0, 0, 0),
-    8: QTransform(0, -1, 1, 0, 0, 0),
-}
+_PNG = "png"
+
+
+def kind_of(head: bytes) -> str:
+    """Return Qt's name of a picture's kind by its first 16 bytes; empty for any other file.
+
+    A file's name decides nothing about what a decoder will meet.
+    """
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "webp"
+    kinds = {
+        PNG_HEAD: _PNG,
+        b"\xff\xd8\xff": "jpeg",
+        b"GIF87a": "gif",
+        b"GIF89a": "gif",
+        b"BM": "bmp",
+    }
+    return next((kind for begin, kind in kinds.items() if head.startswith(begin)), "")
 
 
 def answer(content: bytes) -> bytes:
@@ -105,30 +105,23 @@ def decode(path: Path) -> PictureAnswer:
 def _opened(path: Path) -> PictureAnswer:
     with open_user_file(path) as file:
         kind = kind_of(file.read(_HEAD_BYTES))
-        if kind is None:
+        if not kind:
             return RefusedPicture(NO_PICTURE)
-        if kind is PictureKind.PNG:
+        if kind == _PNG:
             race = png_text(file, CHUNK.encode(), LARGEST_BYTES)
             if race is not None:
                 return FoundRace(race.decode("latin-1"))
-        orientation = orientation_of(file, kind)
-        file.seek(0)
-        return _decoded(file, kind, orientation)
+        return _decoded(file, kind)
 
 
-def _decoded(file: BinaryIO, kind: PictureKind, orientation: int) -> PictureAnswer:
+def _decoded(file: BinaryIO, kind: str) -> PictureAnswer:
     """Return the first picture in a file, small, upright and on white."""
-    device: QIODevice
-    if kind is PictureKind.PNG:
-        device = _PngPixels(file)
-        device.open(QIODevice.OpenModeFlag.ReadOnly)
-    else:
-        device = QFile()
-        os.lseek(file.fileno(), 0, os.SEEK_SET)
-        device.open(file.fileno(), QIODevice.OpenModeFlag.ReadOnly)
-    reader = QImageReader(device, QByteArray(kind.value.encode()))
+    device = QFile()
+    os.lseek(file.fileno(), 0, os.SEEK_SET)
+    device.open(file.fileno(), QIODevice.OpenModeFlag.ReadOnly)
+    reader = QImageReader(device, QByteArray(kind.encode()))
     reader.setAutoDetectImageFormat(False)
-    reader.setAutoTransform(False)
+    reader.setAutoTransform(True)
     QImageReader.setAllocationLimit(MEMORY_BYTES >> 20)
     size = reader.size()
     if size.isEmpty():
@@ -139,11 +132,10 @@ def _decoded(file: BinaryIO, kind: PictureKind, orientation: int) -> PictureAnsw
             f"it has {size.width():,} × {size.height():,} pixels, and "
             f"{LARGEST_PIXELS // 1_000_000} megapixels is the limit. Make it smaller first"
         )
-    size = _fitting(size)
     if reader.supportsOption(QImageIOHandler.ImageOption.ScaledSize):
-        reader.setScaledSize(size)  # JPEG is smaller before it is decoded
+        reader.setScaledSize(_fitting(size))  # JPEG is smaller before it is decoded
     image = reader.read()
-    if not image.isNull() and image.size() != size:
+    if not image.isNull() and image.size() != _fitting(image.size()):
         # In place: a second copy of a large picture would be too much.
         image.convertTo(QImage.Format.Format_ARGB32_Premultiplied)
         image = image.scaled(
@@ -153,7 +145,7 @@ def _decoded(file: BinaryIO, kind: PictureKind, orientation: int) -> PictureAnsw
         )
     if image.isNull():
         return RefusedPicture(DAMAGED if pixels < _LIGHT_PIXELS else DAMAGED_OR_LARGE)
-    return picture_of(image, orientation)
+    return picture_of(image)
 
 
 def _fitting(size: QSize) -> QSize:
@@ -163,51 +155,10 @@ def _fitting(size: QSize) -> QSize:
     return size.expandedTo(QSize(1, 1))
 
 
-class _PngPixels(QIODevice):
-    """Reads a PNG file without what its pixels do not need.
-
-    Qt inflates every text and profile that is in a file, and most of those are larger then.
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__()
-        self._file = file
-        self._parts = self._needed()
-        self._place, self._left = 0, 0
-
-    def isSequential(self) -> bool:
-        """Return that it cannot be read twice."""
-        return True
-
-    def readData(self, most: int) -> bytes:
-        """Return the next bytes."""
-        while most and not self._left:
-            part = next(self._parts, None)
-            if part is None:
-                return b""
-            self._place, self._left = part
-        self._file.seek(self._place)
-        data = self._file.read(min(most, self._left))
-        self._place, self._left = self._place + len(data), self._left - len(data)
-        if most and not data:  # cut off in the middle
-            self._left, self._parts = 0, iter(())
-        return data
-
-    def _needed(self) -> Iterator[tuple[int, int]]:
-        """Yield the place and the size of each part."""
-        yield 0, len(PNG_HEAD)
-        for chunk in png_chunks(self._file):
-            if chunk.kind in _NEEDED:
-                whole = CHUNK_HEAD_BYTES + chunk.size + CHECKSUM_BYTES
-                yield chunk.place - CHUNK_HEAD_BYTES, whole
-
-
-def picture_of(image: QImage, orientation: int) -> DecodedPicture:
-    """Return the pixels of an image on white, turned as Exif says."""
+def picture_of(image: QImage) -> DecodedPicture:
+    """Return the pixels of an image on white."""
     if image.format() is QImage.Format.Format_CMYK8888:  # which Qt converts, but does not draw
         image = image.convertToFormat(QImage.Format.Format_RGB32)
-    if orientation in _WAYS:
-        image = image.transformed(_WAYS[orientation])
     plain = QImage(image.size(), QImage.Format.Format_RGB888)
     plain.fill(QColor("white"))
     painter = QPainter(plain)

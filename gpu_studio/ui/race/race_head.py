@@ -53,13 +53,11 @@ class RaceHead(FlowRow):
     Signals:
         animation_wanted(): the race that is over is to be saved as an animation.
         save_wanted(): the user wants the race as a picture.
-        page_wanted(): the user wants the race as a page, after a look at it.
         recording_wanted(bool): the user wants it as a recording; whether with its pictures.
         full_screen_wanted(): the user wants the whole screen, or the window back.
     """
 
     save_wanted = Signal()
-    page_wanted = Signal()
     animation_wanted = Signal()
     recording_wanted = Signal(bool)
     full_screen_wanted = Signal()
@@ -197,7 +195,6 @@ class RaceHead(FlowRow):
         for text, name, wanted in (
             ("Save &picture…", "race.save.picture", self.save_wanted),
             ("Save &animation…", "race.save.animation", self.animation_wanted),
-            ("Save pa&ge…", "race.save.page", self.page_wanted),
         ):
             action = QAction(text, menu)
             action.setObjectName(name)

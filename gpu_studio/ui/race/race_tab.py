@@ -163,7 +163,6 @@ class RaceTab(TabContents):
         self._history.notified.connect(self._show_outcome)
         self._studio.session.state_changed.connect(self._update)
         self._head.save_wanted.connect(self._save)
-        self._head.page_wanted.connect(self._share_page)
         self._head.recording_wanted.connect(self._record)
         self._recording.recorded.connect(self._save_recording)
         self._recording.notified.connect(self._show_outcome)
@@ -430,17 +429,6 @@ class RaceTab(TabContents):
         if order is not None:
             kind = "PNG picture (*.png)"
             self._save_as("Save picture", "race.png", kind, png_of_card(order))
-
-    def _share_page(self) -> None:
-        order = order_of(self.race, self._studio, local_now(), self._roles)
-        if order is None:
-            return
-        from gpu_studio.core.race.race_page import race_page
-        from gpu_studio.ui.share_dialog import ShareDialog, ShareForm
-
-        page = race_page(order.shared)
-        form = ShareForm("Page", "race.html", "Web page (*.html)", lambda _chosen: page)
-        ShareDialog((form,), has_name=False, parent=self.window()).exec()
 
     def _record(self, keeps_pictures: bool) -> None:
         self._recording.record(local_now(), keeps_pictures=keeps_pictures)

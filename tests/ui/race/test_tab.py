@@ -36,7 +36,6 @@ from gpu_studio.ui.race.race_head import RaceContestants, RaceHead
 from gpu_studio.ui.race.race_lane import ProgressLine
 from gpu_studio.ui.race.race_picture import RacePicture
 from gpu_studio.ui.race.stage_view import stage_view
-from gpu_studio.ui.share_dialog import ShareDialog
 from gpu_studio.ui.trust_chip import TrustChip
 from tests.driving.pages import settle
 from tests.driving.race import chips, gray, lever, run, wait_over
@@ -489,27 +488,6 @@ def test_a_race_is_saved_and_opens_again_as_a_ghost(
 
     assert len(requests_of(engines)) == 3
     assert text(tab, "race.left.clock") == text(tab, "race.right.clock")
-
-
-def test_a_race_is_shared_as_a_page_and_opens_again_as_a_ghost(
-    tab: RaceTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "race.html"
-
-    def save(dialog: ShareDialog) -> int:
-        dialog.show()
-        assert tab.race.verdict.finished.sentence in find(dialog, "share.preview").toPlainText()
-        click(dialog, "share.save")
-        dialog.close()
-        return 0
-
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
-    monkeypatch.setattr(ShareDialog, "exec", save)
-    run(tab)
-    find(tab, "race.save.page", QAction).trigger()
-    tab.go_to(Destination(page=RACE, paths=(path,)))
-
-    wait_until(lambda: tab.race.choices.ghost is not None)
 
 
 def test_where_a_race_cannot_be_saved_it_is_reported(
