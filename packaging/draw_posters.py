@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from PySide6.QtGui import QGuiApplication
 
+from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.engine.workloads.case import Case
 from gpu_studio.engine.workloads.grow import GrowDrawing
 from gpu_studio.engine.workloads.paint import PaintDrawing
@@ -52,7 +53,7 @@ def main() -> None:
     """Write all posters."""
     application = QGuiApplication(["draw_posters", "-platform", "offscreen"])
     for name in POSTERS:
-        image_of(drawn(name)).save(str(_FOLDER / f"{name}.jpg"), "JPEG", _QUALITY)
+        image_of(PackedFrame.of(drawn(name))).save(str(_FOLDER / f"{name}.jpg"), "JPEG", _QUALITY)
     application.quit()
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,7 +12,6 @@ from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import check_device, started_engine
 from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.command import Command, WrongUseError
-from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.recorder import Recorder, processor_name
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
@@ -38,19 +36,18 @@ from gpu_studio.core.race.contestant import (
     race_requests,
     usual_contestants,
 )
-from gpu_studio.core.race.kept_frames import kept_frames
-from gpu_studio.core.race.photo_file import Photo, encode_photo, photo_id
-from gpu_studio.core.race.picture_answer import (
+from gpu_studio.core.race.frames import MOST_BYTES, RaceFrame, RaceTrack, kept_frames
+from gpu_studio.core.race.photo import (
     DECODER,
     LONGEST_S,
     MEMORY_BYTES,
     MOST_ANSWER_BYTES,
+    Photo,
     opened_picture,
     refused,
 )
 from gpu_studio.core.race.picture_order import picture_order
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
-from gpu_studio.core.race.race_track import MOST_BYTES, RaceFrame, RaceTrack
 from gpu_studio.core.race.verdict import judge
 from gpu_studio.core.units import (
     format_count,
@@ -60,17 +57,17 @@ from gpu_studio.core.units import (
     three_digits,
 )
 from gpu_studio.process.child_call import ChildCall
-from gpu_studio.process.family_folder import FamilyFolder
 from gpu_studio.process.sleep_block import SleepBlock
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from gpu_studio.cli.answers import CommandEngine
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import WorkloadDescription
+    from gpu_studio.core.packed_frame import PackedFrame
     from gpu_studio.core.race.verdict import Verdict
 
 _COLUMNS = (
@@ -103,9 +100,9 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         )
     if options.photo is not None and picture.name != LEARN.name:
         raise WrongUseError(f"{picture.name} learns no picture: choose {LEARN.name}.")
+    photo = _opened(options.photo).picture if options.photo is not None else None
     records_frames = options.record_frames is not None
     with (
-        engine_photo(options.photo) as photo,
         SleepBlock("A race"),
         started_engine(log_path) as (work, described),
     ):
@@ -210,7 +207,7 @@ class _Race:
         self,
         options: argparse.Namespace,
         contestants: Sequence[Contestant],
-        photo: EnginePhoto,
+        photo: PackedFrame | None,
         *,
         shows: bool,
     ) -> None:
@@ -228,8 +225,8 @@ class _Race:
             options.size or self.picture.race.default_size,
             contestants,
             options.budget_s,
-            photo=photo.identity,
-            showing=Showing(frames=shows, photo_path=photo.path) if shows or photo.path else None,
+            photo=photo.identity if photo is not None else "",
+            showing=Showing(frames=shows, photo=photo) if shows or photo is not None else None,
         )
         self._most_bytes = min(MOST_BYTES, _MOST_FRAME_BYTES // len(requests))
         runs = [Run(one) for one in requests]
@@ -241,7 +238,6 @@ class _Race:
             for run, track in zip(self.runs, self.tracks, strict=True):
                 if run.apply(event):
                     self._on_event(event, run, track)
-            # The file of the frames goes with the engine, so its name is of no use to a reader.
             if self._as_json and not isinstance(event, (FramesOpened, FrameReady, RunsEnded)):
                 print_bytes(encode(event))
         self._work.progress.clear()
@@ -250,8 +246,8 @@ class _Race:
                 note(f"{contestant_name(run)}: {run.failure.message}")
 
     def _on_event(self, event: Event, run: Run, track: RaceTrack) -> None:
-        if isinstance(event, FrameReady) and run.opened is not None:
-            track.add(RaceFrame.sent(event, run.opened, is_here=TARGET.pc is None))
+        if isinstance(event, FrameReady):
+            track.add(RaceFrame.of(event, run.opened))
         self._work.progress.show(
             f"{self.runs.index(run) + 1}  {contestant_name(run)}: {run.phase or 'starting'} "
             f"{format_percent(run.progress)}"
@@ -368,44 +364,6 @@ COMMAND = Command(
     run=_run,
     add_arguments=_add_arguments,
 )
-
-
-_FILE_NAME = "race-photo.ppm"
-
-
-class EnginePhoto(NamedTuple):
-    """A picture to learn, as a request names it; both are empty for that of this program.
-
-    Attributes:
-        identity: `RaceParameters.photo`.
-        path: `Showing.photo_path`.
-    """
-
-    identity: str = ""
-    path: str = ""
-
-
-@contextlib.contextmanager
-def engine_photo(path: Path | None) -> Iterator[EnginePhoto]:
-    """Yield the picture in a file for the engine, which reads it from a temporary folder.
-
-    Raises:
-        StudioError: the file is no picture to learn, or there is no room for its copy.
-    """
-    if path is None:
-        yield EnginePhoto()
-        return
-    photo = _opened(path)
-    try:
-        folder = FamilyFolder()
-    except OSError as error:
-        raise refused(path, f"its copy cannot be saved ({error.strerror or error})") from error
-    try:
-        copy = folder.path / _FILE_NAME
-        copy.write_bytes(encode_photo(photo.pixels))
-        yield EnginePhoto(photo_id(photo.pixels), str(copy))
-    finally:
-        folder.close()
 
 
 def _opened(path: Path) -> Photo:

@@ -99,11 +99,7 @@ def _engine(_: argparse.Namespace, log_path: Path) -> int:
         )
         return ChildProcess(_ENGINE, environment=child_variables(environment), log_path=log_path)
 
-    translation = LineTranslation()
-    try:
-        return _serve(start, translation)
-    finally:
-        translation.close()
+    return _serve(start, LineTranslation())
 
 
 def _sensors(_: argparse.Namespace, log_path: Path) -> int:

@@ -15,15 +15,16 @@ import msgspec
 from gpu_studio.core.device_name import DeviceName, address_at, address_there, pc_of
 from gpu_studio.core.messages.engine_messages import EngineDescribed, EngineEnded, Heartbeat
 from gpu_studio.core.messages.message import LONGEST_S
-from gpu_studio.core.messages.race_messages import LARGEST_FRAME_SIDE, FrameReady
+from gpu_studio.core.messages.race_messages import FrameReady
 from gpu_studio.core.messages.run_messages import RunFinished, SamplesMeasured
+from gpu_studio.core.packed_frame import CHANNELS, LARGEST_FRAME_SIDE
 from gpu_studio.core.plain_text import plain_text
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Inventory, SensorEvent
     from gpu_studio.core.messages.message import Event, Request
 
-MOST_FRAME_BYTES = LARGEST_FRAME_SIDE * LARGEST_FRAME_SIDE * 3 * 2
+MOST_FRAME_BYTES = LARGEST_FRAME_SIDE * LARGEST_FRAME_SIDE * CHANNELS * 2
 _LONGEST_TEXT = 100_000
 _MOST_ENTRIES = 200_000
 _MOST_NAMES = 1000
@@ -38,7 +39,7 @@ _ADDRESSES = frozenset(
         "result_device",
     )
 )
-_EMPTIED = frozenset(("path", "snapshot_path", "photo_path", "recording"))
+_EMPTIED = frozenset(("path", "snapshot_path", "recording"))
 """Fields that would be a path here, or would say that a result is only recorded."""
 _OF_SEVERAL_LINES = frozenset(("output", "error", "error_text", "explanation", "traceback_text"))
 _SNIPPET = "snippet"

@@ -17,7 +17,7 @@ import msgspec
 
 from gpu_studio.core.devices.devices import Inventory, Reading
 from gpu_studio.core.messages.engine_messages import Heartbeat
-from gpu_studio.core.messages.line_messages import LineOpening, PhotoSent
+from gpu_studio.core.messages.line_messages import LineOpening
 from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.core.protocol import messages_of
 
@@ -32,7 +32,7 @@ _LINE = 1
 def protocol_version() -> str:
     """Return the fingerprint of the messages that this program reads and writes."""
     roots: list[type] = [*messages_of(Request), *messages_of(Event)]
-    roots += [Heartbeat, LineOpening, PhotoSent, Inventory, Reading]
+    roots += [Heartbeat, LineOpening, Inventory, Reading]
     return f"{_LINE}-{fingerprint(roots)}"
 
 

@@ -6,7 +6,6 @@ Both engines use this: the child process, and the engine inside the window's pro
 from __future__ import annotations
 
 import contextlib
-import threading
 import uuid
 from typing import TYPE_CHECKING
 
@@ -32,11 +31,11 @@ from gpu_studio.core.messages.placement_messages import (
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterator
 
     from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.engine.benchmark.finish_line import FinishLine
-    from gpu_studio.engine.benchmark.frames import FrameFiles
     from gpu_studio.engine.check.check_round import CheckSensor
     from gpu_studio.engine.sensor import Sensor
     from gpu_studio.engine.switcher.placement import Placement
@@ -74,21 +73,11 @@ class Dispatcher:
         self._cpu_name = cpu_name
         self._are_cards_asleep = are_cards_asleep
         self._placement: Placement | None = None
-        self._frames: list[FrameFiles] = []
-        self._is_closed = False
-        self._making_files = threading.Lock()
 
     def load(self) -> None:
         """Import PyTorch now. If that fails, every request reports it."""
         with contextlib.suppress(Exception):
             import torch  # noqa: F401
-
-    def close(self) -> None:
-        """Remove the files of this engine. Thread safe; call it when no more runs follow."""
-        with self._making_files:
-            self._is_closed = True
-            for files in self._frames:
-                files.close()
 
     def run(self, request: Request, stop: threading.Event) -> Iterator[Event]:
         """Yield the events of a request; a failure is its last event, never an exception.
@@ -124,7 +113,7 @@ class Dispatcher:
 
                 yield describe_engine(not request.wakes_cards and self._are_cards_asleep())
             case RunWorkload():
-                yield from self._run_one(request, stop, self._frame_files(0))
+                yield from self._run_one(request, stop)
             case RunInTurns():
                 yield from self._run_in_turns(request, stop)
             case UseDevice():
@@ -169,7 +158,6 @@ class Dispatcher:
         self,
         request: RunWorkload,
         stop: threading.Event,
-        frames: FrameFiles,
         turns: str = "",
         line: FinishLine | None = None,
     ) -> Iterator[Event | None]:
@@ -181,7 +169,6 @@ class Dispatcher:
             sensor=self._sensor,
             in_window_process=self._in_window_process,
             cpu_name=self._cpu_name,
-            frames=frames,
             turns=turns,
             line=line,
         ).events()
@@ -192,22 +179,8 @@ class Dispatcher:
 
         check_turns(request)
         turns, line = uuid.uuid4().hex, FinishLine()
-        runs = [
-            self._run_one(run, stop, self._frame_files(lane), turns, line)
-            for lane, run in enumerate(request.runs)
-        ]
+        runs = [self._run_one(run, stop, turns, line) for run in request.runs]
         yield from in_turns(list(map(self._guarded, request.runs, runs)))
-
-    def _frame_files(self, lane: int) -> FrameFiles:
-        """Return the files of the frames of runs one after the other, or of one in turns."""
-        from gpu_studio.engine.benchmark.frames import FrameFiles
-
-        with self._making_files:
-            while len(self._frames) <= lane:
-                self._frames.append(FrameFiles())
-                if self._is_closed:
-                    self._frames[-1].close()
-            return self._frames[lane]
 
     def _place(self, request: PlaceModel) -> Iterator[Event]:
         from gpu_studio.engine.switcher.placement import Placement

@@ -8,7 +8,6 @@ from __future__ import annotations
 import collections
 import logging
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,11 +21,10 @@ from gpu_studio.core.messages.engine_messages import (
     RequestFailed,
     Stop,
 )
-from gpu_studio.core.messages.line_messages import MOST_PHOTO_BYTES, LineOpening, PhotoSent
+from gpu_studio.core.messages.line_messages import LineOpening
 from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
 from gpu_studio.core.other_pc import ALIVE_EVERY_S, SILENCE_S, ssh_command, ssh_program
 from gpu_studio.core.protocol import decode_line, encode
-from gpu_studio.core.user_file import UnusableFileError, read_own_file
 from gpu_studio.process.line_child import LineChild
 
 if TYPE_CHECKING:
@@ -54,12 +52,10 @@ class LineLink:
         self._asked: collections.deque[Request] = collections.deque()
         self._asking = threading.Lock()
         self._answer_bytes = 0
-        self._photos: set[str] = set()
 
     def start(self) -> LineChild:
         """Start ssh; raise `OSError` if this PC has none."""
         self._greeting = LineGreeting(self._pc, "engine")
-        self._photos = set()
         with self._asking:
             self._asked.clear()
         ssh = ssh_program()
@@ -83,19 +79,10 @@ class LineLink:
         return self._failed(LineProblem.NO_SSH)
 
     def lines_of(self, request: Request) -> Iterator[bytes]:
-        """Yield the lines of a request, before it those of pictures that the PC there lacks."""
+        """Yield the line of a request."""
         if not isinstance(request, Stop):
             with self._asking:
                 self._asked.append(request)
-        for run in _runs_of(request):
-            path = run.showing.photo_path if run.showing else ""
-            photo = run.race.photo if run.race else ""
-            if path and photo not in self._photos:
-                self._photos.add(photo)
-                try:
-                    yield encode(PhotoSent(content=read_own_file(Path(path), MOST_PHOTO_BYTES)))
-                except UnusableFileError as error:  # the engine there then says that it has none
-                    _log.warning("A picture could not be sent: %s", error)
         yield encode(request_there(request, self._pc.name))
 
     def event_of(self, line: bytes) -> Event | Heartbeat:

@@ -43,9 +43,3 @@ class LocalEngine(InProcessEngine):
             yield EngineEnded(exit_code=None, stopped=True)
             return
         yield from self._dispatcher.run(request, self._stop)
-
-    def close(self) -> None:
-        """End the running request, and remove the files of this engine; see `Engine.close`."""
-        super().close()
-        if self._dispatcher is not None:
-            self._dispatcher.close()

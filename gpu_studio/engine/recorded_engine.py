@@ -20,7 +20,6 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
     SamplesMeasured,
 )
-from gpu_studio.core.packed_frame import unpack_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.recorded_run import RecordedRun
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.messages.message import Event, Request
-    from gpu_studio.engine.benchmark.frames import FrameFile, FrameFiles
 
 
 class RecordedEngine(InProcessEngine):
@@ -46,7 +44,6 @@ class RecordedEngine(InProcessEngine):
         self._recording = recording
         self._speed = speed
         self._replayed: dict[int, int] = {}
-        self._frames: FrameFiles | None = None
 
     def run(self, request: Request) -> Iterator[Event]:
         """Yield the recorded engine's answer to the same request, marked as recorded."""
@@ -58,12 +55,6 @@ class RecordedEngine(InProcessEngine):
                 yield from self._replay(request)
             case _:
                 yield self._not_recorded("The recording does not contain this.")
-
-    def close(self) -> None:
-        """End the running replay, and remove the file of its frames; see `Engine.close`."""
-        super().close()
-        if self._frames is not None:
-            self._frames.close()
 
     def _described(self) -> EngineDescribed:
         header = self._recording.header
@@ -83,17 +74,9 @@ class RecordedEngine(InProcessEngine):
             yield self._not_recorded(f"The recording does not contain this run. It has: {known}.")
             return
         spent_s, samples = 0.0, 0
-        file: FrameFile | None = None
+        shows = request.showing is not None and request.showing.frames
         for event in recorded.events:
-            if isinstance(event, FramesOpened):
-                file = self._frame_file(event, request)
-                if file is not None:
-                    opened = msgspec.structs.replace(event, path=str(file.path))
-                    yield msgspec.structs.replace(opened, run_id=request.run_id)
-                continue
-            if isinstance(event, FrameReady):
-                if file is not None and (ready := _shown(event, file)) is not None:
-                    yield msgspec.structs.replace(ready, run_id=request.run_id)
+            if isinstance(event, (FramesOpened, FrameReady)) and not shows:
                 continue
             if isinstance(event, SamplesMeasured):
                 if self._stop.wait(max(event.spent_s - spent_s, 0.0) / self._speed):
@@ -105,16 +88,6 @@ class RecordedEngine(InProcessEngine):
                 label = event.recording or self._recording.label
                 event = msgspec.structs.replace(event, recording=label)
             yield msgspec.structs.replace(event, run_id=request.run_id)
-
-    def _frame_file(self, opened: FramesOpened, request: RunWorkload) -> FrameFile | None:
-        """Return a file for recorded frames; None if the request wants none."""
-        if request.showing is None or not request.showing.frames:
-            return None
-        if self._frames is None:
-            from gpu_studio.engine.benchmark.frames import FrameFiles
-
-            self._frames = FrameFiles()
-        return self._frames.open(opened.width, opened.height)
 
     def _next_of(self, request: RunWorkload) -> RecordedRun | None:
         """Return the next recorded run with these parameters; after the last, the first again."""
@@ -145,12 +118,3 @@ class RecordedEngine(InProcessEngine):
     @staticmethod
     def _not_recorded(message: str) -> RequestFailed:
         return RequestFailed(failure=Failure(FailureKind.NOT_RECORDED, message))
-
-
-def _shown(ready: FrameReady, file: FrameFile) -> FrameReady | None:
-    """Write a recorded frame as an engine does; return its message, None if it does not fit."""
-    picture = None
-    if ready.picture is not None:
-        picture = unpack_frame(ready.picture, file.width, file.height)
-    number = file.add(picture) if picture is not None else None
-    return None if number is None else msgspec.structs.replace(ready, number=number, picture=None)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits.h: the parent starts a new engine
 _GRACE_S = 0.3
 _BEAT_S = 1.0
-_LONGEST_LINE = 1 << 20
+_LONGEST_LINE = 64 << 20
 
 _log = logging.getLogger(__name__)
 
@@ -203,15 +203,7 @@ def main() -> int:
     dispatcher = Dispatcher(
         sensor, cpu_name=cpu_name(), are_cards_asleep=are_all_cards_asleep, check_sensor=sensor
     )
-
-    def leave(exit_code: int) -> None:
-        dispatcher.close()
-        os._exit(exit_code)
-
-    try:
-        return serve(requests, out, dispatcher, leave)
-    finally:
-        dispatcher.close()
+    return serve(requests, out, dispatcher, os._exit)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.process.child_process import ChildProcess
 
-LONGEST_REQUEST = 4 << 20
+LONGEST_REQUEST = 64 << 20
 _MOST_WAITING_BYTES = 64 << 20  # beyond, the child waits for the line
 _LONGEST_END_S = 1.0
 

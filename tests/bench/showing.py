@@ -58,10 +58,6 @@ class Runs:
             sys.exit(f"The run failed: {last}")
         return last.median_s
 
-    def close(self) -> None:
-        """Remove the last frames."""
-        self._dispatcher.close()
-
 
 def compare(runs: Runs, picture: WorkloadDescription, repeats: int, random: Random) -> list[Ratio]:
     """Return the ratio with frames over without, and that of two runs without."""
@@ -98,7 +94,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ratio, noise = compare(runs, picture, chosen.repeats, random)
         print(f"{picture.name}: shown over hidden {ratio}; hidden over hidden {noise}")
         print(f"    {runs.frames} frames; {sentence(ratio, noise)}", flush=True)
-    runs.close()
     print_gaps()
     return 0
 

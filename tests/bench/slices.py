@@ -45,7 +45,6 @@ def step_seconds(requests: Sequence[RunWorkload], *, in_slices: bool) -> list[fl
         for event in dispatcher.run(request, threading.Event()):
             if isinstance(event, RunFinished):
                 paces[event.run_id] = statistics.median(event.rounds_s)
-    dispatcher.close()
     return [paces[request.run_id] for request in requests]
 
 

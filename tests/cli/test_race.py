@@ -28,8 +28,8 @@ from gpu_studio.core.messages.run_messages import (
     RunStarted,
     RunWorkload,
 )
-from gpu_studio.core.race.kept_frames import track_of_recorded
-from gpu_studio.core.race.photo_file import photo_id, read_photo
+from gpu_studio.core.packed_frame import PackedFrame
+from gpu_studio.core.race.frames import track_of_recorded
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.race_answers import FRAMES, pictures_of, race_run
@@ -82,21 +82,13 @@ def test_a_picture_beside_you_is_learned(type_in, engines, tmp_path, monkeypatch
     """The decoder's process works in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "me.png").write_bytes(png_bomb(40, 20, 8, 2))
-    learned = []
-
-    def run_and_read(_engine, request):
-        learned.append(read_photo(Path(request.showing.photo_path)))
-        return raced(_engine, request)
-
-    engines.scripts[RunWorkload] = run_and_read
     status, _, _ = type_in("learn", "--device", "cpu", "--picture", "me.png")
 
     (request,) = asked(engines)
     assert status == 0
-    assert learned[0].shape == (20, 40, 3)
-    assert request.race.photo == photo_id(learned[0])
+    assert request.showing.photo.pixels.shape == (20, 40, 3)
+    assert request.race.photo == request.showing.photo.identity
     assert not request.showing.frames
-    assert not Path(request.showing.photo_path).exists()
 
 
 @pytest.mark.parametrize("name", ["bomb.png", "another computer.png", "missing.png"])
@@ -248,7 +240,7 @@ def test_the_json_is_a_recording(type_in):
 @pytest.fixture
 def shown(engines, tmp_path):
     """An engine that shows frames if it is asked to."""
-    engines.scripts[RunWorkload] = lambda _engine, request: race_run(request, tmp_path)
+    engines.scripts[RunWorkload] = lambda _engine, request: race_run(request)
     return engines
 
 
@@ -269,16 +261,17 @@ def test_a_recorded_race_keeps_its_frames_on_request(type_in, shown, tmp_path):
     assert [len(track) for track in tracks] == [FRAMES, FRAMES]
     for track in tracks:
         for frame, picture in zip(track.frames, pictures_of(), strict=True):
-            assert (frame.picture == picture).all()
+            assert (frame.picture.pixels == picture).all()
 
 
 def test_many_contestants_share_the_memory_for_frames(type_in, shown, tmp_path, monkeypatch):
     path = tmp_path / "race.jsonl"
-    monkeypatch.setattr(race_module, "_MOST_FRAME_BYTES", 2 * 4 * pictures_of()[0].nbytes)
+    frame = PackedFrame.of(pictures_of()[-1])
+    monkeypatch.setattr(race_module, "_MOST_FRAME_BYTES", 2 * 4 * frame.nbytes)
     assert type_in("learn", "--record-frames", str(path))[0] == 0
     for run in read_recording(path).runs:
         frames = track_of_recorded(run).frames
-        assert 2 <= len(frames) <= 4
+        assert 2 <= len(frames) < FRAMES
         assert (frames[0].progress, frames[-1].progress) == (0.0, 1.0)
 
 

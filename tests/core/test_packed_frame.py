@@ -7,14 +7,14 @@ import zlib
 import numpy as np
 import pytest
 
-from gpu_studio.core.packed_frame import pack_frame, unpack_frame
+from gpu_studio.core.packed_frame import PackedFrame, unpack_rows
 
 PICTURE = np.arange(4 * 5 * 3, dtype=np.uint8).reshape(4, 5, 3)
-PACKED = pack_frame(PICTURE)
+PACKED = PackedFrame.of(PICTURE).packed
 
 
 def test_a_frame_comes_back_as_it_was() -> None:
-    found = unpack_frame(PACKED, width=5, height=4)
+    found = PackedFrame(PACKED, 5, 4).pixels
     assert found is not None
     assert (found == PICTURE).all()
 
@@ -33,4 +33,4 @@ def test_a_frame_comes_back_as_it_was() -> None:
     ids=["empty", "garbage", "cut", "cut early", "too short", "too long", "ten MiB"],
 )
 def test_anything_else_is_damaged(packed: bytes) -> None:
-    assert unpack_frame(packed, width=5, height=4) is None
+    assert unpack_rows(packed, width=5, height=4) is None

@@ -18,7 +18,7 @@ from gpu_studio.core.check.check_record import decode_record
 from gpu_studio.core.check.record_page import page_of
 from gpu_studio.core.memory.snapshot_file import read_snapshot
 from gpu_studio.core.messages.engine_messages import RecordingHeader
-from gpu_studio.core.packed_frame import pack_frame
+from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.plain_text import file_name, plain_text
 from gpu_studio.core.race.shared_race import decode_shared
 from gpu_studio.engine.devices.description import describe_engine
@@ -138,7 +138,7 @@ def test_no_text_of_a_kept_run_keeps_them() -> None:
 
 
 def test_no_text_of_a_recording_keeps_them() -> None:
-    content = race_recording([pack_frame(np.zeros((2, 2, 3), np.uint8))], side=2)
+    content = race_recording([PackedFrame.of(np.zeros((2, 2, 3), np.uint8)).packed], side=2)
     header, *events = content.splitlines()
     lines = [
         hostile_json(msgspec.json.decode(header, type=RecordingHeader)),

@@ -108,7 +108,7 @@ def scripts_of_all_pages() -> dict[type, Any]:
 
 def _time_it(folder: Path, engine: Any, request: RunWorkload) -> Iterator[Any]:
     if request.race is not None:
-        yield from race_run(request, folder)
+        yield from race_run(request)
         return
     options = request.options or {"way": "This"}
     yield from answers.time_it(engine, msgspec.structs.replace(request, options=options))

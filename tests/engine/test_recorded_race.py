@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,10 +15,8 @@ from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, Showing
 from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.core.race.contestant import Contestant, race_requests
-from gpu_studio.core.race.frame_file import read_frame
-from gpu_studio.core.race.kept_frames import kept_frames, track_of_recorded
+from gpu_studio.core.race.frames import RaceFrame, RaceTrack, kept_frames, track_of_recorded
 from gpu_studio.core.race.pictures import LEARN
-from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 from gpu_studio.core.race.verdict import judge
 from gpu_studio.engine.devices.description import describe_engine
 from gpu_studio.engine.dispatcher import Dispatcher
@@ -37,19 +34,15 @@ CONTESTANTS = (
 
 @pytest.fixture(scope="module")
 def shown() -> Iterator[tuple[Run, RaceTrack]]:
-    """A run with its frames, copied from the engine's file."""
+    """A run with its frames, as the engine sends them."""
     dispatcher, track = Dispatcher(), RaceTrack()
     (request,) = race_requests(LEARN, 16, CONTESTANTS[:1], 0.2, showing=Showing())
     run = Run(msgspec.structs.replace(request, calls=4))
     for event in dispatcher.run(run.request, threading.Event()):
         run.apply(event)
         if isinstance(event, FrameReady):
-            picture = read_frame(Path(run.opened.path), event.number)
-            track.add(
-                RaceFrame(event.elapsed_s, event.steps, event.measure, event.progress, picture)
-            )
-    yield run, track
-    dispatcher.close()
+            track.add(RaceFrame.of(event, run.opened))
+    return run, track
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +54,7 @@ def runs() -> Iterator[list[Run]]:
         for event in dispatcher.run(run.request, threading.Event()):
             run.apply(event)
         created.append(run)
-    yield created
-    dispatcher.close()
+    return created
 
 
 def recorded(runs: list[Run], frames=None):
@@ -110,11 +102,8 @@ def test_a_race_that_kept_its_frames_is_replayed_with_its_pictures(shown: tuple[
     ready = [event for event in events if isinstance(event, FrameReady)]
     assert [one.elapsed_s for one in ready] == [one.elapsed_s for one in track.frames]
     for one, frame in zip(ready, track.frames, strict=True):
-        assert (read_frame(Path(opened.path), one.number) == frame.picture).all()
-        assert one.picture is None
+        assert RaceFrame.of(one, opened).picture == frame.picture
     assert isinstance(events[-1], RunFinished)
-    engine.close()
-    assert not Path(opened.path).parent.exists()
 
 
 def test_frames_are_replayed_only_if_they_are_shown(shown: tuple[Run, RaceTrack]):
@@ -129,10 +118,7 @@ def test_a_recorded_run_has_its_track_again(shown: tuple[Run, RaceTrack]):
     (again,) = recorded([run], kept_frames([run], [track])).runs
     frames = track_of_recorded(again).frames
     assert [one[:4] for one in frames] == [one[:4] for one in track.frames]
-    assert all(
-        (one.picture == other.picture).all()
-        for one, other in zip(frames, track.frames, strict=True)
-    )
+    assert [one.picture for one in frames] == [one.picture for one in track.frames]
 
 
 def test_the_frames_are_left_out_unless_they_are_asked_for(shown: tuple[Run, RaceTrack]):

@@ -12,7 +12,7 @@ from gpu_studio.core.benchmark.kept_run import encode_kept, kept_of
 from gpu_studio.core.check.check_record import encode_record
 from gpu_studio.core.check.record_page import CHUNK, page_of
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
-from gpu_studio.core.packed_frame import pack_frame
+from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.protocol import encode, encode_all
 from tests.core.race.racing import CARD, CPU, over, samples
 from tests.fakes.check_records import check_record
@@ -63,8 +63,8 @@ def hostile_records() -> Iterator[tuple[str, bytes]]:
 
 def hostile_recordings() -> Iterator[tuple[str, bytes]]:
     """Yield the name and the contents of recordings that cost more than they weigh."""
-    one_color = pack_frame(np.zeros((SIDE, SIDE, 3), np.uint8))
-    noise = pack_frame(_NOISE.integers(0, 256, (SIDE, SIDE, 3), np.uint8))
+    one_color = PackedFrame.of(np.zeros((SIDE, SIDE, 3), np.uint8)).packed
+    noise = PackedFrame.of(_NOISE.integers(0, 256, (SIDE, SIDE, 3), np.uint8)).packed
     bomb = zlib.compress(bytes(64 << 20), 9)
     yield "one-color.jsonl", race_recording([one_color] * 1000)
     yield "too-many.jsonl", race_recording([one_color] * 3000)
@@ -73,7 +73,7 @@ def hostile_recordings() -> Iterator[tuple[str, bytes]]:
     yield "bombs.jsonl", race_recording([bomb] * 40)
     yield "cut.jsonl", race_recording([one_color, one_color[:-9], one_color])
     yield "no-zlib.jsonl", race_recording([one_color, b"\0" * 99, one_color])
-    smaller = pack_frame(np.zeros((SIDE - 1, SIDE, 3), np.uint8))
+    smaller = PackedFrame.of(np.zeros((SIDE - 1, SIDE, 3), np.uint8)).packed
     yield "two-sizes.jsonl", race_recording([one_color, smaller, one_color])
     yield "claims-more.jsonl", race_recording([one_color] * 3, side=SIDE + 1)
     yield "claims-less.jsonl", race_recording([one_color] * 3, side=1)
@@ -106,7 +106,7 @@ def _events(
     request = msgspec.structs.replace(run.request, run_id=run_id)
     assert run.result is not None
     yield started(request, race=request.race, device_name=name)
-    yield FramesOpened(run_id=run_id, path="/dev/zero", width=side, height=side)
+    yield FramesOpened(run_id=run_id, width=side, height=side)
     for number, picture in enumerate(packed):
         share = (number + 1) / len(packed)
         yield FrameReady(

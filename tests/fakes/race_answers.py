@@ -1,10 +1,8 @@
-"""What an engine says of a race: frames in a file, in an invented time."""
+"""The events of a race, with frames, in an invented time."""
 
 from __future__ import annotations
 
 import itertools
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,7 +15,7 @@ from gpu_studio.core.messages.run_messages import (
     RunsEnded,
     RunWorkload,
 )
-from gpu_studio.core.race.frame_file import HEADER_BYTES, header_of
+from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.race.mountain_lake import mountain_lake
 from tests.fakes.run_answers import batch, finished, samples_of, started
 from tests.fakes.scripted_engine import Pause
@@ -47,17 +45,6 @@ def race_seconds(request: RunWorkload) -> float:
     return work_s * (2 if threads == 1 else 1)
 
 
-def frame_file(folder: Path, pictures: Sequence[NDArray[np.uint8]]) -> Path:
-    """Write a file of frames as an engine does."""
-    height, width, _ = pictures[0].shape
-    header = header_of(width, height)
-    assert len(header) == HEADER_BYTES
-    # Closed at once: Windows removes no open file.
-    with tempfile.NamedTemporaryFile(dir=folder, suffix=".frames", delete=False) as file:
-        file.write(header + b"".join(picture.tobytes() for picture in pictures))
-    return Path(file.name)
-
-
 def pictures_of(count: int = FRAMES) -> list[NDArray[np.uint8]]:
     """Return a picture that becomes sharper."""
     whole = mountain_lake(_SIDE).astype(float)
@@ -68,7 +55,6 @@ def pictures_of(count: int = FRAMES) -> list[NDArray[np.uint8]]:
 
 def race_run(
     request: RunWorkload,
-    folder: Path,
     *,
     pause_after: int | None = None,
     pictures: Sequence[NDArray[np.uint8]] | None = None,
@@ -78,7 +64,6 @@ def race_run(
 
     Args:
         request: with ``race``.
-        folder: gets the file of the frames.
         pause_after: the number of the frame after which the engine waits.
         pictures: of the frames; by default a picture that becomes sharper.
         changes: of the result.
@@ -89,9 +74,8 @@ def race_run(
     power_w = None if request.device == "cpu" else 31.0
     yield started(request, race=request.race)
     shown = pictures if pictures is not None else pictures_of()
-    path = frame_file(folder, shown)
     height, width, _ = shown[0].shape
-    yield FramesOpened(run_id=request.run_id, path=str(path), width=width, height=height)
+    yield FramesOpened(run_id=request.run_id, width=width, height=height)
     for phase in ("set-up", "warm-up", "timing"):
         line = steps if phase == "timing" else None
         yield RunPhaseChanged(run_id=request.run_id, phase=phase, finish_steps=line)
@@ -101,6 +85,7 @@ def race_run(
             run_id=request.run_id, number=number, elapsed_s=share * seconds,
             steps=round(share * steps), measure=share * finish, progress=share, power_w=power_w,
             energy_j=None if power_w is None else share * seconds * power_w,
+            picture=PackedFrame.of(shown[number]).packed,
         )  # fmt: skip
         if number == pause_after:
             yield Pause()
@@ -131,9 +116,9 @@ def race_run(
     yield msgspec.structs.replace(plain, **changes)
 
 
-def race_in_turns(request: RunInTurns, folder: Path) -> Iterator[Event | Pause]:
+def race_in_turns(request: RunInTurns) -> Iterator[Event | Pause]:
     """Yield the events of several runs, a few of each in turns."""
-    runs = [race_run(one, folder) for one in request.runs]
+    runs = [race_run(one) for one in request.runs]
     for events in itertools.zip_longest(*runs):
         yield from (event for event in events if event is not None)
     yield RunsEnded()

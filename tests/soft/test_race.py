@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +20,7 @@ from gpu_studio.core.messages.run_messages import (
     SamplesMeasured,
 )
 from gpu_studio.core.race.contestant import Contestant, race_requests
-from gpu_studio.core.race.frame_file import read_frame
+from gpu_studio.core.race.frames import RaceFrame
 from gpu_studio.core.race.pictures import GROW, LEARN, PAINT, PICTURES
 from gpu_studio.core.race.verdict import judge
 from tests.engine.answers import only
@@ -57,7 +56,7 @@ def test_a_race_ends_with_wrong_results_and_its_frames(
     (opened,) = only(FramesOpened, events)
     frames = only(FrameReady, events)
     assert len(frames) >= 2
-    assert read_frame(Path(opened.path), frames[-1].number) is not None
+    assert RaceFrame.of(frames[-1], opened).picture.rows
 
 
 def test_the_custom_kernel_is_one_launch_a_tile(soft_pc: MakePc, engine: StartEngine) -> None:

@@ -113,7 +113,7 @@ def test_the_comparison_leaves_your_own_choices_as_they_are(make_window, engines
 def test_one_click_races_and_ends_with_a_sentence_and_two_pictures(
     make_window, engines, tmp_path, inventory, devices
 ):
-    engines.scripts[RunWorkload] = lambda _engine, request: race_run(request, tmp_path)
+    engines.scripts[RunWorkload] = lambda _engine, request: race_run(request)
     window = make_window(inventory, described_for(inventory))
     has_cards = bool(inventory.cards)
     assert ("GPU" in find(window, "devices.race", QPushButton).text()) is has_cards

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QComboBox
 
 from gpu_studio.core.benchmark.kept_run import kept_of
 from gpu_studio.core.messages.engine_messages import RecordingHeader
-from gpu_studio.core.packed_frame import pack_frame
+from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.benchmark.recording import AT_ONCE, RecordingPlayer
 from gpu_studio.model.pages import BENCHMARK
@@ -68,7 +68,7 @@ def assert_plain() -> None:
 
 
 def hostile_recording() -> bytes:
-    content = race_recording([pack_frame(np.zeros((2, 2, 3), np.uint8))], side=2)
+    content = race_recording([PackedFrame.of(np.zeros((2, 2, 3), np.uint8)).packed], side=2)
     header, *events = content.splitlines(keepends=True)
     named = hostile_json(msgspec.json.decode(header, type=RecordingHeader)) + b"\n"
     name = msgspec.json.encode(HOSTILE_NAME)

@@ -33,9 +33,8 @@ from gpu_studio.core.messages.run_messages import (
     SamplesMeasured,
 )
 from gpu_studio.core.other_pc import name_trouble
-from gpu_studio.core.packed_frame import MOST_FRAMES, MOST_FRAMES_OF_RUN, unpack_frame
+from gpu_studio.core.packed_frame import MOST_FRAMES, MOST_FRAMES_OF_RUN, thinned, unpack_rows
 from gpu_studio.core.tensors import LARGEST_SIZE
-from gpu_studio.core.thinning import thinned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -170,9 +169,11 @@ class RunsOfEvents:
                 _check_batch(event, run.batch)
                 run.batch = event
             case FramesOpened():
-                event = run.opened = _checked_opening(event, run)
+                if run.opened is not None:
+                    raise refused("it has a run with two sizes of frames")
+                run.opened = event
             case FrameReady(picture=None):
-                return  # of an engine at work; its file is gone
+                return  # it was left out
             case FrameReady():
                 self._frames += 1
                 if self._frames > MOST_FRAMES:
@@ -245,13 +246,6 @@ def _checked_start(event: RunStarted) -> RunStarted:
     return check_texts(msgspec.structs.replace(event, snippet=""))
 
 
-def _checked_opening(event: FramesOpened, run: _RunOfEvents) -> FramesOpened:
-    """Return a run's announcement of frames without the path of another PC's file."""
-    if run.opened is not None:
-        raise refused("it has a run with two sizes of frames")
-    return msgspec.structs.replace(event, path="")
-
-
 def _check_order(event: FrameReady, run: _RunOfEvents) -> None:
     if run.frames and event.elapsed_s < run.frames[-1].elapsed_s:
         raise refused("its frames are out of order")
@@ -263,7 +257,7 @@ def _check_frame(frame: FrameReady, opened: FramesOpened | None) -> None:
     """Raise `StudioError` unless a frame can be unpacked to its size."""
     assert opened is not None
     assert frame.picture is not None
-    if unpack_frame(frame.picture, opened.width, opened.height) is None:
+    if unpack_rows(frame.picture, opened.width, opened.height) is None:
         raise refused("it has a damaged frame")
 
 

@@ -13,12 +13,10 @@ import msgspec
 from msgspec import Meta
 
 from gpu_studio.core.messages.message import Message
-from gpu_studio.core.messages.race_messages import LARGEST_FRAME_SIDE
 
 LONGEST_GREETING = 4096
 LONGEST_PERIOD_S = 60.0
 SIGN_OF_LIFE = b"\n"
-MOST_PHOTO_BYTES = LARGEST_FRAME_SIDE * LARGEST_FRAME_SIDE * 3 + 64
 
 
 class EngineReadiness(str, Enum):
@@ -75,15 +73,6 @@ class LineOpening(Message, frozen=True, kw_only=True):
     visible_devices: Annotated[str, Meta(max_length=10_000)] | None = None
     allocator_configuration: Annotated[str, Meta(max_length=10_000)] | None = None
     period_s: Annotated[float, Meta(gt=0, le=LONGEST_PERIOD_S)] = 1.0
-
-
-class PhotoSent(Message, frozen=True, kw_only=True):
-    """A picture to learn, before the request that names it by `RaceParameters.photo`.
-
-    ``content`` is a file as `core.race.photo_file` writes it.
-    """
-
-    content: Annotated[bytes, Meta(max_length=MOST_PHOTO_BYTES)]
 
 
 def decode_greeting(line: bytes) -> Greeting | None:

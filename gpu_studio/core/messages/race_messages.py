@@ -13,10 +13,13 @@ import msgspec
 from msgspec import Meta
 
 from gpu_studio.core.messages.message import Amount, Count, Event, Message, PositiveCount, Seconds
+from gpu_studio.core.packed_frame import (  # noqa: TC001  # msgspec reads the annotations
+    PackedFrame,
+    Side,
+)
 
 MOST_SEEDS = 64
 MOST_CONTESTANTS = 64
-LARGEST_FRAME_SIDE = 512
 
 Fraction = Annotated[float, Meta(ge=0, le=1)]
 
@@ -40,12 +43,12 @@ class RaceParameters(msgspec.Struct, frozen=True, kw_only=True):
 class Showing(msgspec.Struct, frozen=True, kw_only=True):
     """How a run shows its picture while it works; it changes no result.
 
-    ``photo_path`` is the file of the picture to learn (`core.race.photo_file`); empty for the
-    picture of this program. Without ``frames``, no frame is made.
+    ``photo`` is the picture to learn; None for the picture of this program. Without ``frames``, no
+    frame is made.
     """
 
     frames: bool = True
-    photo_path: str = ""
+    photo: PackedFrame | None = None
 
 
 class RaceTraits(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,26 +70,20 @@ class RaceTraits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FramesOpened(Event, frozen=True, kw_only=True):
-    """The file of a run's frames exists; `core.race.frame_file` has its layout.
-
-    The engine removes it when the run's engine ends, so copy the frames that you keep. In a
-    recording, ``path`` is empty.
-    """
+    """The size of the frames of a run, before the first one."""
 
     run_id: str
-    path: str
-    width: Annotated[int, Meta(ge=1, le=LARGEST_FRAME_SIDE)]
-    height: Annotated[int, Meta(ge=1, le=LARGEST_FRAME_SIDE)]
+    width: Side
+    height: Side
 
 
 class FrameReady(Event, frozen=True, kw_only=True):
-    """A frame is in the file, and will not change.
+    """A frame of a run.
 
     ``number`` counts from 0, the picture before the first step. ``elapsed_s`` is the time of the
     race's own clock: it stands while a frame is copied. ``measure`` is in the unit of its picture,
     ``progress`` the share of all steps. ``power_w`` and ``energy_j`` are as in `RaceOutcome`, until
-    now. ``picture`` is set in recordings that keep the frames: the frame itself
-    (`core.packed_frame`).
+    now. ``picture`` is the frame, packed (`core.packed_frame`); None where it was left out.
     """
 
     run_id: str

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gpu_studio.core.race.shared_race import SharedPicture  # noqa: TC001  # msgspec reads it
+from gpu_studio.core.packed_frame import PackedFrame  # noqa: TC001  # msgspec reads it
 
 MOST_MOMENTS = 150
 FRAMES_PER_S = 10
@@ -21,7 +21,7 @@ class AnimatedSide(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     role: str
-    picture: SharedPicture | None = None
+    picture: PackedFrame | None = None
     clock: str = ""
     pace: str = ""
     steps: str = ""
@@ -80,6 +80,6 @@ def decode_animation(content: bytes) -> AnimationOrder:
     return msgspec.msgpack.decode(content, type=AnimationOrder)
 
 
-def with_picture(side: AnimatedSide, picture: SharedPicture | None) -> AnimatedSide:
+def with_picture(side: AnimatedSide, picture: PackedFrame | None) -> AnimatedSide:
     """Return a contestant at the same moment, with its picture."""
     return msgspec.structs.replace(side, picture=picture)

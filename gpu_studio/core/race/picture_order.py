@@ -8,7 +8,7 @@ import msgspec
 
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name
-from gpu_studio.core.packed_frame import PackedFrame
+from gpu_studio.core.packed_frame import thinned
 from gpu_studio.core.race.contestant import contestant_name
 from gpu_studio.core.race.shared_race import (
     LONGEST_TEXT,
@@ -16,18 +16,16 @@ from gpu_studio.core.race.shared_race import (
     MOST_POINTS,
     PictureOrder,
     RacePoint,
-    SharedPicture,
     SharedRace,
     SharedRun,
 )
-from gpu_studio.core.thinning import thinned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
+    from gpu_studio.core.race.frames import RaceTrack
     from gpu_studio.core.race.verdict import Verdict
 
 
@@ -77,7 +75,10 @@ def picture_order(
     ends = [one.seconds for one in verdict.finished.contestants if one.reached]
     first_s = min(ends, default=float("inf"))
     return PictureOrder(
-        shared=shared, pictures=tuple(shared_picture(track.at(first_s)) for track in tracks)
+        shared=shared,
+        pictures=tuple(
+            frame and frame.picture for frame in (track.at(first_s) for track in tracks)
+        ),
     )
 
 
@@ -95,19 +96,6 @@ def _points(track: RaceTrack) -> tuple[RacePoint, ...]:
         for frame in track.frames
     )
     return thinned(tuple(points), MOST_POINTS)
-
-
-def shared_picture(frame: RaceFrame | None) -> SharedPicture | None:
-    """Return the picture of a frame; None if there is no frame, or it kept no picture."""
-    image = frame.kept if frame is not None else None
-    if image is None:
-        return None
-    if isinstance(image, PackedFrame):  # its painter unpacks it
-        return SharedPicture(
-            width=image.width, height=image.height, rgb=image.packed, is_packed=True
-        )
-    height, width, _ = image.shape
-    return SharedPicture(width=width, height=height, rgb=image.tobytes())
 
 
 def _clipped(text: str) -> str:

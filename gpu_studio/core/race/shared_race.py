@@ -26,9 +26,8 @@ from gpu_studio.core.messages.race_messages import (
     RaceFinished,
 )
 from gpu_studio.core.messages.run_messages import RunFinished  # noqa: TC001  # for msgspec
-from gpu_studio.core.packed_frame import unpack_frame
+from gpu_studio.core.packed_frame import PackedFrame  # noqa: TC001  # msgspec reads it
 from gpu_studio.core.plain_text import with_plain_texts
-from gpu_studio.core.race.frame_file import LARGEST_SIDE
 
 SCHEMA = 1
 CHUNK = "gpu-studio-race"
@@ -81,27 +80,6 @@ class SharedRace(msgspec.Struct, frozen=True, kw_only=True):
     unit: Annotated[str, Meta(max_length=20)] = ""
 
 
-class SharedPicture(msgspec.Struct, frozen=True, kw_only=True):
-    """The picture of a contestant at the moment the first one finished, or at one of an animation.
-
-    ``rgb``: its rows of RGB bytes, or what `core.packed_frame` made of them.
-    """
-
-    width: Annotated[int, Meta(ge=1, le=LARGEST_SIDE)]
-    height: Annotated[int, Meta(ge=1, le=LARGEST_SIDE)]
-    rgb: bytes
-    is_packed: bool = False
-
-    @property
-    def rows(self) -> bytes:
-        """Exactly width × height × 3 bytes; what a damaged picture lacks is black."""
-        size = self.width * self.height * 3
-        if not self.is_packed:
-            return self.rgb[:size].ljust(size, b"\0")
-        picture = unpack_frame(self.rgb, self.width, self.height)
-        return picture.tobytes() if picture is not None else bytes(size)
-
-
 class PictureOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What the painter of the shared picture needs, also as its standard input in JSON.
 
@@ -110,7 +88,7 @@ class PictureOrder(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     shared: SharedRace
-    pictures: tuple[SharedPicture | None, ...] = ()
+    pictures: tuple[PackedFrame | None, ...] = ()
     roles: tuple[str, ...] = ()
 
 

@@ -68,7 +68,7 @@ def admit(request: RunWorkload, workload: Workload) -> Case:
         cache=request.cache,
         transfers=request.transfers,
         race=request.race,
-        photo_path=request.showing.photo_path if request.showing else "",
+        photo=request.showing.photo if request.showing else None,
     )
     refuse_threads(case)
     if request.race is not None and request.sustained:

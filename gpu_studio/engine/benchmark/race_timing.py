@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceOutcome
 from gpu_studio.core.messages.run_messages import SamplesMeasured
-from gpu_studio.engine.benchmark.frames import PERIOD_S
+from gpu_studio.core.packed_frame import PackedFrame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,13 +25,12 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.race_messages import RaceTraits
     from gpu_studio.core.messages.run_messages import RunWorkload
     from gpu_studio.engine.benchmark.finish_line import FinishLine
-    from gpu_studio.engine.benchmark.frames import FrameFile, FrameFiles
     from gpu_studio.engine.sensor import Watch
     from gpu_studio.engine.stopwatch import Stopwatch
     from gpu_studio.engine.workloads.drawing import Drawing
 
 _POLL_PERIOD_S = 0.1
-_LINE_PERIOD_S = 1 / 20
+_LINE_PERIOD_S = _FRAME_PERIOD_S = 1 / 20
 # Short enough that both pictures seem to move at once, long enough that the steps right after a
 # change of sides weigh little.
 _SLICE_S = 0.3
@@ -76,8 +75,8 @@ class RaceTiming:
         self._may_finish = may_finish
         self._warm_again = warm_again
         self._stop = stop
-        self._file: FrameFile | None = None
-        self._period_s = PERIOD_S
+        self._shows = request.showing is not None and request.showing.frames
+        self._frames = 0
         self._steps, self._elapsed_s = 0, 0.0
         self._measure = 0.0
         self._power_w: float | None = None
@@ -85,25 +84,6 @@ class RaceTiming:
         self.samples_s: list[float] = []
         self.slices_s: list[float] = []
         """The mean seconds of a step in each slice."""
-
-    def open_frames(self, files: FrameFiles) -> FramesOpened | None:
-        """Make the file of the frames, if the request wants them; return its message."""
-        showing = self._request.showing
-        if showing is None or not showing.frames:
-            return None
-        height, width, channels = self._drawing.pixels().shape
-        self._file = files.open(width, height)
-        if self._file is None:
-            return None
-        # The first frame and the last one need a place, too.
-        room = max(1, self._file.capacity - 2)
-        budget_s = self._request.budget_s
-        longest_s = self._longest_s if math.isfinite(self._longest_s) else budget_s
-        self._period_s = max(PERIOD_S, longest_s / room)
-        assert channels == 3
-        return FramesOpened(
-            run_id=self._request.run_id, path=str(self._file.path), width=width, height=height
-        )
 
     def events(
         self, stopwatch: Stopwatch, watch: Watch, poll: Callable[[], Event | None]
@@ -157,7 +137,7 @@ class RaceTiming:
             if is_slice_over:
                 self.slices_s.append(slice_s / slice_steps)
                 slice_steps, slice_s = 0, 0.0
-            is_frame = self._file is not None and now_s - shown_at_s >= self._period_s
+            is_frame = self._shows and now_s - shown_at_s >= _FRAME_PERIOD_S
             is_line = is_slice_over or is_frame or now_s - line_at_s >= _LINE_PERIOD_S
             if not is_line:
                 continue
@@ -236,17 +216,22 @@ class RaceTiming:
         )
 
     def _frame(self) -> Iterator[Event]:
-        if self._file is None:
+        if not self._shows:
             return
-        number = self._file.add(self._drawing.pixels())
-        if number is not None:
-            yield FrameReady(
-                run_id=self._request.run_id,
-                number=number,
-                elapsed_s=self._elapsed_s,
-                steps=self._steps,
-                measure=self._measure,
-                progress=self._progress,
-                power_w=self._power_w,
-                energy_j=self._finish_line.energy_j(self._contestant),
+        picture = PackedFrame.of(self._drawing.pixels())
+        if not self._frames:
+            yield FramesOpened(
+                run_id=self._request.run_id, width=picture.width, height=picture.height
             )
+        yield FrameReady(
+            run_id=self._request.run_id,
+            number=self._frames,
+            elapsed_s=self._elapsed_s,
+            steps=self._steps,
+            measure=self._measure,
+            progress=self._progress,
+            power_w=self._power_w,
+            energy_j=self._finish_line.energy_j(self._contestant),
+            picture=picture.packed,
+        )
+        self._frames += 1

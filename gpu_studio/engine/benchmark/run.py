@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.race_messages import RaceTraits
     from gpu_studio.core.messages.run_messages import OtherLoad
-    from gpu_studio.engine.benchmark.frames import FrameFiles
     from gpu_studio.engine.sensor import Sensor, Watch
     from gpu_studio.engine.stopwatch import Stopwatch
     from gpu_studio.engine.workloads.call import Call
@@ -87,7 +86,6 @@ class WorkloadRun:
         sensor: reads the card; None if there is no sensor.
         in_window_process: whether the window shares this process.
         cpu_name: the name of this PC's CPU.
-        frames: makes the file of a race's frames; None shows none.
         turns: the name of the runs that take turns with this one; empty if it is alone.
         line: where their race ends; None if it is alone.
         pauses: notices when the PC slept.
@@ -101,7 +99,6 @@ class WorkloadRun:
         sensor: Sensor | None = None,
         in_window_process: bool = False,
         cpu_name: str = "CPU",
-        frames: FrameFiles | None = None,
         turns: str = "",
         line: FinishLine | None = None,
         pauses: PauseLog | None = None,
@@ -114,7 +111,6 @@ class WorkloadRun:
         self._sensor = sensor
         self._in_window_process = in_window_process
         self._cpu_name = cpu_name
-        self._frames = frames
         self._turns = turns
         self._threads: int | None = None
         self._heat: HeatLog | None = None
@@ -396,8 +392,6 @@ class WorkloadRun:
             warm_again=warm_again if spare is not None else None,
             stop=self._stop,
         )
-        if self._frames is not None and (opened := race.open_frames(self._frames)) is not None:
-            yield opened
         found.samples_s = race.samples_s
         # A batch with a pause in it counts neither as steps nor as time.
         yield from race.events(

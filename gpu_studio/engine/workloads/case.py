@@ -11,6 +11,7 @@ from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.listing import listed
 from gpu_studio.core.messages.race_messages import RaceParameters  # noqa: TC001  # msgspec reads it
+from gpu_studio.core.packed_frame import PackedFrame  # noqa: TC001  # msgspec reads it
 from gpu_studio.engine.device import accelerator_of
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     ``options`` has all options of the workload, with the defaults filled in. With ``transfers``,
     the call includes the copies to the device and back. ``cache`` is here because a workload may
-    want to mention it; the run overwrites the cache, not the workload. ``race`` and ``photo_path``
+    want to mention it; the run overwrites the cache, not the workload. ``race`` and ``photo``
     (`Showing`) are for pictures.
     """
 
@@ -38,7 +39,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     cache: str = "hot"
     transfers: bool = False
     race: RaceParameters | None = None
-    photo_path: str = ""
+    photo: PackedFrame | None = None
 
     @property
     def address(self) -> str:
@@ -108,7 +109,7 @@ def make_case(
     cache: str = "hot",
     transfers: bool = False,
     race: RaceParameters | None = None,
-    photo_path: str = "",
+    photo: PackedFrame | None = None,
 ) -> Case:
     """Return the case of a request, with its options checked and completed.
 
@@ -133,7 +134,7 @@ def make_case(
         cache=cache,
         transfers=transfers,
         race=race,
-        photo_path=photo_path,
+        photo=photo,
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from gpu_studio.core.device_name import wait_line
-from gpu_studio.core.race.frame_file import LARGEST_SIDE
+from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
 from gpu_studio.core.race.pictures import GROW, wide_height
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.drawing import Drawing, Picture, gradient
@@ -118,7 +118,7 @@ class GrowDrawing(Drawing):
 
     def pixels(self) -> NDArray[np.uint8]:
         """Return the second substance in colors; a large picture leaves cells out."""
-        stride = -(-self._case.size // LARGEST_SIDE)
+        stride = -(-self._case.size // LARGEST_FRAME_SIDE)
         shown = self.v[::stride, ::stride].float().nan_to_num(0.0).clamp(0, _BRIGHTEST)
         levels = (shown * (255 / _BRIGHTEST)).to(torch.uint8).cpu().numpy()
         colors: NDArray[np.uint8] = _PALETTE[levels]

@@ -11,16 +11,14 @@ from __future__ import annotations
 import itertools
 import math
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
 from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.race.frame_file import LARGEST_SIDE
+from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
 from gpu_studio.core.race.mountain_lake import mountain_lake
-from gpu_studio.core.race.photo_file import photo_id, read_photo
 from gpu_studio.core.race.pictures import LEARN, wide_height
 from gpu_studio.engine.workloads.case import Case, Work, dtype_eps, product_dtype
 from gpu_studio.engine.workloads.drawing import Drawing, Picture
@@ -54,7 +52,7 @@ class Learn(Picture):
 
     description = LEARN
     has_products = True
-    size_range = (2, LARGEST_SIDE)
+    size_range = (2, LARGEST_FRAME_SIDE)
     small_up_to = 32
 
     def work(self, case: Case) -> Work:
@@ -191,18 +189,17 @@ def photo_of(case: Case) -> NDArray[np.uint8]:
     """Return the picture to learn at a case's size, shape (height, width, 3).
 
     Raises:
-        StudioError: the photo's file cannot be read, or is another one.
+        StudioError: the photo is missing, damaged, or another one.
     """
-    if not case.photo_path:
-        if case.race is not None and case.race.photo:
-            raise StudioError(
-                FailureKind.BAD_REQUEST,
-                "The photo of this race is not here: choose a picture to learn.",
-            )
+    identity = case.race.photo if case.race is not None else ""
+    if case.photo is None and not identity:
         return mountain_lake(case.size)
-    photo = read_photo(Path(case.photo_path))
-    if case.race is None or photo_id(photo) != case.race.photo:
-        raise StudioError(FailureKind.FILE_REFUSED, "The picture has changed since it was chosen.")
+    photo = case.photo.pixels if case.photo is not None else None
+    if case.photo is None or photo is None or case.photo.identity != identity:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            "The photo of this race is not here: choose a picture to learn.",
+        )
     return shrunk(photo, case.size)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from gpu_studio.core.device_name import wait_line
-from gpu_studio.core.race.frame_file import LARGEST_SIDE
+from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
 from gpu_studio.core.race.pictures import SWARM, WIDE, wide_height
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.drawing import Drawing, Picture, gradient
@@ -101,7 +101,7 @@ class SwarmDrawing(Drawing):
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self._at_once = max(1, PAIRS_AT_ONCE // WHIRLS)
-        self._shape = wide_height(LARGEST_SIDE), LARGEST_SIDE
+        self._shape = wide_height(LARGEST_FRAME_SIDE), LARGEST_FRAME_SIDE
         self.restart()
 
     def restart(self) -> None:

@@ -11,8 +11,8 @@ from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.plain_text import file_name
-from gpu_studio.core.race.kept_frames import track_of_recorded
-from gpu_studio.core.race.picture_answer import (
+from gpu_studio.core.race.frames import track_of_recorded
+from gpu_studio.core.race.photo import (
     DECODER,
     LONGEST_S,
     MEMORY_BYTES,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.recorded_run import RecordedRun
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.messages.run_messages import RunFinished
-    from gpu_studio.core.race.photo_file import Photo
+    from gpu_studio.core.race.photo import Photo
     from gpu_studio.core.race.shared_race import SharedRace
     from gpu_studio.model.race.race_side import RaceSide
 

@@ -376,7 +376,7 @@ class Race(QObject):
             DEFAULT_BUDGET_S,
             photo=photo,
             seeds=choices.used_seeds,
-            showing=Showing(photo_path=str(choices.photo.path) if photo else ""),
+            showing=Showing(photo=choices.photo.learned if photo else None),
             rest_s=REST_S,
             steps=ghost.finish_steps if ghost is not None else None,
             longest_s=ghost.end_s if ghost is not None else None,

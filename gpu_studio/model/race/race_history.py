@@ -14,7 +14,7 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import local_now, shown_moment
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.race.contestant import is_raceable
-from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
+from gpu_studio.core.race.frames import RaceFrame, RaceTrack
 from gpu_studio.model.kept_device import kept_card, kept_name
 from gpu_studio.model.race.race_entries import name_of
 from gpu_studio.model.race.sharing import ghost_side

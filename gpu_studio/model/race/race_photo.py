@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from PySide6.QtCore import QObject, QSaveFile, Signal
+from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.failure import Failure, StudioError, failure_from
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.plain_text import file_name
-from gpu_studio.core.race.detail import detail_of
-from gpu_studio.core.race.photo_file import Photo, encode_photo, photo_id
+from gpu_studio.core.race.photo import Photo
 from gpu_studio.core.race.shared_race import SharedRace
 from gpu_studio.model.task_queue import TaskQueue
-from gpu_studio.process.family_folder import FamilyFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from gpu_studio.model.race.race_side import RecordedRace
     from gpu_studio.model.studio import Studio
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 OWN_NAME = "Mountain lake"
 _OWN_SIDE = 256
-_FILE_NAME = "race-photo.ppm"  # one, so that no number of photos fills the disk
 
 
 class Opening(Protocol):
@@ -43,8 +41,6 @@ class Opening(Protocol):
 class RacePhoto(QObject):
     """Opens a picture file in the background and keeps it for the races of this session.
 
-    The engine reads it from a file in a temporary folder of this window, which goes with it.
-
     Signals:
         changed(): another picture is to be learned, or it can be shown now.
         race_opened(SharedRace): the opened file was a saved race.
@@ -57,7 +53,6 @@ class RacePhoto(QObject):
         parent: owns it.
 
     Attributes:
-        path: the photo's file for the engine.
         opening_name: the name of the file that is being opened; empty if none is.
     """
 
@@ -70,12 +65,10 @@ class RacePhoto(QObject):
         super().__init__(parent)
         self._opener = opener
         self._opening: Opening | None = None
-        self._folder: FamilyFolder | None = None
         self._own: Photo | None = None
         self._photo: Photo | None = None
         self._is_own = True
         self._identity = ""
-        self.path = Path()
         self.opening_name = ""
         self._has_drawn = False
         self._files, self._drawing = TaskQueue(self), TaskQueue(self)
@@ -102,6 +95,11 @@ class RacePhoto(QObject):
     def identity(self) -> str:
         """The photo's identity in a request; empty for the picture of this program."""
         return "" if self._is_own else self._identity
+
+    @property
+    def learned(self) -> PackedFrame | None:
+        """The photo in a request; None for the picture of this program."""
+        return None if self._is_own or self._photo is None else self._photo.picture
 
     @property
     def is_reading(self) -> bool:
@@ -135,8 +133,6 @@ class RacePhoto(QObject):
         self._cancel()
         self._files.close()
         self._drawing.close()
-        if self._folder is not None:
-            self._folder.close()
 
     def _show_own(self, photo: Photo) -> None:
         self._own = photo
@@ -162,23 +158,9 @@ class RacePhoto(QObject):
         if not isinstance(opened, Photo):
             self.recording_opened.emit(opened)
             return
-        path = self._place()
-        if path is None or not _written(path, encode_photo(opened.pixels)):
-            text = f"{opened.name} cannot be learned: its copy cannot be saved."
-            self.notified.emit(Notice(text, Tone.FAILURE))
-            return
-        self._photo, self.path, self._is_own = opened, path, False
-        self._identity = photo_id(opened.pixels)
+        self._photo, self._is_own = opened, False
+        self._identity = opened.picture.identity
         self.changed.emit()
-
-    def _place(self) -> Path | None:
-        """Return the path of this window's photo; None if there is no place for it."""
-        if self._folder is None:
-            try:
-                self._folder = FamilyFolder()
-            except OSError:
-                return None
-        return self._folder.path / _FILE_NAME
 
     def _on_failed(self, failure: Failure) -> None:
         self.opening_name = ""
@@ -188,21 +170,12 @@ class RacePhoto(QObject):
 def _run(opening: Opening) -> Photo | SharedRace | RecordedRace | Failure:
     """Return what a file holds, or why it cannot be opened."""
     try:
-        opened = opening.run()
+        return opening.run()
     except StudioError as error:
         return failure_from(error)
-    if isinstance(opened, Photo):
-        return opened._replace(detail=detail_of(opened.pixels))
-    return opened
 
 
 def _drawn() -> Photo:
     from gpu_studio.core.race.mountain_lake import mountain_lake  # numpy: 80 ms
 
-    return Photo(OWN_NAME, mountain_lake(_OWN_SIDE))
-
-
-def _written(path: Path, content: bytes) -> bool:
-    file = QSaveFile(str(path))
-    opened = file.open(QSaveFile.OpenModeFlag.WriteOnly)
-    return opened and file.write(content) == len(content) and file.commit()
+    return Photo(OWN_NAME, PackedFrame.of(mountain_lake(_OWN_SIDE)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.race.kept_frames import kept_frames
+from gpu_studio.core.race.frames import kept_frames
 from gpu_studio.model.benchmark.recording import recording_from
 from gpu_studio.model.task_queue import TaskQueue
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.device_name import pc_of
-from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
+from gpu_studio.core.race.frames import RaceFrame, RaceTrack
 
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.race_messages import FrameReady
+    from gpu_studio.core.packed_frame import PackedFrame
     from gpu_studio.model.race.race_entries import RaceEntry
 
 
@@ -28,7 +28,6 @@ class RaceSide:
     def __init__(
         self, entry: RaceEntry, run: Run, track: RaceTrack | None = None, origin: str = ""
     ) -> None:
-        # numpy is imported with the first race, not with the window.
         self.entry = entry
         self.run = run
         self.track = track or RaceTrack()
@@ -66,7 +65,7 @@ class RaceSide:
 
     def add(self, event: FrameReady) -> None:
         """Add a frame of the run."""
-        self.track.add(self._frame_of(event))
+        self.track.add(RaceFrame.of(event, self.run.opened))
         if not self.began_at:
             self.began_at = datetime.now(timezone.utc).astimezone().strftime("%H:%M")
 
@@ -74,11 +73,10 @@ class RaceSide:
         """Return what this side shows at a time of the race's clock."""
         return self.track.at(elapsed_s)
 
-    def _frame_of(self, ready: FrameReady) -> RaceFrame:
-        opened = self.run.opened
-        if opened is None:
-            return RaceFrame.of(ready, None)
-        return RaceFrame.sent(ready, opened, is_here=not pc_of(self.run.request.device))
+    def picture_at(self, elapsed_s: float) -> PackedFrame | None:
+        """Return the picture that it shows then; None if there is none."""
+        frame = self.at(elapsed_s)
+        return frame.picture if frame is not None else None
 
 
 class RecordedRace(NamedTuple):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.race_messages import RaceFinished, RaceTraits
     from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.core.race.race_track import RaceFrame
+    from gpu_studio.core.race.frames import RaceFrame
     from gpu_studio.core.race.verdict import Verdict
     from gpu_studio.model.race.race_side import RaceSide
 

@@ -11,9 +11,9 @@ from gpu_studio.core.device_name import name_at
 from gpu_studio.core.listing import listed
 from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.race.contestant import Contestant, is_raceable
+from gpu_studio.core.race.frames import RaceFrame, RaceTrack
 from gpu_studio.core.race.picture_order import picture_order
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S
-from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 from gpu_studio.model.race.race_entries import RaceEntry
 from gpu_studio.model.race.race_side import RaceSide
 
@@ -59,7 +59,6 @@ def ghost_of(shared: SharedRace) -> RaceSide | None:
 
     Older versions drew other pictures, to another finish line.
     """
-    # numpy is imported with the first race, not with the window.
     leader = shared.race.leader
     order = sorted(
         range(len(shared.runs)),

@@ -16,7 +16,8 @@ from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRectF
 from PySide6.QtGui import QColor, QGuiApplication, QImage, QImageWriter, QPainter
 
 from gpu_studio.core.race.animation_order import AnimationOrder, decode_animation
-from gpu_studio.core.race.detail import Detail
+from gpu_studio.core.race.photo import Detail
+from gpu_studio.ui.race.framed_picture import image_of
 from gpu_studio.ui.race.stage import StageSide, StageView, paint_stage
 from gpu_studio.ui.theme import COLOURS
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.core.race.animation_order import AnimatedMoment, AnimatedSide
-    from gpu_studio.core.race.shared_race import SharedPicture
 
 SIZE = (960, 540)
 LARGEST_BYTES = 8_000_000
@@ -133,14 +133,7 @@ def _webp_of(image: QImage, quality: int) -> bytes:
 
 
 def _side_of(side: AnimatedSide) -> StageSide:
-    return StageSide(side, _image_of(side.picture) if side.picture is not None else None)
-
-
-def _image_of(picture: SharedPicture) -> QImage:
-    line = 3 * picture.width
-    return QImage(
-        picture.rows, picture.width, picture.height, line, QImage.Format.Format_RGB888
-    ).copy()
+    return StageSide(side, image_of(side.picture))
 
 
 def _color(role: str) -> QColor:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from gpu_studio.core.packed_frame import CHANNELS
 
-    from gpu_studio.core.race.detail import Detail
+if TYPE_CHECKING:
+    from gpu_studio.core.packed_frame import PackedFrame
+    from gpu_studio.core.race.photo import Detail
 
 # A picture may lose so much of its length to fill its frame; beyond, it is shown whole.
 _CUT = 0.16
@@ -22,14 +22,16 @@ DIMMED = 0.35
 """The opacity of a picture that is only to come."""
 
 
-def image_of(picture: NDArray[np.uint8]) -> QImage:
-    """Return an image of its own pixels for a picture of shape (height, width, 3).
+def image_of(picture: PackedFrame | None) -> QImage | None:
+    """Return an image of its own pixels; None without a picture, or for a damaged one.
 
     Qt scales four bytes a pixel in half the time that it takes for three.
     """
-    height, width, _ = picture.shape
-    pixels = picture.tobytes()
-    image = QImage(pixels, width, height, 3 * width, QImage.Format.Format_RGB888)
+    rows = picture.rows if picture is not None else None
+    if picture is None or rows is None:
+        return None
+    width, height = picture.width, picture.height
+    image = QImage(rows, width, height, CHANNELS * width, QImage.Format.Format_RGB888)
     return image.convertToFormat(QImage.Format.Format_RGB32)
 
 

@@ -22,9 +22,9 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import QColor, QImage, QImageIOHandler, QImageReader, QPainter
 
+from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE, PackedFrame, pack_rows
 from gpu_studio.core.png_chunks import PNG_HEAD, png_text
-from gpu_studio.core.race.frame_file import LARGEST_SIDE
-from gpu_studio.core.race.picture_answer import (
+from gpu_studio.core.race.photo import (
     DAMAGED,
     DAMAGED_OR_LARGE,
     MEMORY_BYTES,
@@ -150,8 +150,10 @@ def _decoded(file: BinaryIO, kind: str) -> PictureAnswer:
 
 def _fitting(size: QSize) -> QSize:
     """Return the size of a picture that is made small, in its own shape."""
-    if max(size.width(), size.height()) > LARGEST_SIDE:
-        size = size.scaled(LARGEST_SIDE, LARGEST_SIDE, Qt.AspectRatioMode.KeepAspectRatio)
+    if max(size.width(), size.height()) > LARGEST_FRAME_SIDE:
+        size = size.scaled(
+            LARGEST_FRAME_SIDE, LARGEST_FRAME_SIDE, Qt.AspectRatioMode.KeepAspectRatio
+        )
     return size.expandedTo(QSize(1, 1))
 
 
@@ -167,4 +169,5 @@ def picture_of(image: QImage) -> DecodedPicture:
     line, width = plain.bytesPerLine(), 3 * plain.width()
     pixels = bytes(plain.constBits())
     rows = (pixels[at : at + width] for at in range(0, line * plain.height(), line))
-    return DecodedPicture(plain.width(), plain.height(), b"".join(rows))
+    packed = pack_rows(b"".join(rows))
+    return DecodedPicture(PackedFrame(packed, plain.width(), plain.height()))

@@ -16,7 +16,7 @@ from gpu_studio.ui.race.picture_chip import ChipPainter, PictureChip
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent
 
-    from gpu_studio.core.race.detail import Detail
+    from gpu_studio.core.race.photo import Detail
     from gpu_studio.ui.theme import Theme
 
 # In lines of the widget's font.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QCloseEvent, QImage, QKeyEvent, QMouseEvent, QPaintEvent
 
-    from gpu_studio.core.race.detail import Detail
+    from gpu_studio.core.race.photo import Detail
     from gpu_studio.model.race.race import Race
     from gpu_studio.model.race.race_side import RaceSide
     from gpu_studio.ui.theme import Theme

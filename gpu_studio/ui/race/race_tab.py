@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Action, Notice, Tone, action_label
 from gpu_studio.core.race.contestant import is_raceable
-from gpu_studio.core.race.detail import LAKE, Detail
+from gpu_studio.core.race.photo import LAKE, Detail
 from gpu_studio.core.units import format_count
 from gpu_studio.model.race import race_words
 from gpu_studio.model.race.file_opening import FileOpening
@@ -88,7 +88,6 @@ class RaceTab(TabContents):
         yield
         self._size_title = Text("", "value", name="race.size.title")
         self._lever = SizeLever(theme, name="race.size")
-        self._blank: dict[str, QImage] = {}
         self._detail: Detail | None = None
         self._is_low = False
         self._words_soon = QTimer(self)
@@ -265,10 +264,8 @@ class RaceTab(TabContents):
         race, traits = self.race, self.race.raced.race
         assert traits is not None
         frame = side.at(race.clock.now_s) if side is not None else None
-        if frame is not None and frame.picture is not None:
-            lane.picture.show_picture(image_of(frame.picture))
-        else:
-            lane.picture.show_picture(self._preview(side), is_dimmed=True)
+        image = image_of(frame.picture) if frame is not None else None
+        lane.picture.show_picture(image or self._preview(side), is_dimmed=image is None)
         lane.picture.show_seeds(race.choices.used_seeds if frame is None else ())
         lane.picture.show_detail(self._shown_detail())
         now_s = race.clock.now_s
@@ -315,9 +312,7 @@ class RaceTab(TabContents):
         learned = side.run.request.race if side is not None else None
         if learned is not None and learned.photo != key:
             return None
-        if key not in self._blank:
-            self._blank = {key: image_of(photo.pixels)}
-        return self._blank[key]
+        return image_of(photo.picture)
 
     @property
     def _roles(self) -> tuple[str, str]:

@@ -28,13 +28,14 @@ from gpu_studio.ui.card_sheet import (
     with_text,
 )
 from gpu_studio.ui.png import png_bytes
-from gpu_studio.ui.race.framed_picture import paint_framed
+from gpu_studio.ui.race.framed_picture import image_of, paint_framed
 from gpu_studio.ui.theme import numbered_role, side_role
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.race_messages import ContestantResult
     from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.core.race.shared_race import PictureOrder, SharedPicture, SharedRace, SharedRun
+    from gpu_studio.core.packed_frame import PackedFrame
+    from gpu_studio.core.race.shared_race import PictureOrder, SharedRace, SharedRun
 
 _MARGIN, _GAP, _RADIUS = 48.0, 24.0, 10.0
 _PICTURE_TOP, _PICTURE_HEIGHT = 168.0, 268.0
@@ -96,11 +97,11 @@ def _paint_head(painter: QPainter, shared: SharedRace) -> None:
 
 
 def _paint_picture(
-    painter: QPainter, place: int, run: SharedRun, picture: SharedPicture | None, role: str
+    painter: QPainter, place: int, run: SharedRun, picture: PackedFrame | None, role: str
 ) -> None:
     width = (SIZE[0] - 2 * _MARGIN - _GAP) / 2
     frame = QRectF(_MARGIN + place * (width + _GAP), _PICTURE_TOP, width, _PICTURE_HEIGHT)
-    image = _image_of(picture) if picture is not None else None
+    image = image_of(picture)
     paint_framed(painter, frame, image, ground=sheet_color("track"), radius=_RADIUS)
     _paint_name(painter, run.name, role, frame)
 
@@ -208,12 +209,6 @@ def _day(made_at: str) -> str:
         return datetime.fromisoformat(made_at).strftime("%Y-%m-%d")
     except ValueError:
         return ""
-
-
-def _image_of(picture: SharedPicture) -> QImage:
-    line = 3 * picture.width
-    image = QImage(picture.rows, picture.width, picture.height, line, QImage.Format.Format_RGB888)
-    return image.copy()
 
 
 def answer(content: bytes) -> bytes:

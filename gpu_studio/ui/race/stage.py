@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QImage
 
     from gpu_studio.core.race.animation_order import AnimatedSide
-    from gpu_studio.core.race.detail import Detail
+    from gpu_studio.core.race.photo import Detail
 
 # Everything is measured in the stage's height, so it looks alike on every screen.
 _MARGIN, _GAP = 0.028, 0.022

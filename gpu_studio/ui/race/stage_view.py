@@ -12,7 +12,6 @@ from gpu_studio.core.race.animation_order import (
     times_of,
     with_picture,
 )
-from gpu_studio.core.race.picture_order import shared_picture
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.race import race_words
 from gpu_studio.ui.race.framed_picture import image_of
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QImage
 
-    from gpu_studio.core.race.detail import Detail
-    from gpu_studio.core.race.race_track import RaceFrame
+    from gpu_studio.core.race.frames import RaceFrame
+    from gpu_studio.core.race.photo import Detail
     from gpu_studio.model.race.race import Race
     from gpu_studio.model.race.race_side import RaceSide
 
@@ -82,7 +81,7 @@ def animation_order(race: Race, roles: Sequence[str], lens: Detail | None) -> An
             else (race_words.progress(race.raced, race.sides, now_s).sentence, "")
         )
         sides = tuple(
-            with_picture(_words_of(race, side, role, now_s), shared_picture(side.at(now_s)))
+            with_picture(_words_of(race, side, role, now_s), side.picture_at(now_s))
             for side, role in zip(race.sides, roles, strict=False)
         )
         moments.append(
@@ -184,5 +183,4 @@ def _achieved(race: Race, frame: RaceFrame | None) -> str:
 
 
 def _image_at(side: RaceSide, now_s: float) -> QImage | None:
-    frame = side.at(now_s)
-    return image_of(frame.picture) if frame is not None and frame.picture is not None else None
+    return image_of(side.picture_at(now_s))

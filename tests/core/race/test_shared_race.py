@@ -10,9 +10,9 @@ import pytest
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.race_messages import MOST_CONTESTANTS, RaceOutcome
 from gpu_studio.core.race.contestant import Contestant
+from gpu_studio.core.race.frames import RaceFrame, RaceTrack
 from gpu_studio.core.race.picture_order import picture_order
 from gpu_studio.core.race.pictures import LEARN
-from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 from gpu_studio.core.race.shared_race import (
     MOST_POINTS,
     PictureOrder,

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from gpu_studio.core.messages.race_messages import RaceParameters
-from gpu_studio.core.race.frame_file import LARGEST_SIDE
+from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
 from gpu_studio.core.race.mountain_lake import mountain_lake
 from gpu_studio.engine.workloads import grow, learn, paint
 from gpu_studio.engine.workloads.case import Case
@@ -72,7 +72,7 @@ def test_it_shows_a_picture_that_fits_a_frame(picture: Picture):
         pixels = drawing.pixels()
         assert pixels.dtype == np.uint8
         assert pixels.shape[2] == 3
-        assert max(pixels.shape) <= LARGEST_SIDE
+        assert max(pixels.shape) <= LARGEST_FRAME_SIDE
         drawing.close()
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def racing(engines: Engines, tmp_path: Path) -> Engines:
     """Engines that finish every run of a race."""
-    engines.scripts[RunWorkload] = lambda _engine, request: race_run(request, tmp_path)
+    engines.scripts[RunWorkload] = lambda _engine, request: race_run(request)
     return engines
 
 

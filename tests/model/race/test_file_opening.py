@@ -10,10 +10,11 @@ import msgspec
 import pytest
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.race.photo_file import Photo
-from gpu_studio.core.race.picture_answer import (
+from gpu_studio.core.packed_frame import PackedFrame, pack_rows
+from gpu_studio.core.race.photo import (
     DecodedPicture,
     FoundRace,
+    Photo,
     RefusedPicture,
     encode_answer,
     opened_picture,
@@ -40,7 +41,7 @@ def test_a_picture_is_decoded_in_a_child(tmp_path: Path) -> None:
     photo = FileOpening(tmp_path / "a picture, ö.png").run()
 
     assert isinstance(photo, Photo)
-    assert (photo.name, photo.pixels.shape) == ("a picture, ö.png", (256, 512, 3))
+    assert (photo.name, photo.picture.pixels.shape) == ("a picture, ö.png", (256, 512, 3))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
@@ -82,13 +83,13 @@ def test_a_decoder_that_dies_or_talks_nonsense_is_a_sentence(
     "content",
     [
         b"", b"\xff" * 9, b"\xdd\xff\xff\xff\xff", b"\x91" * 100_000,
-        encode_answer(DecodedPicture(2, 2, bytes(11))),
-        encode_answer(DecodedPicture(2, 2, bytes(13))),
-        msgspec.msgpack.encode({"type": "DecodedPicture", "width": 0, "height": 1, "rgb": b""}),
-        msgspec.msgpack.encode({"type": "DecodedPicture", "width": 2**40, "height": 1, "rgb": b""}),
+        encode_answer(DecodedPicture(PackedFrame(pack_rows(bytes(11)), 2, 2))),
+        encode_answer(DecodedPicture(PackedFrame(pack_rows(bytes(13)), 2, 2))),
+        msgspec.msgpack.encode({"type": "DecodedPicture", "picture": (b"", 0, 1)}),
+        msgspec.msgpack.encode({"type": "DecodedPicture", "picture": (b"", 2**40, 1)}),
         msgspec.msgpack.encode({"type": "RefusedPicture", "reason": "x" * 201}),
         msgspec.msgpack.encode({"type": "Other"}),
-        encode_answer(DecodedPicture(512, 512, bytes(8 << 20))),
+        encode_answer(DecodedPicture(PackedFrame(bytes(8 << 20), 512, 512))),
     ],
     ids=range(11),
 )  # fmt: skip

@@ -11,10 +11,10 @@ from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
-from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceOutcome
+from gpu_studio.core.messages.race_messages import FrameReady, RaceOutcome
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 from gpu_studio.core.notice import Action
-from gpu_studio.core.packed_frame import pack_frame
+from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.core.race.shared_race import decode_shared, encode_shared
 from gpu_studio.model.race import race as race_module
@@ -115,9 +115,7 @@ def test_a_single_core_races_two_precisions(
 def test_the_clock_stands_where_both_sides_are_known(
     qtbot: QtBot, race: Race, racing: Engines, tmp_path: Path
 ) -> None:
-    racing.scripts[RunWorkload] = lambda _engine, request: race_run(
-        request, tmp_path, pause_after=4
-    )
+    racing.scripts[RunWorkload] = lambda _engine, request: race_run(request, pause_after=4)
     race.start()
     qtbot.waitUntil(lambda: racing.latest.paused.is_set())
     qtbot.waitUntil(lambda: len(race.sides[0].track) == 5)
@@ -187,7 +185,7 @@ def test_the_lever_stops_a_race_and_runs_the_last_size(
 ) -> None:
     monkeypatch.setattr(race_module, "_SETTLE_MS", 0)
     racing.scripts[RunWorkload] = lambda _engine, request: race_run(
-        request, tmp_path, pause_after=4 if request.size == 128 else None
+        request, pause_after=4 if request.size == 128 else None
     )
     race.start()
     qtbot.waitUntil(lambda: racing.latest.paused.is_set())
@@ -202,9 +200,7 @@ def test_the_lever_stops_a_race_and_runs_the_last_size(
 def test_a_stop_keeps_the_frames_so_far(
     qtbot: QtBot, race: Race, racing: Engines, tmp_path: Path
 ) -> None:
-    racing.scripts[RunWorkload] = lambda _engine, request: race_run(
-        request, tmp_path, pause_after=4
-    )
+    racing.scripts[RunWorkload] = lambda _engine, request: race_run(request, pause_after=4)
     race.start()
     qtbot.waitUntil(lambda: racing.latest.paused.is_set())
 
@@ -224,9 +220,9 @@ def test_a_lost_card_leaves_the_cpus_run_and_names_the_card(
 ) -> None:
     def answer(_engine: object, request: RunWorkload) -> object:
         if request.device == "cpu":
-            yield from race_run(request, tmp_path)
+            yield from race_run(request)
             return
-        events = race_run(request, tmp_path)
+        events = race_run(request)
         yield from (next(events) for _ in range(8))
         failure = Failure(FailureKind.CUDA_ERROR, "The card dropped off the bus.", fatal=False)
         yield RunFailed(run_id=request.run_id, failure=failure)
@@ -252,9 +248,9 @@ def test_an_engine_that_is_killed_within_a_slice_keeps_the_side_that_finished(
     qtbot: QtBot, race: Race, racing: Engines, tmp_path: Path, kept: int
 ) -> None:
     def turns(_engine: object, request: RunInTurns) -> object:
-        dying = race_run(request.runs[1 - kept], tmp_path)
+        dying = race_run(request.runs[1 - kept])
         yield from (next(dying) for _ in range(8))
-        yield from race_run(request.runs[kept], tmp_path)
+        yield from race_run(request.runs[kept])
         yield EngineEnded(exit_code=-9)
 
     racing.scripts[RunInTurns] = turns
@@ -301,7 +297,7 @@ def test_the_slower_side_has_the_pace_of_the_sentence_and_is_not_watched_beyond_
 
     def answer(_engine: object, request: RunWorkload) -> Iterator[object]:
         changes = {"outcome": late} if request.race.threads == 1 else {}
-        yield from race_run(request, tmp_path, **changes)
+        yield from race_run(request, **changes)
 
     racing.scripts[RunWorkload] = answer
     run(qtbot, race)
@@ -382,7 +378,7 @@ def test_a_saved_race_without_a_result_is_no_ghost(
 def disturb(engines: Engines, folder: Path) -> None:
     """Let the sides' slices disagree, beside other programs."""
     engines.scripts[RunWorkload] = lambda _engine, request: race_run(
-        request, folder, **(kept_busy(race_seconds(request) / 800) if request.race.threads else {})
+        request, **(kept_busy(race_seconds(request) / 800) if request.race.threads else {})
     )
 
 
@@ -395,7 +391,7 @@ def test_a_race_without_a_verdict_beside_other_programs_is_run_again(
     assert "other programs" in race.notice.sentence
     assert race.notice.action is Action.RUN_AGAIN
 
-    engines.scripts[RunWorkload] = lambda _engine, request: race_run(request, tmp_path)
+    engines.scripts[RunWorkload] = lambda _engine, request: race_run(request)
     run(qtbot, race)
     assert race.notice.action is None
 
@@ -414,16 +410,14 @@ def test_a_race_from_a_file_is_not_run_again(
 def test_two_pcs_race_one_after_the_other_to_one_finish_line(
     qtbot: QtBot, race: Race, attic: Pc, engines: Engines, other_pcs: OtherPcs, tmp_path: Path
 ) -> None:
-    """The card's PC comes first; frames come in the lines, and no path of that PC is opened."""
+    """The card's PC comes first."""
     picture = pictures_of(2)[1]
 
     def run_there(_engine: object, request: RunWorkload) -> Iterator[object]:
-        for event in race_run(request, tmp_path):
+        for event in race_run(request):
             match event:
-                case FramesOpened():
-                    yield msgspec.structs.replace(event, path=str(tmp_path / "of there"))
                 case FrameReady():
-                    yield msgspec.structs.replace(event, picture=pack_frame(picture))
+                    yield msgspec.structs.replace(event, picture=PackedFrame.of(picture).packed)
                 case _:
                     yield event
 
@@ -441,7 +435,7 @@ def test_two_pcs_race_one_after_the_other_to_one_finish_line(
     assert here.longest_s == race.sides[1].end_s
     shown = race.sides[1].at(race.clock.now_s)
     assert shown is not None
-    assert (shown.picture == picture).all()
+    assert (shown.picture.pixels == picture).all()
     assert race.verdict is not None
     assert "of attic" in race.verdict.finished.sentence
     assert "They ran on two PCs, so not in turns." in race.verdict.finished.sentence

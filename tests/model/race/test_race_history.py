@@ -10,8 +10,8 @@ from gpu_studio.core.benchmark.history import FOLDER_NAME, History
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.contestant import Contestant, race_requests
+from gpu_studio.core.race.frames import RaceTrack
 from gpu_studio.core.race.pictures import PAINT
-from gpu_studio.core.race.race_track import RaceTrack
 from gpu_studio.model.race import race_history
 from gpu_studio.model.race.race_entries import name_of
 from gpu_studio.model.race.race_history import RaceHistory, track_of
@@ -58,9 +58,7 @@ def test_a_run_that_ended_before_the_window_closed_in_a_race_is_kept(
     qtbot: QtBot, race: Race, ready_studio: Studio, racing: Engines, tmp_path: Path
 ) -> None:
     def answer(_engine: object, request: RunWorkload) -> Iterator[object]:
-        yield from race_run(
-            request, tmp_path, pause_after=4 if request.race.threads is None else None
-        )
+        yield from race_run(request, pause_after=4 if request.race.threads is None else None)
 
     racing.scripts[RunWorkload] = answer
     history = RaceHistory(ready_studio, race, race)
@@ -171,7 +169,7 @@ def test_a_ghost_of_the_custom_kernel_is_another_contestant_than_its_card(
 ) -> None:
     contestants = [Contestant(device="cuda:0", own_kernel=own) for own in (False, True)]
     plain, own = (
-        next(event for event in race_run(request, tmp_path) if isinstance(event, RunFinished))
+        next(event for event in race_run(request) if isinstance(event, RunFinished))
         for request in race_requests(PAINT, 64, contestants, 5.0)
     )
     sides = [ghost_side(one, name_of(one), "today", RaceTrack()) for one in (plain, own)]

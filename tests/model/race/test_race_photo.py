@@ -1,4 +1,4 @@
-"""The file in which a photo of yours reaches the engine."""
+"""A photo of yours, on its way to the engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.race.photo_file import Photo, photo_id, read_photo
+from gpu_studio.core.packed_frame import PackedFrame
+from gpu_studio.core.race.photo import Photo
 from gpu_studio.model.race.race_photo import RacePhoto
 from tests.patience import PATIENCE_S
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.model.studio import Studio
+
+
+def gray(level: int) -> PackedFrame:
+    return PackedFrame.of(np.full((2, 3, 3), level, np.uint8))
 
 
 class FakeOpening:
@@ -33,7 +38,7 @@ class FakeOpening:
         if self._path.stem == "wait":
             assert self._is_cancelled.wait(PATIENCE_S)
             raise StudioError(FailureKind.FILE_REFUSED, "It was cancelled.")
-        return Photo(self._path.name, np.full((2, 3, 3), int(self._path.stem), np.uint8))
+        return Photo(self._path.name, gray(int(self._path.stem)))
 
 
 def opened(qtbot: QtBot, studio: Studio, path: Path) -> RacePhoto:
@@ -41,22 +46,6 @@ def opened(qtbot: QtBot, studio: Studio, path: Path) -> RacePhoto:
     photo.open_file(path)
     qtbot.waitUntil(lambda: not photo.is_reading)
     return photo
-
-
-def test_two_windows_keep_their_own_photos(qtbot: QtBot, studio: Studio, tmp_path: Path) -> None:
-    studio.data_folder = tmp_path / "data"  # which all windows share
-    first = opened(qtbot, studio, tmp_path / "7.png")
-    second = opened(qtbot, studio, tmp_path / "9.png")
-
-    for photo, level in ((first, 7), (second, 9)):
-        pixels = read_photo(photo.path)
-        assert (pixels == level).all()
-        assert photo.identity == photo_id(pixels)
-    first.close()
-    assert not first.path.parent.exists()
-    assert second.path.exists()
-    second.close()
-    assert not second.path.parent.exists()
 
 
 def test_another_photo_takes_the_place_of_the_first(
@@ -67,10 +56,11 @@ def test_another_photo_takes_the_place_of_the_first(
     photo.open_file(tmp_path / "9.png")
     qtbot.waitUntil(lambda: not photo.is_reading)
 
-    assert (read_photo(photo.path) == 9).all()
-    assert photo.identity != before
+    assert photo.learned == gray(9)
+    assert photo.identity == gray(9).identity != before
     photo.choose(0)
     assert photo.identity == ""
+    assert photo.learned is None
     photo.close()
 
 

@@ -33,7 +33,7 @@ def engines(inventory: Any, tmp_path: Path) -> Engines:
     return Engines(
         {
             DescribeEngine: [described_for(inventory)],
-            RunWorkload: lambda _engine, request: race_run(request, tmp_path),
+            RunWorkload: lambda _engine, request: race_run(request),
         }
     )
 

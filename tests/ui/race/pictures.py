@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from gpu_studio.core.messages.race_messages import ContestantResult, RaceFinished
+from gpu_studio.core.packed_frame import PackedFrame, pack_rows
 from gpu_studio.core.race.shared_race import (
     PictureOrder,
     RacePoint,
-    SharedPicture,
     SharedRace,
     SharedRun,
 )
@@ -47,7 +47,5 @@ def shared_race(**changes: Any) -> SharedRace:
 
 def order(**changes: Any) -> PictureOrder:
     """Return the same with a gray and a white picture."""
-    pictures = tuple(
-        SharedPicture(width=8, height=8, rgb=bytes([level]) * 192) for level in (128, 255)
-    )
+    pictures = tuple(PackedFrame(pack_rows(bytes([level]) * 192), 8, 8) for level in (128, 255))
     return PictureOrder(shared=shared_race(**changes), pictures=pictures)

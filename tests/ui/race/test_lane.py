@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from gpu_studio.core.race.detail import Detail
+from gpu_studio.core.race.photo import Detail
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.race.framed_picture import place_in
 from gpu_studio.ui.race.picture_chip import ChipPainter, PictureChip

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import QLoggingCategory
 from PySide6.QtGui import QColor, QImage
 
-from gpu_studio.core.race.picture_answer import (
+from gpu_studio.core.race.photo import (
     NO_PICTURE,
     DecodedPicture,
     FoundRace,
@@ -66,7 +66,8 @@ def picture(path: Path, width: int, height: int, kind: QImage.Format) -> Path:
 
 def pixels_in(answer: PictureAnswer) -> NDArray[np.uint8]:
     assert isinstance(answer, DecodedPicture)
-    return np.frombuffer(answer.rgb, np.uint8).reshape(answer.height, answer.width, 3)
+    assert answer.picture.pixels is not None
+    return answer.picture.pixels
 
 
 @pytest.mark.parametrize("ending", ["png", "bmp", "jpg", "webp"])
@@ -195,7 +196,7 @@ def test_a_hostile_file_is_a_small_answer(tmp_path: Path, name: str) -> None:
     if isinstance(found, FoundRace):
         assert len(found.text) == LARGEST_BYTES + 1, "which is refused"
     elif isinstance(found, DecodedPicture):
-        assert max(found.width, found.height) <= 512
+        assert max(found.picture.width, found.picture.height) <= 512
     else:
         assert 0 < len(found.reason) <= 200
 

@@ -7,16 +7,13 @@ import pytest
 from PySide6.QtGui import QColor, QImage
 
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.packed_frame import PackedFrame, pack_rows
 from gpu_studio.core.race.shared_race import (
     CHUNK,
-    MOST_POINTS,
     PictureOrder,
-    RacePoint,
-    SharedPicture,
     decode_shared,
     encode_shared,
 )
-from gpu_studio.core.thinning import thinned
 from gpu_studio.ui import card_sheet
 from gpu_studio.ui.race import share_card
 from gpu_studio.ui.race.share_card import paint_card, png_of_card
@@ -60,7 +57,7 @@ def test_a_side_that_went_on_beyond_the_finish_has_the_bar_of_its_pace() -> None
 
 
 def test_a_wide_picture_fills_its_half() -> None:
-    wide = SharedPicture(width=16, height=9, rgb=bytes([255]) * 432)
+    wide = PackedFrame(pack_rows(bytes([255]) * 432), 16, 9)
     image = paint_card(PictureOrder(shared=shared_race(), pictures=(wide, wide)))
 
     row = [image.pixelColor(x, 400) for x in range(image.width())]
@@ -125,16 +122,6 @@ def test_a_race_of_a_newer_version_is_refused() -> None:
 def test_a_race_with_runs_missing_is_refused() -> None:
     with pytest.raises(StudioError, match="damaged"):
         decode_shared(encode_shared(shared_race(runs=())))
-
-
-def test_a_long_way_is_thinned_to_its_ends() -> None:
-    points = tuple(RacePoint(float(n), n, 0.0, 0.0) for n in range(1000))
-
-    few = thinned(points, MOST_POINTS)
-
-    assert len(few) == MOST_POINTS
-    assert (few[0], few[-1]) == (points[0], points[-1])
-    assert thinned(points[:3], MOST_POINTS) == points[:3]
 
 
 def test_the_terminal_gets_its_picture_from_a_child(monkeypatch: pytest.MonkeyPatch) -> None:

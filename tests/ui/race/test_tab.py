@@ -20,7 +20,7 @@ from gpu_studio.core.messages.race_messages import FrameReady
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.contestant import Contestant, race_requests
-from gpu_studio.core.race.detail import LAKE
+from gpu_studio.core.race.photo import LAKE
 from gpu_studio.core.race.pictures import LEARN, PICTURES
 from gpu_studio.core.race.shared_race import CHUNK, decode_shared
 from gpu_studio.core.resources import MissingResourceError
@@ -90,7 +90,7 @@ def test_a_fresh_tab_offers_the_race_of_this_pc(tab: RaceTab) -> None:
 
 def waiting_run(request: RunWorkload, folder: Path) -> Iterator[Any]:
     """Yield a run of a race; the first one waits before its first frame."""
-    for event in race_run(request, folder):
+    for event in race_run(request):
         if isinstance(event, FrameReady) and event.number == 0 and request.run_id == "race-1":
             yield Pause()
         yield event
@@ -102,7 +102,7 @@ def test_before_its_first_frame_each_picture_is_seen_veiled(
 ) -> None:
     """In both lanes and on the full screen, before the race and on its marks."""
 
-    def to_come() -> set[int]:
+    def to_come() -> set[bytes]:
         """Return which pictures are only to come."""
         lanes = [find(tab, f"race.{side}.picture", RacePicture) for side in ("left", "right")]
         stage = stage_view(tab.race, ("cpu", "cpu"), None, tab._preview)
@@ -110,7 +110,7 @@ def test_before_its_first_frame_each_picture_is_seen_veiled(
         shown += [(side.image, side.is_dimmed) for side in stage.sides]
         assert len(shown) == 4
         assert len({is_dimmed for _, is_dimmed in shown}) == 1
-        return {image.cacheKey() for image, is_dimmed in shown if is_dimmed}
+        return {bytes(image.constBits()) for image, is_dimmed in shown if is_dimmed}
 
     engines.scripts[RunWorkload] = lambda _engine, request: waiting_run(request, tmp_path)
     click(tab, f"race.picture.{picture.name}")
@@ -157,7 +157,7 @@ def test_a_race_shows_the_ghost_beside_the_live_side(
     tab: RaceTab, engines: Engines, tmp_path: Path
 ) -> None:
     engines.scripts[RunWorkload] = lambda _engine, request: race_run(
-        request, tmp_path, pause_after=4 if request.run_id == "race-2" else None
+        request, pause_after=4 if request.run_id == "race-2" else None
     )
     click(tab, "race.run")
     wait_until(lambda: engines.latest.paused.is_set())
@@ -257,7 +257,7 @@ def recorded(path: Path) -> Path:
     runs = []
     for request in race_requests(LEARN, 128, contestants, 5.0):
         runs.append(Run(request))
-        for event in race_run(request, path.parent):
+        for event in race_run(request):
             runs[-1].apply(event)
     header = recording_header(title="a race", device_name="Other CPU")
     path.write_bytes(recording_of(header, described(), runs))
@@ -321,7 +321,7 @@ def test_a_race_is_recorded_with_or_without_its_pictures_and_opens_again(
     for mine, again in zip(before, tab.race.sides, strict=True):
         assert again.end_s == mine.end_s
         shown, seen = (side.at(side.end_s).picture for side in (again, mine))
-        assert (shown == seen).all() if keeps_pictures else shown is None
+        assert shown == seen if keeps_pictures else shown is None
     # A recording has its file already.
     save.trigger()
     wait_until(lambda: property_of(tab, "race.outcome", "tone") == "failure")
@@ -359,7 +359,7 @@ def test_other_contestants_can_be_chosen(tab: RaceTab, engines: Engines) -> None
 
 def test_both_run_live_at_the_same_time(tab: RaceTab, engines: Engines, tmp_path: Path) -> None:
     def answer(_engine: object, request: RunInTurns) -> Iterator[object]:
-        for event in race_in_turns(request, tmp_path):
+        for event in race_in_turns(request):
             yield event
             if isinstance(event, FrameReady) and (event.run_id, event.number) == ("race-2", 4):
                 yield Pause()
@@ -443,7 +443,7 @@ def test_a_photo_of_ones_own_is_learned(
 
     request = requests_of(engines)[0]
     assert len(request.race.photo) == 64
-    assert request.showing.photo_path.endswith(".ppm")
+    assert request.showing.photo.identity == request.race.photo
     choose(tab, "race.photo", "Mountain lake")
     QTest.keyClick(find(tab, "race.photo"), Qt.Key.Key_Return)
     run(tab)
@@ -589,7 +589,7 @@ def test_a_stand_says_what_failed_and_goes_on_with_the_next_race(
         if request.workload == "learn":
             yield fault(request)
         else:
-            yield from race_run(request, tmp_path)
+            yield from race_run(request)
 
     monkeypatch.setattr(race_stage, "_RESULT_MS", 0)
     engines.scripts[RunWorkload] = answer
@@ -635,7 +635,7 @@ def test_what_comes_after_a_race_moves_no_button_of_a_narrow_window(tab: RaceTab
 
 def test_the_result_moves_no_picture(tab: RaceTab, engines: Engines, tmp_path: Path) -> None:
     engines.scripts[RunWorkload] = lambda _engine, request: race_run(
-        request, tmp_path, pause_after=4 if request.run_id == "race-2" else None
+        request, pause_after=4 if request.run_id == "race-2" else None
     )
     click(tab, "race.run")
     wait_until(lambda: engines.latest.paused.is_set())
@@ -700,14 +700,13 @@ def test_a_race_without_a_verdict_has_a_button_that_runs_it_again(
 ) -> None:
     engines.scripts[RunWorkload] = lambda _engine, request: race_run(
         request,
-        tmp_path,
         **(kept_busy(race_seconds(request) / 800) if request.race.threads else {}),
     )
     run(tab)
     assert "cannot be told" in text(tab, "race.sentence")
     assert find(tab, "race.again", QPushButton).text() == "Run again"
 
-    engines.scripts[RunWorkload] = lambda _engine, request: race_run(request, tmp_path)
+    engines.scripts[RunWorkload] = lambda _engine, request: race_run(request)
     click(tab, "race.again")
     wait_over(tab)
     assert "2.0" in text(tab, "race.sentence")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,10 +22,9 @@ from gpu_studio.core.messages.run_messages import (
     RunStopped,
     SamplesMeasured,
 )
+from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.protocol import decode_event, encode
-from gpu_studio.core.race.frame_file import read_frame
-from gpu_studio.core.race.photo_file import encode_photo, photo_id
-from gpu_studio.engine.benchmark import frames as frames_module
+from gpu_studio.core.race.frames import RaceFrame
 from gpu_studio.engine.benchmark.finish_line import fitting_steps
 from gpu_studio.engine.benchmark.race_timing import RaceTiming
 from gpu_studio.engine.dispatcher import Dispatcher
@@ -57,10 +55,8 @@ def race(**changes: Any) -> RunWorkload:
 
 
 @pytest.fixture
-def dispatcher() -> Iterator[Dispatcher]:
-    dispatcher = Dispatcher()
-    yield dispatcher
-    dispatcher.close()
+def dispatcher() -> Dispatcher:
+    return Dispatcher()
 
 
 def finished(events: list[Event]) -> RunFinished:
@@ -168,7 +164,7 @@ def test_the_frames_show_the_way_from_the_first_to_the_last_step(dispatcher: Dis
     outcome = finished(events).outcome
     assert (ready[-1].steps, ready[-1].measure) == (outcome.steps, outcome.measure)
     first, last = (
-        read_frame(Path(opened.path), frame.number).astype(float) for frame in (ready[0], ready[-1])
+        RaceFrame.of(frame, opened).picture.pixels.astype(float) for frame in (ready[0], ready[-1])
     )
     picture = _lake(16).astype(float)
     assert np.abs(last - picture).mean() < np.abs(first - picture).mean() / 3
@@ -178,16 +174,8 @@ def test_no_frame_comes_faster_than_the_pace(
     dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch
 ):
     """At a pace longer than the race, only its ends are shown."""
-    monkeypatch.setattr("gpu_studio.engine.benchmark.race_timing.PERIOD_S", 3600.0)
+    monkeypatch.setattr("gpu_studio.engine.benchmark.race_timing._FRAME_PERIOD_S", 3600.0)
     assert len(only(FrameReady, ask(race(showing=Showing()), dispatcher))) == 2
-
-
-def test_a_long_race_of_large_frames_shows_them_less_often(
-    dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(frames_module, "capacity_of", lambda *_: 3)
-    events = ask(race(showing=Showing(), budget_s=3600.0, calls=20), dispatcher)
-    assert len(only(FrameReady, events)) == 2
 
 
 def test_every_sample_is_sent_once(dispatcher: Dispatcher):
@@ -202,29 +190,6 @@ def test_showing_changes_no_result(dispatcher: Dispatcher):
         finished(ask(race(calls=20, showing=showing), dispatcher)) for showing in (Showing(), None)
     )
     assert shown.outcome.measure == hidden.outcome.measure
-
-
-def test_without_a_place_for_frames_it_runs_all_the_same(
-    dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch
-):
-    def full() -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(frames_module, "FamilyFolder", full)
-    events = ask(race(calls=2, showing=Showing()), dispatcher)
-    assert not only(FramesOpened, events)
-    assert finished(events).outcome.steps == 2
-
-
-def test_the_next_race_removes_the_frames_and_so_does_the_end(dispatcher: Dispatcher):
-    first, second = (
-        Path(only(FramesOpened, ask(race(calls=2, showing=Showing()), dispatcher))[0].path)
-        for _ in range(2)
-    )
-    assert not first.parent.exists()
-    assert second.exists()
-    dispatcher.close()
-    assert not second.parent.exists()
 
 
 def test_a_stop_ends_it_between_two_steps():
@@ -329,29 +294,25 @@ def test_the_engine_describes_its_pictures():
     assert not names & {picture.name for picture in described.pictures}
 
 
-def test_a_photo_is_learned_in_its_own_shape(dispatcher: Dispatcher, tmp_path: Path):
-    photo = np.zeros((20, 40, 3), np.uint8)
-    photo[:, 20:] = 255
-    path = tmp_path / "photo.ppm"
-    path.write_bytes(encode_photo(photo))
-    parameters = RaceParameters(threads=1, photo=photo_id(photo))
-    showing = Showing(photo_path=str(path))
-    events = ask(race(race=parameters, showing=showing, **ENOUGH), dispatcher)
+def test_a_photo_is_learned_in_its_own_shape(dispatcher: Dispatcher):
+    pixels = np.zeros((20, 40, 3), np.uint8)
+    pixels[:, 20:] = 255
+    photo = PackedFrame.of(pixels)
+    parameters = RaceParameters(threads=1, photo=photo.identity)
+    events = ask(race(race=parameters, showing=Showing(photo=photo), **ENOUGH), dispatcher)
     (opened,) = only(FramesOpened, events)
     assert (opened.width, opened.height) == (16, 8)
     assert finished(events).race == parameters
-    frame = read_frame(Path(opened.path), only(FrameReady, events)[-1].number)
+    frame = RaceFrame.of(only(FrameReady, events)[-1], opened).picture.pixels
     assert frame[:, :6].mean() < 64
     assert frame[:, 10:].mean() > 192
 
 
-def test_another_photo_than_the_chosen_one_is_refused(tmp_path: Path):
-    path = tmp_path / "photo.ppm"
-    path.write_bytes(encode_photo(np.zeros((4, 4, 3), np.uint8)))
-    showing = Showing(photo_path=str(path))
+def test_another_photo_than_the_chosen_one_is_refused():
+    showing = Showing(photo=PackedFrame.of(np.zeros((4, 4, 3), np.uint8)))
     events = ask(race(race=RaceParameters(photo="0" * 64), showing=showing))
     assert isinstance(events[-1], RunFailed)
-    assert events[-1].failure.kind is FailureKind.FILE_REFUSED
+    assert events[-1].failure.kind is FailureKind.BAD_REQUEST
 
 
 def _case() -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
     SamplesMeasured,
 )
-from gpu_studio.core.race.frame_file import read_frame
+from gpu_studio.core.race.frames import RaceFrame
 from gpu_studio.engine.benchmark import race_timing
 from gpu_studio.engine.benchmark import run as run_module
 from gpu_studio.engine.benchmark.finish_line import FinishLine
@@ -77,10 +76,8 @@ def both(**changes: Any) -> RunInTurns:
 
 
 @pytest.fixture
-def dispatcher() -> Iterator[Dispatcher]:
-    dispatcher = Dispatcher()
-    yield dispatcher
-    dispatcher.close()
+def dispatcher() -> Dispatcher:
+    return Dispatcher()
 
 
 def test_each_run_ends_and_the_request_after_them() -> None:
@@ -266,12 +263,10 @@ def test_each_run_has_its_own_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_each_run_has_its_own_frames(dispatcher: Dispatcher) -> None:
     events = ask(both(showing=Showing()), dispatcher)
-    opened = {one.run_id: Path(one.path) for one in only(FramesOpened, events)}
-    assert len(set(opened.values())) == 2
+    opened = {one.run_id: one for one in only(FramesOpened, events)}
+    assert len(opened) == 2
     for frame in only(FrameReady, events):
-        assert read_frame(opened[frame.run_id], frame.number) is not None
-    dispatcher.close()
-    assert not any(path.exists() for path in opened.values())
+        assert RaceFrame.of(frame, opened[frame.run_id]).picture.rows
 
 
 def test_a_failure_of_one_leaves_the_other() -> None:
