@@ -29,13 +29,12 @@ from gpu_studio.core.other_pc import OtherPc
 from gpu_studio.engine import client
 from gpu_studio.model import (
     doctor,
-    engine_pulse,
     engine_session,
-    engine_succession,
+    engine_slot,
     run_marks,
     sensors,
-    task,
     task_queue,
+    worker,
 )
 from gpu_studio.model.check import card_check
 from gpu_studio.model.devices import sensor_log
@@ -143,9 +142,9 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set long time limits, because the machine may be busy; tests of a limit set their own."""
     for name in ("_PATIENCE_MS", "_LONGEST_FAREWELL_MS"):
         monkeypatch.setattr(engine_session, name, _AN_HOUR_MS)
-    monkeypatch.setattr(engine_pulse, "_BEAT_MS", _AN_HOUR_MS)
+    monkeypatch.setattr(engine_slot, "_BEAT_MS", _AN_HOUR_MS)
     monkeypatch.setattr(card_check, "_STOP_PATIENCE_MS", _AN_HOUR_MS)
-    for module in (doctor, engine_session, sensor_log, sensors, task):
+    for module in (doctor, engine_session, sensor_log, sensors, worker):
         monkeypatch.setattr(module, "_LONGEST_END_MS", PATIENCE_MS)
     for name in ("_SILENT_AFTER_MS", "_SILENT_AT_START_MS"):
         monkeypatch.setattr(sensors, name, _AN_HOUR_MS)
@@ -154,7 +153,7 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user_file, "_LONGEST_SILENCE_S", PATIENCE_S)
     monkeypatch.setattr(task_queue, "_LONGEST_END_MS", PATIENCE_MS)
     monkeypatch.setattr(oom_experiment, "_FRESH_MS", _AN_HOUR_MS)
-    monkeypatch.setattr(engine_succession, "_LONGEST_SUCCESSION_S", PATIENCE_S)
+    monkeypatch.setattr(engine_slot, "_LONGEST_SUCCESSION_S", PATIENCE_S)
     monkeypatch.setattr(client, "_LONGEST_END_S", PATIENCE_S)
 
 
@@ -201,10 +200,10 @@ def nothing_left_behind(
         for widget in QApplication.topLevelWidgets()
         if id(widget) not in before and not widget.isHidden() and not _is_tool_tip(widget)
     ]
-    running = [worker for worker in workers if isValid(worker) and worker.isRunning()]
-    for worker in running:  # so that the next test starts clean
-        worker.requestInterruption()
-        worker.wait(PATIENCE_MS)
+    running = [thread for thread in workers if isValid(thread) and thread.isRunning()]
+    for thread in running:  # so that the next test starts clean
+        thread.requestInterruption()
+        thread.wait(PATIENCE_MS)
     assert not widgets, f"windows left open: {widgets}"
     assert not running, "a worker was left running"
 

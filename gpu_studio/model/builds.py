@@ -14,8 +14,7 @@ from gpu_studio.core.builds.words import build_title
 from gpu_studio.core.failure import first_line
 from gpu_studio.core.wheel_table import CPU_TAG
 from gpu_studio.model.engine_handover import MADE_FOR_OTHER, NOT_INSTALLED, EngineHandover
-from gpu_studio.model.task import Task
-from gpu_studio.model.worker import Worker
+from gpu_studio.model.worker import Task, Worker
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -370,7 +369,7 @@ class Builds(QObject):
     def use(self, family: str) -> None:
         self._store.write_wanted(self._store.wanted()._replace(used=family))
         self._look()
-        self.engine.look_now()
+        self.engine.switch_now_if_idle()
         self.changed.emit()
 
     def close(self) -> None:

@@ -73,7 +73,7 @@ class EngineHandover(QObject):
         else:
             self._settled.start()
 
-    def look_now(self) -> None:
+    def switch_now_if_idle(self) -> None:
         """Let the best build take over now if the engine has nothing to do."""
         self._settled.start(0)
 

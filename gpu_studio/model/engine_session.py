@@ -27,10 +27,8 @@ from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.placement_messages import DeviceUsed
 from gpu_studio.core.messages.run_messages import RunFailed
 from gpu_studio.model.awake_timer import AwakeTimer
-from gpu_studio.model.engine_pulse import EnginePulse
-from gpu_studio.model.engine_succession import EngineEvent, EngineSuccession
-from gpu_studio.model.task import Task
-from gpu_studio.model.worker import Worker
+from gpu_studio.model.engine_slot import EngineEvent, EnginePulse, EngineSlot
+from gpu_studio.model.worker import Task, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -166,7 +164,7 @@ class EngineSession(QObject):
         super().__init__(parent)
         self._wakes_cards, self._describes = wakes_cards, describes
         self._leaves_hung = leaves_hung
-        self._engines = EngineSuccession(factory, environment or EngineEnvironment())
+        self._slot = EngineSlot(factory, environment or EngineEnvironment())
         self.state = EngineState.ABSENT
         self.description: EngineDescribed | None = None
         self.current_device: str | None = None
@@ -181,9 +179,9 @@ class EngineSession(QObject):
         self._pulse = EnginePulse(self)
         self._pulse.silence_changed.connect(self.silence_changed)
         self._patience = AwakeTimer(self, stop_patience_ms or _PATIENCE_MS)
-        self._patience.ended.connect(self._end_deaf)
+        self._patience.ended.connect(self._on_stop_timeout)
         self._farewell = AwakeTimer(self, _LONGEST_FAREWELL_MS)
-        self._farewell.ended.connect(self._part)
+        self._farewell.ended.connect(self._stop_waiting_for_old_engine)
 
     @property
     def what_is_missing(self) -> str:
@@ -218,7 +216,7 @@ class EngineSession(QObject):
     @property
     def environment(self) -> EngineEnvironment:
         """The environment of the current engine."""
-        return self._engines.environment
+        return self._slot.environment
 
     def start(self) -> None:
         """Start the engine; does nothing if there is one, or if none is installed."""
@@ -259,11 +257,11 @@ class EngineSession(QObject):
         """
         if self._closed or self.absence:
             return
-        retired = self._engines.renew(environment)
+        previous = self._slot.renew(environment)
         self._deaths = self._idle_deaths = 0
         self._lost = False
-        if self._reply is not None and retired is not None:
-            retired.abandon()
+        if self._reply is not None and previous is not None:
+            previous.abandon()
             self._farewell.start()
         self._begin(is_chosen=environment is not None)
         self._next()
@@ -284,16 +282,16 @@ class EngineSession(QObject):
         """
         if self._closed or self.state is EngineState.ABSENT:
             return None
-        retired = self._engines.renew()
+        previous = self._slot.renew()
         self._forget_engine()
         self._lost = False
-        if retired is None:  # none was created yet, or it ended by itself
+        if previous is None:  # none was created yet, or it ended by itself
             self._enter(EngineState.ABSENT)
             return None
         if self._reply is not None:
-            retired.abandon()
+            previous.abandon()
             self._farewell.start()
-        ending = Task(retired.close, self)
+        ending = Task(previous.close, self)
         self._has_been_released = True
         self._enter(EngineState.ABSENT)
         ending.start()
@@ -303,7 +301,7 @@ class EngineSession(QObject):
         """End the engine and its worker; nothing is left running."""
         if self._ask_no_more():
             limit = QDeadlineTimer(_LONGEST_END_MS)
-            self._engines.close(limit)
+            self._slot.close(limit)
             for worker in self.findChildren(Worker):
                 worker.wait(max(limit.remainingTime(), _LONGEST_TAIL_MS))
 
@@ -320,9 +318,9 @@ class EngineSession(QObject):
     def _stop(self, reply: Reply) -> None:
         if reply is self._reply:
             if self.state is EngineState.BUSY:
-                assert self._engines.present is not None
+                assert self._slot.current is not None
                 self._enter(EngineState.STOPPING)
-                self._engines.present.stop()
+                self._slot.current.stop()
                 self._patience.start()
         elif reply in self._waiting:
             self._waiting.remove(reply)
@@ -357,14 +355,14 @@ class EngineSession(QObject):
             self._enter(EngineState.STARTING)
         elif not isinstance(request, ReadMemory):  # a reading is no work
             self._enter(EngineState.BUSY)
-        if self._worker is None or self._engines.retired is not None:
+        if self._worker is None or self._slot.previous is not None:
             self._listen()
-        assert self._engines.present is not None
-        self._engines.present.send(request)
+        assert self._slot.current is not None
+        self._slot.current.send(request)
 
     def _listen(self) -> None:
         """Start the current engine, and a worker that lives as long as it."""
-        worker = Worker(self._engines.listening(), self)
+        worker = Worker(self._slot.listening(), self)
         worker.value_produced.connect(self._receive)
         worker.failure_raised.connect(self._receive_failure)
         worker.finished.connect(worker.deleteLater)
@@ -374,13 +372,13 @@ class EngineSession(QObject):
     def _receive(self, received: EngineEvent) -> None:
         if self._closed:
             return
-        if received.engine is self._engines.retired:
-            self._receive_from_retired(received.event)
-        elif received.engine is self._engines.present:
+        if received.engine is self._slot.previous:
+            self._receive_from_previous(received.event)
+        elif received.engine is self._slot.current:
             if received.event is None:
-                self._go_on()
+                self._on_engine_ended()
                 return
-            self._pulse.feel(received.event)
+            self._pulse.note_event(received.event)
             if not isinstance(received.event, Heartbeat):
                 self._update_state(received.event)
                 self._answer(received.event)
@@ -388,7 +386,7 @@ class EngineSession(QObject):
             if self.description is not None and not self._closed:
                 self._pulse.start()
 
-    def _receive_from_retired(self, event: Event | Heartbeat | None) -> None:
+    def _receive_from_previous(self, event: Event | Heartbeat | None) -> None:
         """Pass on the last events of a replaced engine: its end was intended."""
         if isinstance(event, Heartbeat) or self._reply is None:
             return
@@ -396,13 +394,13 @@ class EngineSession(QObject):
             event = EngineEnded(exit_code=event.exit_code if event else None, stopped=True)
         elif not event.ends(self._reply.request):
             # It began just after the request to end.
-            assert self._engines.retired is not None
-            self._engines.retired.abandon()
+            assert self._slot.previous is not None
+            self._slot.previous.abandon()
         self._answer(event)
 
     def _receive_failure(self, failure: Failure) -> None:
         """Treat an error in reading an engine as the engine's death."""
-        engine = self._engines.present
+        engine = self._slot.current
         if engine is None:
             return
         fatal = msgspec.structs.replace(failure, fatal=True)
@@ -422,7 +420,7 @@ class EngineSession(QObject):
         self._patience.stop()
         self._farewell.stop()
         self._reply = None
-        if not self._lost and self._engines.retired is None:
+        if not self._lost and self._slot.previous is None:
             self._rest_after(reply.request)
         reply.finished.emit()
         self._next()
@@ -466,7 +464,7 @@ class EngineSession(QObject):
             _log.error("The engine is gone: %s", reason)
             self.engine_lost.emit(reason)
 
-    def _go_on(self) -> None:
+    def _on_engine_ended(self) -> None:
         """The engine has ended: start a new one, unless too many died in a row."""
         self._worker = None
         if self._reply is not None:
@@ -503,19 +501,19 @@ class EngineSession(QObject):
             reply.deliver(refusal)
             reply.finished.emit()
 
-    def _end_deaf(self) -> None:
+    def _on_stop_timeout(self) -> None:
         """End an engine that did not end its request in time."""
         if self.state is not EngineState.STOPPING:
             return
         if self._leaves_hung:
             self.restart()
-        elif self._engines.present is not None:
-            self._engines.present.abandon()
+        elif self._slot.current is not None:
+            self._slot.current.abandon()
 
-    def _part(self) -> None:
+    def _stop_waiting_for_old_engine(self) -> None:
         """Stop waiting for the end of a replaced engine: a hung driver may keep it."""
-        if self._engines.retired is not None:
-            self._receive_from_retired(None)
+        if self._slot.previous is not None:
+            self._receive_from_previous(None)
 
     def _enter(self, state: EngineState) -> None:
         if state is not self.state:

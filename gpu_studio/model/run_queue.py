@@ -6,12 +6,12 @@ slices, or stop at the first failure.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.messages.run_messages import RunInTurns
-from gpu_studio.model.work_state import WorkState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,25 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.model.engine_session import EngineSession, Reply
+
+
+class WorkState(Enum):
+    """What a piece of work does that a user starts and may stop.
+
+    ::
+
+        IDLE ─► RUNNING ─► IDLE     (it is over, or the engine or the card ended it)
+                   └─► STOPPING ─► IDLE
+    """
+
+    IDLE = "idle"
+    RUNNING = "running"
+    STOPPING = "stopping"
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it is in progress."""
+        return self is not WorkState.IDLE
 
 
 class QueueStep(NamedTuple):

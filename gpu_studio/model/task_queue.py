@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.model.task import Task
+from gpu_studio.model.worker import Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable

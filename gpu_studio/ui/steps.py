@@ -16,8 +16,8 @@ from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QApplication, QWidget
 from shiboken6 import isValid
 
-from gpu_studio.model.task import Task
 from gpu_studio.model.turn_timer import TurnTimer
+from gpu_studio.model.worker import Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

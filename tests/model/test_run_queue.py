@@ -9,8 +9,7 @@ import pytest
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
-from gpu_studio.model.run_queue import QueueStep, RunQueue
-from gpu_studio.model.work_state import WorkState
+from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState
 from tests.fakes.run_answers import run_events
 from tests.model.session_watcher import hold, run_request, start, wait_paused
 

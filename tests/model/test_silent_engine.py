@@ -9,7 +9,7 @@ import pytest
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, Heartbeat
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Action, Tone
-from gpu_studio.model import engine_pulse
+from gpu_studio.model import engine_slot
 from gpu_studio.model.engine_session import EngineState
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.run_answers import run_events, started
@@ -53,7 +53,7 @@ def miss(session: EngineSession, count: int) -> None:
 def silent(qtbot: QtBot, ready_studio: Studio, engines: Engines) -> Reply:
     engines.scripts[RunWorkload] = beating
     reply = run(qtbot, ready_studio, engines)
-    miss(ready_studio.session, engine_pulse._MOST_MISSED)
+    miss(ready_studio.session, engine_slot._MOST_MISSED)
     return reply
 
 

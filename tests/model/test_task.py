@@ -9,7 +9,7 @@ import shiboken6
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QThread
 
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
-from gpu_studio.model.task import Task
+from gpu_studio.model.worker import Task
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:

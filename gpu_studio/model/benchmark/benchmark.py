@@ -19,8 +19,7 @@ from gpu_studio.core.messages.run_messages import RunFailed, SamplesMeasured
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import about_time, format_duration
 from gpu_studio.model.benchmark.run_labels import run_label
-from gpu_studio.model.run_queue import QueueStep, RunQueue, step_of
-from gpu_studio.model.work_state import WorkState
+from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState, step_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

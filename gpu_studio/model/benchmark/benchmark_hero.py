@@ -22,7 +22,7 @@ from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark import left_words
 from gpu_studio.model.benchmark.run_labels import result_label, run_label
 from gpu_studio.model.devices.device_board import label_of
-from gpu_studio.model.work_state import WorkState
+from gpu_studio.model.run_queue import WorkState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -33,8 +33,7 @@ from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.file_reading import opening
 from gpu_studio.model.headline import Headline, headline_from
 from gpu_studio.model.pages import CHECK
-from gpu_studio.model.run_queue import QueueStep, RunQueue
-from gpu_studio.model.work_state import WorkState
+from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

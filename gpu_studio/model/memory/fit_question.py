@@ -21,7 +21,7 @@ from gpu_studio.core.memory.weights.weights_call import (
     ask_weights,
 )
 from gpu_studio.model.file_reading import opening, opening_delay
-from gpu_studio.model.task import Task
+from gpu_studio.model.worker import Task
 from gpu_studio.process.child_call import ChildCall
 
 if TYPE_CHECKING:

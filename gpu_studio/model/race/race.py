@@ -20,8 +20,7 @@ from gpu_studio.model.pages import RACE
 from gpu_studio.model.race import race_words
 from gpu_studio.model.race.race_choices import RaceChoices
 from gpu_studio.model.race.race_side import RaceSide
-from gpu_studio.model.run_queue import QueueStep, RunQueue, step_of
-from gpu_studio.model.work_state import WorkState
+from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState, step_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from gpu_studio.core.benchmark.plan import time_left_s
 from gpu_studio.core.device_name import CPU
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.work_state import WorkState
+from gpu_studio.model.run_queue import WorkState
 from gpu_studio.ui.eliding import RoomText
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, stops

@@ -25,7 +25,7 @@ from gpu_studio.core.check.stages import GLANCE_MINUTES, NORMAL_MINUTES, OVERNIG
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.model.check import check_words
 from gpu_studio.model.check.check_words import device_title, record_title
-from gpu_studio.model.work_state import WorkState
+from gpu_studio.model.run_queue import WorkState
 from gpu_studio.ui.combo_box import ComboBox, show_items
 from gpu_studio.ui.eliding_combo import narrow_combo
 from gpu_studio.ui.flow_row import FlowRow

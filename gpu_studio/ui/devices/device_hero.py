@@ -22,7 +22,7 @@ from gpu_studio.core.devices.devices import short_name, without_maker
 from gpu_studio.model.devices.device_list import DEVICE_ROLE, SUMMARY_ROLE
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.pages import BENCHMARK, BREAK_IT, CHECK, PITFALLS, RACE
-from gpu_studio.model.work_state import WorkState
+from gpu_studio.model.run_queue import WorkState
 from gpu_studio.ui.devices.device_verdict import DeviceVerdict
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon

@@ -13,7 +13,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.core.notice import Tone
-from gpu_studio.model.work_state import WorkState
+from gpu_studio.model.run_queue import WorkState
 from tests.fakes.descriptions import described, elementwise
 from tests.fakes.scripted_engine import Engines, Pause
 from tests.model.benchmark.plans import (

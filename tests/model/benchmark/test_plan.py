@@ -9,7 +9,7 @@ import pytest
 from gpu_studio.core.benchmark.plan import Sweep
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Notice
-from gpu_studio.model.work_state import WorkState
+from gpu_studio.model.run_queue import WorkState
 from tests.fakes.pc import gt_1030
 from tests.model.benchmark.plans import held, hold_the_last, plan, wait_over, wait_paused
 

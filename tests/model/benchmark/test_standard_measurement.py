@@ -12,7 +12,7 @@ from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
-from gpu_studio.model.work_state import WorkState
+from gpu_studio.model.run_queue import WorkState
 from tests.fakes.run_answers import started
 from tests.fakes.scripted_engine import Pause
 from tests.fakes.standard_answers import measured

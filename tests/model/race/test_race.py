@@ -19,7 +19,7 @@ from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.core.race.shared_race import decode_shared, encode_shared
 from gpu_studio.model.race import race as race_module
 from gpu_studio.model.race.sharing import ghost_of, order_of
-from gpu_studio.model.work_state import WorkState
+from gpu_studio.model.run_queue import WorkState
 from tests.driving.window import plain
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import two_cards

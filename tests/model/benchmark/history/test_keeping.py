@@ -11,7 +11,7 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark import benchmark_history
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
-from gpu_studio.model.task import Task
+from gpu_studio.model.worker import Task
 from tests.model.benchmark.history.kept import entry, folder_of, run
 from tests.patience import PATIENCE_S
 
