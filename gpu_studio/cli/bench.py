@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli import bench_compare, bench_history
+from gpu_studio.cli import bench_history, standard
 from gpu_studio.cli.answers import addresses, at_work, check_device, describe_alone
 from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.bench_runs import (
@@ -408,7 +408,7 @@ COMMAND = Command(
         ),
         "preset": _PRESET,
         "replay": _REPLAY,
-        **bench_compare.PARTS,
+        **standard.PARTS,
         **bench_history.PARTS,
     },
     usual_part="run",

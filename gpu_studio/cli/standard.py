@@ -1,64 +1,77 @@
-"""``gpu-studio standard``: the window's “Measure this PC” in a terminal."""
+"""``gpu-studio standard`` and ``bench compare``: “Measure this PC”, and other PCs beside it."""
 
 from __future__ import annotations
 
 import time
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import addresses, check_device, read_inventory, started_engine
-from gpu_studio.cli.command import FAILED, Command
+from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.saving import painted, save
-from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
-from gpu_studio.core.benchmark.run import Run, interval_words
-from gpu_studio.core.benchmark.standard import (
-    LOAD_ITEM,
-    STANDARD,
-    STANDARD_1,
-    StandardPlan,
-    standard_item,
-    standard_s,
-)
-from gpu_studio.core.benchmark.standard_card import standard_card
-from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
-from gpu_studio.core.benchmark.standard_page import standard_page
+from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_json, print_line
+from gpu_studio.core.benchmark.run import Run
+from gpu_studio.core.benchmark.standard import STANDARD, StandardPlan, standard_item, standard_s
+from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
 from gpu_studio.core.benchmark.standard_record import (
     StandardFinished,
     encode_standard,
+    record_of,
+    shared_json,
 )
-from gpu_studio.core.benchmark.standard_result import (
-    facts_of,
-    held_words,
-    sentence_of,
-    standard_run_of,
+from gpu_studio.core.benchmark.standard_words import (
+    MOST_FILES,
+    NOT_MEASURED,
+    ComparedRow,
+    Side,
+    compared_rows,
+    compared_works,
+    headline,
+    run_facts,
+    side_names,
+    sides_of,
+    to_csv,
+    to_markdown,
+    trust_of,
+    usual_device,
 )
-from gpu_studio.core.benchmark.standard_text import standard_markdown
 from gpu_studio.core.listing import listed
-from gpu_studio.core.messages.engine_messages import identity_at
 from gpu_studio.core.messages.run_messages import RunInTurns
 from gpu_studio.core.newest_check import newest_check
-from gpu_studio.core.program_version import program_title
+from gpu_studio.core.program_form import typed
 from gpu_studio.core.protocol import encode
-from gpu_studio.core.shared_card import PAINTER, encode_card
-from gpu_studio.core.shared_texts import without_identifiers
-from gpu_studio.core.units import about_time, format_percent, format_rate
+from gpu_studio.core.units import about_time
 from gpu_studio.process.sleep_block import SleepBlock
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
-    from pathlib import Path
 
     from gpu_studio.cli.answers import CommandEngine
-    from gpu_studio.core.benchmark.standard_record import StandardDevice, StandardRun
+    from gpu_studio.core.benchmark.standard_record import StandardRun
+    from gpu_studio.core.benchmark.standard_words import ComparedFigure, ComparedWork
     from gpu_studio.core.messages.run_messages import RunWorkload
 
-_ENDINGS = (".png", ".html", ".htm", ".md", ".json")
-_COLUMNS = (("work", 20), ("speed", -14), ("95 % interval of a call", 30))
+_ENDINGS = (".png", ".md", ".csv", ".json")
+_PAINTER = "gpu_studio.ui.standard_picture"
+_COLUMNS = (("device", 34), ("per second", -12), ("95 % interval", -18), ("verdict", 0))
+_CARD = "card"
+_NO_RUN = "This PC has no standard run yet: “{command}” makes one."
+
+
+class ComparedRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """A comparison as JSON."""
+
+    standard: int
+    sentence: str
+    trust: str
+    rows: tuple[ComparedRow, ...]
 
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
@@ -76,36 +89,27 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             )
         runs, is_complete = _make(plan, work, as_json=options.json)
         status = work.exit_status(is_done=is_complete)
-    names = {device: identity_at(device, described.cards) for device in plan.devices}
-    folder = data_folder()
-    record = standard_run_of(
-        plan,
-        runs,
-        {
-            one: facts_of(
-                one,
-                inventory,
-                described,
-                newest_check(folder, one, name),
-            )
-            for one, name in names.items()
-        },
-        described,
-        made_at=now(),
-        program=program_title(),
+    record = record_of(
+        plan, runs, inventory=inventory, described=described,
+        checks=partial(newest_check, data_folder()), made_at=now(),
         system=TARGET.system_name,
-    )
+    )  # fmt: skip
     if record is None:
         note("Nothing was measured.")
         return status or FAILED
     _keep(record)
+    sides = sides_of(record)
+    sentence = ". ".join(headline(sides, compared_works(sides)))
     if options.json:
-        finished = StandardFinished(
-            run=record, sentence=sentence_of(record), is_complete=is_complete
-        )
+        finished = StandardFinished(run=record, sentence=sentence, is_complete=is_complete)
         print_bytes(msgspec.json.encode(finished) + b"\n")
     else:
-        _print(record, is_complete=is_complete)
+        _print(sides)
+        print_line()
+        for line in (*run_facts(sides), sentence):
+            print_line(line)
+        if not is_complete:
+            print_line("This run is not complete.")
     if options.save is not None:
         save(options.save, _file_of(record, options.save.suffix.lower()))
     return status
@@ -161,56 +165,62 @@ def _keep(record: StandardRun) -> None:
         note(f"The run could not be kept: {error.strerror or error}.")
 
 
-def _print(record: StandardRun, *, is_complete: bool) -> None:
-    for device in record.devices:
-        print_line()
-        print_line(device.name)
-        for line in _device_lines(device):
-            print_line(line)
-    print_line()
-    print_line(sentence_of(record))
-    if not is_complete:
-        print_line("This run is not complete.")
-
-
-def _device_lines(device: StandardDevice) -> list[str]:
-    table = TerminalTable(_COLUMNS)
-    lines = [table.heading]
-    for item in STANDARD_1:
-        figure = device.figure(item.key)
-        if figure is None:
-            continue
-        result = figure.result
-        if result is None:
-            lines.append(f"{item.title:<20}  {figure.skipped}")
-            continue
-        rate = format_rate(result.throughput, result.throughput_unit)
-        lines.append(table.row([item.title, rate, interval_words(result.ci95_s, result.samples)]))
-    load = device.load
-    if load is not None:
-        ratio = load.steady_rate / load.first_rate
-        words = [f"{format_rate(load.steady_rate, LOAD_ITEM.unit)} at the end"]
-        words += [f"{format_percent(ratio)} of the first seconds"]
-        words += [f"{load.steady_clock_mhz:.0f} MHz"] if load.steady_clock_mhz else []
-        words += [f"{load.highest_temperature_c:.0f} °C"] if load.highest_temperature_c else []
-        words += [f"hot spot {load.highest_hotspot_c:.0f} °C"] if load.highest_hotspot_c else []
-        lines += [f"{'Full load':<20}  {', '.join(words)}", held_words(device)]
-    return lines
-
-
 def _file_of(record: StandardRun, ending: str) -> bytes:
-    """Return what a file with an ending has of a record; all but JSON is for people.
+    """Return what a file with an ending has of a record; CSV and Markdown are for people.
 
     Raises:
         StudioError: the picture cannot be painted.
     """
     if ending == ".png":
-        return painted(PAINTER, encode_card(standard_card(record)))
-    if ending in (".html", ".htm"):
-        return standard_page(record)
-    if ending == ".md":
-        return standard_markdown(record).encode()
-    return encode_standard(without_identifiers(record))
+        return painted(_PAINTER, encode_standard(record))
+    if ending == ".json":
+        return shared_json(record).encode()
+    text = to_markdown if ending == ".md" else to_csv
+    return text(sides_of(record)).encode()
+
+
+def _compare(options: argparse.Namespace, _log_path: Path) -> int:
+    """Print the comparison; return the exit status."""
+    if len(options.files) > MOST_FILES:
+        raise WrongUseError(f"Up to {MOST_FILES} files can be compared, not {len(options.files)}.")
+    own = StandardFolder(data_folder() / FOLDER_NAME).newest()
+    if own is None:
+        note(_NO_RUN.format(command=typed("gpu-studio standard")))
+    sides = [] if own is None else [_side(own, options.device, is_here=True)]
+    sides += [_side(read_standard(path), options.device) for path in options.files]
+    sentence = ". ".join(headline(sides, compared_works(sides)))
+    if options.json:
+        trust, rows = trust_of(sides).sentence, tuple(compared_rows(sides))
+        print_json(ComparedRuns(standard=STANDARD, sentence=sentence, trust=trust, rows=rows))
+        return DONE
+    print_line(sentence)
+    _print(sides)
+    print_line()
+    print_line(f"{trust_of(sides).sentence}.")
+    return DONE
+
+
+def _side(run: StandardRun, kind: str, *, is_here: bool = False) -> Side:
+    """Return the side of a run: its CPU if asked for, otherwise its usual device."""
+    cpus = [number for number, device in enumerate(run.devices) if device.is_cpu]
+    return Side(run, cpus[0] if kind != _CARD and cpus else usual_device(run), is_here=is_here)
+
+
+def _print(sides: Sequence[Side]) -> None:
+    """Print each work with a line for each side."""
+    table = TerminalTable(_COLUMNS)
+    for work in compared_works(sides):
+        print_line()
+        print_line(f"{work.item.title}, {work.unit}")
+        for name, figure in zip(side_names(sides), work.figures, strict=True):
+            print_line(table.row(_cells(name, work, figure)))
+
+
+def _cells(name: str, work: ComparedWork, figure: ComparedFigure) -> list[str]:
+    if figure.rate is None:
+        return [name[:34], "–", "", figure.words or figure.skipped or NOT_MEASURED]
+    interval = " to ".join(map(work.shown, (figure.low, figure.high)))
+    return [name[:34], work.shown(figure.rate), interval, figure.words]
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -220,8 +230,20 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--save", metavar="FILE", type=types.new_file(*_ENDINGS),
-        help="write the result to FILE: a picture (.png), a page (.html) or JSON (.json), which "
-        "another PC compares with its own, or a table for a forum (.md)",
+        help="write the result to FILE: a picture (.png) or JSON (.json), which another PC "
+        "compares with its own, or a table for a forum (.md) or a spreadsheet (.csv)",
+    )  # fmt: skip
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files", metavar="FILE", type=Path, nargs="+",
+        help=f"up to {MOST_FILES} pictures (PNG), recordings or JSON",
+    )  # fmt: skip
+    parser.add_argument(
+        "--device", choices=(_CARD, "cpu"), default=_CARD,
+        help="of a run with several devices, compare its first card or its CPU "
+        "(default: %(default)s)",
     )  # fmt: skip
 
 
@@ -233,3 +255,14 @@ COMMAND = Command(
     run=_run,
     add_arguments=_add_arguments,
 )
+PARTS = {
+    "compare": Command(
+        help="compare standard runs of other PCs with this one's",
+        about="Compare the standard runs in files with the newest one of this PC. A file is what "
+        "its contents are, whatever its name.",
+        run=_compare,
+        add_arguments=_add_files,
+        json=JSON_OBJECT,
+    )
+}
+"""The parts of ``gpu-studio bench`` that are about standard runs."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QPoint, Qt
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QLayout, QWidget
 
+from gpu_studio.model.settings import Settings
+from gpu_studio.ui.theme import Theme, styled_application
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 _MOST_PASSES = 4  # a headline's type follows the width, and the height follows the type
 _NO_TEXTS: Mapping[str, str] = {}
@@ -73,3 +79,18 @@ def png_bytes(image: QImage) -> bytes:
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     image.save(buffer, "PNG")  # type: ignore[call-overload]  # the stubs say bytes
     return bytes(contents.data())
+
+
+@contextmanager
+def painting_theme() -> Iterator[Theme]:
+    """Have Qt with its dark look for a picture in a child process without a window."""
+    has_screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if sys.platform == "linux" and not has_screen:
+        os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    application = styled_application([])
+    settings = Settings(None)
+    settings.change(theme="dark")
+    theme = Theme(settings)
+    theme.apply()
+    yield theme
+    application.quit()

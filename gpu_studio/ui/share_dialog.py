@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontDatabase, QGuiApplication, QImage, QPixmap
 from PySide6.QtWidgets import (
-    QCheckBox,
     QDialog,
     QDialogButtonBox,
     QHBoxLayout,
@@ -20,7 +19,6 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.notice import Notice
-from gpu_studio.core.page_text import text_of_page
 from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.parts import GAP, Text, resize_on_screen
 from gpu_studio.ui.saving import save_as
@@ -39,28 +37,20 @@ _MASKED = (
 )
 _STRIPPED = (
     "Chat programs may take the data out of a picture. Then only the picture is left: send the "
-    "page as well, which GPU Studio opens as the same result."
+    "data as well, which GPU Studio opens as the same result."
 )
 
 
-class ShareChoices(NamedTuple):
-    """What the user chose: the name of this PC, empty if none, and the colors of the picture."""
-
-    pc_name: str = ""
-    is_dark: bool = True
-
-
 class ShareForm(NamedTuple):
-    """A way to share: ``contents`` returns the file's bytes.
+    """A way to share: ``contents`` returns the file's bytes for a name of this PC, often empty.
 
-    ``file_name`` begins the suggested name and has the ending; ``kind`` is for the file dialog. A
-    Markdown text can only be copied.
+    ``file_name`` begins the suggested name and has the ending; ``kind`` is for the file dialog.
     """
 
     title: str
     file_name: str
     kind: str
-    contents: Callable[[ShareChoices], bytes]
+    contents: Callable[[str], bytes]
 
     @property
     def ending(self) -> str:
@@ -89,9 +79,6 @@ class ShareDialog(QDialog):
         self._form.setAccessibleName("Form")
         for form in self._forms:
             self._form.addItem(form.title)
-        self._dark = QCheckBox("Dark picture")
-        self._dark.setObjectName("share.dark")
-        self._dark.setChecked(True)
         self._name = QLineEdit()
         self._name.setObjectName("share.name")
         self._name.setAccessibleName("Name of this PC")
@@ -108,7 +95,6 @@ class ShareDialog(QDialog):
         self._message = Text("", "muted", name="share.said", wraps=True)
         self._arrange()
         self._form.currentIndexChanged.connect(self._show)
-        self._dark.toggled.connect(self._show)
         self._name.editingFinished.connect(self._show)
         self._show()
 
@@ -120,9 +106,9 @@ class ShareDialog(QDialog):
     def _arrange(self) -> None:
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         role = QDialogButtonBox.ButtonRole.ActionRole
-        self._copy = buttons.addButton("Copy as text", role)
+        self._copy = buttons.addButton("Copy", role)
         self._copy.setObjectName("share.copy")
-        self._copy.clicked.connect(self._copy_text)
+        self._copy.clicked.connect(self._copy_shown)
         self._save = buttons.addButton("Save…", role)
         self._save.setObjectName("share.save")
         self._save.clicked.connect(self._save_file)
@@ -140,7 +126,6 @@ class ShareDialog(QDialog):
         line.setSpacing(GAP)
         line.addWidget(self._form)
         line.addWidget(self._name, 1)
-        line.addWidget(self._dark)  # last: only a picture has it
         line.addStretch()
         column.addWidget(self._picture, 3)
         column.addWidget(self._text, 2)
@@ -149,26 +134,23 @@ class ShareDialog(QDialog):
 
     def _show(self) -> None:
         form = self._forms[self._form.currentIndex()]
-        name = " ".join(self._name.text().split())
-        self._contents = form.contents(ShareChoices(name, self._dark.isChecked()))
+        self._contents = form.contents(" ".join(self._name.text().split()))
         is_picture = form.ending == ".png"
-        self._dark.setVisible(is_picture)
         self._picture.setVisible(is_picture)
         self._save.setText(_save_label(form))
-        self._copy.setVisible(form.ending == ".md")
-        self._save.setVisible(form.ending != ".md")
         self._message.setText(f"{_MASKED} {_STRIPPED}" if is_picture else _MASKED)
         if is_picture:
             image = QImage.fromData(self._contents)
             self._picture.show_image(image)
             self._text.setPlainText(_data_of(image))
-        elif form.ending == ".html":
-            self._text.setPlainText(text_of_page(self._contents))
         else:
             self._text.setPlainText(self._contents.decode())
 
-    def _copy_text(self) -> None:
-        QGuiApplication.clipboard().setText(self._contents.decode())
+    def _copy_shown(self) -> None:
+        if self._forms[self._form.currentIndex()].ending == ".png":
+            QGuiApplication.clipboard().setImage(QImage.fromData(self._contents))
+        else:
+            QGuiApplication.clipboard().setText(self._contents.decode())
         self._message.setText(f"Copied. {_MASKED}")
 
     def _save_file(self) -> None:

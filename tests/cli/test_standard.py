@@ -9,9 +9,12 @@ import pytest
 
 from gpu_studio.cli import standard
 from gpu_studio.core.benchmark.standard import STANDARD_1
-from gpu_studio.core.benchmark.standard_file import read_standard
-from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
-from gpu_studio.core.benchmark.standard_record import StandardRun, decode_standard
+from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
+from gpu_studio.core.benchmark.standard_record import (
+    StandardRun,
+    decode_standard,
+    encode_standard,
+)
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, TorchCard
@@ -19,6 +22,7 @@ from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunWorkload,
 )
+from tests.core.benchmark.standard_runs import paced_device, standard_run
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import cpu_device
 from tests.fakes.standard_answers import measured
@@ -106,10 +110,10 @@ def test_nothing_in_a_record_identifies_the_user_or_the_pc(type_in, tmp_path: Pa
     for secret in ("alice", UUID, str(tmp_path)):
         assert secret not in written
         assert secret not in output.splitlines()[-1]
-    assert "This card has no bfloat16 (…" in written
+    assert "This card has no bfloat16 (\\u2026" in written
 
 
-@pytest.mark.parametrize("ending", [".png", ".html", ".json"])
+@pytest.mark.parametrize("ending", [".png", ".json"])
 def test_a_saved_file_opens_on_another_pc(type_in, tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"run{ending}"
     status, output, errors = type_in(on_an_old_card, "--json", "--save", str(path))
@@ -119,11 +123,12 @@ def test_a_saved_file_opens_on_another_pc(type_in, tmp_path: Path, ending: str) 
     assert read_standard(path).devices == record_of(output).devices
 
 
-def test_a_text_for_a_forum_is_a_table(type_in, tmp_path: Path) -> None:
-    path = tmp_path / "run.md"
+@pytest.mark.parametrize(("ending", "begin"), [("md", "| Work | "), ("csv", "work,unit,")])
+def test_a_text_for_people_is_a_table(type_in, tmp_path: Path, ending: str, begin: str) -> None:
+    path = tmp_path / f"run.{ending}"
     type_in(on_an_old_card, "--save", str(path))
 
-    assert "| Work | " in path.read_text(encoding="utf-8")
+    assert begin in path.read_text(encoding="utf-8")
 
 
 def test_a_card_without_room_says_so_and_the_rest_goes_on(type_in) -> None:
@@ -172,6 +177,39 @@ def test_the_load_is_the_last_run_of_each_device(type_in) -> None:
 def test_a_reader_sees_both_devices_and_one_sentence(type_in) -> None:
     status, output, _ = type_in(on_an_old_card)
     assert status == 0
-    for words in (CARD.name, "Memory bandwidth", "This card has no bfloat16", "hot spot"):
+    for words in ("GT 1030", "Memory bandwidth", "This card has no bfloat16", "hot spot"):
         assert (words in output) == (words != "hot spot")
-    assert "kinds of work" in output.splitlines()[-1]
+    assert " beats the " in output.splitlines()[-1]
+
+
+def test_files_are_compared_with_this_pc(typed, engines_of, tmp_path: Path) -> None:
+    engines_of({})  # no run of another test is this PC's own
+    path = tmp_path / "theirs.txt"
+    cpu = paced_device("Ryzen 7 5700G", 0.1, device="cpu")
+    path.write_bytes(encode_standard(standard_run(cpu, paced_device("RTX 3060", 2.0))))
+    status, output, errors = typed("bench", "compare", str(path))
+    assert status == 0
+    assert "This PC has no standard run yet" in errors
+    assert output.startswith("The RTX 3060. 9 figures of standard 1.")
+    StandardFolder(tmp_path / FOLDER_NAME).keep(standard_run(paced_device("GTX 1660")))
+    _, output, errors = typed("bench", "compare", str(path))
+    assert output.startswith("The RTX 3060 beats your GTX 1660 in all 9. ")
+    assert not errors
+    _, output, _ = typed("bench", "compare", str(path), "--json", "--device", "cpu")
+    found = json.loads(output)
+    theirs = {row["work"]: row for row in found["rows"] if row["device"] == "Ryzen 7 5700G"}
+    assert "slower" in theirs["Launch overhead"]["compared"]
+    assert theirs["Copy to the card"]["per_second"] is None
+    bandwidth = theirs["Memory bandwidth"]
+    assert bandwidth["ci95_low"] < bandwidth["per_second"] < bandwidth["ci95_high"]
+
+
+def test_a_bad_file_ends_a_comparison_with_a_sentence(typed, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(b"\x89PNG\r\n\x1a\n")
+    status, output, errors = typed("bench", "compare", str(bad))
+    assert (status, output) == (1, "")
+    assert "bad.png has lost its data" in errors
+    status, _, errors = typed("bench", "compare", *[str(bad)] * 7)
+    assert status == 2
+    assert "Up to 6 files" in errors

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import QCheckBox, QFileDialog, QLineEdit, QPlainTextEdit, QPushButton
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QPlainTextEdit, QPushButton
 
 from gpu_studio.core.benchmark.standard_file import read_standard
-from gpu_studio.core.benchmark.standard_record import CHUNK
 from gpu_studio.ui.combo_box import ComboBox
-from gpu_studio.ui.standard_sharing import standard_dialog
-from gpu_studio.ui.theme import COLOURS
+from gpu_studio.ui.standard_picture import standard_dialog
 from tests.core.benchmark.standard_runs import standard_run
 from tests.driving.pages import settle
 from tests.driving.window import places
@@ -23,13 +21,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.ui.share_dialog import ShareDialog
+    from gpu_studio.ui.theme import Theme
 
-PICTURE, PAGE, TEXT = range(3)
+PICTURE, TEXT, TABLE, DATA = range(4)
 
 
 @pytest.fixture
-def dialog(qtbot) -> ShareDialog:
-    shown = standard_dialog(standard_run())
+def dialog(qtbot, theme: Theme) -> ShareDialog:
+    shown = standard_dialog(standard_run(), theme)
     qtbot.addWidget(shown)
     shown.show()
     return shown
@@ -43,7 +42,7 @@ def preview(dialog: ShareDialog) -> str:
     return dialog.findChild(QPlainTextEdit, "share.preview").toPlainText()
 
 
-@pytest.mark.parametrize(("form", "ending"), [(PICTURE, ".png"), (PAGE, ".html")])
+@pytest.mark.parametrize(("form", "ending"), [(PICTURE, ".png"), (DATA, ".json")])
 def test_a_saved_file_has_the_bytes_that_were_shown(
     dialog: ShareDialog, qtbot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form, ending
 ) -> None:
@@ -73,7 +72,7 @@ def test_the_name_of_the_pc_is_only_what_the_user_typed(
     dialog: ShareDialog, qtbot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(getpass, "getuser", lambda: "erika.m")
-    choose(dialog, PAGE)
+    choose(dialog, DATA)
     name = dialog.findChild(QLineEdit, "share.name")
     qtbot.keyClicks(name, "Old tower")
     qtbot.keyClick(name, Qt.Key.Key_Return)
@@ -81,14 +80,6 @@ def test_the_name_of_the_pc_is_only_what_the_user_typed(
     assert dialog.isVisible()
     assert "Old tower" in preview(dialog)
     assert b'"pc_name":"Old tower"' in dialog.contents
-
-
-def test_a_light_picture_is_light(dialog: ShareDialog) -> None:
-    dialog.findChild(QCheckBox, "share.dark").setChecked(False)
-
-    image = QImage.fromData(dialog.contents)
-    assert image.pixelColor(3, 3).name().upper() == COLOURS["window"][False]
-    assert image.text(CHUNK)
 
 
 def test_a_small_screen_has_room_for_the_dialog(dialog: ShareDialog) -> None:
@@ -103,7 +94,7 @@ def test_no_form_and_no_sentence_moves_a_control(
 ) -> None:
     """Save and Copy have one place, whatever is chosen and wherever it was saved."""
     seen, size = {}, dialog.size()
-    for form in (PICTURE, PAGE, TEXT):
+    for form in (PICTURE, TEXT, TABLE, DATA):
         choose(dialog, form)
         path = tmp_path / ("a-name-that-is-as-long-as-those-of-people-" * 4)
         monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, path=path: (str(path), ""))

@@ -1,4 +1,4 @@
-"""The standard run in a file from anywhere: a picture, a report, a recording, or JSON.
+"""Standard runs in files: this PC's own in a folder, and those of others in files from anywhere.
 
 What a file is follows from its contents, never from its name. Only the JSON inside is read, and
 `decode_standard` decides whether it is a standard run.
@@ -6,20 +6,33 @@ What a file is follows from its contents, never from its name. Only the JSON ins
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.benchmark.kept_run import LARGEST_FILE_BYTES
 from gpu_studio.core.benchmark.recording import text_of
-from gpu_studio.core.benchmark.standard_record import CHUNK, decode_standard
+from gpu_studio.core.benchmark.standard_record import (
+    CHUNK,
+    LAST_EVENT,
+    decode_standard,
+    encode_standard,
+)
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.page_json import json_in_page
+from gpu_studio.core.moments import moment_order
 from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.png_chunks import PNG_HEAD, png_text
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
-from gpu_studio.core.user_file import SilentDriveError, UnusableFileError, read_part, read_user_file
+from gpu_studio.core.user_file import (
+    SilentDriveError,
+    UnusableFileError,
+    read_own_file,
+    read_part,
+    read_user_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,27 +41,24 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.standard_record import StandardRun
 
-LAST_EVENT = "standard_finished"
+FOLDER_NAME = "standard"
+_MOST_KEPT = 20
 # The beginnings of the pictures that chat programs and web sites make of a PNG.
 _OTHER_PICTURES = (b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM")
 _FAMILY_AT = 4  # bytes before the brand of an AVIF or HEIC file
 _LONGEST_HEAD = 16
 # Also of a file that is cut off or too large, so that the sentence can say so.
 _BEGINNING = re.compile(rb'\{\s*"schema"\s*:\s*-?[0-9]+\s*,\s*"standard"\s*:')
+_IN_PAGE = re.compile(rb' id="%b">([^<]*)<' % CHUNK.encode())
 _LONGEST_EVENT_BYTES = LARGEST_RECORD_BYTES + (1 << 16)
 _NO_DATA = (
     "The picture {name} has lost its data: chat programs and web sites remove it. Ask for the "
-    "report (HTML) or the JSON file, which keep it, or for the PNG as a file."
+    "JSON file, which keeps it, or for the PNG as a file."
 )
 
 
-class _LastEvent(msgspec.Struct):
-    type: str
-    run: msgspec.Raw
-
-
 def read_standard(path: Path, is_over: Callable[[], bool] = lambda: False) -> StandardRun:
-    """Return the standard run in a file.
+    """Return the standard run in a picture, a recording or JSON, whatever the file's name.
 
     Args:
         path: the file.
@@ -60,16 +70,14 @@ def read_standard(path: Path, is_over: Callable[[], bool] = lambda: False) -> St
     """
     name = file_name(path)
     try:
-        text = _json_in(path, is_over)
+        is_picture, text = _json_in(path, is_over)
     except UnusableFileError as error:
-        raise _refused(f"{name} cannot be opened: {error}.") from error
-    if text is None:
-        raise _refused(
-            _NO_DATA.format(name=name)
-            if _is_picture(path, is_over)
-            else f"There is no standard run in {name}."
-        )
-    return decode_standard(text, name)
+        raise _unread(f"{name} cannot be opened: {error}.") from error
+    if text is not None:
+        return decode_standard(text, name)
+    raise _unread(
+        _NO_DATA.format(name=name) if is_picture else f"There is no standard run in {name}."
+    )
 
 
 def has_standard(path: Path, is_over: Callable[[], bool] = lambda: False) -> bool:
@@ -79,28 +87,37 @@ def has_standard(path: Path, is_over: Callable[[], bool] = lambda: False) -> boo
         SilentDriveError: its drive does not answer; any other file that cannot be read has none.
     """
     try:
-        return _json_in(path, is_over) is not None
+        return _json_in(path, is_over)[1] is not None
     except SilentDriveError:
         raise
     except (UnusableFileError, StudioError):
         return False
 
 
-def _json_in(path: Path, is_over: Callable[[], bool]) -> bytes | None:
-    """Return the JSON of the standard run in a file; None if it has none, empty if damaged."""
-    is_png, text = read_part(path, _text_in_picture, is_over)
-    if is_png:
-        return text
-    if read_part(path, _is_other_picture, is_over):
-        return None
-    return standard_in(read_user_file(path, LARGEST_FILE_BYTES, is_over))
+def _json_in(path: Path, is_over: Callable[[], bool]) -> tuple[bool, bytes | None]:
+    """Return whether a file is a picture, and the JSON in it: None without, empty if damaged."""
+    is_picture, text = read_part(path, _text_in_picture, is_over)
+    if is_picture:
+        return True, text
+    return False, standard_in(read_user_file(path, LARGEST_FILE_BYTES, is_over))
+
+
+def _text_in_picture(file: BinaryIO) -> tuple[bool, bytes | None]:
+    head = file.read(_LONGEST_HEAD)
+    if head.startswith(PNG_HEAD):
+        return True, png_text(file, CHUNK.encode(), LARGEST_RECORD_BYTES)
+    return head.startswith(_OTHER_PICTURES) or head[_FAMILY_AT:].startswith(b"ftyp"), None
 
 
 def standard_in(content: bytes) -> bytes | None:
-    """Return the JSON of the standard run in a report, a recording, or JSON; None without one."""
+    """Return the JSON of the standard run in a recording, or in JSON; None without one.
+
+    Older versions also wrote pages (HTML), with the JSON in an element.
+    """
     content = text_of(content).strip()
     if content.startswith(b"<"):
-        return json_in_page(content, CHUNK)
+        found = _IN_PAGE.search(content)
+        return found[1] if found else None
     # Limits before each decoding: it would hold the window's interpreter as long as it takes.
     last = content[-_LONGEST_EVENT_BYTES:].rpartition(b"\n")[2]
     try:
@@ -112,23 +129,55 @@ def standard_in(content: bytes) -> bytes | None:
     return content if _BEGINNING.match(content) else None
 
 
-def _text_in_picture(file: BinaryIO) -> tuple[bool, bytes | None]:
-    """Return whether a file is a PNG, and the text of its standard run."""
-    if file.read(len(PNG_HEAD)) != PNG_HEAD:
-        return False, None
-    return True, png_text(file, CHUNK.encode(), LARGEST_RECORD_BYTES)
+class _LastEvent(msgspec.Struct):
+    type: str
+    run: msgspec.Raw
 
 
-def _is_other_picture(file: BinaryIO) -> bool:
-    head = file.read(_LONGEST_HEAD)
-    return head.startswith(_OTHER_PICTURES) or head[_FAMILY_AT:].startswith(b"ftyp")
-
-
-def _is_picture(path: Path, is_over: Callable[[], bool]) -> bool:
-    return read_part(path, lambda file: file.read(len(PNG_HEAD)), is_over) == PNG_HEAD or read_part(
-        path, _is_other_picture, is_over
-    )
-
-
-def _refused(sentence: str) -> StudioError:
+def _unread(sentence: str) -> StudioError:
     return StudioError(FailureKind.FILE_REFUSED, sentence)
+
+
+class StandardFolder:
+    """The last standard runs of this PC; window and terminal share the folder.
+
+    Args:
+        folder: need not exist yet; None keeps the runs only in memory.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._runs: list[StandardRun] = []
+
+    def keep(self, run: StandardRun) -> None:
+        """Keep a run, and no more than the last twenty.
+
+        Raises:
+            OSError: the folder refuses it; this object keeps it nevertheless.
+        """
+        self._runs.append(run)
+        if self._folder is None:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        name = "".join(letter for letter in run.made_at if letter.isascii() and letter.isalnum())
+        write_atomically(self._folder / f"{name}.json", encode_standard(run))
+        files = sorted(self._folder.glob("*.json"))
+        for old in files[:-_MOST_KEPT]:
+            with contextlib.suppress(OSError):
+                old.unlink()
+
+    def newest(self) -> StandardRun | None:
+        """Return the newest run; None if there is none. A file that cannot be read is left out."""
+        runs = [*self._runs, *self._read()]
+        return max(runs, key=lambda run: moment_order(run.made_at), default=None)
+
+    def _read(self) -> list[StandardRun]:
+        runs: list[StandardRun] = []
+        if self._folder is None:
+            return runs
+        with contextlib.suppress(OSError):
+            for path in sorted(self._folder.glob("*.json"))[-_MOST_KEPT:]:
+                with contextlib.suppress(StudioError, UnusableFileError):
+                    content = read_own_file(path, LARGEST_RECORD_BYTES)
+                    runs.append(decode_standard(content, path.name))
+        return runs

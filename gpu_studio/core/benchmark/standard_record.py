@@ -1,44 +1,69 @@
 """The record of a standard run: JSON, to keep, to share, and to compare with another PC's.
 
-It has nothing that identifies you, your PC, or this copy of a card. Reading one runs nothing and
-follows no name in it.
+It has nothing that identifies you, your PC, or this copy of a card: `record_of` leaves out the
+names of other programs, of PCs and of files. Reading one runs nothing and follows no name in it.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from datetime import datetime
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
 
 from gpu_studio.core.benchmark.kept_run import check_result
-from gpu_studio.core.benchmark.standard import STANDARD, STANDARD_1, standard_item
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.benchmark.standard import LOAD, LOAD_ITEM, STANDARD, STANDARD_1, standard_item
+from gpu_studio.core.benchmark.sustained import held_speed
+from gpu_studio.core.device_name import address_there, is_cpu
+from gpu_studio.core.devices.cards import silicon_text
+from gpu_studio.core.devices.facts import driver_text
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import (  # noqa: TC001  # msgspec reads the annotations
     CheckVerdict,
     ShortText,
     Text,
 )
+from gpu_studio.core.messages.engine_messages import identity_at
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
     Bytes,
     PositiveCount,
     Seconds,
 )
-from gpu_studio.core.messages.run_messages import RunFinished, RunHeat
+from gpu_studio.core.messages.run_messages import OtherLoad, RunFinished, RunHeat
+from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.program_version import program_title
 from gpu_studio.core.record_json import decode_record_of
+from gpu_studio.core.shared_texts import without_identifiers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.benchmark.standard import StandardItem, StandardPlan
+    from gpu_studio.core.devices.devices import Device, Inventory
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
 
 SCHEMA = 1
 MOST_DEVICES = 16
 CHUNK = "gpu-studio-standard"
 """The keyword of the text chunk that has a record in a PNG."""
+LAST_EVENT = "standard_finished"
 # A throughput is its work over its median; a file has both, rounded alike.
 _AGREE_WITHIN = 1e-3
 _Rate = Annotated[float, Meta(gt=0, le=1e100)]
 _Key = Annotated[str, Meta(max_length=40)]
+
+_STOPPED = "The run was stopped before this was measured."
+_ENGINE_ENDED = "The engine ended before this was measured."
+# A path may have the user's name in it.
+_PATH = re.compile(r"(?<![\w/\\])(?:[A-Za-z]:[\\/]|~?[\\/])[^\s,;“”\"']+")
+_LONGEST_SENTENCE = 300
 
 
 class StandardFigure(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +140,7 @@ class StandardRun(msgspec.Struct, frozen=True, kw_only=True):
     pc_name: ShortText = ""
 
 
-class StandardFinished(msgspec.Struct, frozen=True, kw_only=True, tag="standard_finished"):
+class StandardFinished(msgspec.Struct, frozen=True, kw_only=True, tag=LAST_EVENT):
     """The last line of ``gpu-studio standard --json``: the record, and what it says in words.
 
     ``is_complete`` is False if the run was stopped, or a device ended it.
@@ -126,6 +151,148 @@ class StandardFinished(msgspec.Struct, frozen=True, kw_only=True, tag="standard_
     is_complete: bool
 
 
+# ── made ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def record_of(
+    plan: StandardPlan,
+    runs: Sequence[Run],
+    *,
+    inventory: Inventory | None,
+    described: EngineDescribed | None,
+    checks: Callable[[str, str], StandardCheck | None],
+    made_at: str,
+    system: str,
+) -> StandardRun | None:
+    """Return the record of a plan that is over; None if it measured nothing.
+
+    Args:
+        plan: the plan; it may have been stopped.
+        runs: its runs that have begun.
+        inventory: the devices of the PC; None if it was not looked at.
+        described: the engine that made the runs; None if unknown.
+        checks: returns the newest check of a device, by its address and its permanent name.
+        made_at: the present time in ISO 8601.
+        system: the operating system's name and version.
+    """
+    devices = []
+    for address in plan.devices:
+        own = {plan.keys[run.request.run_id]: run for run in runs if run.request.device == address}
+        identity = identity_at(address, described.cards if described else ())
+        check = checks(address, identity)
+        devices.append(_device(address, own, made_at, inventory, described, check))
+    measured = tuple(device for device in devices if any(one.result for one in device.figures))
+    if not measured:
+        return None
+    return StandardRun(made_at=made_at, program=program_title(), system=system, devices=measured)
+
+
+def _device(
+    address: str,
+    runs: dict[str, Run],
+    made_at: str,
+    inventory: Inventory | None,
+    described: EngineDescribed | None,
+    check: StandardCheck | None,
+) -> StandardDevice:
+    """Return a device with its figures; ``runs`` are its own by the keys of their items."""
+    cards = described.cards if described else ()
+    torch_card = next((card for card in cards if card.address == address), None)
+    device = inventory.find(address) if inventory else None
+    if inventory and device is None and torch_card is not None and torch_card.uuid:
+        device = inventory.device_with(torch_card.uuid)
+    results = [run.result for run in runs.values() if run.result is not None]
+    named = [device.name if device else "", *(one.device_name for one in results), address]
+    known = device or torch_card
+    build = described.torch_version if described else ""
+    return StandardDevice(
+        name=plain_text(next(filter(None, named)))[:100],
+        is_cpu=is_cpu(address),
+        silicon="" if device is None or device.is_cpu else silicon_text(device),
+        memory_total_bytes=known.memory_total_bytes if known else None,
+        compute_capability=known.compute_capability if known else None,
+        architecture=known.architecture if known else None,
+        driver=_driver_of(device, inventory),
+        build=next((one.torch_version for one in results), build),
+        figures=tuple(
+            _figure(item, runs.get(item.key), made_at)
+            for item in STANDARD_1
+            if item.runs_on(address)
+        ),
+        load=_load(runs.get(LOAD)),
+        check=check,
+    )
+
+
+def _driver_of(device: Device | None, inventory: Inventory | None) -> str | None:
+    if device is None or device.is_cpu:
+        return None
+    of_maker = inventory.driver.version if inventory and device.is_cudas else None
+    return driver_text(device) or of_maker
+
+
+def _figure(item: StandardItem, run: Run | None, made_at: str) -> StandardFigure:
+    if run is not None and run.result is not None:
+        turns = f"standard {made_at}" if run.result.turns else ""
+        return StandardFigure(key=item.key, result=_cleaned(run.result, item.key, turns))
+    return StandardFigure(key=item.key, skipped=_why_none(run))
+
+
+def _why_none(run: Run | None) -> str:
+    """Return why a run has no result, in a sentence without paths."""
+    if run is None or run.state is RunState.STOPPED:
+        return _STOPPED
+    if run.failure is None or run.failure.kind is FailureKind.ENGINE_ENDED:
+        return _ENGINE_ENDED
+    return _PATH.sub("…", plain_text(run.failure.message))[:_LONGEST_SENTENCE] or _ENGINE_ENDED
+
+
+def _cleaned(result: RunFinished, key: str, turns: str) -> RunFinished:
+    """Return a result as it leaves this PC: what others did here is a load without a name.
+
+    Args:
+        result: from an engine.
+        key: the item's, in place of the run's own id.
+        turns: a name for its turns that no other PC has; empty if it was alone.
+    """
+    other_load = result.other_load
+    return msgspec.structs.replace(
+        result,
+        run_id=key,
+        device=address_there(result.device),
+        other_load=OtherLoad(percent=other_load.percent) if other_load is not None else None,
+        verification=_PATH.sub("…", result.verification),
+        findings=(),
+        curves={},
+        turns=turns,
+    )
+
+
+def _load(run: Run | None) -> StandardLoad | None:
+    """Return what a load showed; None if it was not made, or too short."""
+    if run is None or run.result is None:
+        return None
+    held = held_speed(run.series.values, run.result.calls_per_sample)
+    heat = run.result.heat
+    if held is None or not held.first_s or not held.steady_s or not held.ratio_ci95[0]:
+        return None
+    return StandardLoad(
+        seconds=held.seconds,
+        first_rate=LOAD_ITEM.work / held.first_s,
+        steady_rate=LOAD_ITEM.work / held.steady_s,
+        ci95=_around(held.ratio_ci95, held.first_s / held.steady_s),
+        **(msgspec.structs.asdict(heat) if heat is not None else {}),
+    )
+
+
+def _around(interval: tuple[float, float], ratio: float) -> tuple[float, float]:
+    """Return an interval that has its ratio in it, also after the rounding of two divisions."""
+    return min(interval[0], ratio * (1 - 1e-12)), max(interval[1], ratio * (1 + 1e-12))
+
+
+# ── written and read ─────────────────────────────────────────────────────────────────────────────
+
+
 class _Version(msgspec.Struct):
     standard: int
 
@@ -133,6 +300,15 @@ class _Version(msgspec.Struct):
 def encode_standard(run: StandardRun) -> bytes:
     """Return a record as JSON."""
     return msgspec.json.encode(run)
+
+
+def shared_json(run: StandardRun) -> str:
+    """Return a record for strangers, without identifiers in its texts.
+
+    It is JSON in ASCII: Qt writes other texts in another kind of chunk.
+    """
+    content = json.loads(encode_standard(without_identifiers(run)))
+    return json.dumps(content, separators=(",", ":"))
 
 
 def decode_standard(text: bytes, name: str = "") -> StandardRun:

@@ -1,244 +1,415 @@
-"""A standard run in words: the same on its picture, in its text and on its page.
+"""Standard runs in words and tables: the devices of one run, or of several PCs, side by side.
 
-`claim.claim_of` decides who is faster, as everywhere. A share of a ceiling is only said where
-`ceilings` believes it.
+The first side is what the others are compared with: of one run its CPU, of several PCs this one.
+Which of two is faster is up to `claim.claim_of`. All of it is the same on the page Compare, on
+the picture, in Markdown, in CSV and in the terminal.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.ceilings import believed_share, share_text
-from gpu_studio.core.benchmark.claim import claim_of
-from gpu_studio.core.benchmark.standard import STANDARD_1, standard_item
-from gpu_studio.core.benchmark.standing import Standing
-from gpu_studio.core.benchmark.trust import stamp_of
-from gpu_studio.core.devices.card_colors import COLOR_COUNT
+from gpu_studio.core.benchmark.ceilings import believed_share
+from gpu_studio.core.benchmark.claim import APART_BY, Claim, claim_of
+from gpu_studio.core.benchmark.standard import STANDARD, STANDARD_1
+from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
+from gpu_studio.core.csv_lines import csv_line
 from gpu_studio.core.devices.devices import short_name
-from gpu_studio.core.moments import written_moment
-from gpu_studio.core.units import format_bytes, format_percent, format_rate
+from gpu_studio.core.listing import listed
+from gpu_studio.core.markdown import markdown_table, markdown_text
+from gpu_studio.core.moments import shown_moment
+from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.shared_texts import without_identifiers
+from gpu_studio.core.units import counted, format_percent, si_step, three_digits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from gpu_studio.core.benchmark.claim import Claim
     from gpu_studio.core.benchmark.standard import StandardItem
-    from gpu_studio.core.benchmark.standard_record import (
-        StandardCheck,
-        StandardDevice,
-        StandardLoad,
-        StandardRun,
-    )
+    from gpu_studio.core.benchmark.standard_record import StandardDevice, StandardRun
     from gpu_studio.core.messages.run_messages import RunFinished
 
-MISSING = "–"
-NOT_REPORTED = "not reported"
-OF_CEILING = " of ceiling"
-# The first that was measured is the headline: people train more than they multiply.
+MOST_FILES = 6
+RULE = (
+    f"Runs of two times differ by up to {format_percent(APART_BY - 1)}, so only a larger "
+    "difference counts."
+)
+NOT_MEASURED = "not measured"
+# The first that both sides have is the ratio in the sentence: people train more than they multiply.
 _HEADLINES = ("training_step", "convolution", "product_float32", "bandwidth")
-_CHECKS = {
-    "passed": "passed", "failed": "failed", "inconclusive": "inconclusive", "partial": "partial",
-    "skipped": "skipped",
-}  # fmt: skip
 
 
-class FigureWords(NamedTuple):
-    """A figure of a device. Each text is empty where there is nothing to say.
+class Side(msgspec.Struct, frozen=True):
+    """A device of a standard run; ``is_here`` if the run is this PC's own."""
 
-    ``rate`` is the speed, ``share`` that of the device's ceiling, ``against`` the comparison with
-    the CPU of the same run, ``doubt`` the first reason not to trust it, and ``skipped`` why there
-    is no result. ``is_wrong``: the results were wrong.
-    """
-
-    rate: str = ""
-    share: str = ""
-    against: str = ""
-    doubt: str = ""
-    skipped: str = ""
-    is_wrong: bool = False
+    run: StandardRun
+    number: int = 0
+    is_here: bool = False
 
     @property
-    def cell(self) -> str:
-        """All of it in a cell of a table: ``1.03 TFLOP/s · 74 % of ceiling · 7.5 ×``."""
-        if self.skipped:
-            return self.skipped
-        doubt = f"▲ {self.doubt}" if self.doubt else ""
-        return " · ".join(filter(None, (self.rate, self.share, self.against, doubt))) or MISSING
+    def device(self) -> StandardDevice:
+        """What the run says of the device itself."""
+        return self.run.devices[self.number]
+
+    @property
+    def results(self) -> list[RunFinished]:
+        """The results that the device has."""
+        return [figure.result for figure in self.device.figures if figure.result is not None]
 
 
-class RunHeadline(NamedTuple):
-    """The first comparison of a card with the CPU, or the speed of a device that stands alone."""
+def sides_of(run: StandardRun, pc_name: str | None = None) -> tuple[Side, ...]:
+    """Return all devices of one run, the CPU first; with a name, that is the PC's."""
+    if pc_name is not None:
+        run = msgspec.structs.replace(run, pc_name=pc_name)
+    numbers = sorted(range(len(run.devices)), key=lambda number: not run.devices[number].is_cpu)
+    return tuple(Side(run, number) for number in numbers)
+
+
+def usual_device(run: StandardRun) -> int:
+    """Return the place of a run's first card, or of its CPU without one."""
+    return next((place for place, one in enumerate(run.devices) if not one.is_cpu), 0)
+
+
+def are_of_one_run(sides: Sequence[Side]) -> bool:
+    """Return whether these are the devices of one run, and none of another PC."""
+    return all(side.run is sides[0].run for side in sides)
+
+
+class ComparedFigure(msgspec.Struct, frozen=True):
+    """A side's figure.
+
+    Attributes:
+        result: None if it was not measured.
+        low, high: the 95 % interval of its rate.
+        skipped: why it was not measured; empty if it was.
+        claim: against the first side; None for that side, and if one of the two has no figure.
+    """
+
+    result: RunFinished | None = None
+    low: float = 0.0
+    high: float = 0.0
+    skipped: str = ""
+    claim: Claim | None = None
+
+    @property
+    def rate(self) -> float | None:
+        """Per second, from the median; None if it was not measured, or is wrong."""
+        if self.result is None or self.result.verified is False:
+            return None
+        return self.result.throughput
+
+    @property
+    def share(self) -> float | None:
+        """The share of the device's own ceiling; None if that is unknown or not believed."""
+        return believed_share(self.result) if self.result is not None else None
+
+    @property
+    def sign(self) -> int:
+        """1 if this side is faster than the first one, -1 if it is slower, 0 otherwise."""
+        return self.claim.sign if self.claim is not None else 0
+
+    @property
+    def words(self) -> str:
+        """How it compares with the first side: ``▲ 1.3 × faster``, ``cannot be told``."""
+        if self.result is not None and self.result.verified is False:
+            return "wrong results"
+        arrow = {1: "▲ ", -1: "▼ "}.get(self.sign, "")
+        return f"{arrow}{self.claim.words}" if self.claim is not None else ""
+
+
+class ComparedWork(msgspec.Struct, frozen=True):
+    """One work of the standard on each side; a rate divided by ``step`` is in ``unit``."""
 
     item: StandardItem
-    device: StandardDevice
-    reference: StandardDevice | None
-    text: str
+    figures: tuple[ComparedFigure, ...]
+    step: float
+    unit: str
+
+    def shown(self, rate: float | None) -> str:
+        """Return a rate in the unit of its work; ``–`` if there is none."""
+        return "–" if rate is None else three_digits(rate / self.step)
+
+    @property
+    def note(self) -> str:
+        """How the sides computed differently; empty if they did not."""
+        notes = {computed_in_words(one.result) for one in self.figures if one.result is not None}
+        notes.discard("")
+        return listed(sorted(notes)) if len(notes) > 1 else ""
 
 
-def with_pc_name(run: StandardRun, name: str) -> StandardRun:
-    """Return a run with the name that the user gives to the PC; empty for none."""
-    return msgspec.structs.replace(run, pc_name=name)
+def compared_works(sides: Sequence[Side]) -> tuple[ComparedWork, ...]:
+    """Return the works that at least one side has a figure for, in the order of the standard."""
+    works = []
+    for item in STANDARD_1:
+        figures = tuple(_figure(item.key, side, sides[0]) for side in sides)
+        if any(side.device.figure(item.key) for side in sides):
+            step, prefix = si_step(max((figure.rate or 0.0 for figure in figures), default=0.0))
+            works.append(ComparedWork(item, figures, step, f"{prefix}{item.unit}"))
+    return tuple(works)
 
 
-def cpu_of(run: StandardRun) -> StandardDevice | None:
-    """Return the CPU of a run; None if it was not measured."""
-    return next((device for device in run.devices if device.is_cpu), None)
+def _figure(key: str, side: Side, first: Side) -> ComparedFigure:
+    figure, reference = side.device.figure(key), first.device.result(key)
+    result = figure.result if figure is not None else None
+    if result is None or min(result.median_s, *result.ci95_s) <= 0:
+        return ComparedFigure(skipped=(figure.skipped if figure else "") or NOT_MEASURED)
+    compared = None
+    if side is not first and reference is not None:
+        # A file may claim the turns of another PC's run, but only one engine takes turns.
+        is_one_run = side.run is first.run
+        alone = result if is_one_run else msgspec.structs.replace(result, turns="")
+        compared = claim_of(reference, alone)
+    low_s, high_s = result.ci95_s
+    work = result.throughput * result.median_s
+    return ComparedFigure(result, low=work / high_s, high=work / low_s, claim=compared)
 
 
-def cards_of(run: StandardRun) -> tuple[StandardDevice, ...]:
-    """Return the cards of a run."""
-    return tuple(device for device in run.devices if not device.is_cpu)
+def side_names(sides: Sequence[Side]) -> tuple[str, ...]:
+    """Return a short name for each side, no two alike: ``GTX 1060``, ``GTX 1060, Lea's PC``."""
+    names = [short_name(side.device.name) or "unnamed device" for side in sides]
+    for number, side in enumerate(sides):
+        if side.run.pc_name and names.count(names[number]) > 1:
+            names[number] = f"{names[number]}, {side.run.pc_name}"
+    used: dict[str, int] = {}
+    for number, name in enumerate(names):
+        used[name] = used.get(name, 0) + 1
+        if used[name] > 1:
+            names[number] = f"{name} ({used[name]})"
+    return tuple(names)
 
 
-def items_of(run: StandardRun) -> tuple[StandardItem, ...]:
-    """Return the items that any device of a run has."""
-    return tuple(
-        item for item in STANDARD_1 if any(device.figure(item.key) for device in run.devices)
-    )
+def headline(sides: Sequence[Side], works: Sequence[ComparedWork]) -> tuple[str, str]:
+    """Return who wins how often, as a heading, and a sentence for the rest.
 
-
-def compared(item: StandardItem, card: StandardDevice, run: StandardRun) -> Claim | None:
-    """Return the comparison of a card with the CPU of its run; None without both results."""
-    cpu = cpu_of(run)
-    ours, theirs = card.result(item.key), cpu.result(item.key) if cpu is not None else None
-    return None if card.is_cpu or ours is None or theirs is None else claim_of(theirs, ours)
-
-
-def figure_words(item: StandardItem, device: StandardDevice, run: StandardRun) -> FigureWords:
-    """Return a figure of a device in words."""
-    figure = device.figure(item.key)
-    if figure is None:
-        return FigureWords()
-    result = figure.result
-    if result is None:
-        return FigureWords(skipped=figure.skipped)
-    if result.verified is False:
-        return FigureWords(rate="wrong results", is_wrong=True)
-    comparison, share = compared(item, device, run), share_text(result)
-    doubts = stamp_of(result).words
-    return FigureWords(
-        rate=format_rate(result.throughput, result.throughput_unit),
-        share=f"{share}{OF_CEILING}" if believed_share(result) is not None else share,
-        against=comparison.cell if comparison is not None else "",
-        doubt=doubts[0] if doubts else "",
-    )
-
-
-def headline_of(run: StandardRun) -> RunHeadline | None:
-    """Return what stands first; None if nothing was measured.
-
-    Of several cards, it is about the fastest in the first item that a card has.
+    Args:
+        sides: at least one.
+        works: those of `compared_works`.
     """
-    cpu, cards = cpu_of(run), cards_of(run)
-    for key in _HEADLINES:
-        item = standard_item(key)
-        measured = [one for one in cards or run.devices if one.result(key) is not None]
-        if item is None or not measured:
-            continue
-        device = max(measured, key=lambda one: speed_of(one.result(key)))
-        result = device.result(key)
-        assert result is not None
-        comparison = compared(item, device, run)
-        wrong = (result,) if result.verified is False else ()
-        standing = Standing((result,), comparison, result, wrong)
-        if comparison is None:
-            rate = format_rate(result.throughput, result.throughput_unit)
-            return RunHeadline(item, device, None, standing.ratio_text or rate)
-        return RunHeadline(item, device, cpu, standing.ratio_text)
-    return None
-
-
-def speed_of(result: RunFinished | None) -> float:
-    """Return the speed of a right result, else 0."""
-    return 0.0 if result is None or result.verified is False else result.throughput
-
-
-def stamp_words(run: StandardRun) -> tuple[str, Literal["good", "amber", "failure"]]:
-    """Return the stamp of a whole run and its tone: ``good``, ``amber`` or ``failure``."""
-    results = tuple(
-        one.result for device in run.devices for one in device.figures if one.result is not None
+    names = [f"the {name}" for name in side_names(sides)]
+    if sides[0].is_here:
+        names[0] = f"your {names[0].removeprefix('the ')}"
+    if len(sides) == 1:
+        count = sum(work.figures[0].rate is not None for work in works)
+        return _capital(names[0]), f"{_capital(counted(count, 'figure'))} of standard {STANDARD}."
+    wins = [win for number in range(1, len(sides)) for win in _wins(works, number)]
+    most = max(wins, key=lambda win: win[0] / max(win[1], 1))
+    if most[0]:
+        count, both, winner, loser = most
+        heading = f"{_capital(names[winner])} beats {names[loser]} in {_of(count, both)}"
+    elif any(both for _, both, *_ in wins):
+        others = names[1] if len(names) == 2 else "the others"
+        heading = f"No difference between {names[0]} and {others}"
+    else:
+        heading = "No work was measured on both sides"
+    leads = [win for win in wins if win[0] and win is not most and (win[2] or len(names) == 2)]
+    others = listed(
+        f"{names[winner]} {'in' if place else 'leads in'} {_of(count, both)}"
+        for place, (count, both, winner, _) in enumerate(leads)
     )
+    rule = "" if are_of_one_run(sides) else RULE
+    parts = (f"{_capital(others)}." if others else "", _ratio_words(works, names), rule)
+    return heading, " ".join(filter(None, parts))
+
+
+def _wins(works: Sequence[ComparedWork], number: int) -> list[tuple[int, int, int, int]]:
+    """Return how often the first side and another win: count, of how many, winner and loser."""
+    signs = [one.sign for work in works if (one := work.figures[number]).claim is not None]
+    return [(signs.count(-1), len(signs), 0, number), (signs.count(1), len(signs), number, 0)]
+
+
+def _ratio_words(works: Sequence[ComparedWork], names: Sequence[str]) -> str:
+    """Return how many times faster the second side is in the work that people ask for most."""
+    by_key = {work.item.key: work for work in works}
+    for key in _HEADLINES:
+        figure = by_key[key].figures[1] if key in by_key else ComparedFigure()
+        if figure.sign:
+            assert figure.claim is not None
+            winner = names[figure.sign > 0]
+            return f"{by_key[key].item.title}: {winner} is {figure.claim.times} faster."
+    return ""
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _of(count: int, all_: int) -> str:
+    if all_ == 1:
+        return "the only figure of both"
+    return f"all {all_}" if count == all_ else f"{count} of {all_}"
+
+
+def trust_of(sides: Sequence[Side]) -> Notice:
+    """Return how many of the results were checked, and what is doubtful, by side."""
+    results = [(name, result) for name, side in _named(sides) for result in side.results]
     if not results:
-        return "Nothing measured", "amber"
-    if any(result.verified is False for result in results):
-        return "Wrong results", "failure"
-    doubtful = sum(bool(stamp_of(result).words) for result in results)
+        return Notice("Nothing measured", Tone.AMBER) if sides else Notice()
+    wrong = sum(result.verified is False for _, result in results)
+    unchecked = sum(result.verified is None for _, result in results)
+    doubtful = sum(bool(stamp_of(result).doubts) for _, result in results)
+    doubts = (f"{name}: {doubt}." for name, one in results for doubt in stamp_of(one).doubts)
+    lines = "\n".join(dict.fromkeys(doubts))
+    if wrong:
+        return Notice(f"{wrong} of {len(results)} results wrong", Tone.FAILURE, lines)
+    if unchecked:
+        return Notice(f"{unchecked} of {len(results)} results not checked", Tone.AMBER, lines)
     if doubtful:
-        return f"▲ {doubtful} of {len(results)} results doubtful", "amber"
-    return Standing(results).checked_text, "good"
+        return Notice(f"{doubtful} of {len(results)} results doubtful", Tone.AMBER, lines)
+    return Notice(f"All {len(results)} results checked", Tone.GOOD)
 
 
-def device_words(device: StandardDevice) -> str:
-    """Return a device with its memory: ``GeForce GT 1030, 2 GiB``."""
-    name = short_name(device.name) if device.is_cpu else device.name.removeprefix("NVIDIA ")
-    if device.memory_total_bytes is None or device.is_cpu:
-        return name
-    return f"{name}, {format_bytes(device.memory_total_bytes)}"
+def _named(sides: Sequence[Side]) -> Iterable[tuple[str, Side]]:
+    return zip(side_names(sides), sides, strict=True)
 
 
-def subject_words(device: StandardDevice, run: StandardRun) -> str:
-    """Return the device that a run's headline is about, and of how many cards it is the fastest."""
-    count = len(cards_of(run))
-    return f"Fastest of {count}: " * (count > 1) + device_words(device)
+# ── of one device ────────────────────────────────────────────────────────────────────────────────
 
 
-def load_words(load: StandardLoad) -> str:
-    """Return the load at the end in a line: ``After 20 s of full load: 91 % of its first speed``.
+def held_words(device: StandardDevice) -> str:
+    """Return how a device held its speed in the load, and how hot it was; empty if unknown.
 
     What the sensors did not report is left out.
     """
-    parts = [f"{format_percent(load.steady_rate / load.first_rate)} of its first speed"]
+    load = device.load
+    if load is None:
+        return ""
+    (low, high), ratio = load.ci95, load.steady_rate / load.first_rate
+    change = "held its speed"
+    if not low <= 1 <= high:
+        change = f"{format_percent(abs(1 - ratio))} {'slower' if ratio < 1 else 'faster'}"
+    parts = [change]
     if load.steady_clock_mhz is not None:
         parts.append(f"{load.steady_clock_mhz:.0f}\u202fMHz")
     if load.highest_temperature_c is not None:
         parts.append(f"{load.highest_temperature_c:.0f}\u202f°C")
+    if load.highest_hotspot_c is not None:
+        parts.append(f"hot spot {load.highest_hotspot_c:.0f}\u202f°C")
     if load.was_throttled:
         parts.append("slowed down by heat or power")
-    return f"After {load.seconds:.0f}\u202fs of full load: {', '.join(parts)}"
+    return f"After {load.seconds:.0f}\u202fs of full load: {', '.join(parts)}."
 
 
-def check_words(check: StandardCheck) -> str:
-    """Return the newest check of a card: ``Check: passed (6 min, November 22, 2026)``."""
-    return f"Check: {_CHECKS[check.verdict]} ({check.minutes}\u202fmin, {_day(check.made_at)})"
+def missing_words(device: StandardDevice) -> str:
+    """Return which items a device has no result of, each with the reason; empty for none."""
+    reasons: dict[str, list[str]] = {}
+    for item in STANDARD_1:
+        figure = device.figure(item.key)
+        if figure is not None and figure.result is None:
+            reasons.setdefault(figure.skipped, []).append(item.title)
+    return " ".join(f"{listed(titles)}: {reason}" for reason, titles in reasons.items())
 
 
-def _day(moment: str) -> str:
-    return written_moment(moment).rpartition(", ")[0] or moment[:10]
+def check_words(device: StandardDevice) -> str:
+    """Return the newest check of a card: ``Check: passed (6 min, 2026-11-22).``; or empty."""
+    check = device.check
+    if check is None:
+        return ""
+    return f"Check: {check.verdict} ({check.minutes}\u202fmin, {shown_moment(check.made_at)[:10]})."
 
 
-def role_of(device: StandardDevice, run: StandardRun) -> str:
-    """Return the color role of a device: the cards in their order."""
-    if device.is_cpu:
-        return "cpu"
-    return f"gpu{min(cards_of(run).index(device), COLOR_COUNT - 1)}"
+def run_facts(sides: Sequence[Side]) -> list[str]:
+    """Return what stands below a table: a line for each device, and what its run depends on."""
+    lines = []
+    is_one_run = are_of_one_run(sides)
+    for name, side in _named(sides):
+        device = side.device
+        words = (held_words(device), check_words(device), missing_words(device))
+        driver = device.driver and f"driver {device.driver}"
+        versions = (device.build and f"PyTorch {device.build}", driver)
+        of_run = () if is_one_run else _run_words(side.run)
+        lines.append(" ".join(filter(None, (f"{name}:", *words, _dotted(*versions, *of_run)))))
+    return [*lines, _dotted(*_run_words(sides[0].run))] if is_one_run else lines
 
 
-def ceiling_of(result: RunFinished | None) -> float | None:
-    """Return the device's own ceiling in the unit of a result; None if it is not believed."""
-    share = believed_share(result) if result is not None else None
-    return result.throughput / share if result is not None and share else None
+def _run_words(run: StandardRun) -> tuple[str, ...]:
+    return run.pc_name, run.system, run.program, shown_moment(run.made_at)[:10]
 
 
-def day_words(run: StandardRun) -> str:
-    """Return the day of a run: ``November 22, 2026``."""
-    return written_moment(run.made_at).rpartition(", ")[0]
+def _dotted(*words: str | None) -> str:
+    return " · ".join(filter(None, words))
 
 
-def version_words(run: StandardRun) -> str:
-    """Return what the run depends on: PyTorch, drivers, system and program, each once."""
-    return " · ".join(dict.fromkeys(_versions(run)))
+# ── to share ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _versions(run: StandardRun) -> Iterator[str]:
-    for device in run.devices:
-        if device.build:
-            yield f"PyTorch {device.build}"
-    for device in run.devices:
-        if device.driver:
-            yield f"driver {device.driver}"
-    if run.system:
-        yield run.system
-    if run.program:
-        yield run.program
+def to_markdown(sides: Sequence[Side]) -> str:
+    """Return sides as Markdown for a forum, without identifiers in its texts."""
+    sides = masked(sides)
+    works = compared_works(sides)
+    heading, sentence = headline(sides, works)
+    rows = [("Work", *side_names(sides))]
+    for work in works:
+        cells = [" · ".join(_cell(work, figure)) for figure in work.figures]
+        rows.append((f"{work.item.title}, {work.unit}", *cells))
+    facts = "".join(
+        f"- {markdown_text(line)}\n" for line in (trust_of(sides).sentence, *run_facts(sides))
+    )
+    return (
+        f"**{markdown_text(f'GPU Studio, standard run {STANDARD}: {heading}')}**\n\n"
+        f"{markdown_text(sentence)}\n\n{markdown_table(rows)}\n{facts}"
+    )
+
+
+def _cell(work: ComparedWork, figure: ComparedFigure) -> Iterator[str]:
+    yield figure.skipped or work.shown(figure.rate)
+    if figure.words:
+        yield figure.words
+    if figure.share is not None:
+        yield f"{format_percent(figure.share)} of its ceiling"
+
+
+class ComparedRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of a side, as CSV and JSON have it; None is unknown.
+
+    ``per_second`` is in ``unit`` without its ``/s``. ``compared`` is in words, and ``ratio`` how
+    many times faster it is than the first side, None if no difference counts.
+    """
+
+    work: str
+    unit: str
+    device: str
+    pc: str
+    made_at: str
+    per_second: float | None
+    ci95_low: float | None
+    ci95_high: float | None
+    compared: str
+    ratio: float | None
+    share_of_ceiling: float | None
+    verified: bool | None
+    doubts: str
+    skipped: str
+
+
+def compared_rows(sides: Sequence[Side]) -> Iterator[ComparedRow]:
+    """Yield a row for each figure of each side."""
+    for work in compared_works(sides):
+        for (name, side), figure in zip(_named(sides), work.figures, strict=True):
+            result, compared = figure.result, figure.claim
+            is_measured = figure.rate is not None
+            yield ComparedRow(
+                work=work.item.title, unit=work.item.unit, device=name, pc=side.run.pc_name,
+                made_at=side.run.made_at, per_second=figure.rate,
+                ci95_low=figure.low if is_measured else None,
+                ci95_high=figure.high if is_measured else None,
+                compared=figure.words,
+                ratio=compared.ratio if compared is not None and figure.sign else None,
+                share_of_ceiling=figure.share,
+                verified=result.verified if result is not None else None,
+                doubts="; ".join(stamp_of(result).words) if result is not None else "",
+                skipped=figure.skipped,
+            )  # fmt: skip
+
+
+def to_csv(sides: Sequence[Side]) -> str:
+    """Return sides as CSV, a line for each figure, without identifiers in its texts."""
+    rows = [msgspec.structs.astuple(row) for row in compared_rows(masked(sides))]
+    return "".join(map(csv_line, (ComparedRow.__struct_fields__, *rows)))
+
+
+def masked(sides: Sequence[Side]) -> list[Side]:
+    """Return sides without identifiers in their texts; those of one run still have one run."""
+    runs = {id(side.run): without_identifiers(side.run) for side in sides}
+    return [msgspec.structs.replace(side, run=runs[id(side.run)]) for side in sides]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal
@@ -14,7 +15,7 @@ from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState, step_of
 from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from gpu_studio.core.benchmark.run import Run
@@ -183,17 +184,13 @@ class StandardMeasurement(QObject):
             self.notice = Notice(_STOPPED)
         elif self._steps.has_lost_engine:
             self.notice = Notice(_ENDED, Tone.FAILURE)
-        described, folder = self._studio.session.description, self._studio.data_folder
-        inventory = self._studio.sensors.inventory
-        plan, runs = self._plan, tuple(self._queue.runs)
-        identities = {address: self._identity_of(address, described) for address in plan.devices}
-        self._files.add(_recorder(plan, runs, inventory, described, identities, folder), self._show)
+        studio, runs = self._studio, tuple(self._queue.runs)
+        record = partial(
+            _recorded, self._plan, runs, studio.sensors.inventory, studio.session.description,
+            studio.data_folder,
+        )  # fmt: skip
+        self._files.add(record, self._show)
         self.changed.emit()
-
-    def _identity_of(self, address: str, described: EngineDescribed | None) -> str:
-        from gpu_studio.core.messages.engine_messages import identity_at
-
-        return identity_at(address, described.cards if described else ())
 
     def _show(self, kept: _Kept) -> None:
         if kept.run is None:
@@ -219,46 +216,29 @@ def _run(request: RunWorkload) -> Run:
     return Run(msgspec.structs.replace(request, rest_s=REST_S))
 
 
-def _recorder(
+def _recorded(
     plan: StandardPlan,
     runs: Sequence[Run],
     inventory: Inventory | None,
     described: EngineDescribed | None,
-    identities: Mapping[str, str],
     folder: Path | None,
-) -> Callable[[], _Kept]:
-    """Return the job that makes the record and keeps it in the folder of the results."""
+) -> _Kept:
+    """Return the record, kept in the folder of the results."""
+    from gpu_studio.core.benchmark.recording_writer import system_name
+    from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder
+    from gpu_studio.core.benchmark.standard_record import record_of
+    from gpu_studio.core.newest_check import newest_check
 
-    def record() -> _Kept:
-        from gpu_studio.core.benchmark.recording_writer import system_name
-        from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
-        from gpu_studio.core.benchmark.standard_result import facts_of, standard_run_of
-        from gpu_studio.core.newest_check import newest_check
-        from gpu_studio.core.program_version import program_title
-
-        made = standard_run_of(
-            plan,
-            runs,
-            {
-                address: facts_of(
-                    address,
-                    inventory,
-                    described,
-                    newest_check(folder, address, identities[address]),
-                )
-                for address in plan.devices
-            },
-            described,
-            made_at=datetime.now(timezone.utc).astimezone().isoformat(timespec="milliseconds"),
-            program=program_title(),
-            system=system_name(),
-        )
-        if made is None or folder is None:
-            return _Kept(made)
-        try:
-            StandardFolder(folder / FOLDER_NAME).keep(made)
-        except OSError as error:
-            return _Kept(made, f"The run could not be kept: {error.strerror or error}.")
+    made = record_of(
+        plan, runs, inventory=inventory, described=described,
+        checks=partial(newest_check, folder),
+        made_at=datetime.now(timezone.utc).astimezone().isoformat(timespec="milliseconds"),
+        system=system_name(),
+    )  # fmt: skip
+    if made is None or folder is None:
         return _Kept(made)
-
-    return record
+    try:
+        StandardFolder(folder / FOLDER_NAME).keep(made)
+    except OSError as error:
+        return _Kept(made, f"The run could not be kept: {error.strerror or error}.")
+    return _Kept(made)

@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.benchmark.standard_comparison import (
-    MOST_FILES,
-    Side,
-    usual_device,
-)
-from gpu_studio.core.benchmark.standard_file import read_standard
-from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
+from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
+from gpu_studio.core.benchmark.standard_words import MOST_FILES, Side, usual_device
 from gpu_studio.core.failure import Failure, StudioError, failure_from
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.plain_text import file_name

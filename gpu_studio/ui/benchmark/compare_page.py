@@ -7,44 +7,42 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout
 
 from gpu_studio.core.benchmark.standard import STANDARD
-from gpu_studio.core.benchmark.standard_comparison import (
+from gpu_studio.core.benchmark.standard_words import (
     MOST_FILES,
     compared_works,
-    comparison_table,
-    comparison_trust,
     headline,
+    to_markdown,
+    trust_of,
 )
-from gpu_studio.core.markdown import markdown_table
 from gpu_studio.core.notice import Notice
 from gpu_studio.model.pages import DEVICES
 from gpu_studio.ui.benchmark.comparison_sheet import ComparisonSheet
 from gpu_studio.ui.file_drop import FileDrop
-from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import saves
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, keep_room
-from gpu_studio.ui.png import png_bytes
+from gpu_studio.ui.parts import GAP, Card, Text, button, keep_room
 from gpu_studio.ui.saving import ask_open_paths, save_as
 from gpu_studio.ui.scroll_page import PageColumn
+from gpu_studio.ui.standard_picture import standard_dialog, standard_picture
 from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent, QShowEvent
+    from PySide6.QtWidgets import QWidget
 
     from gpu_studio.model.benchmark.standard_sides import StandardSides
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.parts import Role
     from gpu_studio.ui.theme import Theme
 
-_KINDS = "Standard runs (*.png *.html *.htm *.json *.jsonl);;All files (*)"
+_KINDS = "Standard runs (*.png *.json *.jsonl);;All files (*)"
 _EMPTY = (
     f"Compare up to {MOST_FILES} other PCs with this one. Add their files, or drop them on the "
-    "window: pictures (PNG), reports (HTML), recordings or JSON of a standard run."
+    "window: pictures (PNG), recordings or JSON of a standard run."
 )
-_PICTURE_WIDTH = 1200
 _HEADING_ROLES: tuple[Role, ...] = ("hero_words", "headline")
 
 
@@ -89,12 +87,12 @@ class ComparePage(PageColumn):
     def _arrange(self) -> None:
         self._add = button(
             "Add file…", self._ask_files, name="benchmark.compare.add",
-            tip="Compare with the standard run in a picture, a report, a recording or JSON",
+            tip="Compare with the standard run in a picture, a recording or JSON",
         )  # fmt: skip
         self._add.setIcon(icon("file", self._theme))
         self._share = button(
             "Share this PC…", self._share_own, name="benchmark.compare.share",
-            tip="Save this PC's newest run as a picture or a page that others can open",
+            tip="Save this PC's newest run as a picture that others can open",
         )  # fmt: skip
         self._copy = button(
             "Copy as text", self._copy_text, name="benchmark.compare.copy",
@@ -133,7 +131,7 @@ class ComparePage(PageColumn):
         self._heading.setText(heading)
         self._fit_heading()
         self._sentence.setText(sentence)
-        self._trust.show_notice(comparison_trust(sides))
+        self._trust.show_notice(trust_of(sides))
         self._add.setEnabled(self._sides.can_add)
         self._share.setEnabled(self._sides.has_own)
         for part in (self._copy, self._save):
@@ -163,48 +161,16 @@ class ComparePage(PageColumn):
         )
 
     def _share_own(self) -> None:
-        from gpu_studio.ui.standard_sharing import standard_dialog  # jinja2 and the pages
-
-        standard_dialog(self._sides.sides[0].run, self.window()).exec()
+        standard_dialog(self._sides.sides[0].run, self._theme, self.window()).exec()
 
     def _copy_text(self) -> None:
-        QGuiApplication.clipboard().setText(markdown_table(comparison_table(self._sides.sides)))
+        QGuiApplication.clipboard().setText(to_markdown(self._sides.sides))
         self._outcome.show_notice(Notice("Table copied."))
 
     def _save_picture(self) -> None:
         notice = save_as(
             self.window(), "Save the comparison", "comparison.png", "Picture (*.png)",
-            self.picture(),
+            standard_picture(self._sides.sides, self._theme),
         )  # fmt: skip
         if notice.sentence:
             self._outcome.show_notice(notice)
-
-    def picture(self) -> bytes:
-        """Return the comparison as a PNG file, 1200 pixels wide."""
-        page = QWidget()
-        page.setObjectName("picture")
-        page.setStyleSheet(f"QWidget#picture {{ background: {self._theme.colour('window')}; }}")
-        page.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
-        column = QVBoxLayout(page)
-        column.setContentsMargins(2 * MARGIN, 2 * MARGIN, 2 * MARGIN, MARGIN)
-        column.setSpacing(GAP)
-        trust = TrustChip(self._theme, name="")
-        trust.show_notice(comparison_trust(self._sides.sides))
-        sheet = ComparisonSheet(self._theme, is_still=True)
-        sheet.setFixedWidth(_PICTURE_WIDTH - 4 * MARGIN)
-        sheet.show_sides(self._sides.sides)
-        for part in (
-            Text(self._heading.text(), "headline", wraps=True),
-            Text(self._sentence.text(), "muted", wraps=True),
-            FlowRow(trust),
-            sheet,
-            Text(f"GPU Studio · standard {STANDARD}", "muted"),
-        ):
-            column.addWidget(part)
-        page.setFixedWidth(_PICTURE_WIDTH)
-        page.show()
-        page.setFixedHeight(column.totalHeightForWidth(_PICTURE_WIDTH))
-        file = png_bytes(page.grab().toImage())
-        page.hide()
-        page.deleteLater()
-        return file

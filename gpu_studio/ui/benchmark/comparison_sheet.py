@@ -15,9 +15,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.benchmark.standard_comparison import compared_works, side_names
+from gpu_studio.core.benchmark.standard_words import (
+    NOT_MEASURED,
+    are_of_one_run,
+    compared_works,
+    side_names,
+)
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.moments import shown_moment
+from gpu_studio.core.units import format_percent
 from gpu_studio.ui.benchmark.swatch import SIDE, swatch
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.eliding_combo import ElidingCombo
@@ -29,13 +35,22 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QResizeEvent
 
-    from gpu_studio.core.benchmark.standard_comparison import ComparedFigure, ComparedWork, Side
+    from gpu_studio.core.benchmark.standard_words import ComparedFigure, ComparedWork, Side
     from gpu_studio.ui.theme import Theme
 
 SIDE_ROLES = ("gpu0", "gpu1", "gpu2", "other", "allocated", "cpu", "compared")
 """The colors of this PC and of the files beside it; a name is always beside a color."""
+_CARD_ROLES = tuple(role for role in SIDE_ROLES if role != "cpu")
 _CHIP_LETTERS, _WORK_LETTERS = 30, 76
 _MOST_CHIPS, _MOST_WORKS = 4, 3  # in a row
+_MOST_SHARES = 2
+
+
+def side_roles(sides: Sequence[Side]) -> tuple[str, ...]:
+    """Return the colors of sides; the CPU of a run alone has its usual one."""
+    if not sides or not are_of_one_run(sides) or not sides[0].device.is_cpu:
+        return SIDE_ROLES
+    return ("cpu", *_CARD_ROLES)
 
 
 class SideChip(Card):
@@ -49,9 +64,11 @@ class SideChip(Card):
     removed = Signal(int)
     device_chosen = Signal(int, int)
 
-    def __init__(self, theme: Theme, place: int, side: Side, name: str, *, is_still: bool) -> None:
+    def __init__(
+        self, theme: Theme, place: int, side: Side, name: str, role: str, *, is_still: bool
+    ) -> None:
         super().__init__(name=f"benchmark.compare.side.{place}")
-        self._place = place
+        self._place, self._role = place, role
         self._theme = theme
         self._square = QLabel()
         self._square.setFixedSize(QSize(SIDE, SIDE))
@@ -88,8 +105,9 @@ class SideChip(Card):
 
     def _paint_square(self) -> None:
         scale = self.devicePixelRatioF()
-        role = SIDE_ROLES[self._place]
-        self._square.setPixmap(swatch(self._theme, role, scale).pixmap(QSize(SIDE, SIDE), scale))
+        self._square.setPixmap(
+            swatch(self._theme, self._role, scale).pixmap(QSize(SIDE, SIDE), scale)
+        )
 
     def _choose(self, number: int) -> None:
         self.device_chosen.emit(self._place, number)
@@ -129,10 +147,10 @@ class WorkCard(Card):
         """Show a work."""
         self._title.setText(work.item.title)
         self._unit.setText(work.unit)
-        self._note.setText(work.note)
+        self._note.setText(work.note or _shares(work, names))
         self.bars.setAccessibleName(f"{work.item.title}, {work.unit}")
         first = "this PC" if sides[0].is_here else "compared with this"
-        rows = zip(work.figures, names, SIDE_ROLES, strict=False)
+        rows = zip(work.figures, names, side_roles(sides), strict=False)
         self.bars.show_bars(
             [
                 _bar(work, figure, name, role, "" if place else first)
@@ -141,18 +159,32 @@ class WorkCard(Card):
         )
 
 
+def _shares(work: ComparedWork, names: Sequence[str]) -> str:
+    """Return how near two devices come to their own ceilings; more have it in their tips."""
+    shares = [
+        f"{name}: {format_percent(figure.share)} of its ceiling"
+        for name, figure in zip(names, work.figures, strict=True)
+        if figure.share is not None and len(names) <= _MOST_SHARES
+    ]
+    return ", ".join(shares)
+
+
 def _bar(work: ComparedWork, figure: ComparedFigure, name: str, role: str, first: str) -> ResultBar:
     if figure.rate is None:
-        return ResultBar(name, role, text="–", verdict=figure.skipped and "not measured",
-                         tip=f"{name}: {figure.skipped}")  # fmt: skip
-    low, high = (work.shown_rate(rate) for rate in (figure.low, figure.high))
-    reason = f" No significant difference: {figure.reason}." if figure.reason else ""
+        verdict = figure.words or NOT_MEASURED
+        return ResultBar(name, role, text="–", verdict=verdict,
+                         tip=f"{name}: {figure.skipped or verdict}")  # fmt: skip
+    low, high = map(work.shown, (figure.low, figure.high))
+    why = figure.claim.why if figure.claim is not None else ""
+    reason = f" It cannot be told which is faster: {why}." if why else ""
+    shown = f"{work.shown(figure.rate)} {work.unit}, 95 % interval {low} to {high}"
+    share = f", {format_percent(figure.share)} of its ceiling" if figure.share is not None else ""
     return ResultBar(
-        name, role, figure.rate, work.shown(figure),
+        name, role, figure.rate, work.shown(figure.rate),
         interval=(figure.low, figure.high),
         verdict=first or figure.words,
         counts=bool(figure.sign),
-        tip=f"{name}: {work.shown(figure)} {work.unit}, 95 % interval {low} to {high}.{reason}",
+        tip=f"{name}: {shown}{share}.{reason}",
     )  # fmt: skip
 
 
@@ -198,8 +230,10 @@ class ComparisonSheet(QWidget):
                 chip.setParent(None)
                 chip.deleteLater()  # one of its buttons may be what was pressed
             self._chips = [
-                SideChip(self._theme, place, side, name, is_still=self._is_still)
-                for place, (side, name) in enumerate(zip(sides, names, strict=True))
+                SideChip(self._theme, place, side, name, role, is_still=self._is_still)
+                for place, (side, name, role) in enumerate(
+                    zip(sides, names, side_roles(sides), strict=False)
+                )
             ]
             for chip in self._chips:
                 chip.removed.connect(self.removed)

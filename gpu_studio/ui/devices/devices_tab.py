@@ -149,7 +149,7 @@ class DevicesTab(TabContents):
         self._hero = DeviceHero(studio, here, self._comparison, self._measurement, theme)
         self._heading: PcHeading | None = None
         self._groups: dict[Pc, PcGroup] = {}
-        self._standard = StandardPanel(studio, self._measurement)
+        self._standard = StandardPanel(studio, self._measurement, theme)
         self._details: DeviceDetails | None = None
         # Its import takes 22 ms, as long as that of all that stands above it.
         details = LazyPage(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QProgressBar, QVBoxLayout, QWidget
 
 from gpu_studio.model.pages import COMPARE
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.standard_record import StandardDevice, StandardRun
     from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
     from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
 
 _STEPS = 1000
 
@@ -27,10 +27,10 @@ class StandardPanel(Card):
     It stands below everything that starts a measurement, so that nothing moves under the pointer.
     """
 
-    def __init__(self, studio: Studio, measurement: StandardMeasurement) -> None:
+    def __init__(self, studio: Studio, measurement: StandardMeasurement, theme: Theme) -> None:
         super().__init__(name="devices.standard")
         self.setAccessibleName("The standard run of this PC")
-        self._studio, self._measurement = studio, measurement
+        self._studio, self._measurement, self._theme = studio, measurement, theme
         self._shown: StandardRun | None = None
         self._sentence = Text("", "lead", name="devices.standard.sentence", wraps=True)
         self._notice = Text("", name="devices.standard.notice", wraps=True)
@@ -49,13 +49,9 @@ class StandardPanel(Card):
         )  # fmt: skip
         self._share = button(
             "Share…", self._share_run, name="devices.standard.share",
-            tip="Save this result as a picture or a page, or copy it as text",
+            tip="Save this result as a picture or a table, or copy it as text",
         )  # fmt: skip
-        self._copy = button(
-            "Copy as text", self._copy_text, name="devices.standard.copy",
-            tip="A table for a forum (Markdown)",
-        )  # fmt: skip
-        self.presses = FlowRow(self._share, self._copy, self._compare, spacing=GAP)
+        self.presses = FlowRow(self._share, self._compare, spacing=GAP)
         for part in (self._sentence, self._bar, self._notice, self._figures, self.presses):
             self.column.addWidget(part)
         self.update_all()
@@ -80,9 +76,14 @@ class StandardPanel(Card):
     def _result(self) -> str:
         if self._shown is None:
             return ""
-        from gpu_studio.core.benchmark.standard_result import sentence_of  # not at the start
+        from gpu_studio.core.benchmark.standard_words import (  # not at the start
+            compared_works,
+            headline,
+            sides_of,
+        )
 
-        return sentence_of(self._shown)
+        sides = sides_of(self._shown)
+        return ". ".join(headline(sides, compared_works(sides)))
 
     def _show_figures(self, devices: Sequence[StandardDevice]) -> None:
         while (item := self._rows.takeAt(0)) is not None:
@@ -92,16 +93,10 @@ class StandardPanel(Card):
             self._rows.addWidget(_device_row(device))
 
     def _share_run(self) -> None:
-        from gpu_studio.ui.standard_sharing import standard_dialog
+        from gpu_studio.ui.standard_picture import standard_dialog
 
         if self._shown is not None:
-            standard_dialog(self._shown, self.window()).exec()
-
-    def _copy_text(self) -> None:
-        from gpu_studio.core.benchmark.standard_text import standard_markdown
-
-        if self._shown is not None:
-            QGuiApplication.clipboard().setText(standard_markdown(self._shown))
+            standard_dialog(self._shown, self._theme, self.window()).exec()
 
     def _go_to_compare(self) -> None:
         self._studio.go_to(COMPARE)
@@ -109,18 +104,20 @@ class StandardPanel(Card):
 
 def _device_row(device: StandardDevice) -> QWidget:
     """Return a device's name, and below it a large figure per item, each over its name."""
-    from gpu_studio.core.benchmark.standard_result import (  # not at the start
-        held_words,
-        missing_words,
-        shown_figures,
-    )
+    from gpu_studio.core.benchmark.standard import standard_item
+    from gpu_studio.core.benchmark.standard_words import held_words, missing_words
+    from gpu_studio.core.units import format_rate
 
     row = QWidget()
     column = QVBoxLayout(row)
     column.setContentsMargins(0, 0, 0, 0)
     column.setSpacing(2)
     column.addWidget(Text(device.name, "section"))
-    figures = [_figure(value, title) for title, value in shown_figures(device)]
+    figures = [
+        _figure(format_rate(result.throughput, result.throughput_unit), item.title)
+        for one in device.figures
+        if (result := one.result) is not None and (item := standard_item(one.key)) is not None
+    ]
     column.addWidget(FlowRow(*figures, spacing=2 * GAP))
     for sentence in filter(None, (held_words(device), missing_words(device))):
         column.addWidget(Text(sentence, "muted", wraps=True))

@@ -13,10 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_studio.core.benchmark.standard_file import has_standard, read_standard, standard_in
-from gpu_studio.core.benchmark.standard_page import standard_page
 from gpu_studio.core.benchmark.standard_record import CHUNK, encode_standard
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.page_json import json_element
 from gpu_studio.core.png_chunks import PNG_HEAD
 from tests.core.benchmark.standard_runs import paced_device, standard_run
 
@@ -44,8 +42,7 @@ FORMS: dict[str, bytes] = {
     "zTXt": png(chunk(b"zTXt", KEY + b"\0\0" + zlib.compress(JSON))),
     "iTXt": png(chunk(b"iTXt", KEY + b"\0\0\0\0\0" + JSON)),
     "page": b"\xef\xbb\xbf<!DOCTYPE html><html><body>"
-    + json_element(CHUNK, JSON).encode() + b"</body></html>",
-    "report": standard_page(RUN),
+    + b'<template id="gpu-studio-standard">' + JSON + b"</template></body></html>",
     "JSON": JSON,
     "JSON, indented": msgspec.json.format(JSON),
     "recording": b'{"type":"recording_header"}\n' + b'{"type":"x"}\n' * 1000
@@ -76,7 +73,7 @@ def test_a_picture_without_its_data_names_the_files_that_keep_it(
     path = tmp_path / "from chat.png"
     path.write_bytes(content)
     assert not has_standard(path)
-    with pytest.raises(StudioError, match=r"from chat.png has lost its data.*HTML.*JSON"):
+    with pytest.raises(StudioError, match=r"from chat.png has lost its data.*JSON"):
         read_standard(path)
 
 

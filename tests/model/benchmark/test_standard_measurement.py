@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpu_studio.core.benchmark.standard import STANDARD_1
-from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
+from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Tone

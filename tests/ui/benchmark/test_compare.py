@@ -20,15 +20,12 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.app import build_window
-from gpu_studio.core.benchmark.standard_card import standard_card
-from gpu_studio.core.benchmark.standard_folder import FOLDER_NAME, StandardFolder
-from gpu_studio.core.benchmark.standard_page import standard_page
-from gpu_studio.core.benchmark.standard_record import encode_standard
+from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
+from gpu_studio.core.benchmark.standard_record import CHUNK, encode_standard, shared_json
 from gpu_studio.model.pages import COMPARE
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.result_bars import ResultBars
-from gpu_studio.ui.result_card import png_of_result
 from gpu_studio.ui.share_dialog import ShareDialog
 from gpu_studio.ui.tabs import TABS
 from tests.core.benchmark.standard_runs import paced_device, standard_run
@@ -91,7 +88,10 @@ def open_window(
 
 def picture_of(path: Path, run: StandardRun) -> Path:
     """Save the picture that another PC shares."""
-    path.write_bytes(png_of_result(standard_card(run)))
+    image = QImage(8, 8, QImage.Format.Format_RGB32)
+    image.fill(QColor("black"))
+    image.setText(CHUNK, shared_json(run))
+    image.save(str(path), "PNG")
     return path
 
 
@@ -144,11 +144,13 @@ def test_a_picture_saved_in_one_window_opens_in_another_as_a_comparison(
     assert verdicts(window) == ["this PC", "▲ 2.0 × faster"]
 
 
-def test_the_page_of_another_pc_opens_too(
+def test_the_page_of_an_older_version_opens_too(
     open_window: Callable[..., MainWindow], tmp_path: Path
 ) -> None:
     path = tmp_path / "picture.png"  # a page, whatever its name
-    path.write_bytes(standard_page(THEIRS))
+    path.write_bytes(b'<html><template id="%b">%b</template></html>' % (
+        CHUNK.encode(), encode_standard(THEIRS).replace(b"<", b"\\u003c"),
+    ))  # fmt: skip
     window = open_window("mine", OWN)
     assert drop(window, path)
     wait_until(lambda: sees(window, "benchmark.compare.source.1"))
@@ -212,10 +214,12 @@ def test_the_comparison_is_copied_and_saved(
     assert drop(window, picture_of(tmp_path / "a.png", named))
     wait_until(lambda: sees(window, "benchmark.compare.source.1"))
     click(window, "benchmark.compare.copy")
-    table = QGuiApplication.clipboard().text().splitlines()
+    lines = QGuiApplication.clipboard().text().splitlines()
+    table = [line for line in lines if line.startswith("| ")]
     assert r"a \| &lt;b\>" in table[0]
     assert len({line.replace(r"\|", "").count("|") for line in table}) == 1
     path = tmp_path / "comparison.png"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
     click(window, "benchmark.compare.save")
     assert QImage(str(path)).width() == 1200
+    assert read_standard(path) == OWN  # it opens as a comparison itself

@@ -1,0 +1,86 @@
+"""Standard runs on a picture with the run inside, and the dialog that shares a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from gpu_studio.core.benchmark.standard import STANDARD
+from gpu_studio.core.benchmark.standard_record import CHUNK, decode_standard, shared_json
+from gpu_studio.core.benchmark.standard_words import (
+    compared_works,
+    headline,
+    masked,
+    run_facts,
+    sides_of,
+    to_csv,
+    to_markdown,
+    trust_of,
+)
+from gpu_studio.ui.benchmark.comparison_sheet import SIDE_ROLES, ComparisonSheet
+from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.parts import GAP, MARGIN, Text
+from gpu_studio.ui.png import painting_theme, picture_of
+from gpu_studio.ui.share_dialog import ShareDialog, ShareForm
+from gpu_studio.ui.trust_chip import TrustChip
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.benchmark.standard_record import StandardRun
+    from gpu_studio.core.benchmark.standard_words import Side
+    from gpu_studio.ui.theme import Theme
+
+_WIDTH = 1200  # chats and forums show a preview of it without cutting it
+
+
+def standard_picture(sides: Sequence[Side], theme: Theme) -> bytes:
+    """Return sides as a PNG file with the first one's run inside, without identifiers.
+
+    Of more sides than there are colors, the first ones are shown.
+    """
+    sides = masked(sides)[: len(SIDE_ROLES)]
+    heading, sentence = headline(sides, compared_works(sides))
+    trust = TrustChip(theme, name="")
+    trust.show_notice(trust_of(sides))
+    sheet = ComparisonSheet(theme, is_still=True)
+    sheet.setFixedWidth(_WIDTH - 4 * MARGIN)
+    sheet.show_sides(sides)
+    page = QWidget()
+    column = QVBoxLayout(page)
+    column.setContentsMargins(2 * MARGIN, 2 * MARGIN, 2 * MARGIN, MARGIN)
+    column.setSpacing(GAP)
+    for part in (
+        Text(heading, "hero_words", wraps=True),
+        Text(sentence, "muted", wraps=True),
+        FlowRow(trust),
+        sheet,
+        *(Text(line, "muted", wraps=True) for line in run_facts(sides)),
+        Text(f"GPU Studio · standard run {STANDARD}", "muted"),
+    ):
+        column.addWidget(part)
+    texts = {CHUNK: shared_json(sides[0].run)}
+    return picture_of(page, _WIDTH, background=theme.colour("window"), texts=texts)
+
+
+def standard_dialog(run: StandardRun, theme: Theme, parent: QWidget | None = None) -> ShareDialog:
+    """Return the dialog that shares a standard run."""
+    forms = (
+        ShareForm("Picture", "standard-run.png", "Picture (*.png)",
+                  lambda name: standard_picture(sides_of(run, name), theme)),
+        ShareForm("Text", "standard-run.md", "Markdown (*.md)",
+                  lambda name: to_markdown(sides_of(run, name)).encode()),
+        ShareForm("Table", "standard-run.csv", "CSV table (*.csv)",
+                  lambda name: to_csv(sides_of(run, name)).encode()),
+        ShareForm("Data", "standard-run.json", "JSON (*.json)",
+                  lambda name: shared_json(sides_of(run, name)[0].run).encode()),
+    )  # fmt: skip
+    return ShareDialog(forms, has_name=True, parent=parent)
+
+
+def answer(content: bytes) -> bytes:
+    """Return the picture of a standard run in JSON; the whole work of a child process."""
+    run = decode_standard(content)
+    with painting_theme() as theme:
+        return standard_picture(sides_of(run), theme)

@@ -1,0 +1,209 @@
+"""Standard runs side by side: what counts, what does not, how it is said, and what is shared."""
+
+from __future__ import annotations
+
+import csv
+import getpass
+import io
+import json
+import socket
+
+import msgspec
+import pytest
+
+from gpu_studio.core.benchmark.standard import STANDARD_1
+from gpu_studio.core.benchmark.standard_record import (
+    StandardCheck,
+    StandardFigure,
+    decode_standard,
+    shared_json,
+)
+from gpu_studio.core.benchmark.standard_words import (
+    Side,
+    compared_works,
+    headline,
+    run_facts,
+    side_names,
+    sides_of,
+    to_csv,
+    to_markdown,
+    trust_of,
+)
+from gpu_studio.core.notice import Tone
+from tests.core.benchmark.standard_runs import (
+    item_result,
+    paced_device,
+    standard_device,
+    standard_run,
+)
+
+HOSTILE = 'GT <img src=x> | `x` "1030"'
+CHECK = StandardCheck(verdict="passed", minutes=6, made_at="2026-11-22T14:40:00+01:00")
+
+
+def sides(*devices, own=True):
+    runs = [standard_run(device) for device in devices]
+    return [Side(run, 0, is_here=own and number == 0) for number, run in enumerate(runs)]
+
+
+def words(shown, key="bandwidth"):
+    work = next(one for one in compared_works(shown) if one.item.key == key)
+    return [figure.words.replace("\u202f", " ") for figure in work.figures]
+
+
+def test_only_what_two_runs_of_one_pc_cannot_differ_by_counts():
+    shown = sides(*(paced_device(f"card {pace}", pace) for pace in (1.0, 1.2, 1.4, 0.5, 1.0)))
+    assert words(shown) == [
+        "", "cannot be told", "▲ 1.4 × faster", "▼ 2.0 × slower", "equally fast",
+    ]  # fmt: skip
+
+
+def test_turns_that_a_file_claims_make_no_smaller_difference_count():
+    """Rounds in turns meet the same disturbances; those of two PCs do not."""
+    own = paced_device("mine", 1.0, turns="turn-1")
+    other = paced_device("other", 1.1, turns="turn-1")
+    assert words(sides(own, other)) == ["", "cannot be told"]
+    run = standard_run(own, other)
+    assert words([Side(run, 0), Side(run, 1)]) == ["", "▲ 1.1 × faster"]
+
+
+def test_a_wrong_result_is_no_winner():
+    shown = sides(paced_device(), paced_device("other", 9.0, verified=False))
+    assert words(shown) == ["", "wrong results"]
+    assert compared_works(shown)[0].figures[1].rate is None
+    assert trust_of(shown).tone is Tone.FAILURE
+    assert trust_of(sides(paced_device(), paced_device())).tone is Tone.GOOD
+    assert trust_of(sides(paced_device(verified=None))).tone is Tone.AMBER
+
+
+def test_what_a_device_did_not_measure_is_no_zero():
+    shown = sides(paced_device(), paced_device("other", 2.0, only=("launch",)))
+    first, *_, launch = [one for one in compared_works(shown) if one.item.key != "copy_in"][:7]
+    assert first.figures[1].rate is None
+    assert first.figures[1].skipped == "It was stopped before."
+    assert first.shown(first.figures[1].rate) == "–"
+    assert launch.figures[1].sign == 1
+
+
+def test_the_heading_says_who_wins_how_often():
+    mine = paced_device("NVIDIA GeForce GTX 1660 SUPER")
+    slow = paced_device("NVIDIA GeForce GTX 1060", 0.5, only=("bandwidth", "launch"))
+    fast = paced_device("NVIDIA GeForce RTX 3060", 2.0)
+    heading, sentence = headline(sides(mine, slow, fast), compared_works(sides(mine, slow, fast)))
+    assert heading == "Your GTX 1660 SUPER beats the GTX 1060 in all 2"
+    assert sentence.startswith("The RTX 3060 leads in all 9. ")
+    both = sides(mine, slow, fast, paced_device("NVIDIA GeForce RTX 3070", 3.0))
+    sentence = headline(both, compared_works(both))[1]
+    assert sentence.startswith("The RTX 3060 leads in all 9 and the RTX 3070 in all 9. ")
+    heading, _ = headline(sides(mine, fast), compared_works(sides(mine, fast)))
+    assert heading == "The RTX 3060 beats your GTX 1660 SUPER in all 9"
+    alike = sides(mine, mine, own=False)
+    heading, _ = headline(alike, compared_works(alike))
+    assert heading == "No difference between the GTX 1660 SUPER and the GTX 1660 SUPER (2)"
+
+
+def test_a_run_alone_compares_its_cards_with_its_cpu():
+    card = paced_device("NVIDIA GeForce GTX 1060")
+    cpu = paced_device("Ryzen 7 5700G", 0.1, device="cpu")
+    shown = sides_of(standard_run(card, cpu))
+    heading, sentence = headline(shown, compared_works(shown))
+    assert heading == "The GTX 1060 beats the Ryzen 7 5700G in all 7"
+    assert sentence == "Training step: the GTX 1060 is 10.0\u202f× faster."
+    alone = sides_of(standard_run(cpu))
+    assert headline(alone, compared_works(alone)) == (
+        "The Ryzen 7 5700G", "7 figures of standard 1.",
+    )  # fmt: skip
+
+
+def test_what_one_side_wins_is_said_of_the_other_too():
+    cpu = paced_device("Ryzen 7 5700G", device="cpu")
+    card = paced_device("GTX 1060", 2.0)
+    slow = paced_device("GTX 1060", 0.5, only=("bandwidth",)).figures[0]
+    card = msgspec.structs.replace(card, figures=(slow, *card.figures[1:]))
+    shown = sides_of(standard_run(cpu, card))
+    heading, sentence = headline(shown, compared_works(shown))
+    assert heading == "The GTX 1060 beats the Ryzen 7 5700G in 6 of 7"
+    assert sentence.startswith("The Ryzen 7 5700G leads in 1 of 7. Training step: ")
+
+
+def test_two_sides_never_have_one_name():
+    run = standard_run(paced_device("GTX 1060"), pc_name="Lea's PC")
+    again = msgspec.structs.replace(run, pc_name="")
+    blank = standard_run(paced_device("   "))
+    names = side_names([Side(run), Side(run), Side(again), Side(again), Side(blank), Side(blank)])
+    assert len(set(names)) == len(names)
+    assert all(name.strip() for name in names)
+
+
+def test_a_rate_and_its_interval_have_one_unit():
+    shown = sides(paced_device(), paced_device("tiny", 1e-9))
+    work = compared_works(shown)[0]
+    assert work.unit == "GB/s"
+    assert [work.shown(figure.rate) for figure in work.figures] == ["298", "0.000000298"]
+    for figure in work.figures:
+        assert figure.low < figure.rate < figure.high
+
+
+def test_below_the_table_stand_load_check_what_is_missing_and_the_versions():
+    run = standard_run(standard_device(), standard_device("cuda:0", check=CHECK))
+    cpu, card, versions = (line.replace("\u202f", " ") for line in run_facts(sides_of(run)))
+    assert cpu.startswith("Ryzen 7 5700G: After 20 s of full load: 9.1 % slower, 71 °C.")
+    found = (
+        "1550 MHz", "Check: passed (6 min, 2026-11-22).", "driver 580.95.05",
+        "Product, bfloat16: This device has no bfloat16.", "PyTorch 2.13.0+cu126",
+    )  # fmt: skip
+    for words in found:
+        assert words in card
+    assert "hot spot" not in card
+    assert versions == "Debian GNU/Linux 12 · GPU Studio 1.0 · 2026-11-22"
+
+
+def test_a_name_is_never_markup_or_a_formula():
+    run = standard_run(standard_device("cuda:0", name=HOSTILE), pc_name=HOSTILE)
+    text = to_markdown(sides_of(run))
+    assert "<" not in text
+    assert "\\| \\`x\\`" in text
+    assert len({line.count(" | ") for line in text.splitlines() if line.startswith("| ")}) == 1
+    named = to_csv(sides_of(standard_run(paced_device("=1+1"))))
+    assert ",'=1+1," in named
+
+
+def test_a_spreadsheet_gets_every_figure_in_its_plain_unit():
+    shown = sides(paced_device("mine"), paced_device("other", 2.0, only=("bandwidth",)))
+    rows = list(csv.DictReader(io.StringIO(to_csv(shown))))
+    assert len(rows) == 2 * len(STANDARD_1)
+    mine, other, _, missing = rows[:4]
+    assert (mine["unit"], float(mine["per_second"])) == ("B/s", pytest.approx(298e9))
+    assert float(other["ratio"]) == pytest.approx(2.0)
+    assert float(other["ci95_low"]) < float(other["per_second"]) < float(other["ci95_high"])
+    assert (missing["per_second"], missing["skipped"]) == ("", "It was stopped before.")
+
+
+def test_an_empty_operation_has_no_ceiling():
+    launch = STANDARD_1[6]
+    result = item_result(launch, share_of_ceiling=0.001, ceiling="peak arithmetic, 1 TFLOP/s")
+    figures = (StandardFigure(key=launch.key, result=result),)
+    text = to_markdown(sides_of(standard_run(standard_device(figures=figures))))
+    assert "ceiling" not in text
+
+
+def test_no_identifier_is_shared(monkeypatch):
+    monkeypatch.setattr(getpass, "getuser", lambda: "erika.m")
+    monkeypatch.setattr(socket, "gethostname", lambda: "heimrechner.lan")
+    uuid = "4fe0d7a1-3c5b-4d52-9c2e-0123456789ab"
+    planted = f"erika.m on heimrechner: /home/erika.m/x/torch.so, GPU-{uuid}"
+    result = item_result(
+        STANDARD_1[1], "cuda:0", verification=planted, findings=(planted,), doubts={"odd": planted}
+    )
+    figures = (
+        StandardFigure(key="bandwidth", skipped=planted),
+        StandardFigure(key="product_float32", result=result),
+    )
+    run = standard_run(standard_device("cuda:0", figures=figures))
+    shown = sides_of(run)
+    for shared in (to_markdown(shown), to_csv(shown), shared_json(run)):
+        for secret in ("erika", "heimrechner", uuid, "/home"):
+            assert secret not in shared.lower()
+    assert shared_json(run).isascii()
+    assert decode_standard(shared_json(standard_run()).encode()) == standard_run()
+    assert json.loads(shared_json(run))["pc_name"] == ""
