@@ -11,7 +11,7 @@ from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_l
 from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
 from gpu_studio.core.benchmark.plan import in_turns
-from gpu_studio.core.benchmark.run import Run, RunState, fresh_memory_sentence, spread_text
+from gpu_studio.core.benchmark.run import Run, RunState, spread_text
 from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
 from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of, verdict_text
 from gpu_studio.core.device_name import is_cpu
@@ -20,7 +20,6 @@ from gpu_studio.core.memory.replay.recording_words import recorded_sentence
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed, identity_at
 from gpu_studio.core.messages.memory_messages import MemoryRecorded
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunsEnded
-from gpu_studio.core.pause import pauses_sentence
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.units import counted, format_duration, format_percent, format_rate, format_size
 
@@ -205,8 +204,6 @@ def remarks(result: RunFinished, card: TorchCard | None = None) -> Iterator[str]
     """Yield the remarks to print below a result's row, one line each."""
     for doubt in stamp_of(result).doubts:
         yield f"in doubt: {doubt}"
-    if result.pauses:
-        yield pauses_sentence([result.pauses])
     if is_worth_a_line(result):
         yield is_this_normal(result, card)
     if result.loaded_s is not None and not is_cpu(result.device):
@@ -216,8 +213,6 @@ def remarks(result: RunFinished, card: TorchCard | None = None) -> Iterator[str]
         yield computed_in_words(result)
     if len(result.parts_s) > 1:
         yield f"per call: {_parts(result.parts_s.items())}"
-    if fresh := fresh_memory_sentence(result, result.device):
-        yield fresh
     if result.peak_allocated_bytes is not None:
         yield f"peak memory: {result.peak_allocated_bytes / (1 << 20):.1f} MiB"
     if result.naive is not None:

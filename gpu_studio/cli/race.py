@@ -284,7 +284,7 @@ def _conclude(
         )  # fmt: skip
     for doubt in verdict.doubts:
         print_line(f"  in doubt: {doubt}")
-    for sentence in filter(None, (verdict.finished.sentence, verdict.paused, verdict.reason)):
+    for sentence in filter(None, (verdict.finished.sentence, verdict.reason)):
         print_line()
         print_line(sentence)
 

@@ -28,6 +28,7 @@ class FailureKind(str, Enum):
     CUDA_ERROR = "cuda_error"
     ENGINE_ENDED = "engine_ended"
     LINE_LOST = "line_lost"
+    PC_SLEPT = "pc_slept"
     NOT_RECORDED = "not_recorded"
     FILE_REFUSED = "file_refused"
     NOT_SAVED = "not_saved"

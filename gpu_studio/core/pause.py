@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
 
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.message import LONGEST_S, Seconds
 from gpu_studio.core.units import clock_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 EVERY_S = 1.0
 """How often to call `PauseWatch.tick` at least, in seconds."""
 LATE_S = 5.0
 """A tick that comes so much later than it should was held up by a pause, in seconds."""
 MOST_PAUSES = 1000
-_T = TypeVar("_T")
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,22 +43,6 @@ Pauses = Annotated[tuple[Pause, ...], Meta(max_length=MOST_PAUSES)]
 def pause_text(pause: Pause) -> str:
     """Return a pause in words, without a full stop."""
     return f"The PC slept for {clock_text(pause.paused_s)}, or the program was stopped"
-
-
-def pauses_sentence(works: Iterable[tuple[Pause, ...]]) -> str:
-    """Return what to say beside the results of works that ran together; empty without a pause.
-
-    Args:
-        works: the pauses of each. All of them noticed the same ones, each with its own clock.
-    """
-    pauses = max(works, key=lambda each: sum(one.paused_s for one in each), default=())
-    if not pauses:
-        return ""
-    slept = clock_text(sum(one.paused_s for one in pauses))
-    how = f"for {slept}" if len(pauses) == 1 else f"{len(pauses)} times, {slept} in all"
-    return (
-        f"The PC slept {how}, or the program was stopped. What that interrupted was measured again."
-    )
 
 
 def sleepless_s() -> float:
@@ -91,8 +75,8 @@ class PauseWatch:
         return min(late_s, LONGEST_S) if late_s > LATE_S else 0.0
 
 
-class PauseLog:
-    """The pauses of some work, which looks for them itself; a context manager.
+class SleepAlarm:
+    """Notices whether the PC slept during some work; a context manager.
 
     A thread ticks while the context is open, so that long work is no pause.
 
@@ -101,17 +85,14 @@ class PauseLog:
     """
 
     def __init__(self, clock: Callable[[], float] = sleepless_s) -> None:
-        self._clock = clock
         self._watch = PauseWatch(clock)
-        self._began_s = clock()
         self._looking = threading.Lock()
         self._is_over = threading.Event()
-        self._ticker = threading.Thread(target=self._tick, name="pauses", daemon=True)
-        self._paused_s = 0.0
-        self._count = 0
-        self._pauses: list[Pause] = []
+        self._has_slept = False
+        self._ticker = threading.Thread(target=self._tick, name="sleep alarm", daemon=True)
 
-    def __enter__(self) -> PauseLog:
+    def __enter__(self) -> SleepAlarm:
+        self._look()
         self._ticker.start()
         return self
 
@@ -119,44 +100,16 @@ class PauseLog:
         self._is_over.set()
         self._ticker.join()
 
-    @property
-    def pauses(self) -> tuple[Pause, ...]:
-        """The pauses so far, oldest first; no more than a message takes."""
-        return tuple(self._pauses)
+    def check(self) -> None:
+        """Raise `StudioError` if the PC slept, or this program was stopped, since the beginning."""
+        self._look()
+        if self._has_slept:
+            raise StudioError(FailureKind.PC_SLEPT, "The PC slept: run it again.")
 
-    @property
-    def awake_s(self) -> float:
-        """The seconds since the work began, without its pauses."""
+    def _look(self) -> None:
         with self._looking:
-            return max(self._clock() - self._began_s - self._paused_s, 0.0)
-
-    def look(self) -> int:
-        """Look for a pause; return how many there were until now."""
-        with self._looking:
-            if paused_s := self._watch.tick():
-                after_s = self._clock() - self._began_s - self._paused_s - paused_s
-                self._paused_s += paused_s
-                self._count += 1
-                if len(self._pauses) < MOST_PAUSES:
-                    self._pauses.append(Pause(after_s=max(after_s, 0.0), paused_s=paused_s))
-            return self._count
-
-    def undisturbed(
-        self, work: Callable[[], _T], recover: Callable[[], object] = lambda: None
-    ) -> _T:
-        """Return what a work returns, done again if there was a pause in it.
-
-        Args:
-            work: does it.
-            recover: called after a pause; raises to end it.
-        """
-        while True:
-            before = self.look()
-            result = work()
-            if self.look() == before:
-                return result
-            recover()
+            self._has_slept = bool(self._watch.tick()) or self._has_slept
 
     def _tick(self) -> None:
         while not self._is_over.wait(EVERY_S):
-            self.look()
+            self._look()

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 _Z_95 = 1.959963984540054
 _EXACT_UP_TO = 60
-SAMPLES_OF_AN_INTERVAL = 6
-"""With fewer, there is no interval: five samples contain the median in only 94 of 100 cases."""
 ROUNDS = 12
 """The rounds of a run. With fewer than `FEWEST_ROUNDS`, the interval is the whole range."""
 FEWEST_ROUNDS = 6
@@ -62,7 +60,6 @@ class Summary(msgspec.Struct, frozen=True):
     samples: int
     median_s: float
     iqr_s: float
-    ci95_s: tuple[float, float]
     p99_s: float
 
     @property
@@ -80,7 +77,6 @@ def summarize(samples_s: Iterable[float]) -> Summary | None:
         samples=len(ordered),
         median_s=quantile(ordered, 0.5),
         iqr_s=quantile(ordered, 0.75) - quantile(ordered, 0.25),
-        ci95_s=median_interval(ordered),
         p99_s=quantile(ordered, 0.99),
     )
 

@@ -15,8 +15,6 @@ from gpu_studio.core.uncollected import uncollected
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.core.pause import PauseLog
-
 _EVENT_RESOLUTION_S = 0.5e-6
 
 
@@ -31,7 +29,7 @@ class CpuStopwatch:
     """The clock of the process; both times are the same."""
 
     def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
-        """Return the seconds of a batch, twice."""
+        """Return the wall time as both values: a CPU has one clock."""
         with uncollected():
             start_ns = time.perf_counter_ns()
             for _ in repeat(None, calls):
@@ -65,22 +63,3 @@ class EventStopwatch:
         card_s = self._start.elapsed_time(self._end) * 1e-3
         # A time below the resolution is reported as the resolution, never as zero.
         return max(card_s, _EVENT_RESOLUTION_S), wall_s
-
-
-class AwakeStopwatch:
-    """A stopwatch that times a batch again if the PC slept, or this process was stopped, during it.
-
-    Args:
-        stopwatch: times each batch.
-        pauses: notices the pauses.
-        recover: called after a pause: brings the device back to its speed, or raises.
-    """
-
-    def __init__(
-        self, stopwatch: Stopwatch, pauses: PauseLog, recover: Callable[[], object]
-    ) -> None:
-        self._stopwatch, self._pauses, self._recover = stopwatch, pauses, recover
-
-    def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
-        """Return the seconds of a batch without a pause in it."""
-        return self._pauses.undisturbed(lambda: self._stopwatch.time(call, calls), self._recover)

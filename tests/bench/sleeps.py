@@ -38,14 +38,10 @@ def nap(seconds):
     return told
 def say(what, *words):
     print(what, " | ".join(" ".join(str(word).split()) for word in words if word))
-def paused(results):
-    from gpu_studio.core.pause import pauses_sentence
-    return pauses_sentence(one.pauses for one in results) or "no pause"
 """
 _RUN_OVER = """
 say("end", type(reply_events[-1]).__name__)
-say("words", paused([e for e in reply_events if isinstance(e, RunFinished)]))
-say("most_s", max(e.p99_s for e in reply_events if isinstance(e, RunFinished)))
+say("words", *(e.failure.message for e in reply_events if isinstance(e, RunFailed)))
 """
 _ASK = """
 def ask_and_nap(request, first):
@@ -87,8 +83,7 @@ wait(lambda: any(len(side.run.series) for side in race.sides), patience_s=600)
 told = nap({nap_s})
 wait(lambda: race.verdict is not None and not race.state.is_busy, patience_s=600)
 say("end", race.verdict.finished.sentence)
-say("words", race.verdict.paused or "no pause", *(one.sentence for one in told if one))
-say("most_s", max(side.run.result.outcome.seconds for side in race.sides))
+say("words", *(one.sentence for one in told if one))
 """,
     "memory experiment": """
 from gpu_studio.ui.memory.memory_tab import MemoryTab

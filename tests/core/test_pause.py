@@ -8,7 +8,7 @@ import pytest
 
 from gpu_studio.core import pause
 from gpu_studio.core.messages.message import LONGEST_S
-from gpu_studio.core.pause import Pause, PauseWatch, pauses_sentence, sleepless_s
+from gpu_studio.core.pause import PauseWatch, sleepless_s
 
 
 @pytest.mark.parametrize(
@@ -35,11 +35,3 @@ def test_the_clock_is_not_the_calendar(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_sleep_of_weeks_is_as_long_as_a_message_may_say() -> None:
     times = iter([0.0, 1e9])
     assert PauseWatch(lambda: next(times)).tick() == LONGEST_S
-
-
-def test_works_that_ran_together_slept_once() -> None:
-    one, other = (Pause(after_s=3.0, paused_s=slept_s) for slept_s in (79.6, 80.4))
-    sentence = pauses_sentence([(), (one,), (other,)])
-    assert sentence.startswith("The PC slept for 1:20, or the program was stopped.")
-    assert pauses_sentence([(one, other), (one,)]).startswith("The PC slept 2 times, 2:40 in all")
-    assert pauses_sentence([(), ()]) == pauses_sentence([]) == ""

@@ -44,10 +44,8 @@ def test_a_summary_is_numpys(samples: list[float]) -> None:
 
 @given(SAMPLES)
 def test_the_interval_holds_the_median_and_lies_in_the_samples(samples: list[float]) -> None:
-    summary = summarize(samples)
-    assert summary is not None
-    low, high = summary.ci95_s
-    assert min(samples) <= low <= summary.median_s <= high <= max(samples)
+    low, high = median_interval(sorted(samples))
+    assert min(samples) <= low <= quantile(sorted(samples), 0.5) <= high <= max(samples)
     assert low in samples
     assert high in samples
 
@@ -58,7 +56,6 @@ def test_a_summary_scales_with_its_unit(samples: list[float], factor: float) -> 
     assert plain is not None
     assert scaled is not None
     assert scaled.median_s == pytest.approx(factor * plain.median_s)
-    assert scaled.ci95_s == pytest.approx([factor * end for end in plain.ci95_s])
     assert scaled.relative_iqr == pytest.approx(plain.relative_iqr, rel=1e-9, abs=1e-9)
 
 

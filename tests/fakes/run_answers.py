@@ -13,7 +13,7 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
     SamplesMeasured,
 )
-from gpu_studio.core.statistics import summarize
+from gpu_studio.core.statistics import median_interval, summarize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ def finished(request: RunWorkload, samples_s: tuple[float, ...], **changes: Any)
         run_id=request.run_id, workload=request.workload, size=request.size, dtype=request.dtype,
         device=request.device,
         device_name=_DEVICE_NAMES.get(request.device, request.device),
-        median_s=summary.median_s, iqr_s=summary.iqr_s, ci95_s=summary.ci95_s,
+        median_s=summary.median_s, iqr_s=summary.iqr_s, ci95_s=median_interval(sorted(samples_s)),
         p99_s=summary.p99_s, samples=summary.samples, calls_per_sample=4,
         throughput=2.0 * request.size**2 / summary.median_s, throughput_unit=unit,
         operations_per_call=2.0 * request.size**2, bytes_per_call=8.0 * request.size**2,

@@ -169,6 +169,7 @@ def share_of_ceiling(
 # A call this short is mostly overhead: a launch takes some microseconds (`launch` measures it).
 _SHORT_ON_CPU_S, _SHORT_ON_CARD_S = 20e-6, 60e-6
 _FEW_LANES = 8
+_SLOW_ON_CPUS = frozenset({"float16", "bfloat16"})
 # glibc keeps freed memory in pieces of up to 32 MiB and gives larger ones back: mallopt(3),
 # M_MMAP_THRESHOLD. A call that reads and writes this much has such pieces.
 _LARGE_BYTES = 256 << 20
@@ -184,6 +185,11 @@ def likely_causes(result: RunFinished, device: Device | TorchCard | None) -> Ite
         yield "The card slowed itself down: it was too hot, or its power supply is too weak."
     elif result.power_capped:
         yield "The card was at its power limit, as most cards are under load."
+    if is_cpu(result.device) and result.dtype in _SLOW_ON_CPUS and limit is not Limit.LINK:
+        yield (
+            f"Many CPUs have no instructions for {result.dtype}, and compute it slowly: compare it "
+            "with float32."
+        )
     if result.other_processes:
         yield "Other programs used the same device."
     yield from _other_parts(result)

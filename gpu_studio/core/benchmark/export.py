@@ -16,7 +16,7 @@ from gpu_studio.core.benchmark.verdict import speed_up
 from gpu_studio.core.csv_lines import csv_line
 from gpu_studio.core.device_name import name_at, pc_of
 from gpu_studio.core.markdown import markdown_table
-from gpu_studio.core.statistics import SAMPLES_OF_AN_INTERVAL
+from gpu_studio.core.statistics import FEWEST_ROUNDS
 from gpu_studio.core.units import format_duration, format_rate
 
 if TYPE_CHECKING:
@@ -195,7 +195,8 @@ def _cells(run: Run, results: Sequence[RunFinished]) -> dict[str, Cell]:
         cells |= {name: getattr(summary, name) for name in ("median_s", "p99_s")}
         # One sample has no spread. The result has one of zero, which no reader may take for one.
         cells["iqr_s"] = summary.iqr_s if summary.samples > 1 else None
-    if run.interval_s is not None and len(run.series) >= SAMPLES_OF_AN_INTERVAL:
+    rounds = len(run.result.rounds_s) if run.result is not None else 0
+    if run.interval_s is not None and (rounds or len(run.series)) >= FEWEST_ROUNDS:
         cells["ci95_low_s"], cells["ci95_high_s"] = run.interval_s
     cells["samples"], cells["outliers"] = len(run.series), run.outliers
     cells["calls_per_sample"] = run.calls_per_sample

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from gpu_studio.core.benchmark.option_words import option_words
-from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, unsteadiness
+from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
@@ -25,7 +25,7 @@ from gpu_studio.core.messages.run_messages import (
     SamplesMeasured,
 )
 from gpu_studio.core.statistics import (
-    SAMPLES_OF_AN_INTERVAL,
+    FEWEST_ROUNDS,
     Summary,
     interval_of_rounds,
     outlier_bound,
@@ -45,6 +45,7 @@ _SHORT_CAUSES = {
     FailureKind.DTYPE_UNSUPPORTED: "not supported",
     FailureKind.NO_KERNEL: "no code for it",
     FailureKind.ENGINE_ENDED: "engine ended",
+    FailureKind.PC_SLEPT: "PC slept",
     FailureKind.LINE_LOST: "line lost",
 }
 
@@ -133,18 +134,6 @@ class Run:
         whole_s = load_s + self.request.budget_s
         done_s = self.spent_s + (load_s if self.state is RunState.TIMING else 0.0)
         return min(done_s / whole_s, 1.0) if whole_s else 0.0
-
-    @property
-    def unsteadiness(self) -> str:
-        """Why a sustained run is not yet at its sustained speed; empty for all other runs.
-
-        During the run, its samples decide; at its end the engine, which also knows the clock.
-        """
-        if not self.request.sustained:
-            return ""
-        if self.result is not None:
-            return self.result.doubts.get("not steady", "")
-        return unsteadiness(self.series.values) if self.state is RunState.TIMING else ""
 
     @property
     def summary(self) -> Summary | None:
@@ -263,8 +252,6 @@ def sign_of(run: Run) -> str:
         return "■ stopped" + ", recording" * bool(run.recording)
     if run.state is RunState.FAILED:
         return f"✖ {_short_cause(run)}"
-    if run.unsteadiness:
-        return "▲ not steady yet" + ", recording" * bool(run.recording)
     return f"… {run.phase or run.state.value}" + ", recording" * bool(run.recording)
 
 
@@ -275,17 +262,20 @@ def _short_cause(run: Run) -> str:
     return _SHORT_CAUSES.get(run.failure.kind, run.state.value)
 
 
-def interval_words(interval_s: tuple[float, float], samples: int) -> str:
-    """Return the interval of a median in words.
+def interval_words(interval_s: tuple[float, float], samples: int, rounds: int = 0) -> str:
+    """Return the interval of a median in words. It says nothing about another run.
 
-    Fewer than six samples have no 95 % interval, only a range, and a single one has neither.
+    Args:
+        interval_s: its ends.
+        samples: fewer than six have no 95 % interval, only a range, and a single one has neither.
+        rounds: those of the run, which count instead; 0 if unknown.
     """
     low, high = (format_duration(end) for end in interval_s)
     if samples == 1:
         return "from one sample"
-    if samples < SAMPLES_OF_AN_INTERVAL:
+    if (rounds or samples) < FEWEST_ROUNDS:
         return f"all between {low} and {high}"
-    return f"95\u202f% interval {low} to {high}"
+    return f"95\u202f% interval within this run {low} to {high}"
 
 
 def spread_text(iqr_s: float, median_s: float, samples: int) -> str:
@@ -335,7 +325,8 @@ def _median(run: Run) -> str:
     text = f"{format_duration(summary.median_s)} per call (median)"
     if run.interval_s is None:
         return f"{text} so far."
-    return f"{text}, {interval_words(run.interval_s, summary.samples)}."
+    rounds = len(run.result.rounds_s) if run.result is not None else 0
+    return f"{text}, {interval_words(run.interval_s, summary.samples, rounds)}."
 
 
 def _samples(run: Run) -> list[str]:
@@ -394,7 +385,6 @@ def part_rows(result: RunFinished) -> list[tuple[str, str, str]]:
 
 _COPIES = ("copy in", "copy out")
 # A smaller difference between the parts' sum and the median is the spread of the calls.
-_SLOWER_WITH_FRESH_MEMORY = 1.2
 _ALIKE = 0.1
 
 
@@ -460,24 +450,6 @@ def _split_beside_median(result: RunFinished) -> str:
     return (
         f"The parts are timed one after the other in a call of their own, which takes "
         f"{format_duration(split_s)}; an undivided call takes {format_duration(median_s)}, {why}."
-    )
-
-
-def fresh_memory_sentence(result: RunFinished, device: str) -> str:
-    """Return what a CPU call takes if its results get new memory; empty if that is no slower.
-
-    Args:
-        result: with its ``fresh_memory_s``.
-        device: the name of its device.
-    """
-    fresh_s = result.fresh_memory_s
-    if fresh_s is None or fresh_s <= _SLOWER_WITH_FRESH_MEMORY * result.median_s:
-        return ""
-    return (
-        f"{device}: with new memory from the system for each result, a call takes "
-        f"{format_duration(fresh_s)} instead of {format_duration(result.median_s)}. GPU Studio "
-        "keeps freed memory; in a script of yours, chance decides. A GPU that beats only the "
-        "slower time beats the memory's setup, not the processor."
     )
 
 

@@ -22,7 +22,7 @@ FIRST_S = 3.0
 """A load's first seconds, in which even an old card still has its boost clock."""
 # Twice as long as an old card keeps its boost clock.
 SUSTAINED_LOAD_S = 15.0
-# A run whose halves differ by more than this has not settled.
+# A run whose halves differ by more than this, with their whole interval, has not settled.
 _STEADY_WITHIN = 0.02
 
 
@@ -81,10 +81,8 @@ def is_steady(at_s: float, whole_s: float) -> bool:
     return at_s > whole_s / 2
 
 
-def unsteadiness(
-    samples_s: Sequence[float] | NDArray[np.float64], clocks_mhz: Sequence[float] = ()
-) -> str:
-    """Return why a run has not reached its sustained speed; empty if it has.
+def unsteadiness(samples_s: Sequence[float], clocks_mhz: Sequence[float] = ()) -> str:
+    """Return why a run has not reached its sustained speed; empty if it has, or nobody can tell.
 
     Args:
         samples_s: in the order of their measurement.
@@ -92,22 +90,27 @@ def unsteadiness(
     """
     if len(samples_s) < 2:
         return "one sample cannot show whether the speed lasts: give it more time"
-    change = _change(samples_s)
-    if abs(change) > _STEADY_WITHIN:
-        slower = "slower" if change > 0 else "faster"
-        return f"the second half was {abs(change):.0%} {slower} than the first: give it more time"
-    if len(clocks_mhz) > 1 and abs(drift := _change(clocks_mhz)) > _STEADY_WITHIN:
-        moved = "rose" if drift > 0 else "fell"
-        return f"the card's clock {moved} by {abs(drift):.0%} during the run: give it more time"
+    least, most = _change(samples_s)
+    if least > _STEADY_WITHIN or most < -_STEADY_WITHIN:
+        slower = "slower" if least > 0 else "faster"
+        by = _between(least, most)
+        return f"the second half was {by} {slower} than the first: give it more time"
+    least, most = _change(clocks_mhz) if len(clocks_mhz) > 1 else (0.0, 0.0)
+    if least > _STEADY_WITHIN or most < -_STEADY_WITHIN:
+        moved = "rose" if least > 0 else "fell"
+        return f"the card's clock {moved} by {_between(least, most)}: give it more time"
     return ""
 
 
-def _change(numbers: Sequence[float] | NDArray[np.float64]) -> float:
-    """Return the change of the median from the first half to the second, as a share."""
-    import numpy as np  # 80 ms
-
+def _change(numbers: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the change from the first half to the second, as a share."""
     half = len(numbers) // 2
-    # np.median would import numpy.ma: in the window, 4 MiB for ever.
-    first = quantile(np.sort(numbers[:half]).tolist(), 0.5)
-    last = quantile(np.sort(numbers[-half:]).tolist(), 0.5)
-    return last / first - 1.0 if first else 0.0
+    low, high = interval_of_rounds(numbers[:half])
+    later_low, later_high = interval_of_rounds(numbers[-half:])
+    return (later_low / high - 1, later_high / low - 1) if low > 0 else (0.0, 0.0)
+
+
+def _between(least: float, most: float) -> str:
+    """Return a change with its interval: ``3 to 9 %``."""
+    low, high = sorted((round(100 * abs(least)), round(100 * abs(most))))
+    return f"{low} to {high}\u202f%" if low < high else f"{low}\u202f%"

@@ -9,7 +9,6 @@ import msgspec
 from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.sustained import BOOST_HELD_S
 from gpu_studio.core.device_name import is_cpu
-from gpu_studio.core.pause import pauses_sentence
 from gpu_studio.core.statistics import FEWEST_ROUNDS
 from gpu_studio.core.units import counted, format_duration, format_percent, format_size
 
@@ -117,8 +116,6 @@ def trust_lines(results: Sequence[RunFinished]) -> list[TrustLine]:
     lines += [TrustLine(False, doubt) for doubt in own]
     busy = dict.fromkeys(_shared(result) for result in results if result.other_processes)
     lines += [TrustLine(False, sentence) for _, sentence in busy]
-    if paused := pauses_sentence(result.pauses for result in results):
-        lines.append(TrustLine(True, paused.rstrip(".")))
     if any(result.in_window_process for result in results):
         lines.append(TrustLine(False, "it ran inside the window's process, which disturbs timing"))
     recordings = dict.fromkeys(result.recording for result in results if result.recording)
@@ -243,6 +240,4 @@ def _facts(result: RunFinished) -> list[str]:
     if result.power_capped:
         facts.append("at its power limit, which is normal under load")
     facts += _load_facts(result)
-    if result.pauses:
-        facts.append(pauses_sentence([result.pauses]).rstrip("."))
     return facts

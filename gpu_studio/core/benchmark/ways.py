@@ -8,7 +8,6 @@ from gpu_studio.core.benchmark.claim import CANNOT_BE_TOLD, Outcome, claim_of, f
 from gpu_studio.core.benchmark.option_words import value_words
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.listing import listed
-from gpu_studio.core.pause import pauses_sentence
 from gpu_studio.core.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -111,15 +110,11 @@ def _doubts_of(results: Mapping[str, RunFinished]) -> Iterable[str]:
 
 
 def findings_of(results: Mapping[str, RunFinished]) -> Sequence[str]:
-    """Return the findings of the runs, each sentence once, with its run's label; and pauses."""
+    """Return the findings of the runs, each sentence once, with its run's label."""
     findings = _labels_by({label: result.findings for label, result in results.items()})
-    paused = pauses_sentence(result.pauses for result in results.values())
     return [
-        *((paused,) if paused else ()),
-        *(
-            finding if len(labels) == len(results) else f"{', '.join(labels)}: {finding}"
-            for finding, labels in findings.items()
-        ),
+        finding if len(labels) == len(results) else f"{', '.join(labels)}: {finding}"
+        for finding, labels in findings.items()
     ]
 
 

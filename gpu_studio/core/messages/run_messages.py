@@ -28,7 +28,6 @@ from gpu_studio.core.messages.race_messages import (  # noqa: TC001  # msgspec r
     RaceTraits,
     Showing,
 )
-from gpu_studio.core.pause import Pauses  # noqa: TC001  # msgspec reads the annotations
 
 MOST_IN_TURNS = 64
 MOST_ROUNDS = 1000
@@ -270,13 +269,7 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     runs. ``timed_s`` is the sum of all timed calls. ``other_load`` is set if other programs kept
     the card busy before that load; ``other_processes`` is true then.
 
-    ``fresh_memory_s`` is the time of a CPU call whose results get new memory from the system; null
-    if that is not slower, or unknown.
-
     ``outcome`` says how far a run of a race came; null for every other run. ``heat`` is a load's.
-
-    ``pauses`` are those of the PC or of this program during the run; no sample and no other time of
-    it contains one.
 
     ``rounds_s`` has the median of each round, which ``ci95_s`` comes from; empty if the run was
     one piece. In a race, they are the mean step of each slice. ``turns`` is as in `RunStarted`.
@@ -310,7 +303,6 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     ceiling: str = ""
     limit: Limit | None = None
     parts_s: dict[str, Seconds] = msgspec.field(default_factory=dict)
-    fresh_memory_s: Seconds | None = None
     curves: dict[str, tuple[Ordinate, ...]] = msgspec.field(default_factory=dict)
     findings: tuple[str, ...] = ()
     doubts: dict[str, str] = msgspec.field(default_factory=dict)
@@ -327,7 +319,6 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     outcome: RaceOutcome | None = None
     rounds_s: Annotated[tuple[CallSeconds, ...], Meta(max_length=MOST_ROUNDS)] = ()
     turns: str = ""
-    pauses: Pauses = ()
     heat: RunHeat | None = None
 
 

@@ -20,7 +20,6 @@ from gpu_studio.core.benchmark.claim import (
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.device_name import is_cpu, pc_of
 from gpu_studio.core.messages.race_messages import RaceFinished
-from gpu_studio.core.pause import pauses_sentence
 from gpu_studio.core.race.contestant import contestant_name, contestant_result
 from gpu_studio.core.units import (
     format_count,
@@ -45,7 +44,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     ``finished`` is the race's last message. ``reason`` explains the result from the measured parts,
     empty if they explain nothing. ``doubts`` are the reasons not to trust it; a race without doubts
-    is green. ``paused`` says that the PC slept, empty if it did not: no time contains that.
+    is green.
     ``is_kept_busy`` says that other programs are why there is no winner. ``times`` is how many
     times faster the leader is, as the sentence has it: rounded to one digit where there are doubts;
     empty without a leader.
@@ -54,7 +53,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     finished: RaceFinished
     reason: str
     doubts: tuple[str, ...]
-    paused: str = ""
     is_kept_busy: bool = False
     times: str = ""
 
@@ -97,7 +95,6 @@ def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
         finished=finished,
         reason=reason_of(picture, runs),
         doubts=_doubts(runs),
-        paused=pauses_sentence(run.result.pauses for run in runs if run.result is not None),
         is_kept_busy=duel is not None and duel.is_kept_busy,
         times=duel.times if duel is not None and leader is not None else "",
     )

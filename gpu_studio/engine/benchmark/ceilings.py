@@ -1,8 +1,7 @@
 """A device's theoretical or measured peak, to express a result as a share of it.
 
 A card's ceilings follow from the driver's description of the card. The CPU's ceilings are measured
-outside every timed part: once per engine, and a few more times while other programs keep the CPU
-busy. The best measurement counts.
+outside every timed part, once per engine, or as often as other programs disturb it.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 _LEAST_COPY_BYTES = 64 << 20
 _MOST_COPY_BYTES = 256 << 20
 _REPEATS = 3
-_MOST_ATTEMPTS = 3
 _SMALLEST_PRODUCT = 256
 _LARGEST_PRODUCT = 2048
 # A product that takes this long is large enough to show the peak; in a slow dtype, it is small.
@@ -110,39 +108,37 @@ def measured_ceilings(dtype: torch.dtype, operations_per_byte: float) -> Measure
         dtype: the dtype of the work.
         operations_per_byte: of the work; a ceiling that cannot limit it is not measured.
     """
-    copy_bytes_per_s, matmul_flops = None, {}
+    copy_bytes_per_s: float | None = None
+    matmul_flops: dict[str, float] = {}
     if operations_per_byte <= _MANY_OPERATIONS:
-        copy_bytes_per_s = _COPY.best(_measure_copy)
+        copy_bytes_per_s = _COPY.get(_measure_copy)
     if operations_per_byte >= _FEW_OPERATIONS:
         name = str(dtype).removeprefix("torch.")
-        product = _PRODUCTS.setdefault(name, BestRate())
-        matmul_flops[name] = product.best(partial(_measure_product, dtype)) or 0.0
+        product = _PRODUCTS.setdefault(name, UndisturbedRate())
+        rate = product.get(partial(_measure_product, dtype))
+        matmul_flops |= {name: rate} if rate is not None else {}
     return MeasuredCeilings(copy_bytes_per_s=copy_bytes_per_s, matmul_flops=matmul_flops)
 
 
-class BestRate:
-    """The best of a few measurements; one undisturbed measurement is enough."""
+class UndisturbedRate:
+    """A rate, measured until no other program disturbs it; what is disturbed is no ceiling."""
 
     def __init__(self) -> None:
         self._rate: float | None = None
-        self._attempts = 0
 
-    def best(self, measure: Callable[[], float | None]) -> float | None:
-        """Return the best so far, after another measurement if that may be better."""
-        if self._attempts >= _MOST_ATTEMPTS:
-            return self._rate
-        watch = CpuWatch()
-        watch.begin()
-        rate = measure()
-        watch.end()
-        if rate is not None:
-            self._rate = max(rate, self._rate or 0.0)
-        self._attempts += 1 if watch.other_processes else _MOST_ATTEMPTS
+    def get(self, measure: Callable[[], float | None]) -> float | None:
+        """Return the rate, measured now if it is not known; None if that was disturbed."""
+        if self._rate is None:
+            watch = CpuWatch()
+            watch.begin()
+            rate = measure()
+            watch.end()
+            self._rate = None if watch.other_processes else rate
         return self._rate
 
 
-_COPY = BestRate()
-_PRODUCTS: dict[str, BestRate] = {}
+_COPY = UndisturbedRate()
+_PRODUCTS: dict[str, UndisturbedRate] = {}
 
 
 def _measure_copy() -> float | None:

@@ -45,10 +45,6 @@ class DeviceLoad:
             self.since_s = now_s
         return self.since_s
 
-    def begin_anew(self) -> None:
-        """Record that the device has rested until now: the PC slept."""
-        self.since_s = time.perf_counter()
-
     def end(self) -> None:
         """Record that the device has worked until now."""
         self._until_s = time.perf_counter()

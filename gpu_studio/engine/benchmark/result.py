@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.benchmark.ceilings import CeilingShare, MeasuredCeilings, share_of_ceiling
+from gpu_studio.core.benchmark.ceilings import (
+    ABOVE_FROM,
+    CeilingShare,
+    MeasuredCeilings,
+    share_of_ceiling,
+)
 from gpu_studio.core.devices.untested import DOUBT, NOT_TESTED, is_tested
-from gpu_studio.core.messages.run_messages import RunFinished
+from gpu_studio.core.messages.run_messages import Limit, RunFinished
 from gpu_studio.core.statistics import interval_of_rounds, round_medians, summarize
 from gpu_studio.engine.benchmark.ceilings import ceilings_of
+from gpu_studio.engine.benchmark.cold_cache import last_level_bytes
 from gpu_studio.engine.benchmark.naive import explain
 from gpu_studio.engine.device import accelerator_of, card_name
 from gpu_studio.engine.workloads.case import TF32
@@ -25,12 +31,15 @@ if TYPE_CHECKING:
         RunHeat,
         RunWorkload,
     )
-    from gpu_studio.core.pause import PauseLog
     from gpu_studio.engine.benchmark.naive_script import NaiveAnswer
     from gpu_studio.engine.sensor import Watch
     from gpu_studio.engine.workloads.case import Case, Work
     from gpu_studio.engine.workloads.proof import Verification
     from gpu_studio.engine.workloads.workload import Workload
+
+
+# A call that moves so many times the last-level cache cannot find its operands in it.
+_CACHES = 4
 
 
 @dataclass
@@ -40,6 +49,8 @@ class Findings:
     samples_s: list[float] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     """The index of the first sample of each round."""
+    last_round: int | None = None
+    """The last round of a run that stops early, as soon as it is known."""
     round_s: float = math.inf
     """The timed part of a round."""
     spent_s: float = 0.0
@@ -59,7 +70,6 @@ class Findings:
     naive: NaiveAnswer | None = None
     peak_allocated_bytes: int | None = None
     parts_s: dict[str, float] = field(default_factory=dict)
-    fresh_memory_s: float | None = None
     curves: dict[str, tuple[float, ...]] = field(default_factory=dict)
     sentences: tuple[str, ...] = ()
     doubts: dict[str, str] = field(default_factory=dict)
@@ -76,7 +86,7 @@ def finish(
     cpu_name: str,
     in_window_process: bool,
     turns: str,
-    pauses: PauseLog,
+    elapsed_s: float,
 ) -> RunFinished:
     """Return the result of a run with at least one sample."""
     summary = summarize(found.samples_s)
@@ -104,7 +114,7 @@ def finish(
         bytes_per_call=work.bytes_moved,
         first_call_s=found.first_call_s,
         warm_up_s=found.warm_up_s,
-        elapsed_s=pauses.awake_s,
+        elapsed_s=elapsed_s,
         timed_s=math.fsum(found.samples_s) * found.calls_per_sample,
         verified=found.verification.verified,
         verification=found.verification.sentence,
@@ -114,7 +124,6 @@ def finish(
         other_load=found.other_load,
         # The CPU needs no copies and has no driver to ask.
         parts_s=found.parts_s or ({} if case.is_on_card else {"compute": summary.median_s}),
-        fresh_memory_s=found.fresh_memory_s,
         curves=found.curves,
         findings=found.sentences + _remarks(case, found),
         doubts={**found.doubts, **_doubts_of(case.device)},
@@ -131,7 +140,6 @@ def finish(
         torch_version=str(torch.__version__),
         outcome=found.outcome,
         turns=turns,
-        pauses=pauses.pauses,
         heat=found.heat,
     )
 
@@ -152,13 +160,18 @@ def _share(
     ceilings = ceilings_of(case, found.measured, state, computed_in)
     if ceilings is None:
         return None
-    return share_of_ceiling(
+    reached = share_of_ceiling(
         ceilings,
         median_s,
         operations=work.operations,
         bytes_moved=work.bytes_moved,
         link_bytes=work.link_bytes,
     )
+    if reached is None or reached.limit is not Limit.MEMORY or reached.share <= ABOVE_FROM:
+        return reached
+    # Only a cache is faster than the memory. What fits in none disproves the ceiling.
+    cache_bytes = None if case.is_on_card else last_level_bytes()
+    return None if cache_bytes and work.bytes_moved > _CACHES * cache_bytes else reached
 
 
 def _naive(found: Findings, median_s: float, case: Case) -> NaiveTime | None:

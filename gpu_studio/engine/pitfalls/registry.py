@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
+import time
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices.untested import untested_sentence
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallStarted, RunPitfall
-from gpu_studio.core.pause import PauseLog, pauses_sentence
+from gpu_studio.core.pause import SleepAlarm
 from gpu_studio.core.switcher.pitfall_words import compare_parts
 from gpu_studio.engine.device import accelerator_of, prove_kernels, resolve
 from gpu_studio.engine.pitfalls.exception_keeps_tensors import ExceptionKeepsTensors
@@ -78,27 +78,25 @@ def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
     snippets = {
         part: complete(pitfall.snippet(part, request.device)) for part in ("broken", "fixed")
     }
-    outcomes = {}
-    with PauseLog() as pauses:
+    outcomes, began_s = {}, time.perf_counter()
+    with SleepAlarm() as alarm:
         for part in _PARTS[request.part]:
             bench.check_stop()
             yield PitfallStarted(name=request.name, part=part, snippet=snippets[part])
-            outcomes[part] = pauses.undisturbed(
-                partial(_run_part, pitfall, part, bench), bench.check_stop
-            )
-        elapsed_s = pauses.awake_s
+            outcomes[part] = _run_part(pitfall, part, bench)
+            alarm.check()
     compared = compare_parts(pitfall.description, outcomes.get("broken"), outcomes.get("fixed"))
     yield PitfallFinished(
         name=request.name,
         device=request.device,
         broken=outcomes.get("broken"),
         fixed=outcomes.get("fixed"),
-        comparison=" ".join(filter(None, (compared, pauses_sentence([pauses.pauses])))),
+        comparison=compared,
         untested=untested_sentence(accelerator_of(device).maker),
         broken_snippet=snippets["broken"],
         fixed_snippet=snippets["fixed"],
         snippet=snippets[_PARTS[request.part][-1]],
-        elapsed_s=elapsed_s,
+        elapsed_s=time.perf_counter() - began_s,
     )
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpu_studio.core.device_name import is_cpu
-from gpu_studio.core.pause import PauseLog
 from gpu_studio.engine.device import synchronize
 
 if TYPE_CHECKING:
@@ -64,16 +63,11 @@ class TimedCopy:
 
 
 def timed(make: Callable[[], torch.Tensor], *devices: torch.device) -> tuple[torch.Tensor, float]:
-    """Return a tensor and the seconds until its devices are idle, without a pause of the PC."""
-
-    def once() -> tuple[torch.Tensor, float]:
-        for device in devices:
-            synchronize(device)
-        start_s = time.perf_counter()
-        tensor = make()
-        for device in devices:
-            synchronize(device)
-        return tensor, time.perf_counter() - start_s
-
-    with PauseLog() as pauses:
-        return pauses.undisturbed(once)
+    """Return a tensor and the seconds until its devices are idle."""
+    for device in devices:
+        synchronize(device)
+    start_s = time.perf_counter()
+    tensor = make()
+    for device in devices:
+        synchronize(device)
+    return tensor, time.perf_counter() - start_s

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpu_studio.engine.workloads.fresh_memory import fresh_memory_s
 from gpu_studio.engine.workloads.parts import card_parts_s
 
 if TYPE_CHECKING:
@@ -48,10 +47,6 @@ class Call(ABC):
     def parts_s(self) -> dict[str, float]:
         """Return the seconds of a call's parts, by name, in order; called once after the timing."""
         return {}
-
-    def fresh_memory_s(self) -> float | None:
-        """Return the seconds of a CPU call with new memory; None if it is no slower or unknown."""
-        return None
 
     def curves(self) -> dict[str, tuple[float, ...]]:
         """Return the curves that the work produced, by name (``loss``); called after the timing."""
@@ -122,12 +117,6 @@ class TensorCall(FunctionCall):
         if not self._case.is_on_card:
             return {}
         return card_parts_s(self._case.device, self._operands, self._compute)
-
-    def fresh_memory_s(self) -> float | None:
-        """Return the seconds of a CPU call with new memory; None on a card."""
-        if self._case.is_on_card or self._case.cache == "cold":
-            return None
-        return fresh_memory_s(self.function)
 
     def findings(self) -> tuple[str, ...]:
         """Return the workload's findings."""

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.run import RunState, mode_words
+from gpu_studio.core.benchmark.run import RunState, interval_words, mode_words
 from gpu_studio.core.benchmark.standing import Standing, standing_of
 from gpu_studio.core.benchmark.trust import stamp_of, trust_lines
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.notice import Action, Notice, Tone
-from gpu_studio.core.pause import pauses_sentence
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark import left_words
 from gpu_studio.model.benchmark.run_labels import result_label, run_label
@@ -227,10 +226,10 @@ class _Words:
         return _with_mode(result_label(result, self._rows), result.transfers)
 
     def _tip(self, result: RunFinished) -> str:
-        low, high = (format_duration(end) for end in result.ci95_s)
+        interval = interval_words(result.ci95_s, result.samples, len(result.rounds_s))
         return (
             f"{self._name(result)}: {format_duration(result.median_s)} per call (median of "
-            f"{result.samples}), 95\u202f% interval {low} to {high}"
+            f"{result.samples}), {interval}"
         )
 
     def _work_of(self, standing: Standing) -> str:
@@ -241,9 +240,8 @@ class _Words:
         cards = [one for one in standing.results if not is_cpu(one.device)]
         if standing.card is not None and len(cards) > 1 and not standing.wrong:
             text += f" · {self._name(standing.card)} compared with the CPU"
-        paused = pauses_sentence(one.pauses for one in standing.results).rstrip(".")
         recording = f"recording: {result.recording}" if result.recording else ""
-        return " · ".join(filter(None, (text, recording, paused)))
+        return " · ".join(filter(None, (text, recording)))
 
     def _work(self, work: RunFinished | RunWorkload, size: str, mode: str = "") -> str:
         title = self._titles.get(work.workload, work.workload)

@@ -123,7 +123,7 @@ def result(
         for name, one in zip(names, verdict.finished.contestants, strict=True)
         if one.energy_j is not None
     )
-    parts = (verdict.paused, verdict.reason, *energies, crossover)
+    parts = (verdict.reason, *energies, crossover)
     return Notice(
         verdict.finished.sentence,
         detail=" ".join(part for part in parts if part),

@@ -9,7 +9,6 @@ from PySide6.QtCore import Qt
 
 from gpu_studio.core.benchmark.ceilings import is_this_normal, share_text
 from gpu_studio.core.benchmark.run import (
-    fresh_memory_sentence,
     mode_words,
     part_rows,
     parts_beside_median,
@@ -226,7 +225,6 @@ class Explanation(PageColumn):
             rows += [(label, *row) for row in part_rows(other.result)]
             sentences.append(parts_sentence(other.result, label))
             sentences.append(parts_beside_median(other.result))
-            sentences.append(fresh_memory_sentence(other.result, label))
         self._part_bars.setVisible(bool(bars))
         self._part_table.setVisible(bool(rows))
         self._part_bars.show_bars(bars)

@@ -340,7 +340,7 @@ def _when(entry: HistoryEntry) -> str:
 
 def _sentence(entry: HistoryEntry) -> str:
     result = entry.header.result
-    interval = interval_words(result.ci95_s, result.samples)
+    interval = interval_words(result.ci95_s, result.samples, len(result.rounds_s))
     counted = f", {result.samples} samples" if result.samples > 1 else ""
     torch = f", PyTorch {result.torch_version}" if result.torch_version else ""
     recorded = f" Recorded: {result.recording}." if result.recording else ""

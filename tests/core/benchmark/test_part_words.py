@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.run import (
-    fresh_memory_sentence,
     part_rows,
     parts_beside_median,
     parts_beside_medians,
@@ -91,18 +90,3 @@ def test_several_calls_are_set_beside_their_parts_once() -> None:
     assert some[0] == f"“a”, “b”: {sentence}"
     assert some[1] == f"d: {parts_beside_median(copies)}"
     assert len(some) == 2
-
-
-@pytest.mark.parametrize("fresh_s", [None, 1.1e-3])
-def test_new_memory_is_not_worth_a_line_below_a_fifth(fresh_s: float | None) -> None:
-    one = finished(REQUEST, (1e-3,) * 20, fresh_memory_s=fresh_s)
-    assert fresh_memory_sentence(one, "CPU") == ""
-
-
-def test_new_memory_that_costs_more_is_named_with_both_times() -> None:
-    one = finished(REQUEST, (1e-3,) * 20, fresh_memory_s=6e-3)
-    sentence = plain(fresh_memory_sentence(one, "CPU"))
-    assert sentence.startswith(
-        "CPU: with new memory from the system for each result, a call takes "
-    )
-    assert "6.00 ms instead of 1.00 ms" in sentence

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.run import Run, describe_run, sign_of, spread_text
@@ -13,7 +12,7 @@ from gpu_studio.core.messages.run_messages import (
     RunStopped,
     RunWorkload,
 )
-from tests.fakes.run_answers import batch, finished, run_events, started
+from tests.fakes.run_answers import batch, run_events, started
 
 REQUEST = RunWorkload(
     run_id="1", workload="elementwise", device="cuda:0", size=512, dtype="float32"
@@ -40,7 +39,7 @@ def words(run: Run) -> str:
 def test_a_finished_run_says_all_that_is_known() -> None:
     assert words(run_of()) == (
         "elementwise · 512 × 512 · float32 · NVIDIA GeForce GT 1030: 226 µs per call (median), "
-        "95 % interval 226 µs to 227 µs.\n"
+        "95 % interval within this run 226 µs to 227 µs.\n"
         "40 samples of 4 calls; half of them are within 1.36 µs (0.6 %), 99 of 100 under 227 µs.\n"
         "✔ Matches float64 on the CPU; hot cache; without copies; 4 CPU threads."
     )
@@ -109,25 +108,6 @@ def test_a_run_in_every_other_state() -> None:
     run.apply(RunStopped(run_id="1"))
     assert sign_of(run) == "■ stopped, recording"
     assert words(run).endswith("\n■ stopped, recording.\nRecording: A GT 1030 in 2025.")
-
-
-def test_a_sustained_run_is_amber_until_its_median_is_steady() -> None:
-    request = msgspec.structs.replace(REQUEST, sustained=True)
-    run = Run(request)
-    run.apply(started(request))
-    assert run.unsteadiness == ""
-    run.apply(RunPhaseChanged(run_id="1", phase="timing"))
-    run.apply(batch(request, (1.0, 1.0, 1.2, 1.2), spent_s=1.0))
-    assert sign_of(run) == "▲ not steady yet"
-    run.apply(batch(request, (1.2,) * 20, spent_s=2.0))
-    assert sign_of(run) == "… timing"
-    # The engine has seen the clock as well: its doubt is the last word.
-    moving = finished(request, (1.2,) * 40, doubts={"not steady": "the card's clock fell by 9%"})
-    run.apply(moving)
-    assert sign_of(run) == "▲ not steady"
-    short = begun()
-    short.apply(batch(REQUEST, (1.0, 1.0, 1.2, 1.2), spent_s=1.0))
-    assert "not steady" not in sign_of(short)
 
 
 def test_a_failure_is_reported_once_with_one_full_stop() -> None:

@@ -22,5 +22,5 @@ def test_the_halves_are_compared_by_medians_without_numpy_s_masked_arrays():
         timeout=PATIENCE_S, check=True,
     )  # fmt: skip
     changed, steady, has_masked = ended.stdout.splitlines()
-    assert "100%" in changed
+    assert "100\u202f%" in changed
     assert (steady, has_masked) == ("", "False")

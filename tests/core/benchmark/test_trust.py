@@ -6,7 +6,6 @@ import pytest
 
 from gpu_studio.core.benchmark.trust import TrustLine, stamp_of, trust_lines
 from gpu_studio.core.messages.run_messages import OtherLoad, RunFinished, RunWorkload
-from gpu_studio.core.pause import Pause
 from tests.fakes.run_answers import finished, samples_of
 
 
@@ -50,16 +49,6 @@ def test_what_the_arithmetic_was_done_in_is_a_fact(changes: dict[str, Any], fact
 
 def test_a_result_that_does_not_report_what_it_was_computed_in_claims_nothing() -> None:
     assert not [fact for fact in stamp_of(result()).facts if "computed" in fact or "TF32" in fact]
-
-
-def test_a_sleep_is_reported_and_is_no_doubt() -> None:
-    slept = result(pauses=(Pause(after_s=1.0, paused_s=80.0),))
-    words = "The PC slept for 1:20, or the program was stopped"
-    assert not stamp_of(slept).doubts
-    assert words in "; ".join(stamp_of(slept).facts)
-    lines = [str(line) for line in trust_lines([slept, result(1024)]) if words in line.text]
-    assert len(lines) == 1
-    assert lines[0].startswith("✔")
 
 
 def test_a_power_limit_is_reported_and_is_no_doubt() -> None:

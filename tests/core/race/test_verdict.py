@@ -13,7 +13,6 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.race_messages import RaceOutcome
 from gpu_studio.core.messages.run_messages import RunFailed, RunStopped
-from gpu_studio.core.pause import Pause
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.core.race.verdict import judge
@@ -244,12 +243,3 @@ def test_equal_contestants_with_rare_stalls_have_no_winner(stalls: int):
             run.result = msgspec.structs.replace(run.result, outcome=outcome)
         leaders += judge(LEARN, runs).finished.leader is not None
     assert leaders <= 5
-
-
-def test_a_sleep_is_reported_beside_the_result_and_is_no_doubt() -> None:
-    pauses = (Pause(after_s=1.0, paused_s=80.0),)
-    runs = [over(CPU, 30e-3, pauses=pauses), over(CARD, 10e-3, pauses=pauses)]
-    verdict = judge(LEARN, runs)
-    assert verdict.paused.startswith("The PC slept for 1:20, or the program was stopped.")
-    assert not verdict.doubts
-    assert judge(LEARN, [over(CPU, 30e-3), over(CARD, 10e-3)]).paused == ""

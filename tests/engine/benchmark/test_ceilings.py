@@ -8,8 +8,9 @@ import torch
 from gpu_studio.core.devices.devices import CardState
 from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.engine.benchmark import ceilings
+from gpu_studio.engine.benchmark import result as engine_result
 from gpu_studio.engine.benchmark.ceilings import (
-    BestRate,
+    UndisturbedRate,
     ceilings_of,
     measure_cpu,
     measured_ceilings,
@@ -27,7 +28,9 @@ CARD = Case(device=torch.device("cuda", 0), size=8)
 
 @pytest.fixture
 def rates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ceilings, "_COPY", BestRate())
+    quiet = SimpleNamespace(begin=lambda: None, end=lambda: None, other_processes=False)
+    monkeypatch.setattr(ceilings, "CpuWatch", lambda: quiet)
+    monkeypatch.setattr(ceilings, "_COPY", UndisturbedRate())
     monkeypatch.setattr(ceilings, "_PRODUCTS", {})
     monkeypatch.setattr(ceilings, "_measure_copy", lambda: 20e9)
     monkeypatch.setattr(ceilings, "_measure_product", lambda dtype: 300e9)
@@ -78,18 +81,18 @@ def test_products_grow_until_they_are_long_and_the_best_rate_counts(
 
 
 @pytest.mark.parametrize(
-    ("busy", "rates", "best"),
+    ("busy", "rate"),
     [
-        ([False], [5.0], 5.0),
-        ([None], [5.0], 5.0),  # too short to tell
-        ([True, False], [5.0, 8.0], 8.0),
-        ([True, True, True], [5.0, 8.0, 2.0], 8.0),
+        ([False], 5.0),
+        ([None], 5.0),  # too short to tell
+        ([True, False], 8.0),
+        ([True, True, True], None),
     ],
 )
-def test_a_ceiling_is_measured_again_after_others_kept_the_cpu_busy(
-    monkeypatch: pytest.MonkeyPatch, busy: list[bool | None], rates: list[float], best: float
+def test_a_disturbed_peak_is_no_peak(
+    monkeypatch: pytest.MonkeyPatch, busy: list[bool | None], rate: float | None
 ):
-    seen, measured = iter(busy), iter(rates)
+    seen, measured = iter(busy), iter([5.0, 8.0, 2.0])
 
     class Watched:
         def __init__(self) -> None:
@@ -100,11 +103,23 @@ def test_a_ceiling_is_measured_again_after_others_kept_the_cpu_busy(
         def end(self) -> None: ...
 
     monkeypatch.setattr(ceilings, "CpuWatch", Watched)
-    ceiling = BestRate()
-    for _ in rates:
-        ceiling.best(lambda: next(measured))
-    assert ceiling.best(lambda: pytest.fail("measured once more")) == best
-    assert next(measured, None) is None
+    ceiling = UndisturbedRate()
+    found = [ceiling.get(lambda: next(measured)) for _ in busy]
+    assert found[-1] == rate
+    if rate is not None:
+        assert ceiling.get(lambda: pytest.fail("measured once more")) == rate
+
+
+@pytest.mark.usefixtures("rates")
+@pytest.mark.parametrize(("cache_bytes", "is_cached"), [(32 << 20, True), (1 << 16, False)])
+def test_what_fits_no_cache_disproves_a_ceiling_that_it_beats(
+    monkeypatch: pytest.MonkeyPatch, cache_bytes: int, is_cached: bool
+):
+    monkeypatch.setattr(ceilings, "_measure_copy", lambda: 1e6)
+    monkeypatch.setattr(engine_result, "last_level_bytes", lambda: cache_bytes)
+    result = ask(run_request(size=512))[-1]
+    assert isinstance(result, RunFinished)
+    assert (result.share_of_ceiling is not None) is is_cached
 
 
 def test_the_cpu_is_not_measured_for_a_card():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,9 +17,9 @@ from gpu_studio.core.messages.run_messages import (
     RunStarted,
     SamplesMeasured,
 )
-from gpu_studio.core.pause import PauseLog
 from gpu_studio.core.protocol import decode_event, encode
 from gpu_studio.core.statistics import FEWEST_ROUNDS, summarize
+from gpu_studio.engine.benchmark import run as run_module
 from gpu_studio.engine.benchmark.run import WorkloadRun
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.call import Call
@@ -55,13 +57,11 @@ def test_a_run_that_has_taken_long_enough_ends_with_six_rounds():
     assert 2 <= len(result.rounds_s) <= FEWEST_ROUNDS
 
 
-def test_the_turns_of_others_are_not_this_run_s_time():
+def test_the_turns_of_others_are_not_this_run_s_time(monkeypatch: pytest.MonkeyPatch):
     now_s = [0.0]
-    run = WorkloadRun(
-        run_request(budget_s=0.24, longest_s=1.0),
-        threading.Event(),
-        pauses=PauseLog(lambda: now_s[0]),
-    )
+    clock = SimpleNamespace(perf_counter=lambda: time.perf_counter() + now_s[0])
+    monkeypatch.setattr(run_module, "time", clock)
+    run = WorkloadRun(run_request(budget_s=0.24, longest_s=1.0), threading.Event())
     events = []
     for event in run.events():
         if event is None:

@@ -30,7 +30,7 @@ from gpu_studio.engine.benchmark.finish_line import FinishLine
 from gpu_studio.engine.benchmark.race_timing import RaceTiming
 from gpu_studio.engine.benchmark.turns import in_turns
 from gpu_studio.engine.dispatcher import Dispatcher
-from gpu_studio.engine.stopwatch import AwakeStopwatch
+from gpu_studio.engine.stopwatch import CpuStopwatch
 from gpu_studio.engine.workloads.registry import find_picture
 from tests.engine.answers import ask, only, run_request
 from tests.patience import PATIENCE_S
@@ -117,7 +117,7 @@ def equal_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(race_timing, "_SLICE_S", 0.0)
     monkeypatch.setattr(run_module, "choose_calls", lambda *_: 1)
-    monkeypatch.setattr(AwakeStopwatch, "time", time)
+    monkeypatch.setattr(CpuStopwatch, "time", time)
 
 
 def test_the_slices_of_a_race_alternate(equal_steps: None) -> None:
