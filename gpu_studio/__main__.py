@@ -33,6 +33,7 @@ _BEFORE_QT = (
     "gpu_studio.core.notice",
     "gpu_studio.core.other_pc",
     "gpu_studio.core.packaged_parts",
+    "gpu_studio.core.pause",
     "gpu_studio.core.race.pictures",
     "gpu_studio.core.switcher.whole_snippet",
     "gpu_studio.core.tensors",
