@@ -1,4 +1,4 @@
-"""Thick bars to one scale: the time of each device, or a result before and after a fix.
+"""Bars to one scale: the time of each device, its parts, or a result before and after a fix.
 
 Each row is a name, a bar on its track, and a value at the right edge, so that the bars of a group
 can be compared; a group may also have intervals on its bars, and a verdict beside each value. Every
@@ -42,6 +42,16 @@ _WIDEST_NAME = 0.36  # of the width
 _END_SHARE = 0.7  # the height of an interval's ends, as a share of the bar's
 _WIDEST_MINIMUM = 18.0  # a longer name is cut off, and the tool tip has all of it
 _VALUE_SIZE = 1.2  # of the name's font
+_PART_PADDING = 8.0  # in pixels
+
+
+class BarPart(NamedTuple):
+    """A part of a bar; hatched if it needs another mark besides color."""
+
+    name: str
+    value: float
+    role: str
+    hatch: Qt.BrushStyle = Qt.BrushStyle.SolidPattern
 
 
 class ResultBar(NamedTuple):
@@ -52,7 +62,8 @@ class ResultBar(NamedTuple):
         role: the bar's color; see `theme.COLOURS`.
         value: the length of the bar, in the unit of the group; None shows an empty track.
         text: the value with its unit, at the right.
-        is_final: False hatches the bar, because the value may still change.
+        hatch: a pattern if the value may still change, or needs another mark besides color.
+        parts: what the value is the sum of; empty if the bar is whole.
         tip: the text that appears under the mouse; by default the name and the value.
         interval: where the value may lie, in the unit of the group; drawn over the end of the bar.
         verdict: what the value means, behind it; bold if it ``counts``.
@@ -63,7 +74,8 @@ class ResultBar(NamedTuple):
     role: str
     value: float | None = None
     text: str = ""
-    is_final: bool = True
+    hatch: Qt.BrushStyle = Qt.BrushStyle.SolidPattern
+    parts: tuple[BarPart, ...] = ()
     tip: str = ""
     interval: tuple[float, float] | None = None
     verdict: str = ""
@@ -85,14 +97,21 @@ class ResultBars(QWidget):
 
     Attributes:
         bars: the shown bars.
+
+    Args:
+        theme: gives the colors.
+        name: the object's name.
+        is_dense: whether the bars are thinner.
+        full: the value that fills the track, 1 for shares; None for the longest bar.
     """
 
-    def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(
+        self, theme: Theme, *, name: str, is_dense: bool = False, full: float | None = None
+    ) -> None:
+        super().__init__()
         self.setObjectName(name)
-        self._theme = theme
+        self._theme, self._is_dense, self._full = theme, is_dense, full
         self.bars: tuple[ResultBar, ...] = ()
-        self._is_dense = False
         self._least_rows = 0
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         policy.setHeightForWidth(True)
@@ -167,7 +186,8 @@ class ResultBars(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         places = self._places(self.width())
         height = self._row_height(is_stacked=places.is_stacked)
-        full = max((_end(bar) for bar in self.bars if _is_drawn(bar)), default=0.0) or 1.0
+        longest = max((_end(bar) for bar in self.bars if _is_drawn(bar)), default=0.0) or 1.0
+        full = self._full or longest
         for row, bar in enumerate(self.bars):
             top = row * (height + self._lines(_ROW_GAP))
             thick = self._thickness
@@ -228,15 +248,40 @@ class ResultBars(QWidget):
         painter.fillPath(outline, QColor(self._theme.colour("track")))
         if bar.value is None or not _is_drawn(bar):
             return
-        length = max(bar.value / full * track.width(), self._lines(_SHORTEST_BAR))
+        length = min(bar.value / full, 1.0) * track.width()
+        whole = QRectF(track)
+        whole.setWidth(max(length, self._lines(_SHORTEST_BAR)))
         filled = QPainterPath()
-        whole = QRectF(track.topLeft(), QPointF(track.left() + length, track.bottom()))
         filled.addRoundedRect(whole, radius, radius)
-        filled = filled.intersected(outline)
-        painter.fillPath(filled, QColor(self._theme.colour(bar.role)))
-        if not bar.is_final:
-            card = QColor(self._theme.colour("card"))
-            painter.fillPath(filled, QBrush(card, Qt.BrushStyle.BDiagPattern))
+        painter.save()
+        painter.setClipPath(filled.intersected(outline))
+        left = whole.left()
+        for part in bar.parts or (BarPart("", bar.value, bar.role, bar.hatch),):
+            width = whole.width() * (part.value / bar.value if bar.value else 1.0)
+            self._paint_part(painter, part, QRectF(left, whole.top(), width, whole.height()))
+            left += width
+        painter.restore()
+
+    def _paint_part(self, painter: QPainter, part: BarPart, place: QRectF) -> None:
+        color, card = (QColor(self._theme.colour(role)) for role in (part.role, "card"))
+        is_plain = part.hatch is Qt.BrushStyle.SolidPattern
+        painter.fillRect(place, color)
+        if not is_plain:
+            painter.fillRect(place, QBrush(card, part.hatch))
+        if not part.name:
+            return
+        painter.setPen(QPen(card, 1))
+        painter.drawLine(place.topRight(), place.bottomRight())
+        painter.setFont(self.font())
+        metrics = QFontMetricsF(self.font())
+        if metrics.horizontalAdvance(part.name) + _PART_PADDING > place.width():
+            return
+        if not is_plain:
+            box = metrics.boundingRect(part.name).adjusted(-3, 0, 3, 0)
+            box.moveCenter(place.center())
+            painter.fillRect(box, color)
+        painter.setPen(QColor("#FFFFFF" if _is_dark(color) else "#10161C"))
+        painter.drawText(place, Qt.AlignmentFlag.AlignCenter, part.name)
 
     def _places(self, width: int) -> _Places:
         names, values = self._columns()
@@ -300,3 +345,8 @@ def _end(bar: ResultBar) -> float:
 
 def _is_drawn(bar: ResultBar) -> bool:
     return bar.value is not None and math.isfinite(bar.value) and bar.value >= 0
+
+
+def _is_dark(color: QColor) -> bool:
+    """Return whether white is more readable on a color than black (ITU-R BT.601's luma)."""
+    return 0.299 * color.redF() + 0.587 * color.greenF() + 0.114 * color.blueF() < 0.5

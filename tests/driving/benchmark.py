@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QLineEdit, QTableView, QToolButton, QWidget
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.result_bars import ResultBars
-from gpu_studio.ui.share_bars import ShareBars
 from gpu_studio.ui.trust_chip import TrustChip
 from tests.driving.window import click, column, find, move_mouse, plain, text, wait_until, write
 
@@ -82,7 +81,7 @@ def drawn_keys(tab: QWidget) -> tuple[str, ...]:
 
 def bars(tab: QWidget, name: str) -> dict[str, str]:
     """Return the labels of some bars and what stands at each."""
-    return {bar.label: plain(bar.text) for bar in find(tab, name, ShareBars).bars}
+    return {bar.name: plain(bar.text) for bar in find(tab, name, ResultBars).bars}
 
 
 def trust(tab: QWidget) -> tuple[str, str]:

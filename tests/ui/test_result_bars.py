@@ -5,19 +5,19 @@ from __future__ import annotations
 from itertools import groupby
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint
+from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QFont, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
-from gpu_studio.ui.result_bars import ResultBar, ResultBars
+from gpu_studio.ui.result_bars import BarPart, ResultBar, ResultBars
 
 PAIR = (ResultBar("CPU", "cpu", 8.0, "8 ms"), ResultBar("GT 1030", "gpu0", 2.0, "2 ms"))
 
 
 @pytest.fixture
 def bars(qtbot, theme):
-    def make(*shown, width=600):
-        created = ResultBars(theme, name="bars")
+    def make(*shown, width=600, full=None):
+        created = ResultBars(theme, name="bars", full=full)
         qtbot.addWidget(created)
         created.show_bars(shown)
         created.resize(width, created.heightForWidth(width))
@@ -83,7 +83,7 @@ def test_a_value_of_zero_is_still_seen(bars, theme):
 
 
 def test_a_value_that_may_change_is_hatched(bars, theme):
-    final, open_end = bars(PAIR[0]), bars(PAIR[0]._replace(is_final=False))
+    final, open_end = bars(PAIR[0]), bars(PAIR[0]._replace(hatch=Qt.BrushStyle.BDiagPattern))
     assert 0 < len(pixels(open_end, theme, "cpu", 0)) < len(pixels(final, theme, "cpu", 0))
 
 
@@ -162,3 +162,27 @@ def test_an_interval_is_drawn_around_the_end_of_its_bar_and_a_verdict_is_spoken(
     assert (marks[-1] - marks[0]) == pytest.approx(len(full) / 2, rel=0.05)
     assert (marks[0] + marks[-1]) / 2 == pytest.approx(full[0] + len(full) / 2, rel=0.05)
     assert shown.accessibleDescription() == "this: 8, this PC; other: 4, no difference"
+
+
+def test_parts_fill_their_share(bars, theme):
+    parts = (BarPart("", 3.0, "cpu"), BarPart("", 1.0, "context"))
+    shown = bars(ResultBar("a", "cpu", 4.0, "4 s", parts=parts))
+    first, second = pixels(shown, theme, "cpu", 0), pixels(shown, theme, "context", 0)
+    assert len(first) == pytest.approx(3 * len(second), rel=0.05)
+    assert first[-1] < second[0]
+
+
+def test_a_share_is_of_the_whole_track(bars, theme):
+    shown = bars(ResultBar("a", "cpu", 0.25, "25 %"), full=1.0)
+    filled, rest = (len(pixels(shown, theme, role, 0)) for role in ("cpu", "track"))
+    assert filled == pytest.approx((filled + rest) / 4, rel=0.05)
+    above = bars(ResultBar("a", "cpu", 1.7, "cached"), full=1.0)  # in a cache: over its ceiling
+    assert not pixels(above, theme, "track", 0)
+
+
+def test_a_hatched_part_differs_from_a_plain_one_of_its_color(bars, theme):
+    plain, hatched = (
+        bars(ResultBar("a", "other", 1.0, "1", parts=(BarPart("", 1.0, "other", hatch),)))
+        for hatch in (Qt.BrushStyle.SolidPattern, Qt.BrushStyle.BDiagPattern)
+    )
+    assert len(pixels(hatched, theme, "other", 0)) < len(pixels(plain, theme, "other", 0))

@@ -127,7 +127,7 @@ class HeroCard(Card):
                     self._theme.device_role(bar.device),
                     bar.median_s,
                     bar.text,
-                    is_final=bar.is_final,
+                    Qt.BrushStyle.SolidPattern if bar.is_final else Qt.BrushStyle.BDiagPattern,
                     tip=bar.tip,
                 )
                 for bar in hero.bars

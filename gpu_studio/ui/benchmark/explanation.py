@@ -21,8 +21,8 @@ from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.eliding import shortened
 from gpu_studio.ui.parts import Card, Text, show_whole_rows, table
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
+from gpu_studio.ui.result_bars import BarPart, ResultBar, ResultBars
 from gpu_studio.ui.scroll_page import PageColumn
-from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,7 +106,7 @@ class Explanation(PageColumn):
 
     def _make_stopwatches(self) -> None:
         card = _card("benchmark.naive", "Two stopwatches")
-        self._naive_bars = ShareBars(self._theme, name="benchmark.naive.bars")
+        self._naive_bars = ResultBars(self._theme, name="benchmark.naive.bars", is_dense=True)
         self._naive_bars.setAccessibleName("The measured time and the naive time")
         self._naive = Text("", name="benchmark.naive.sentence", wraps=True)
         card.column.addWidget(self._naive_bars)
@@ -115,7 +115,7 @@ class Explanation(PageColumn):
 
     def _make_parts(self) -> None:
         card = _card("benchmark.parts", "Time breakdown")
-        self._part_bars = ShareBars(self._theme, name="benchmark.parts.bars")
+        self._part_bars = ResultBars(self._theme, name="benchmark.parts.bars", is_dense=True)
         self._part_bars.setAccessibleName("Parts of one call")
         self._part_sentence = Text("", name="benchmark.parts.sentence", wraps=True)
         self._part_rows = TextRows(("Device", "Part", "Time", "Share"), (2, 3), self)
@@ -129,7 +129,9 @@ class Explanation(PageColumn):
 
     def _make_ceiling(self) -> None:
         card = _card("benchmark.ceiling", "Is this normal?")
-        self._ceiling_bars = ShareBars(self._theme, name="benchmark.ceiling.bars", full=1.0)
+        self._ceiling_bars = ResultBars(
+            self._theme, name="benchmark.ceiling.bars", is_dense=True, full=1.0
+        )
         self._ceiling_bars.setAccessibleName("Share of the device's peak")
         self._ceiling = Text("", name="benchmark.ceiling.sentence", wraps=True)
         card.column.addWidget(self._ceiling_bars)
@@ -209,7 +211,7 @@ class Explanation(PageColumn):
             bars.append(("finished on the device", naive.finished_s, Qt.BrushStyle.Dense5Pattern))
         self._naive_bars.show_bars(
             [
-                Bar(label, (BarPart("", seconds, role, hatch),), format_duration(seconds))
+                ResultBar(label, role, seconds, format_duration(seconds), hatch)
                 for label, seconds, hatch in bars
             ]
         )
@@ -245,11 +247,7 @@ class Explanation(PageColumn):
         self._ceiling_bars.setVisible(bool(known))
         self._ceiling_bars.show_bars(
             [
-                Bar(
-                    self._full_label(other),
-                    (BarPart("", min(share, 1.0), self._theme.run_role(other)),),
-                    shown,
-                )
+                ResultBar(self._full_label(other), self._theme.run_role(other), share, shown)
                 for other, shown, share in known
             ]
         )
@@ -268,7 +266,7 @@ def _card(name: str, title: str) -> Card:
     return card
 
 
-def _parts_bar(label: str, result: RunFinished, role: str) -> Bar:
+def _parts_bar(label: str, result: RunFinished, role: str) -> ResultBar:
     parts = tuple(
         BarPart(
             name,
@@ -278,7 +276,8 @@ def _parts_bar(label: str, result: RunFinished, role: str) -> Bar:
         )
         for name, part_s in result.parts_s.items()
     )
-    return Bar(label, parts, format_duration(sum(result.parts_s.values())))
+    whole_s = sum(result.parts_s.values())
+    return ResultBar(label, role, whole_s, format_duration(whole_s), parts=parts)
 
 
 def _part_role(name: str, role: str) -> str:

@@ -26,8 +26,8 @@ from gpu_studio.ui.devices.copy_button import CopyButton
 from gpu_studio.ui.devices.sensor_grid import SensorGrid
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import GAP, Card, Text, button, height_of_rows, letters, section, table
+from gpu_studio.ui.result_bars import ResultBar, ResultBars
 from gpu_studio.ui.saving import ask_save_path
-from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -325,7 +325,7 @@ class ProgramMemory(Card):
     def __init__(self, theme: Theme) -> None:
         super().__init__(name="devices.programs.card")
         self._total = Text("", "muted", name="devices.programs.total")
-        self._bars = ShareBars(theme, name="devices.programs")
+        self._bars = ResultBars(theme, name="devices.programs", is_dense=True)
         self._bars.setAccessibleName("GPU memory by program")
         head = QHBoxLayout()
         head.setSpacing(GAP)
@@ -345,10 +345,7 @@ class ProgramMemory(Card):
         """
         shown = memory_by_program(processes, _MOST_BARS)
         self._bars.show_bars(
-            [
-                Bar(name, (BarPart("", float(size), role),), format_bytes(size))
-                for name, size in shown
-            ]
+            [ResultBar(name, role, float(size), format_bytes(size)) for name, size in shown]
         )
         self._total.setText(total)
         self.setVisible(bool(shown))

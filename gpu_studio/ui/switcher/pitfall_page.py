@@ -377,8 +377,7 @@ class LessonCard(Card):
 
     def _add_pair(self, name: str) -> tuple[Text, ResultBars]:
         title = Text(role="muted", wraps=True)
-        bars = ResultBars(self._theme, name=f"switcher.lab.change.{name}")
-        bars.set_dense(True)
+        bars = ResultBars(self._theme, name=f"switcher.lab.change.{name}", is_dense=True)
         place = self.column.indexOf(self._comparison)
         for offset, widget in enumerate((title, bars)):
             self.column.insertWidget(place + offset, widget)

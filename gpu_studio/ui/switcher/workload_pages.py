@@ -33,8 +33,8 @@ from gpu_studio.ui.parts import (
     table,
 )
 from gpu_studio.ui.plots.loss_plot import LossPlot
+from gpu_studio.ui.result_bars import BarPart, ResultBar, ResultBars
 from gpu_studio.ui.scroll_page import PageColumn
-from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
 from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class ComparisonCard(Card):
         )
         self._table.horizontalScrollBar().rangeChanged.connect(self._fit_table)
         self._bars_title = section("Time breakdown of one call")
-        self._bars = ShareBars(self._theme, name=f"{self._name}.parts")
+        self._bars = ResultBars(self._theme, name=f"{self._name}.parts", is_dense=True)
         self._bars.setAccessibleName("Time breakdown of one call")
         self._beside = Text(role="muted", name=f"{self._name}.parts.note", wraps=True)
         self._beside.hide()
@@ -405,7 +405,7 @@ def _cells(label: str, run: Run) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _bar(label: str, result: RunFinished, role: str) -> Bar:
+def _bar(label: str, result: RunFinished, role: str) -> ResultBar:
     """Return a run's parts: its work in the device's color, the rest in hatched grays."""
     parts, others = [], 0
     for name, part_s in result.parts_s.items():
@@ -414,4 +414,5 @@ def _bar(label: str, result: RunFinished, role: str) -> Bar:
         else:
             parts.append(BarPart(name, part_s, "other", _HATCHES[others % len(_HATCHES)]))
             others += 1
-    return Bar(label, tuple(parts), format_duration(sum(result.parts_s.values())))
+    whole_s = sum(result.parts_s.values())
+    return ResultBar(label, role, whole_s, format_duration(whole_s), parts=tuple(parts))

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QScrollArea, QTableView, Q
 from gpu_studio.core.messages.run_messages import Limit, NaiveTime, RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
-from gpu_studio.ui.share_bars import ShareBars
+from gpu_studio.ui.result_bars import ResultBars
 from tests.driving.benchmark import (
     bars,
     cells,
@@ -42,7 +42,7 @@ def test_where_the_time_goes_is_a_bar_a_table_and_a_sentence(
     run(ready, "64, 512")
     click(ready, "benchmark.view.explanation")
     assert bars(ready, "benchmark.parts.bars") == {"CPU": "1.00 ms", "GT 1030": "800 µs"}
-    card = find(ready, "benchmark.parts.bars", ShareBars).bars[1]
+    card = find(ready, "benchmark.parts.bars", ResultBars).bars[1]
     assert [part.name for part in card.parts] == ["copy in", "launch", "compute", "copy out"]
     assert len({(part.role, part.hatch) for part in card.parts}) == 4  # not by colour alone
     rows = find(ready, "benchmark.parts.table", QTableView).model()

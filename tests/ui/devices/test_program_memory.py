@@ -6,7 +6,7 @@ import pytest
 
 from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.ui.devices.device_details import ProgramMemory
-from gpu_studio.ui.share_bars import ShareBars
+from gpu_studio.ui.result_bars import ResultBars
 from tests.driving.window import find, numbers, plain, sees, text
 
 MIB = 1 << 20
@@ -20,7 +20,7 @@ def card(qtbot, theme):
 
 
 def bars(card) -> list[tuple[str, str]]:
-    return [(bar.label, plain(bar.text)) for bar in find(card, "devices.programs", ShareBars).bars]
+    return [(bar.name, plain(bar.text)) for bar in find(card, "devices.programs", ResultBars).bars]
 
 
 def test_the_largest_comes_first_and_a_program_is_named_once(card):
