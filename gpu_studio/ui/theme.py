@@ -12,18 +12,16 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication, QMainWindow, QWidget
-from shiboken6 import getCppPointer, isValid
+from PySide6.QtWidgets import QApplication
 
 from gpu_studio.core.device_name import DeviceName, is_cpu
 from gpu_studio.core.devices.card_colors import COLOR_COUNT
 from gpu_studio.core.resources import MissingResourceError, resource_path
-from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.settings import Settings
@@ -88,10 +86,6 @@ COLOURS = {
     "failure_soft": ("#FDEEE6", "#43251A"),
 }
 
-
-_OWN_STYLE = Qt.WidgetAttribute.WA_SetStyle
-_IS_POLISHED = Qt.WidgetAttribute.WA_WState_Polished
-_POLISH_STEPS = 8  # all widgets in one step: a quarter of a bare window's first paint
 
 HERO_SIZES = {
     "hero": (3.7, 700),
@@ -181,13 +175,7 @@ class Theme(QObject):
         super().__init__(parent)
         self._settings = settings
         self._cards: Mapping[str, int] = MappingProxyType({})
-        self.is_dark = self._is_changing = False
-        self._held: list[QMainWindow] = []
-        self._asking: list[QObject] = []
-        # By address: PySide does not hear of the end of a widget that Qt made.
-        self._unstyled: set[int] = set()
-        self._unpolished: set[int] = set()
-        self._widgets_a_step = 0
+        self.is_dark = False
         settings.choices_changed.connect(self._update)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._update)
 
@@ -232,86 +220,15 @@ class Theme(QObject):
         self._set_sheet()
 
     def _update(self) -> None:
-        """Change the look, in several turns of the event loop if there is a window.
+        """Change the look.
 
-        If a sheet replaces another, Qt lays it over each widget once for each of its parents:
-        1,250 ms for 1,485 widgets. Taking the old one off first needs 300 ms on the same PC. The
-        new one is laid over some of the widgets in each step. The window is laid out and painted
-        again after the last one: until then, not all have the sheet's fonts.
+        The old sheet goes first: if one replaces another, Qt lays it over each widget once for each
+        of its parents, which takes four times as long.
         """
-        if self._wants_dark() is self.is_dark or self._is_changing:
-            return
-        self._is_changing = True
-        self._held = [window for window in _windows() if window.isVisible()]
-        for window in self._held:
-            window.setUpdatesEnabled(False)
-        polishes = [self._polish] * _POLISH_STEPS
-        changes = (self._prepare, self._change, *polishes, self._show)
-        if self._held:
-            steps().add(*changes)
-        else:
-            for change in changes:
-                change()
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Put off new layouts between two steps: not all have their fonts then."""
-        if event.type() is QEvent.Type.LayoutRequest:
-            self._asking.append(watched)
-            return True
-        return super().eventFilter(watched, event)
-
-    def _prepare(self) -> None:
-        """Let the style sheet change without new layouts: both looks have the same sizes.
-
-        Qt tells each widget that its style changed, and the widget then asks for a new layout,
-        hidden or not: half of the work. Qt does not tell widgets that have a style of their own.
-        """
-        for widget in QApplication.allWidgets():
-            if not widget.testAttribute(_OWN_STYLE):
-                self._unstyled.add(_address(widget))
-                widget.setAttribute(_OWN_STYLE)
-
-    def _change(self) -> None:
-        """Set the sheet. Qt lays it over none of the widgets, as none of them is polished.
-
-        No turn is between the old sheet and the new one: what asks for its size without one keeps
-        it, and its words are cut.
-        """
-        _application().setStyleSheet("")
-        for widget in QApplication.allWidgets():
-            if widget.testAttribute(_IS_POLISHED):
-                self._unpolished.add(_address(widget))
-                widget.setAttribute(_IS_POLISHED, False)
-        self._widgets_a_step = -(-len(self._unpolished) // _POLISH_STEPS)
-        self._set_sheet()
-        # Only until the next step: a filter sees each of the many events of a new sheet.
-        _application().installEventFilter(self)
-
-    def _polish(self) -> None:
-        """Lay the sheet over some more widgets."""
-        _application().removeEventFilter(self)
-        style = _application().style()
-        for widget in _widgets_at(self._unpolished)[: self._widgets_a_step]:
-            self._unpolished.remove(_address(widget))
-            style.polish(widget)
-            widget.setAttribute(_IS_POLISHED)
-        _application().installEventFilter(self)
-
-    def _show(self) -> None:
-        _application().removeEventFilter(self)
-        for widget in _widgets_at(self._unstyled):
-            widget.setAttribute(_OWN_STYLE, False)
-        self._unstyled.clear()
-        self._unpolished.clear()
-        held, self._held = self._held, []
-        asking, self._asking = self._asking, []
-        self._is_changing = False
-        self.changed.emit()
-        for asked in _living(asking):
-            QCoreApplication.postEvent(asked, QEvent(QEvent.Type.LayoutRequest))
-        for window in filter(isValid, held):
-            window.setUpdatesEnabled(True)
-        self._update()  # it may have been chosen anew meanwhile
+        if self._wants_dark() is not self.is_dark:
+            _application().setStyleSheet("")
+            self._set_sheet()
+            self.changed.emit()
 
     def _set_sheet(self) -> None:
         """Put the palette and the style sheet of the theme that is wanted on the application."""
@@ -354,28 +271,6 @@ class Theme(QObject):
         for image in ("chevron-down", "chevron-up", "check"):
             sheet = sheet.replace(f"url(@image:{image}@)", _url(f"icons/{image}-{shade}.svg"))
         return sheet
-
-
-def _address(widget: QObject) -> int:
-    address: int = getCppPointer(widget)[0]
-    return address
-
-
-def _widgets_at(addresses: Collection[int]) -> list[QWidget]:
-    return [widget for widget in QApplication.allWidgets() if _address(widget) in addresses]
-
-
-def _living(objects: Sequence[QObject]) -> list[QObject]:
-    widgets = {_address(widget) for widget in QApplication.allWidgets()}
-    return [
-        one
-        for one in objects
-        if isValid(one) and (not isinstance(one, QWidget) or _address(one) in widgets)
-    ]
-
-
-def _windows() -> list[QMainWindow]:
-    return [one for one in QApplication.topLevelWidgets() if isinstance(one, QMainWindow)]
 
 
 def _hero_rules() -> str:

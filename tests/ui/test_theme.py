@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 import pytest
-from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import (
     QApplication,
@@ -21,8 +19,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.ui import theme as themes
-from gpu_studio.ui.steps import steps
-from gpu_studio.ui.theme import COLOURS, Theme, application_font
+from gpu_studio.ui.theme import Theme, application_font
 
 GIVES_EACH_LOOK = True
 _DEPTH = 8
@@ -77,19 +74,6 @@ def test_menus_tables_and_tips_have_the_windows_font(qapp, settings, monkeypatch
     assert QApplication.font(name) == qapp.font()
 
 
-class Events(QObject):
-    """Counts the events of one type that reach a widget."""
-
-    def __init__(self, widget: QWidget, kind: QEvent.Type) -> None:
-        super().__init__(widget)
-        self.count, self._kind = 0, kind
-        widget.installEventFilter(self)
-
-    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
-        self.count += event.type() is self._kind
-        return False
-
-
 @pytest.fixture
 def theme(qapp, settings) -> Theme:
     settings.change(theme="light")
@@ -98,89 +82,34 @@ def theme(qapp, settings) -> Theme:
     return theme
 
 
-def nested(qtbot) -> tuple[QWidget, QLabel]:
-    """Return a shown window and a label deep inside it."""
-    outer = inner = QWidget()
-    label = QLabel("A label")
-    for _ in range(_DEPTH):
-        column = QVBoxLayout(inner)
-        inner = QWidget()
-        column.addWidget(inner)
-    QVBoxLayout(inner).addWidget(label)
-    qtbot.addWidget(outer)
-    with qtbot.waitExposed(outer):
-        outer.show()
-    return outer, label
-
-
-def test_a_change_of_theme_paints_a_widget_that_hears_of_no_other_style(
-    qtbot, qapp, settings, theme
-):
-    outer, label = nested(qtbot)
-    styles = Events(label, QEvent.Type.StyleChange)
-    paints = Events(label, QEvent.Type.Paint)
-    settings.change(theme="dark")
-    assert label.palette().windowText().color().name() == theme.colour("text").lower()
-    qtbot.waitUntil(lambda: paints.count > 0)
-    assert styles.count == 0
-    dark = outer.grab().toImage()
-    qapp.setStyleSheet(qapp.styleSheet())  # Qt's own way, for comparison
-    assert outer.grab().toImage() == dark
-
-
-def ink_of(label: QLabel) -> str:
-    return label.palette().windowText().color().name()
-
-
-def test_a_window_gets_its_new_look_in_many_turns(qtbot, qapp, settings, theme):
+def test_a_change_of_theme_looks_as_a_start_with_it(qtbot, qapp, settings, theme):
     window, page = QMainWindow(), QWidget()
-    labels = [QLabel(f"Line {number}") for number in range(80)]
     column = QVBoxLayout(page)
-    for label in labels:
-        label.setProperty("role", "muted")  # the style sheet has its color
+    for role in ("muted", "headline", ""):
+        label = QLabel("A label")
+        label.setProperty("role", role)
         column.addWidget(label)
+    choice = QComboBox()
+    choice.addItem("A choice")
+    column.addWidget(choice)
     window.setCentralWidget(page)
     qtbot.addWidget(window)
     with qtbot.waitExposed(window):
         window.show()
     settings.change(theme="dark")
-    colored = [0]
-    muted = COLOURS["muted"][True].lower()
-    while not steps().is_done:
-        qapp.processEvents()
-        colored.append(sum(ink_of(label) == muted for label in labels))
-    assert colored[-1] == len(labels)
-    assert max(after - before for before, after in pairwise(colored)) <= len(labels) / 4
+    assert label.palette().windowText().color().name() == theme.colour("text").lower()
+    dark = window.grab().toImage()
+    qapp.setStyleSheet(qapp.styleSheet())
+    assert window.grab().toImage() == dark
 
 
-def test_no_turn_of_a_change_of_theme_is_without_a_sheet(qtbot, qapp, settings, theme):
-    """A list that is filled meanwhile would keep a size without its frame, and cut its words."""
-    window, choice = QMainWindow(), QComboBox()
-    choice.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-    window.setCentralWidget(choice)
-    qtbot.addWidget(window)
-    with qtbot.waitExposed(window):
-        window.show()
+def test_a_change_of_theme_is_whole_before_the_next_turn(qtbot, settings, theme):
+    looks = []
+    theme.changed.connect(lambda: looks.append(theme.is_dark))
     settings.change(theme="dark")
-    while not steps().is_done:
-        qapp.processEvents()
-        choice.addItem(f"batch of {choice.count()}")
-        choice.sizeHint()  # Qt keeps the answer
-        assert qapp.styleSheet()
-    fresh = QComboBox()
-    fresh.setSizeAdjustPolicy(choice.sizeAdjustPolicy())
-    fresh.addItems([choice.itemText(number) for number in range(choice.count())])
-    assert choice.sizeHint() == fresh.sizeHint()
-
-
-def test_the_application_hears_of_a_style_again_after_a_change_of_theme(
-    qtbot, qapp, settings, theme
-):
-    _, label = nested(qtbot)
     settings.change(theme="dark")
-    styles = Events(label, QEvent.Type.StyleChange)
-    theme.apply()
-    assert styles.count
+    settings.change(theme="light")
+    assert looks == [True, False]
 
 
 def test_both_themes_have_the_same_sizes(qapp, settings, theme):
