@@ -43,7 +43,6 @@ from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
 from gpu_studio.ui.override_guard import guard_overrides
-from gpu_studio.ui.steps import steps
 from gpu_studio.ui.theme import Theme
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.other_pcs import OtherPcs
@@ -193,7 +192,6 @@ def nothing_left_behind(
     monkeypatch.setattr(Worker, "start", noted_start)
     before = {id(widget) for widget in QApplication.topLevelWidgets()}
     yield
-    steps().wait(PATIENCE_MS)  # an import is the application's, not the test's
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
     widgets = [
         widget

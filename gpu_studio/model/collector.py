@@ -2,8 +2,7 @@
 
 Python collects in any thread that allocates, so a worker's thread may destroy QObjects of the
 window. Their timers may only be destroyed in their own thread: the program would crash. So
-automatic collection is off while a window lives. A timer of the window's thread collects instead,
-generation by generation as Python does.
+automatic collection is off while a window lives, and a timer of the window's thread collects.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ import gc
 import linecache
 
 from PySide6.QtCore import QObject, QTimer
-
-from gpu_studio.model.turn_timer import turn_clock
 
 _PERIOD_MS = 500
 
@@ -42,7 +39,6 @@ class Collector(QObject):
         self._timer = QTimer(self)
         self._timer.setInterval(_PERIOD_MS)
         self._timer.timeout.connect(self._collect)
-        self._clock = turn_clock()
 
     def start(self) -> None:
         """Take over from Python."""
@@ -57,7 +53,7 @@ class Collector(QObject):
     def freeze(self) -> None:
         """Leave out what there is now: it stays, and scanning it each time would block the window.
 
-        The start calls this again once its parts are made.
+        The window calls this again once all its pages are made.
         """
         forget_sources()
         gc.freeze()
@@ -73,8 +69,6 @@ class Collector(QObject):
                     gc.enable()
 
     def _collect(self) -> None:
-        if self._clock.is_late:
-            return  # half a second later is as good
         counts, thresholds = gc.get_count(), gc.get_threshold()
         for generation in (2, 1, 0):
             if counts[generation] > thresholds[generation]:

@@ -1,22 +1,21 @@
-"""Pages that are imported and made when they are needed, not before the window is painted."""
+"""What is made when it is needed or when the window is idle, not before the first paint."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections import deque
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
-from gpu_studio.ui.steps import steps
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
-_AT_ONCE = 40  # widgets: a few milliseconds
-_END = object()
+    from PySide6.QtWidgets import QWidget
+
+_IDLE_WORK = "idle work"
 
 
 def imported(path: str) -> Any:
@@ -25,36 +24,8 @@ def imported(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
-class PageInSteps(QWidget):
-    """A page that can be made in several turns of the event loop, as it takes too long for one.
-
-    Args:
-        arguments: those of `build`.
-    """
-
-    def __init__(self, *arguments: Any, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        for _ in self.build(*arguments):
-            pass
-
-    def build(self, *arguments: Any) -> Iterator[None]:
-        """Make the parts of the page; each ``yield`` is a place for the turn of the event loop."""
-        raise NotImplementedError
-
-    @classmethod
-    def in_steps(cls, *arguments: Any) -> Generator[None, None, Any]:
-        """Make a page step by step; the generator returns it. Nobody may see it before."""
-        page = cls.__new__(cls)
-        QWidget.__init__(page)
-        yield from page.build(*arguments)
-        return page
-
-
 class LazyPage(QObject):
-    """A page that is made on first use, or bit by bit after the first paint.
-
-    Importing a page's module takes as long as making the page, so a thread does it. Making it, and
-    giving it its place, are steps of their own.
+    """A page that is imported and made on first use.
 
     Signals:
         created(QWidget): the page, once.
@@ -63,8 +34,7 @@ class LazyPage(QObject):
         page: the page; None before it is made.
 
     Args:
-        path: what makes the page: ``package.module:name``. A generator makes it bit by bit, and
-            returns it.
+        path: what makes the page: ``package.module:name``.
         arguments: its arguments.
         parent: the owner.
     """
@@ -74,50 +44,52 @@ class LazyPage(QObject):
     def __init__(self, path: str, *arguments: object, parent: QObject) -> None:
         super().__init__(parent)
         self._path, self._arguments = path, arguments
-        self._is_cancelled = False
-        self._steps = self._all_steps()
-        self._is_done = False
         self.page: QWidget | None = None
 
     def make(self) -> Any:
-        """Return the page; the first call makes it, or the rest of it."""
-        while self.page is None:
-            self._make_next()
+        """Return the page; the first call makes it."""
+        if self.page is None:
+            self.page = imported(self._path)(*self._arguments)
+            self.created.emit(self.page)
         return self.page
 
-    def make_soon(self) -> None:
-        """Make the page in steps of the event loop."""
-        steps().load(self._path.partition(":")[0])
-        steps().add(self._make)
 
-    def cancel(self) -> None:
-        """Take no more steps: the window is closed."""
-        self._is_cancelled = True
+class IdleWork(QObject):
+    """Does what can wait, one piece in each turn of the event loop, in order."""
 
-    def _make(self) -> None:
-        if not self._is_cancelled and not self._is_done:
-            self._make_next()
-            steps().add(self._make)
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._waiting: deque[tuple[QObject, Callable[[], object]]] = deque()
+        self._turns = QTimer(self)
+        self._turns.setInterval(0)
+        self._turns.timeout.connect(self._do_next)
 
-    def _make_next(self) -> None:
-        """Take a step; after one that raised, the page is begun anew."""
-        taken, self._steps = self._steps, self._all_steps()
-        self._is_done = next(taken, _END) is _END
-        self._steps = taken
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing waits."""
+        return not self._waiting
 
-    def _all_steps(self) -> Iterator[None]:
-        kind = imported(self._path)
-        if isinstance(kind, type) and issubclass(kind, PageInSteps):
-            page = yield from kind.in_steps(*self._arguments)
-        else:
-            page = kind(*self._arguments)
-            if isinstance(page, Generator):
-                page = yield from page
-        yield
-        self.page = page
-        self.created.emit(page)
-        for number, widget in enumerate(page.findChildren(QWidget)):
-            if number % _AT_ONCE == 0:
-                yield
-            if isValid(widget):
-                widget.ensurePolished()  # the style sheet: otherwise when the page is first shown
+    def add(self, owner: QObject, *pieces: Callable[[], object]) -> None:
+        """Do each of these once, but not after the end of their owner."""
+        self._waiting.extend((owner, piece) for piece in pieces)
+        self._turns.start()
+
+    def _do_next(self) -> None:
+        # A piece may let the event loop run, or raise: it is taken off the list before.
+        owner, piece = self._waiting.popleft()
+        if not self._waiting:
+            self._turns.stop()
+        if isValid(owner):
+            piece()
+
+
+def idle_work() -> IdleWork:
+    """Return the work of the application: that of all windows waits in one line."""
+    application = QApplication.instance()
+    assert application is not None
+    known = application.property(_IDLE_WORK)
+    if isinstance(known, IdleWork):
+        return known
+    made = IdleWork(application)
+    application.setProperty(_IDLE_WORK, made)
+    return made

@@ -25,15 +25,13 @@ from gpu_studio.model.pages import CHECK, DEVICES, RACE, Destination
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.lazy_page import LazyPage
+from gpu_studio.ui.lazy_page import LazyPage, idle_work
 from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.page_keys import press_stop
-from gpu_studio.ui.paint_turn import PaintTurn
 from gpu_studio.ui.parts import MARGIN, SCROLL_BAR, resize_on_screen
 from gpu_studio.ui.saving import ask_save_path
 from gpu_studio.ui.scroll_page import CoverWatch, TabScroll
 from gpu_studio.ui.status import EffectLine, StatusLine
-from gpu_studio.ui.steps import steps
 from gpu_studio.ui.tabs import TABS, TabContents, tab_of
 from gpu_studio.ui.window_files import WindowFiles
 
@@ -48,23 +46,6 @@ if TYPE_CHECKING:
 
 _BAD_END = "GPU Studio did not close properly last time."
 _NOTHING_LOST = "Your kept results are still there."
-# Modules that the engine's and the sensors' first answers need, and a person's first clicks.
-_USED_SOON = (
-    "gpu_studio.core.benchmark.plan",
-    "gpu_studio.core.devices.findings",
-    "gpu_studio.core.devices.peaks",
-    "gpu_studio.core.devices.published_builds",
-    "gpu_studio.core.devices.run_effect",
-    "gpu_studio.core.devices.sensor_history",
-    "gpu_studio.core.protocol",
-)
-_USED_LATER = (
-    "gpu_studio.core.benchmark.result_import",
-    "gpu_studio.core.devices.report",
-    "gpu_studio.core.race.mountain_lake",
-    "gpu_studio.ui.diagnostics_dialog",
-    "gpu_studio.ui.race.race_stage",
-)
 _SMALLEST = (900, 520)
 _FIRST_SIZE = (1280, 800)
 
@@ -98,10 +79,9 @@ class MainWindow(QMainWindow):
         super().__init__()
         self._bad_end, self._log_path = bad_end, log_path
         self._studio, self._theme = studio, theme
-        self._has_started = self._is_closed = False
+        self._is_painted = self._has_started = self._is_closed = False
         self._tabs_after_paint = tabs_after_paint
         self._collector = Collector(self)
-        PaintTurn(self)
         studio.setParent(self)
         theme.setParent(self)
         studio.board.changed.connect(self._show_cards)  # before any page hears of it
@@ -185,17 +165,17 @@ class MainWindow(QMainWindow):
         dialog.open()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Start the engine and the sensors after the first paint."""
+        """Make what is missing, and start the engine and the sensors, after the first paint."""
         super().paintEvent(event)
-        if not self._has_started:
-            self._has_started = True
+        if not self._is_painted:
+            self._is_painted = True
             self._collector.start()
-            steps().add(self._note_paint, self._go_on)
+            idle_work().add(self, self.painted.emit, self._go_on)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Poll the sensors while the window is visible."""
         super().showEvent(event)
-        if self._has_started:
+        if self._is_painted:
             self._studio.sensors.set_watched(True)
 
     def hideEvent(self, event: QHideEvent) -> None:
@@ -206,7 +186,7 @@ class MainWindow(QMainWindow):
     def changeEvent(self, event: QEvent) -> None:
         """Stop polling while minimized."""
         super().changeEvent(event)
-        if event.type() is QEvent.Type.WindowStateChange and self._has_started:
+        if event.type() is QEvent.Type.WindowStateChange and self._is_painted:
             self._studio.sensors.set_watched(not self.isMinimized())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -235,9 +215,6 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """End all work and processes: nothing outlives the window."""
         self._is_closed = True
-        for page in self.findChildren(LazyPage):
-            page.cancel()
-        steps().wait()
         # A signal or a logoff also closes the window behind a dialog, which would stay open.
         for dialog in self.findChildren(QDialog):
             dialog.done(QDialog.DialogCode.Rejected)  # also one that stops its work first
@@ -353,25 +330,26 @@ class MainWindow(QMainWindow):
             return
         self.banner.show_headline(headline)
 
-    def _note_paint(self) -> None:
-        self.painted.emit()
-
     def _go_on(self) -> None:
-        """Make what is not yet made, one at a time, then start.
+        """Make one more tab, or start, or make one more page: one of them in each turn.
 
-        The same first paint requested the visible plots, so they are built before the start:
+        The first paint asked for the visible plots before this, so they are built before the start:
         importing pyqtgraph blocks the event loop, and the engine should not start meanwhile.
         """
-        self._collector.freeze()
-        page = self._unmade()
         if self._is_closed:
             return
-        if page is None:
-            steps().load(*_USED_SOON)
-            steps().add(self._collector.freeze, self._start)
+        if (part := self._unmade()) is not None:
+            part.make()
+        elif not self._has_started:
+            self._has_started = True
+            self._order_keys()
+            self._studio.start()
+        elif self._tabs_after_paint and (page := self._unmade_page()) is not None:
+            page.make()
         else:
-            page.created.connect(self._go_on)
-            page.make_soon()
+            self._collector.freeze()
+            return
+        idle_work().add(self, self._go_on)
 
     def _unmade(self) -> LazyPage | None:
         """Return the first tab, or part of a tab, that is not yet made."""
@@ -382,27 +360,10 @@ class MainWindow(QMainWindow):
                     return part
         return None
 
-    def _make_pages(self) -> None:
-        """Make the pages behind the first one of each tab, one at a time."""
+    def _unmade_page(self) -> LazyPage | None:
+        """Return the first page behind the first one of a tab that is not yet made."""
         tabs = [tab.page for tab in self._pages if isinstance(tab.page, TabContents)]
-        unmade = [page for tab in tabs for page in tab.pages_later if page.page is None]
-        if self._is_closed:
-            return
-        self._collector.freeze()
-        if unmade:
-            unmade[0].created.connect(self._make_pages)
-            unmade[0].make_soon()
-        else:
-            steps().load(*_USED_LATER)
-            steps().add(self._collector.freeze)
-
-    def _start(self) -> None:
-        """Start the engine and the sensors."""
-        if not self._is_closed:
-            self._order_keys()
-            self._studio.start()
-            if self._tabs_after_paint:
-                steps().add(self._make_pages)
+        return next((page for tab in tabs for page in tab.pages_later if page.page is None), None)
 
     def _restore(self) -> None:
         resize_on_screen(self, _FIRST_SIZE)

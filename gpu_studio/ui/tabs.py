@@ -9,11 +9,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from PySide6.QtWidgets import QWidget
+
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.user_file import SilentDriveError
 from gpu_studio.model import pages
-from gpu_studio.ui.lazy_page import PageInSteps, imported
+from gpu_studio.ui.lazy_page import imported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.lazy_page import LazyPage
 
 
-class TabContents(PageInSteps):
+class TabContents(QWidget):
     """What a tab shows.
 
     Attributes:

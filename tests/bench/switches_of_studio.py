@@ -9,10 +9,10 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from gpu_studio.ui.lazy_page import idle_work
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QTabWidget
 
-from gpu_studio.ui.steps import steps
 from gpu_studio.ui.theme import styled_application
 from tests.bench.driver import Driver
 from tests.driving.window import find
@@ -34,7 +34,7 @@ def own_work_s(act: Callable[[], object]) -> float:
 def put_on(change: Callable[..., None], theme: str) -> None:
     """Change the theme, which takes several turns of the event loop."""
     change(theme=theme)
-    while not steps().is_done:
+    while not idle_work().is_done:
         QApplication.processEvents()
 
 

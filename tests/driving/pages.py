@@ -26,8 +26,8 @@ from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.pages import BENCHMARK
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.benchmark.benchmark_plots import HistoryPart, View
+from gpu_studio.ui.lazy_page import idle_work
 from gpu_studio.ui.memory.what_if_page import WhatIfPage
-from gpu_studio.ui.steps import follow_ups
 from gpu_studio.ui.tabs import TABS
 from tests.driving.window import find, wait_until
 from tests.fakes.check_answers import check_round
@@ -150,7 +150,7 @@ def go(window: QWidget, page: Page) -> None:
 def settle() -> None:
     """Let the layouts and what waits for a turn of the event loop come to rest."""
     turns = 0
-    while turns < _TURNS or not follow_ups().is_done:
+    while turns < _TURNS or not idle_work().is_done:
         QApplication.processEvents()
         turns += 1
 

@@ -9,7 +9,6 @@ from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QImage, QPainter
 
 from gpu_studio.ui.plots.live_plot import LivePlot
-from gpu_studio.ui.steps import steps
 from tests.driving.pages import settle
 from tests.driving.window import wait_until
 
@@ -68,7 +67,6 @@ class Album:
         """
         for look in self._looks:
             settings.change(theme=look)
-            wait_until(lambda: steps().is_done)
             for width, height, scale in self._sizes:
                 window.resize(width, height)
                 settle()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QAbstractEventDispatcher, Qt, QTimer
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
@@ -24,14 +24,12 @@ from gpu_studio.model.headline import Headline
 from gpu_studio.model.pages import BENCHMARK, MEMORY
 from gpu_studio.model.settings import Choices, Settings
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui import lazy_page
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
-from gpu_studio.ui.lazy_page import LazyPage
+from gpu_studio.ui.lazy_page import LazyPage, idle_work
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.page_keys import SAVE_KEYS, saves
 from gpu_studio.ui.parts import button
-from gpu_studio.ui.steps import steps
-from gpu_studio.ui.tabs import TABS, TabContents
+from gpu_studio.ui.tabs import TABS
 from tests.driving.pages import settle
 from tests.driving.window import click, find, open_tab, places, sees, text, wait_ready
 from tests.fakes.descriptions import described_with_cuda
@@ -186,41 +184,43 @@ def test_it_can_be_closed_while_it_starts(make_window, engines):
     assert all("close" in engine.calls for engine in engines.made)
 
 
-@pytest.mark.parametrize(
-    ("kind", "step"),
-    [
-        (MainWindow, "_go_on"),
-        (LazyPage, "_make"),
-        (MainWindow, "_start"),
-        (MainWindow, "_make_pages"),
-    ],
-)
-def test_closed_before_a_step_of_its_start_it_takes_none(
-    qtbot, make_window, monkeypatch, kind, step
+@pytest.mark.parametrize("made", [1, 3, len(TABS) + 1, len(TABS) + 4])
+def test_closed_before_all_its_pages_are_made_it_makes_no_more(
+    qtbot, make_window, monkeypatch, made
 ):
-    imports, at_close = [], []
-    import_it, take = lazy_page.imported, getattr(kind, step)
+    pages = []
+    make = LazyPage.make
 
-    def noted_import(path):
-        imports.append(path)
-        return import_it(path)
-
-    def state():
-        return len(imports), len(window.findChildren(TabContents))
-
-    def close_first(taking):
-        if not at_close:
+    def make_and_close(lazy):
+        pages.append(lazy)
+        if len(pages) == made:
             window.close()
-            at_close.append(state())
-        take(taking)
+        return make(lazy)
 
-    monkeypatch.setattr(lazy_page, "imported", noted_import)
-    monkeypatch.setattr(kind, step, close_first)
     window = make_window(tabs_after_paint=True)
+    monkeypatch.setattr(LazyPage, "make", make_and_close)
     window.show()
-    qtbot.waitUntil(lambda: bool(at_close) and steps().is_done)
-    assert state() == at_close[0]
+    qtbot.waitUntil(lambda: len(pages) == made and idle_work().is_done)
+    assert len(pages) == made
     assert not window.findChild(Collector).findChild(QTimer).isActive()
+
+
+def test_the_tabs_and_their_pages_are_made_one_at_a_time(qtbot, make_window, monkeypatch):
+    turns = [0]
+    loop = QAbstractEventDispatcher.instance()
+    counting = loop.awake.connect(lambda: turns.append(0))
+    make = LazyPage.make
+
+    def make_and_count(lazy):
+        turns[-1] += lazy.page is None
+        return make(lazy)
+
+    window = make_window(tabs_after_paint=True)
+    monkeypatch.setattr(LazyPage, "make", make_and_count)
+    window.show()
+    qtbot.waitUntil(lambda: sum(turns) > len(TABS) + 4 and idle_work().is_done)
+    loop.disconnect(counting)
+    assert max(turns) == 1
 
 
 def test_closing_keeps_the_tab_and_the_place(qtbot, make_window, settings):
@@ -325,10 +325,8 @@ def test_colours_are_exchanged_while_it_lives(qtbot, make_window, settings):
     window = shown(qtbot, make_window())
     light = window.palette().window().color().name()
     settings.change(theme="dark")
-    qtbot.waitUntil(lambda: steps().is_done)
     assert window.palette().window().color().name() != light
     settings.change(theme="light")
-    qtbot.waitUntil(lambda: steps().is_done)
     assert window.palette().window().color().name() == light
 
 

@@ -40,11 +40,9 @@ from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.parts import GAP, MARGIN, Card, letters
 from gpu_studio.ui.scroll_page import PageStack, TabScroll
-from gpu_studio.ui.steps import Resizes
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from PySide6.QtGui import QResizeEvent
@@ -69,19 +67,17 @@ _INDENT = 8
 class BenchmarkTab(TabContents):
     """Choices on the left; on the right the verdict, the curves and the table."""
 
-    def build(self, studio: Studio, theme: Theme) -> Iterator[None]:
-        """Make the parts of the tab."""
+    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
         self._studio, self._theme = studio, theme
         self.benchmark = Benchmark(studio, self)
         self._choices = BenchmarkChoices(studio, theme, self)
-        yield
         self._history = BenchmarkHistory(studio, self.benchmark, self)
         self._experiment = PublishedExperiment(studio, self.benchmark, self)
         self._player = RecordingPlayer(studio, self.benchmark, self)
         self._comparison = QuickComparison(studio, self)
         self._panel = BenchmarkRunPanel(studio, self.benchmark, theme, self)
         self._plots = BenchmarkPlots(self.benchmark, studio.board, theme, self)
-        yield
         self._results = BenchmarkResults(self.benchmark, studio.board, theme, self)
         export = ExportButton(
             studio,
@@ -91,11 +87,10 @@ class BenchmarkTab(TabContents):
             head=lambda: self._head.portrait(),
         )
         self._results.offer_copies(export.copy_actions)
-        yield
         self._head = BenchmarkHead(studio, self.benchmark, theme, self)
         self._views = BenchmarkViews(self.benchmark, export, theme, self)
         export.notified.connect(self._panel.show_outcome)
-        self._caption, self._resizes = Caption(self), Resizes(self)
+        self._caption = Caption(self)
         self._view = View.LIVE
         self._view_was_chosen = False
         self._history_page = LazyPage(
@@ -116,8 +111,7 @@ class BenchmarkTab(TabContents):
         self.pages_later = (self._history_page, self._compare_page)
         self._connect()
         self._choices_changed()
-        yield
-        yield from self._arrange()
+        self._arrange()
 
     def _connect(self) -> None:
         self._choices.changed.connect(self._choices_changed)
@@ -140,7 +134,7 @@ class BenchmarkTab(TabContents):
         self.benchmark.runs_cleared.connect(self._show_code)
         self.benchmark.plan_changed.connect(self._plan_changed)
 
-    def _arrange(self) -> Iterator[None]:
+    def _arrange(self) -> None:
         body = QWidget()
         below = QVBoxLayout(body)
         below.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
@@ -153,18 +147,14 @@ class BenchmarkTab(TabContents):
         column = QVBoxLayout()
         column.setSpacing(GAP)
         self._line.addLayout(column, 1)
-        yield
         self._arrange_right(column)
-        yield
         page = TabScroll(body)
         page.setObjectName("benchmark.page")
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(page)
-        yield
         self._order_by_tab_key()
         self._fold()
-        yield
         self._show_results()
 
     def _order_by_tab_key(self) -> None:
@@ -340,7 +330,7 @@ class BenchmarkTab(TabContents):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Shorten the texts in a low window, so that the plot gets their space."""
         super().resizeEvent(event)
-        self._resizes.follow(self._fold)  # it takes as long as the rest of the page
+        self._fold()
         self._plot_card.setMinimumHeight(max(_LEAST_PLOT, round(_PLOT_SHARE * self.height())))
         self._head.set_brief(self._is_low)
         self._show_caption()

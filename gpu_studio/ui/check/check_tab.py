@@ -43,7 +43,7 @@ from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, laid_out_once, 
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from PySide6.QtCore import QObject
     from PySide6.QtGui import QResizeEvent, QShowEvent
@@ -65,19 +65,17 @@ _WORDS_MS = 200  # words that change faster cannot be read
 class CheckTab(TabContents):
     """Choices and actions on top, the stages at the left, the result at the right."""
 
-    def build(self, studio: Studio, theme: Theme) -> Iterator[None]:
-        """Make the parts of the tab."""
+    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
         self._studio = studio
         self.check = CardCheck(studio, self)
         self._coded, self._began = STAGE_NAMES[0], ""
         self._head = CheckHead(self.check, theme)
-        yield
         self._cut_off = CutOffCard(self.check)
         self._heading = Text("", "title", name="check.heading", wraps=True)
         self._stages = StageList(theme)
         self._side = Card(name="check.side")
         self._hero = CheckHero(studio, self.check, theme)
-        yield
         self._sensors = CheckCurves(theme)
         self._memory = MemoryCard(theme)
         self._findings = CheckFindings(theme)
@@ -92,10 +90,8 @@ class CheckTab(TabContents):
         self._soon.setSingleShot(True)
         self._soon.setInterval(_WORDS_MS)
         self._soon.timeout.connect(self._show_check)
-        yield
         self._arrange()
         self._connect()
-        yield
         self._show_check()
 
     @property

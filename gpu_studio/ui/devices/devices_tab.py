@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
@@ -12,7 +12,6 @@ from gpu_studio.core.notice import Tone
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
 from gpu_studio.model.devices.devices import DevicesModel
-from gpu_studio.model.turn_timer import TurnTimer
 from gpu_studio.ui.devices.device_hero import DeviceHero
 from gpu_studio.ui.devices.device_verdict import SIGNS
 from gpu_studio.ui.devices.standard_panel import StandardPanel
@@ -23,7 +22,7 @@ from gpu_studio.ui.parts import GAP, MARGIN, Text, button, laid_out_once
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from PySide6.QtGui import QHideEvent, QShowEvent
 
@@ -130,8 +129,8 @@ class DevicesTab(TabContents):
     The sensors, programs and facts are for `later`. Their controls are above all that grows.
     """
 
-    def build(self, studio: Studio, theme: Theme) -> Iterator[None]:
-        """Make the parts of the tab."""
+    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
         self._theme = theme
         self._model = DevicesModel(studio, self)
         self._comparison = QuickComparison(studio, self)
@@ -168,21 +167,18 @@ class DevicesTab(TabContents):
         self._also_found: list[FindingLine] = []
         self._checked = Text("", "muted", name="devices.checked", wraps=True)
         self._trouble = Text("", "amber", name="devices.trouble", wraps=True)
-        yield
         self._column = self._laid_out()
         self._hero.list.device_selected.connect(self._select)
         for pc in self._pcs.others:
             self._add_group(pc)
         self._pcs.added.connect(self._add_group)
         self._pcs.removed.connect(self._remove_group)
-        # One inventory changes many parts. Each part updates once, in its own turn of the event
-        # loop, so that the window stays responsive while the engine starts. Two timers that wait
-        # would both end in the same turn, and the first time out is often still in the turn of
-        # the change.
-        self._due: list[Callable[[], None]] = []
-        self._rests = False
-        self._turns = TurnTimer(self)
-        self._turns.timeout.connect(self._update_next)
+        # One inventory changes many parts of the model: the page follows them once.
+        self._are_facts_due = False
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(0)
+        self._soon.timeout.connect(self._update_due)
         self._comparison.changed.connect(self._update_soon)
         self._measurement.changed.connect(self._update_soon)
         self._model.selection_changed.connect(self._update_soon)
@@ -195,14 +191,14 @@ class DevicesTab(TabContents):
     @property
     def is_up_to_date(self) -> bool:
         """Whether all parts are made and show every change."""
-        return self._details is not None and not self._due
+        return self._details is not None and not self._soon.isActive()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Show the current facts, and keep asking while visible."""
         super().showEvent(event)
         self._model.watch(True)
         self._update()
-        self._update_sensors_soon()  # the plots take as long again
+        self._update_sensors_soon()
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Ask for nothing while hidden."""
@@ -250,31 +246,21 @@ class DevicesTab(TabContents):
         self._update_sensors()
 
     def _update_soon(self) -> None:
-        self._add_due(self._update)
+        self._are_facts_due = True
+        self._update_sensors_soon()
 
     def _update_sensors_soon(self) -> None:
-        self._add_due(self._update_sensors)
+        if self.isVisible():  # otherwise `showEvent` shows them
+            self._soon.start()
 
-    def _add_due(self, update: Callable[[], None]) -> None:
-        if not self.isVisible():
-            return  # `showEvent` shows it
-        # The facts come first: a list without its selected device would choose its first one.
-        parts = (self._update, self._update_sensors)
-        self._due = [part for part in parts if part == update or part in self._due]
-        if not self._turns.is_active:
-            self._rests = True
-            self._turns.start()
-
-    def _update_next(self) -> None:
-        if self._rests:
-            self._rests = False
-            return
-        update = self._due.pop(0)
-        if not self._due:
-            self._turns.stop()
-        update()
+    def _update_due(self) -> None:
+        """Show what has changed: the facts first, as the sensors are those of the shown device."""
+        if self._are_facts_due:
+            self._update()
+        self._update_sensors()
 
     def _update(self) -> None:
+        self._are_facts_due = False
         with laid_out_once(self):
             device = self._model.device
             verdict = self._model.verdict

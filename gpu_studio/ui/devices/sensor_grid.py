@@ -21,7 +21,6 @@ from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
 from gpu_studio.ui.plots.crosshair import Crosshair
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
-from gpu_studio.ui.steps import Resizes, follow_ups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -89,7 +88,7 @@ class SensorGrid(QWidget):
         super().__init__(parent)
         self.setObjectName("devices.sensors")
         self.setAccessibleName("Live sensors")
-        self._theme, self._resizes = theme, Resizes(self)
+        self._theme = theme
         self._plots = _Plots(self)
         self._plots.stepped.connect(self._step)
         self._crosshair = Crosshair(theme, self)
@@ -188,15 +187,9 @@ class SensorGrid(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put as many plots side by side as fit."""
         super().resizeEvent(event)
-        self._resizes.follow(self._fit_columns)
-
-    def _fit_columns(self) -> None:
         if self._fitting_columns() != self._columns:
             self._show_plots()
-            follow_ups().add(self._request_readings)
-
-    def _request_readings(self) -> None:
-        self.readings_wanted.emit()
+            self.readings_wanted.emit()
 
     def _read_at(self, time_s: float | None) -> None:
         """Show every sensor's value at one time, or the newest."""

@@ -30,8 +30,6 @@ from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, keep_room, letters, sho
 from gpu_studio.ui.tabs import TabContents, tab_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from PySide6.QtGui import QHideEvent, QShowEvent
 
     from gpu_studio.model.engine_session import EngineSession
@@ -54,15 +52,14 @@ _OWN = "own"
 class MemoryTab(TabContents):
     """One page at a time, and the memory bar above it."""
 
-    def build(self, studio: Studio, theme: Theme) -> Iterator[None]:
-        """Make the parts of the tab."""
+    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
         self.setObjectName("memory")
         self.model = MemoryModel(studio, self)
         self._polls = QTimer(self)
         self._polls.setInterval(_POLL_MS)
         self._polls.timeout.connect(self._poll)
         self._tank_card = TankCard(self.model, theme, self)
-        yield
         self.pages = PageBar(tab_of(MEMORY))
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
@@ -71,9 +68,7 @@ class MemoryTab(TabContents):
         column.addWidget(self._tank_card)
         column.addWidget(self.pages.stack, 1)
         self._curves = MemoryCurves(self.model, theme, self)
-        yield
         self._lab = OomPage(studio, self.model, theme, self)
-        yield
         segments = LazyPage(_SEGMENTS, self.model, theme, parent=self)
         # These import numpy, which alone takes 80 ms.
         error = LazyPage(_ERROR, theme, parent=self)

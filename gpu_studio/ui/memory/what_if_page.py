@@ -46,7 +46,6 @@ from gpu_studio.model.pages import WHAT_IF
 from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.eliding import RoomText
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.lazy_page import PageInSteps
 from gpu_studio.ui.memory.batch_card import BatchCard
 from gpu_studio.ui.memory.history_card import HistoryCard
 from gpu_studio.ui.memory.record_card import RecordCard
@@ -56,8 +55,6 @@ from gpu_studio.ui.scroll_page import PageColumn
 from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from PySide6.QtGui import QResizeEvent
 
     from gpu_studio.core.failure import Failure
@@ -85,7 +82,7 @@ _INVITED_LINES, _SUBJECT_LINES = 3, 2
 _ROWS = ("Out of memory", "Asked for", "Peak allocated", "Peak reserved", "Fragmented")
 
 
-class WhatIfPage(PageInSteps):
+class WhatIfPage(QWidget):
     """The answer on top, the history over time, and below it the choices and the results.
 
     Signals:
@@ -94,8 +91,14 @@ class WhatIfPage(PageInSteps):
 
     experiment_wanted = Signal()
 
-    def build(self, studio: Studio, memory: MemoryModel, theme: Theme) -> Iterator[None]:
-        """Make the parts of the page."""
+    def __init__(
+        self,
+        studio: Studio,
+        memory: MemoryModel,
+        theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
         self.setObjectName("memory.what_if")
         self._studio, self._memory = studio, memory
         self.model = WhatIfModel(self)
@@ -109,10 +112,8 @@ class WhatIfPage(PageInSteps):
         self._recorder.recording.recorded.connect(self._open_recorded)
         page.column.addWidget(self._make_head(theme))
         page.column.addWidget(self._recorder)
-        yield
         self._history = HistoryCard(self.model, theme)
         page.column.addWidget(self._history, 1)
-        yield
         self._answers = QWidget()
         self._side = QBoxLayout(QBoxLayout.Direction.LeftToRight, self._answers)
         self._side.setContentsMargins(0, 0, 0, 0)
@@ -121,7 +122,6 @@ class WhatIfPage(PageInSteps):
         self._results = _ResultCard(self.model)
         self._side.addWidget(self._choices, 2)
         self._side.addWidget(self._results, 3)
-        yield
         self.batch = BatchCard(self.model, theme)
         self._side.addWidget(self.batch, 3)
         memory.closing.connect(self.batch.batches.close)

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import html
 import math
+import sys
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
-from gpu_studio.ui.lazy_page import imported
+from gpu_studio.ui.lazy_page import idle_work, imported
 from gpu_studio.ui.plots.plot_curve import Curve, CurveSource, Sight
 from gpu_studio.ui.plots.plot_style import AxesStyle, Level, Marker
 from gpu_studio.ui.plots.plot_zoom import Ends, PlotZoom, Whole
-from gpu_studio.ui.steps import follow_ups, steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +39,7 @@ STEADY_FRAME_MS = 250
 _FEWEST_POINTS = 400
 _CANVAS = "gpu_studio.ui.plots.plot_canvas"
 _READING = "gpu_studio.ui.plots.plot_reading"
+_MODULES = ("numpy", "pyqtgraph", _CANVAS, _READING)  # each takes a while
 
 _TOO_LOOSE = 0.5  # the data fills less than this share of the range
 _ALL_BUT_EQUAL = 1e-9
@@ -102,9 +105,8 @@ class LivePlot(QFrame):
         self._x_range: tuple[float, float] | None = None
         self._x_end = "now"
         self._veil: tuple[float, float] | None = None
-        self._building = self._is_fitting = False
+        self._is_building = False
         self._reading: PlotReading | None = None
-        self._canvas: PlotCanvas | None = None  # not yet filled
         self.plot: PlotCanvas | None = None
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -266,26 +268,22 @@ class LivePlot(QFrame):
                 move(*steady.ends, padding=0)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint the empty place first, and build the plot bit by bit after that."""
+        """Paint the empty place first, and build the plot after that."""
         super().paintEvent(event)
         if self._empty and not self._has_points:
             painter = QPainter(self)
             painter.setPen(QColor(self._theme.colour("muted")))
             painter.drawText(self.rect(), int(Qt.AlignmentFlag.AlignCenter), self._empty)
             painter.end()
-        if self.plot is None and not self._building:
-            self._building = True
-            steps().load("numpy", "pyqtgraph", _CANVAS, _READING)
-            steps().add(self._make_canvas, self._build)
+        if not self._is_building:
+            self._is_building = True
+            imports = (partial(import_module, name) for name in _MODULES if name not in sys.modules)
+            idle_work().add(self, *imports, self._build)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Fit the canvas in a later turn: five of them take twice as long as the rest of a page."""
+        """Fit the canvas."""
         super().resizeEvent(event)
-        if not self.window().isVisible():
-            self._fit()
-        elif not self._is_fitting:
-            self._is_fitting = True
-            follow_ups().add(self._fit)
+        self._fit()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Draw only while visible."""
@@ -300,47 +298,38 @@ class LivePlot(QFrame):
 
     def lay_out(self) -> PlotCanvas:
         """Return the canvas at its size, also if it has not been painted: a picture is wanted."""
-        self._building = True
-        self._make_canvas()
+        self._is_building = True
         self._build()
-        self._fit()
         self._catch_up()
-        canvas = self._canvas
+        canvas = self.plot
         assert canvas is not None
         canvas.show()  # the layout would show it in a later turn
         self.refresh()
         self.grab()  # the width of an axis follows the numbers on it
         return canvas
 
-    def _make_canvas(self) -> None:
-        if self._canvas is None:
-            canvas = imported(f"{_CANVAS}:PlotCanvas")
-            self._canvas = canvas(self._style, self)
-
     def _build(self) -> None:
         if self.plot is not None:
             return
-        self.plot = self._canvas
+        self.plot = plot = imported(f"{_CANVAS}:PlotCanvas")(self._style, self)
         layout = self.layout()
-        assert self.plot is not None
         assert layout is not None
-        layout.addWidget(self.plot)
+        layout.addWidget(plot)
         layout.setEnabled(False)  # it gives hints, but no geometry
         self._fit()
         self._recolour()
         self.set_x_end(self._x_end)
         self._keep_ranges()
-        self.plot.setMouseEnabled(self._zoom is not None, self._zoom is not None)
+        plot.setMouseEnabled(self._zoom is not None, self._zoom is not None)
         if self._zoom is not None:
-            self._zoom.look_at(self.plot)
+            self._zoom.look_at(plot)
             self._zoom.changed.connect(self._zoomed)
         reading = imported(f"{_READING}:PlotReading")
-        self._reading = shown = reading(self.plot, self._style, lambda: self._curves.values())
+        self._reading = shown = reading(plot, self._style, lambda: self._curves.values())
         shown.pointed.connect(self.pointed)
-        self.plot.clicked.connect(self.clicked)
+        plot.clicked.connect(self.clicked)
 
     def _fit(self) -> None:
-        self._is_fitting = False
         if self.plot is not None:
             self.plot.setGeometry(self.rect())
             self._place_legend()
@@ -395,12 +384,10 @@ class LivePlot(QFrame):
             self.plot.place_legend(self.width())
 
     def _follow_theme(self) -> None:
-        """Use the theme's colors at once, or, while hidden, in a later turn of the event loop."""
+        """Use the theme's colors, now or when it is shown."""
         self._is_stale = True
         if self.isVisible():
             self._recolour()
-        else:
-            steps().add(self._catch_up)
 
     def _catch_up(self) -> None:
         if self._is_stale:

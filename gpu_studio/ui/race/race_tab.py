@@ -38,9 +38,8 @@ from gpu_studio.ui.theme import side_role
 from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from PySide6.QtGui import QImage, QResizeEvent, QShowEvent
+    from PySide6.QtWidgets import QWidget
 
     from gpu_studio.core.race.shared_race import SharedRace
     from gpu_studio.model.pages import Destination
@@ -65,8 +64,8 @@ _SEEDING = "Click in a picture, and the pattern starts there."
 class RaceTab(TabContents):
     """Choices and actions on top, the sentence, two equal pictures, and the size lever."""
 
-    def build(self, studio: Studio, theme: Theme) -> Iterator[None]:
-        """Make the parts of the tab."""
+    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
         self._studio = studio
         self.race = Race(studio, RacePhoto(studio, FileOpening, self), self)
         self._history = RaceHistory(studio, self.race, self)
@@ -75,7 +74,6 @@ class RaceTab(TabContents):
         self._stage: RaceStage | None = None
         self._theme = theme
         self._head = RaceHead(self.race, theme)
-        yield
         self._sentence = Text("", "hero_words", name="race.sentence", wraps=True)
         self._chip = TrustChip(theme, name="race.trust")
         self._again = button(action_label(Action.RUN_AGAIN), self.race.start, name="race.again")
@@ -85,7 +83,6 @@ class RaceTab(TabContents):
         self._outcome.hide()
         self._contestants = RaceContestants(self.race, self._history)
         self._lanes = tuple(RaceLane(theme, name=f"race.{side}") for side in ("left", "right"))
-        yield
         self._size_title = Text("", "value", name="race.size.title")
         self._lever = SizeLever(theme, name="race.size")
         self._detail: Detail | None = None
@@ -95,7 +92,6 @@ class RaceTab(TabContents):
         self._words_soon.setInterval(_WORDS_MS)
         self._words_soon.timeout.connect(self._show_words)
         self._arrange()
-        yield
         self._connect()
         self._show_all()
 

@@ -18,7 +18,7 @@ from gpu_studio.ui.switcher.place_page import PlacePage
 from gpu_studio.ui.tabs import TabContents, tab_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from PySide6.QtWidgets import QWidget
 
     from gpu_studio.model.pages import Destination
     from gpu_studio.model.studio import Studio
@@ -35,8 +35,8 @@ _WORKLOADS = (
 class SwitcherTab(TabContents):
     """A bar of pages; all but the first two are created on first use."""
 
-    def build(self, studio: Studio, theme: Theme) -> Iterator[None]:
-        """Make the parts of the tab."""
+    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
         self.setObjectName("switcher")
         self.choice = DeviceChoice(studio, self)
         self.placement = PlacementModel(studio, self.choice, self)
@@ -47,12 +47,9 @@ class SwitcherTab(TabContents):
         column.setSpacing(GAP)
         column.addWidget(self.pages)
         column.addWidget(self.pages.stack, 1)
-        yield
         # With a parent: Qt orders only what is in the same window.
         choose = ChoosePage(studio, theme, self.choice, self.pitfalls, self.pages, self.pages.stack)
-        yield
         place = PlacePage(studio, theme, self.choice, self.placement)
-        yield
         # The modules of the others are a third of the tab's import: 14 ms each.
         self.pages_later = (
             LazyPage(_PITFALLS, theme, self.pitfalls, parent=self),

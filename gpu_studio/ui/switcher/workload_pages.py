@@ -35,18 +35,17 @@ from gpu_studio.ui.parts import (
 from gpu_studio.ui.plots.loss_plot import LossPlot
 from gpu_studio.ui.result_bars import BarPart, ResultBar, ResultBars
 from gpu_studio.ui.scroll_page import PageColumn
-from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+
+    from PySide6.QtGui import QShowEvent
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
     from gpu_studio.model.pages import Page
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
-
-    PageMaking = Generator[None, None, QWidget]
 
 _FEEDING = (
     "Your data is in the PC's memory, but a card computes in its own memory. Compare the time and "
@@ -73,12 +72,12 @@ _BOX_SPACING = 14
 _MOST_WAYS = 16
 
 
-def feeding_page(studio: Studio, theme: Theme) -> PageMaking:
+def feeding_page(studio: Studio, theme: Theme) -> QWidget:
     """Make the page of the workload ``dataloader``, card by card."""
     return _page(studio, theme, FEEDING, "Data loading", (("dataloader", _FEEDING),))
 
 
-def amp_page(studio: Studio, theme: Theme) -> PageMaking:
+def amp_page(studio: Studio, theme: Theme) -> QWidget:
     """Make the page of the workloads ``train_step`` and ``conv2d``."""
     return _page(
         studio, theme, AMP, "Mixed precision, speed and reproducibility",
@@ -86,7 +85,7 @@ def amp_page(studio: Studio, theme: Theme) -> PageMaking:
     )  # fmt: skip
 
 
-def cards_page(studio: Studio, theme: Theme) -> PageMaking:
+def cards_page(studio: Studio, theme: Theme) -> QWidget:
     """Make the page of the workload ``data_parallel``."""
     cards = sum(not row.is_cpu for row in studio.board.usable_here)
     # A single card has nothing to split the work with; the CPU splits it among processes.
@@ -102,14 +101,13 @@ def _page(
     title: str,
     parts: tuple[tuple[str, str], ...],
     checked: Mapping[str, Sequence[str]] | None = None,
-) -> PageMaking:
+) -> QWidget:
     page = PageColumn(title)
     page.column.addWidget(Text(title, "title"))
     cards = []
     for place, (workload, sentence) in enumerate(parts):
         model = ComparisonModel(studio, workload, shown_on, page)
         cards.append(ComparisonCard(studio, theme, model, sentence, checked, is_primary=place == 0))
-        yield
     for part in (*cards, *(card.results for card in cards)):
         page.column.addWidget(part)
     page.column.addStretch(1)
@@ -221,11 +219,14 @@ class ComparisonCard(Card):
     # ── choices ──────────────────────────────────────────────────────────────────────────────
 
     def _show_described(self) -> None:
-        """Show what an engine offers: each hidden card does in a turn of its own."""
+        """Show what an engine offers, now or when the card is shown."""
         if self.isVisible():
             self._show_description()
-        else:
-            steps().add(self._show_description)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Show what the engine offers by now."""
+        super().showEvent(event)
+        self._show_description()
 
     def _show_description(self) -> None:
         workload = self.model.description

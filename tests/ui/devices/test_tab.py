@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import subprocess
 import sys
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -23,7 +22,6 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.devices.device_board import device_rows
 from gpu_studio.model.devices.device_list import DeviceList
 from gpu_studio.ui.devices.device_hero import DeviceHero, DeviceListView
-from gpu_studio.ui.devices.sensor_grid import SensorGrid
 from gpu_studio.ui.theme import COLOURS
 from tests.driving.devices import found, show_reading, start
 from tests.driving.pages import settle
@@ -83,50 +81,24 @@ def test_a_pc_without_a_card_is_explained_and_shows_its_cpu(qtbot, studio, tab, 
     assert not sees(tab, "devices.processes.card")
 
 
-class Turns(QObject):
-    """Notes which parts were updated, and the turns of the event loop between them."""
+def test_a_hidden_tab_shows_what_has_changed_when_it_is_shown(qtbot, studio, tab, monkeypatch):
+    shows = []
+    show = DeviceHero.show_verdict
 
-    def __init__(self):
-        super().__init__()
-        self.lines = []
+    def show_and_note(self, *args, **options):
+        shows.append(self)
+        show(self, *args, **options)
 
-    def note(self, part):
-        self.lines.append(part)
-        QCoreApplication.postEvent(self, QEvent(QEvent.Type.User))
-
-    def event(self, event):
-        if event.type() is QEvent.Type.User:
-            self.lines.append("turn")
-        return super().event(event)
-
-
-def test_an_inventory_updates_each_part_in_a_turn_of_its_own(qtbot, studio, tab, monkeypatch):
-    """Together they are the window's longest turn while the engine starts."""
-    turns = Turns()
-    for part, method in ((DeviceHero, "show_verdict"), (SensorGrid, "show_spans")):
-        show = getattr(part, method)
-
-        def show_and_note(self, *args, _show=show, _part=part, **options):
-            turns.note(_part.__name__)
-            _show(self, *args, **options)
-
-        monkeypatch.setattr(part, method, show_and_note)
     tab.show()
-    qtbot.waitUntil(lambda: tab.is_up_to_date)
-    turns.lines.clear()
     studio.start()
-    parts = {"DeviceHero", "SensorGrid"}
-    qtbot.waitUntil(lambda: parts <= set(turns.lines) and tab.is_up_to_date)
-    pairs = list(itertools.pairwise(turns.lines))
-    assert not [pair for pair in pairs if set(pair) == parts], turns.lines
+    qtbot.waitUntil(lambda: studio.session.is_free and tab.is_up_to_date)
+    monkeypatch.setattr(DeviceHero, "show_verdict", show_and_note)
     tab.hide()
-    turns.lines.clear()
     studio.session.state_changed.emit(studio.session.state)
     assert tab.is_up_to_date
-    assert not turns.lines
+    assert not shows
     tab.show()
-    qtbot.waitUntil(lambda: parts <= set(turns.lines))
-    assert not [pair for pair in itertools.pairwise(turns.lines) if set(pair) == parts]
+    assert shows
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
